@@ -138,7 +138,7 @@ func snapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	for server := range lists {
 		cfg.Servers = append(cfg.Servers, config.Server{Name: server, Enabled: true, Trust: config.TrustAuto})
 	}
-	book := approval.NewBook(forgetful{})
+	book := approval.NewBook(forgetful{}, nil)
 	_ = book.Load(context.Background()) // never fails
 	c := catalog.New(catalog.Options{Servers: cfg.Servers, Book: book, Logger: slog.New(slog.DiscardHandler)})
 	for server, tools := range lists {

@@ -10,8 +10,11 @@
 package access
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/search"
@@ -104,18 +108,40 @@ func (a *Access) Tokens(ctx context.Context, _ gateway.Caller, _ gateway.Nothing
 
 // CreateToken makes a token for a person.
 func (a *Access) CreateToken(ctx context.Context, c gateway.Caller, in NewToken) (made CreatedToken, err error) {
-	wanted, err := a.checked(in)
+	at, name := a.gateway.Gate.Draft(ctx)
+	wanted, err := a.checked(in, at)
 	if err != nil {
 		return made, err
 	}
-	wanted.By = c.Actor.String()
+	wanted.ID, wanted.By = name, c.Actor.String()
 	return made, a.act(c, "create_token", described(wanted), func() error {
-		text, t, err := a.tokens.Create(ctx, wanted)
+		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Gate.Require(ctx, TokenClaim(t)) })
 		if err == nil {
 			made = CreatedToken{a.view(t), text}
 		}
 		return explained(err, in.Name)
 	})
+}
+
+// TokenClaim is what a person signs who makes a token: everything that it reaches.
+func TokenClaim(t *auth.Token) presence.Claim {
+	limit := func(list []string) string {
+		if list == nil {
+			return "all"
+		}
+		return fmt.Sprintf("%q", list)
+	}
+	return presence.NewClaim("token", t.Name, "profile "+t.Profile, "servers "+limit(t.Servers), "lanes "+limit(t.Lanes), "until "+cmp.Or(whenText(t.Expires), "revoked"),
+		"sha256:"+hex.EncodeToString(t.Hash[:]), "id "+t.ID)
+}
+
+// Claims are those of all tokens.
+func Claims(ctx context.Context, tokens *auth.Tokens) (all []presence.Claim, err error) {
+	list, err := tokens.All(ctx)
+	for i := range list {
+		all = append(all, TokenClaim(&list[i]))
+	}
+	return all, explained(err, "")
 }
 
 // RevokeToken makes a token good for nothing, at once and for ever: its sessions end.
@@ -177,7 +203,7 @@ func explained(err error, name string) error {
 }
 
 // checked is a token that can be made.
-func (a *Access) checked(in NewToken) (t auth.Token, err error) {
+func (a *Access) checked(in NewToken, now time.Time) (t auth.Token, err error) {
 	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: given(in.Servers), Lanes: given(in.Lanes)}
 	if err := tool.CheckServerName(in.Name); err != nil {
 		return t, invalid("name", in.Name, "a name like that of a server: "+err.Error())
@@ -200,7 +226,7 @@ func (a *Access) checked(in NewToken) (t auth.Token, err error) {
 		if !ok || life < shortestLife || life > longestLife {
 			return t, invalid("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
 		}
-		t.Expires = time.Now().Add(life).UTC().Truncate(time.Second)
+		t.Expires = now.Add(life).UTC().Truncate(time.Second)
 	}
 	return t, nil
 }

@@ -35,7 +35,7 @@ func TestSpan(t *testing.T) {
 // is made; an agent makes none.
 func TestWhatATokenMayBe(t *testing.T) {
 	w := catalogtest.New(t, func(c *config.Config) { c.Profiles = []config.Profile{{Name: "research"}} })
-	a := New(gateway.New(gateway.Deps{Log: quiet{}, Door: &door.Door{Deps: door.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewTokens(nil, t.TempDir(), nil))
+	a := New(gateway.New(gateway.Deps{Log: quiet{}, Door: &door.Door{Deps: door.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewTokens(nil, t.TempDir(), nil, nil))
 	for _, c := range []struct {
 		in        NewToken
 		code      problem.Code

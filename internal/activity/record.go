@@ -36,11 +36,12 @@ const (
 	ServerChange   Type = "server_change"
 	ConfigChange   Type = "config_change"
 	System         Type = "system"
+	Presence       Type = "presence" // the anchor that verifies what persons decide
 )
 
 // Words are all types.
 func (Type) Words() []string {
-	return []string{string(ToolCall), string(PolicyDecision), string(Approval), string(ServerChange), string(ConfigChange), string(System)}
+	return []string{string(ToolCall), string(PolicyDecision), string(Approval), string(ServerChange), string(ConfigChange), string(System), string(Presence)}
 }
 
 // Status is how the thing went.

@@ -20,10 +20,10 @@ import (
 // Editor changes the configuration file, and applies what it changed before it
 // returns. See config.Live.
 type Editor interface {
-	AddServer(name string, s config.ServerEdit) error
+	AddServer(permit config.Permit, name string, s config.ServerEdit) error
 	RemoveServer(name string) error
-	SetServer(name, field string, value json.RawMessage) error
-	OverrideHints(name, tool string, hints json.RawMessage) error
+	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
+	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error
 	// Itself refuses a launch that leads back to this MCPProxy.
 	Itself(config.Launch) error
 }

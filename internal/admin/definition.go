@@ -129,6 +129,24 @@ func (a *Admin) decide(ctx context.Context, c Caller, record activity.Record, wh
 // decision is what a person decides about a definition.
 type decision func(ctx context.Context, b *approval.Book, d definition, by string) error
 
+// permitted is a decision that widens: a person has to sign it.
+func (a *Admin) permitted(decide decision, claim func(definition) gateway.Claim) decision {
+	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+		if err := a.Gate.Require(ctx, claim(d)); err != nil {
+			return err
+		}
+		return decide(ctx, b, d, by)
+	}
+}
+
+// approval is what a person signs who approves the definition.
+func (d definition) approval() gateway.Claim { return approval.ClaimOf(d.server, d.Candidate) }
+
+// switchedOn is what a person signs who switches the tool on.
+func (d definition) switchedOn() gateway.Claim {
+	return approval.SwitchClaim(d.id())
+}
+
 func approve(ctx context.Context, b *approval.Book, d definition, by string) error {
 	return b.Approve(ctx, d.server, by, []approval.Candidate{d.Candidate}, nil)
 }
@@ -159,7 +177,7 @@ func switched(on bool) decision {
 
 // EnableTool switches a tool on, in the name of a person.
 func (a *Admin) EnableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_on", nil, switched(true))
+	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.permitted(switched(true), definition.switchedOn))
 }
 
 // DisableTool switches a tool off, in the name of a person.
@@ -171,12 +189,12 @@ func (a *Admin) DisableTool(ctx context.Context, c Caller, in gateway.ToolRef) (
 // one that the server lists. With Keep it counts as destructive from before that.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolApproval) (gateway.ToolView, error) {
 	if in.Keep == "" {
-		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
+		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.permitted(approve, definition.approval))
 	}
-	if err := a.keep(c, in); err != nil {
+	if err := a.keep(ctx, c, in); err != nil {
 		return gateway.ToolView{}, err
 	}
-	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
+	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.permitted(approve, definition.approval))
 	if err != nil {
 		p := *problem.From(err)
 		p.Message = "The tool counts as destructive from now on, but its definition is not approved: " + p.Message
@@ -236,7 +254,7 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in gateway.ToolRef) (gat
 // ApproveOffer approves the definition of a prompt, a resource, a template or
 // of instructions that was seen, if it is still what the server has.
 func (a *Admin) ApproveOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "approve_", &in.Seen, approve)
+	return a.decideOffer(ctx, c, in, "approve_", &in.Seen, a.permitted(approve, definition.approval))
 }
 
 // BlockOffer refuses it. When it was approved it is not any more.

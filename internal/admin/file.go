@@ -20,7 +20,11 @@ func NewFile(live *config.Live) File { return File{live} }
 
 // later is what each change of the file alone is told with.
 func (f File) later() string {
-	return "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts."
+	text := "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts"
+	if f.live.Current().Presence != config.PresenceNone {
+		text += "; what of it widens waits until `mcpproxy config confirm`"
+	}
+	return text + "."
 }
 
 // view is a server of the file, of which nothing else is known.
@@ -46,7 +50,7 @@ func (f File) AddServer(s gateway.NewServer) (gateway.ServerView, error) {
 		err = nameIsFree(s.Name, f.live.Current())
 	}
 	if err == nil {
-		err = f.live.AddServer(s.Name, edit)
+		err = f.live.AddServer(nil, s.Name, edit)
 	}
 	if err != nil {
 		return gateway.ServerView{}, err
@@ -64,7 +68,7 @@ func (f File) ChangeServer(in gateway.ServerChange) (gateway.ServerView, error) 
 	if in.Key != "enabled" && !slices.Contains(gateway.ChangeableKeys(), in.Key) {
 		return gateway.ServerView{}, notChangeable(in.Key)
 	}
-	if err := f.live.SetServer(in.Name, in.Key, in.Value); err != nil {
+	if err := f.live.SetServer(nil, in.Name, in.Key, in.Value); err != nil {
 		return gateway.ServerView{}, err
 	}
 	return f.view(in.Name)

@@ -127,7 +127,7 @@ type life struct {
 func (l *life) up() {
 	l.store = store.Open(l.path, nil)
 	l.home = restriction.New(l.path+".restrictions", l.store, nil, nil)
-	book := approval.NewBook(l.home)
+	book := approval.NewBook(l.home, nil)
 	if err := book.Load(context.Background()); err != nil {
 		l.T.Fatal(err)
 	}

@@ -17,7 +17,7 @@ const keepDestructive = `{"destructiveHint":true,"readOnlyHint":false}`
 
 // keep writes into the configuration that a tool counts as destructive, whatever
 // its server says, if its definition is the one that was seen.
-func (a *Admin) keep(c Caller, in gateway.ToolApproval) error {
+func (a *Admin) keep(ctx context.Context, c Caller, in gateway.ToolApproval) error {
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
@@ -30,7 +30,7 @@ func (a *Admin) keep(c Caller, in gateway.ToolApproval) error {
 			err = same("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.OverrideHints(id.Server, id.Tool, json.RawMessage(keepDestructive))
+			err = a.editor.OverrideHints(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(keepDestructive))
 		}
 		if err != nil {
 			return err
@@ -54,13 +54,16 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in gateway.ToolsAppr
 		return nil, problem.Newf(problem.InvalidParameter, "%d tools are named: from 1 to %d are approved at once.", n, maxTools).
 			WithHint("Approve them in parts.").With("parameter", "tools").With("limit", maxTools)
 	}
+	if err := a.permitAll(ctx, c, in); err != nil {
+		return nil, err
+	}
 	all := make([]gateway.DecidedTool, len(in.Tools))
 	for i, one := range in.Tools {
 		all[i].Name = one.Name
 		id, wrong := tool.ParseID(one.Name)
 		err := error(problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.Brief(one.Name), wrong).WithHint("A tool is named server:tool."))
 		if wrong == nil {
-			_, err = a.decideTool(ctx, c, gateway.ToolRef(id), "approve_tool", &gateway.Seen{Fingerprint: one.Fingerprint}, approveClean)
+			_, err = a.decideTool(ctx, c, gateway.ToolRef(id), "approve_tool", &gateway.Seen{Fingerprint: one.Fingerprint}, a.permitted(approveClean, definition.approval))
 		}
 		all[i].Problem = err
 		if err := ctx.Err(); err != nil {
@@ -68,6 +71,24 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in gateway.ToolsAppr
 		}
 	}
 	return all, nil
+}
+
+// permitAll asks for a person's presence once for all that can be approved.
+func (a *Admin) permitAll(ctx context.Context, c Caller, in gateway.ToolsApproval) error {
+	var claims []gateway.Claim
+	for _, one := range in.Tools {
+		id, err := tool.ParseID(one.Name)
+		if err != nil {
+			continue
+		}
+		if d, err := a.findTool(id); err == nil && d.Fingerprint.String() == one.Fingerprint {
+			claims = append(claims, d.approval())
+		}
+	}
+	if !c.Person() {
+		return nil // who is told so of each
+	}
+	return a.Gate.Require(ctx, claims...)
 }
 
 // approveClean is approve for what nobody has to look at one by one.

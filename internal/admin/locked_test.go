@@ -203,7 +203,7 @@ func TestEveryoneTellsTheSameStory(t *testing.T) {
 // Without the approvals nothing can be called and nothing is shown as approved.
 func TestUnreadableApprovalsRefuse(t *testing.T) {
 	w := newWorld(t, nil)
-	book := approval.NewBook(&w.Approvals) // never loaded
+	book := approval.NewBook(&w.Approvals, nil) // never loaded
 	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Book: book, Logger: catalogtest.Logger})
 	w.renew(book)
 	w.ListOn("s", readsTool)

@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scan"
@@ -182,6 +183,9 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
+		if err := a.permitReview(ctx, s, stage); err != nil {
+			return err
+		}
 		return approve(ctx, s, c)
 	})
 	if err != nil {
@@ -190,16 +194,45 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 	return a.ReviewServer(ctx, c, in.ServerRef)
 }
 
-// approveLaunch has the server in the file, quarantined, before its launch is
-// approved: whatever fails, nothing runs that was not reviewed.
-func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err error) {
+// permitReview has a person permit an approval, with what of it widens in the file.
+func (a *Admin) permitReview(ctx context.Context, s *subject, stage gateway.ReviewStage) error {
+	if !a.Gate.On() {
+		return nil
+	}
+	edit := beginReview
+	if stage != gateway.StageLaunch {
+		edit = endReview
+	}
+	widens, err := gateway.Widens(func(permit config.Permit) error { return edit(a.editor, permit, s) })
+	if err != nil {
+		return err
+	}
+	return a.Gate.Require(ctx, append(s.claims(stage, a.Book.Lost()), widens...)...)
+}
+
+// beginReview has a server in the file, quarantined.
+func beginReview(e Editor, permit config.Permit, s *subject) error {
 	switch {
 	case s.proposal != nil:
-		err = a.editor.AddServer(s.name, s.proposal.Edit)
+		return e.AddServer(permit, s.name, s.proposal.Edit)
 	case !s.config.Quarantined:
-		err = a.editor.SetServer(s.name, "quarantined", json.RawMessage("true"))
+		return e.SetServer(permit, s.name, "quarantined", json.RawMessage("true"))
 	}
-	if err != nil {
+	return nil
+}
+
+// endReview ends the quarantine.
+func endReview(e Editor, permit config.Permit, s *subject) error {
+	if !s.config.Quarantined {
+		return nil
+	}
+	return e.SetServer(permit, s.name, "quarantined", nil)
+}
+
+// approveLaunch has the server in the file, quarantined, before its launch is
+// approved: whatever fails, nothing runs that was not reviewed.
+func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) error {
+	if err := beginReview(a.editor, a.Permit(ctx), s); err != nil {
 		return err
 	}
 	now := a.Config().Server(s.name)
@@ -219,21 +252,10 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) er
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
-	var all []approval.Candidate
-	for _, list := range [][]definition{s.tools, s.offers} {
-		for _, d := range list {
-			if d.unsettled() {
-				all = append(all, d.Candidate)
-			}
-		}
-	}
-	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), all, s.launchToPin(a.Book.Lost())); err != nil {
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.unsettled(), s.launchToPin(a.Book.Lost())); err != nil {
 		return err
 	}
-	if s.config.Quarantined {
-		return a.editor.SetServer(s.name, "quarantined", nil)
-	}
-	return nil
+	return endReview(a.editor, a.Permit(ctx), s)
 }
 
 // QuarantineServer has a server reviewed anew: it is stopped, nothing of it can
@@ -246,7 +268,7 @@ func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.Serve
 			return err
 		}
 		if !s.config.Quarantined {
-			if err := a.editor.SetServer(in.Name, "quarantined", json.RawMessage("true")); err != nil {
+			if err := a.editor.SetServer(a.Permit(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
 				return err
 			}
 		}

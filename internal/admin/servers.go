@@ -30,7 +30,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 	switch {
 	case c.Person():
 		err = a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServer(s.Name, edit)
+			return a.editor.AddServer(a.Permit(ctx), s.Name, edit)
 		})
 	case c.Known():
 		if err = a.editor.Itself(edit.Launch); err == nil {
@@ -109,7 +109,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerCha
 		case proposed:
 			return gateway.OnlyProposed(in.Name)
 		}
-		return a.editor.SetServer(in.Name, in.Key, in.Value)
+		return a.editor.SetServer(a.Permit(ctx), in.Name, in.Key, in.Value)
 	})
 	return a.after(ctx, c, in.ServerRef, err)
 }

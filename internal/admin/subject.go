@@ -121,6 +121,32 @@ func (s *subject) waiting() gateway.WaitingServer {
 	return w
 }
 
+// unsettled are the definitions that an approval of all is about.
+func (s *subject) unsettled() (all []approval.Candidate) {
+	for _, list := range [][]definition{s.tools, s.offers} {
+		for _, d := range list {
+			if d.unsettled() {
+				all = append(all, d.Candidate)
+			}
+		}
+	}
+	return all
+}
+
+// claims are what a person signs who approves the stage.
+func (s *subject) claims(stage gateway.ReviewStage, lost bool) (all []gateway.Claim) {
+	if stage == gateway.StageLaunch {
+		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
+	}
+	for _, c := range s.unsettled() {
+		all = append(all, approval.ClaimOf(s.name, c))
+	}
+	if launch := s.launchToPin(lost); launch != nil {
+		all = append(all, approval.LaunchClaim(s.name, *launch))
+	}
+	return all
+}
+
 // launch is what a person sees of the launch: nothing of it is masked while it
 // waits, since a command can be made to look like a secret.
 func (s *subject) launch() gateway.LaunchView {

@@ -110,7 +110,7 @@ var passed = catalogtest.Asked
 
 // AddServer, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
-func (w *world) AddServer(name string, s config.ServerEdit) error {
+func (w *world) AddServer(_ config.Permit, name string, s config.ServerEdit) error {
 	return w.Edit(func(c *config.Config) error {
 		trust := s.Trust
 		if trust == "" {
@@ -128,7 +128,7 @@ func (w *world) RemoveServer(name string) error {
 	})
 }
 
-func (w *world) SetServer(name, field string, value json.RawMessage) error {
+func (w *world) SetServer(_ config.Permit, name, field string, value json.RawMessage) error {
 	return w.Edit(func(c *config.Config) error {
 		s := c.Server(name)
 		switch field {
@@ -145,7 +145,7 @@ func (w *world) SetServer(name, field string, value json.RawMessage) error {
 	})
 }
 
-func (w *world) OverrideHints(name, of string, hints json.RawMessage) error {
+func (w *world) OverrideHints(_ config.Permit, name, of string, hints json.RawMessage) error {
 	return w.Edit(func(c *config.Config) error {
 		s := c.Server(name)
 		s.HintOverrides = append(slices.Clone(s.HintOverrides), config.HintOverride{Pattern: of, Hints: tool.ParseHints(hints)})

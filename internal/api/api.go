@@ -21,6 +21,7 @@ import (
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 )
@@ -92,6 +93,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	}
 	from := caller(r, who.Actor)
 	from.Bounds = auth.Within(who.token, "", s.deps.Profiles)
+	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(gateway.Stream); ok && err == nil {
 		pour(w, r, gateway.File{Type: o.head().contentType, Stream: stream})

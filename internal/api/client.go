@@ -10,10 +10,12 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 )
@@ -34,6 +36,8 @@ type Endpoint struct {
 	Key     string          // the API key
 	Source  activity.Source // cli or ui; empty = rest
 	Version string          // of the program that asks
+	// Permit shows a person what is to be signed, and returns it signed; nil refuses.
+	Permit func(ctx context.Context, a presence.Asked) (presence.Signed, error)
 }
 
 // How long a daemon may be silent before it counts as one that does not answer.
@@ -69,8 +73,43 @@ func NewClient(e Endpoint) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // do sends one request. A body is sent as JSON. The header of the answer has to
-// come within wait; 0 = whenever it comes.
+// come within wait; 0 = whenever it comes. When a person has to permit what the request
+// does, and has, it is sent once more, with that.
 func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
+	err := c.once(ctx, wait, method, asks, out)
+	p, ok := errors.AsType[*problem.Problem](err)
+	if !ok || p.Code != problem.PresenceRequired || p.Detail("statement") == nil || c.endpoint.Permit == nil {
+		return err
+	}
+	detail := func(name string) json.RawMessage { raw, _ := p.Detail(name).(json.RawMessage); return raw }
+	asked, err := presence.ReadAsked(detail("statement"), detail("claims"), detail("anchor"))
+	if err == nil && asked.For != c.request(method, asks) {
+		err = errors.New("it is of another request: " + problem.Brief(asked.For))
+	}
+	if err != nil {
+		return problem.New(problem.Internal, "What is to be signed cannot be trusted: "+err.Error()+".", "See whether it is MCPProxy that answers at "+c.where()+".").Because(err)
+	}
+	signed, err := c.endpoint.Permit(ctx, asked)
+	if err != nil {
+		return err
+	}
+	again := asks
+	again.header = asks.header.Clone()
+	again.header.Set(presence.Header, signed.Text())
+	return c.once(ctx, wait, method, again, out)
+}
+
+// request is a request as a statement names it.
+func (c *Client) request(method string, asks request) string {
+	u, err := url.Parse(c.base + Prefix + asks.path)
+	if err != nil {
+		return ""
+	}
+	return method + " " + u.RequestURI()
+}
+
+// once sends one request.
+func (c *Client) once(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
 	var reader io.Reader
 	if asks.body != nil {
 		raw, err := rawjson.Marshal(asks.body) // arguments go out as the bytes they are

@@ -15,6 +15,7 @@ var (
 	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).within(restartPatience)
 	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*settings.Settings).Replace).within(restartPatience)
 	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
+	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*settings.Settings).Confirm).within(restartPatience)
 	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*settings.Settings).History)
 	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*settings.Settings).Version)
 	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*settings.Settings).Diagnostics)

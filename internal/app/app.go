@@ -43,6 +43,7 @@ import (
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/offers"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/reply"
@@ -111,6 +112,8 @@ type daemon struct {
 	store     store.Database
 	shared    *store.Postgres // the same, when other instances share it; else nil
 	log       *activity.Log
+	gate      *presence.Gate
+	demands   demands // that the file is another one
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
@@ -137,12 +140,15 @@ type daemon struct {
 	cutOff context.CancelCauseFunc
 	// opened are the closers of what is open, in the order of opening.
 	opened []func(context.Context) error
+	// verify reads what is signed; signedChanged has it count everywhere.
+	verify        func(context.Context) error
+	signedChanged func(context.Context)
 }
 
 // Run runs the daemon until ctx ends. The error is a *problem.Problem when the
 // user can do something about it.
 func Run(ctx context.Context, opt Options) error {
-	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar), looked: make(chan struct{}, 1)}
+	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar), looked: make(chan struct{}, 1), demands: make(demands, 1)}
 	// Calls outlive ctx: a stop lets them finish first.
 	calls, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.base, d.cutOff = func(net.Listener) context.Context { return calls }, cutOff
@@ -188,7 +194,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
-		Applied: d.applied,
+		Applied: d.applied, Presence: true,
 	})
 	if err != nil {
 		return err
@@ -286,11 +292,12 @@ func (d *daemon) openLog() error {
 
 func (d *daemon) wire() error {
 	cfg := d.live.Current()
-	d.book = approval.NewBook(d.decisions(cfg.DataDir))
+	d.gate = d.newGate(cfg.DataDir)
+	d.book = approval.NewBook(d.decisions(cfg.DataDir), d.gate)
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
-		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
+		Servers: cfg.Servers, Keeper: verified{d.store, d.verify, d.logger}, Book: d.book, Observe: d.admitted, Logger: d.logger,
 	})
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
@@ -310,7 +317,7 @@ func (d *daemon) wire() error {
 	d.onClose(telemeter.Close)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	asks := d.store.Asks()
-	d.holder = hold.New(asks, time.Now, func() { d.events.PendingChanged() })
+	d.holder = hold.New(asks, d.gate, time.Now, func() { d.events.PendingChanged() })
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
@@ -319,20 +326,21 @@ func (d *daemon) wire() error {
 		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
-		Door: d.door, Book: d.book, Upstreams: d.upstreams,
+		Door: d.door, Book: d.book, Gate: d.gate, Upstreams: d.upstreams,
 		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
-			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
+			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	d.tokens = auth.NewTokens(store.TokensIn(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
+	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.gate}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+		func(t *auth.Token) bool { return d.gate.Confirmed(access.TokenClaim(t)) })
 	authenticator := auth.New(d.key, d.tokens)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)
@@ -353,7 +361,7 @@ func (d *daemon) wire() error {
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
 	trials := trial.New(trial.Deps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &prospect.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(provenLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -384,12 +392,14 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.followOthers(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
+	d.running.Go(func() { d.noteAnchor(ctx) })
+	d.running.Go(func() { d.demands.follow(ctx, d.live, d.signedChanged) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
 	d.running.Go(func() { d.values.run(ctx) })
 	// A tool is locked before its server is touched.
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}, d.demands) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 

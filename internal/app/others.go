@@ -68,7 +68,10 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 		decided = append(decided, approval.Decided{})
 	}
 	var err error
-	if len(decided) > 0 {
+	if s.All || s.Presence { // before what counts by it
+		err = d.gate.Look(ctx)
+	}
+	if len(decided) > 0 && err == nil {
 		err = d.book.Reload(ctx, decided...)
 	}
 	if s.All || s.Tokens {

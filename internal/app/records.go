@@ -69,9 +69,13 @@ func judged(server string, all []approval.Judgement, status activity.Status, act
 
 // configChanged records what happened to the configuration.
 func (d *daemon) configChanged(c config.Change) {
-	d.events.ConfigChanged(c.Keys, c.Err)
+	d.events.ConfigChanged(append(c.Keys, c.Waits...), c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
+	if c.Waits != nil {
+		r.Status, r.ErrorMessage = activity.Blocked, "What the file widens waits for a person."
+		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.Brief(strings.Join(c.Waits, ", ")), ErrorCode: string(problem.PresenceRequired)}
+	}
 	if c.Err != nil {
 		r.Status, r.ErrorMessage = activity.Failed, c.Err.Error()
 		r.Metadata.ErrorCode = string(problem.From(c.Err).Code)

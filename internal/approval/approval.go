@@ -96,10 +96,15 @@ type Entry struct {
 	// Was is the definition that was approved, when that approval is lost: another
 	// one is not new. It is not stored with the rest.
 	Was *tool.Fingerprint
+	// Unsigned is an approval that does not count, since a person has to sign it and none
+	// has. It stays stored.
+	Unsigned *Pin
 }
 
 // Decided reports whether anything is decided, other than what is lost.
-func (e Entry) Decided() bool { return e.Pin != nil || e.Block != nil || e.Off != nil }
+func (e Entry) Decided() bool {
+	return e.Pin != nil || e.Block != nil || e.Off != nil || e.Unsigned != nil
+}
 
 // Approves reports whether the definition with this fingerprint is the approved
 // one.

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -43,6 +45,7 @@ type Keeper interface {
 // Book is the decisions in memory. It is safe for concurrent use.
 type Book struct {
 	keeper Keeper
+	gate   *presence.Gate
 	now    func() time.Time
 	state  atomic.Pointer[state] // nil until loaded
 	loaded chan struct{}         // closed then
@@ -83,9 +86,10 @@ func (b *Book) publish(d Decided) {
 	}
 }
 
-// NewBook makes a book that knows nothing until Load.
-func NewBook(keeper Keeper) *Book {
-	return &Book{keeper: keeper, now: time.Now, loaded: make(chan struct{}), looking: make(chan struct{}, runtime.GOMAXPROCS(0))}
+// NewBook makes a book that knows nothing until Load. The gate says which approvals count;
+// nil is all.
+func NewBook(keeper Keeper, gate *presence.Gate) *Book {
+	return &Book{keeper: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), looking: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // Loaded is closed when the decisions are known.
@@ -138,8 +142,14 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
+	if err := b.gate.Ready(ctx); err != nil {
+		return nil, fmt.Errorf("read what was signed: %w", err)
+	}
 	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
+		for i := range rows {
+			b.weigh(server, &rows[i])
+		}
 		s.servers[server] = (&View{}).with(Change{Tools: rows})
 	}
 	for server, f := range saved.Reviewed {
@@ -148,7 +158,13 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 		s.servers[server] = &v
 	}
 	for _, l := range saved.Launches {
-		s.servers[l.Server] = s.view(l.Server).with(Change{Launch: &l})
+		if b.gate.Confirmed(l.claim()) {
+			s.servers[l.Server] = s.view(l.Server).with(Change{Launch: &l})
+			continue
+		}
+		v := *s.view(l.Server)
+		v.unsigned, v.reviewed = &l, &tool.Fingerprint{} // no launch has this one: it is reviewed anew
+		s.servers[l.Server] = &v
 	}
 	b.holds.load(saved.Held)
 	b.state.Store(s)
@@ -171,18 +187,19 @@ func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, 
 	}
 	for server, v := range s.servers {
 		rows := v.rows()
-		for i, row := range rows {
-			if row.Pin != nil {
+		for i := range rows {
+			row := &rows[i]
+			if row.store(); row.Pin != nil {
 				rows[i].Definition = definition(row.Kind, tool.ID{Server: server, Tool: row.Tool}, row.Pin.Fingerprint)
 			}
 		}
 		if len(rows) > 0 {
 			saved.Tools[server] = rows
 		}
-		if v.launch != nil {
-			saved.Launches = append(saved.Launches, *v.launch)
+		if l := cmp.Or(v.launch, v.unsigned); l != nil {
+			saved.Launches = append(saved.Launches, *l)
 		}
-		if v.reviewed != nil {
+		if v.reviewed != nil && v.unsigned == nil {
 			saved.Reviewed[server] = *v.reviewed
 		}
 	}
@@ -291,7 +308,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 				c.Tools = append(c.Tools, doubt(e, candidate, mark))
 				continue
 			}
-			e.Pin, e.Was = candidate.pin(mark), nil
+			e.Pin, e.Was, e.Unsigned = candidate.pin(mark), nil, nil
 			c.Tools = append(c.Tools, candidate.row(e))
 		}
 		if len(c.Tools) == 0 {
@@ -340,6 +357,7 @@ func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidat
 
 // doubt is a row that has a definition wait until a person approves it.
 func doubt(e Entry, c Candidate, m Mark) Row {
+	e.Unsigned = nil
 	if e.Pin = nil; e.Block == nil { // which holds back everything, too
 		e.Block = &Block{Mark: m}
 	}
@@ -394,7 +412,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 		c := Change{Server: server}
 		for _, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
-			e.Pin, e.Was = candidate.pin(m), nil
+			e.Pin, e.Was, e.Unsigned = candidate.pin(m), nil, nil
 			if e.Block != nil && e.Block.refuses(candidate.Fingerprint) {
 				e.Block = nil
 			}
@@ -414,6 +432,9 @@ func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fin
 		e.Block = &Block{f, Mark{by, b.now()}}
 		if e.Approves(f) {
 			e.Pin = nil
+		}
+		if e.Unsigned != nil && e.Block.Ends(e.Unsigned) {
+			e.Unsigned = nil
 		}
 	})
 }
@@ -573,7 +594,12 @@ func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, 
 		if c.Launch != nil {
 			c.Tools = s.view(c.Server).rest(c.Tools)
 		}
-		if err = b.keeper.SaveApprovals(ctx, c); err == nil {
+		stored := c
+		stored.Tools = slices.Clone(c.Tools)
+		for i := range stored.Tools {
+			stored.Tools[i].store()
+		}
+		if err = b.keeper.SaveApprovals(ctx, stored); err == nil {
 			return c, s, nil
 		}
 		if errors.Is(err, ErrStale) && try < staleTries {

@@ -126,7 +126,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 	memory := new(approvaltest.Memory)
 	admit(t, memory.Book(), auto, candidate("known", 1))
 	memory.Fail(errors.New("the file is damaged"))
-	b := approval.NewBook(memory)
+	b := approval.NewBook(memory, nil)
 	if err := b.Load(t.Context()); err == nil {
 		t.Fatal("it was read")
 	}
@@ -382,7 +382,7 @@ func approves(v *approval.View, name string, f tool.Fingerprint) bool {
 // that was not stored or that the trust in a server accepts.
 func TestFollowersAreToldOnce(t *testing.T) {
 	m := &approvaltest.Memory{}
-	b := approval.NewBook(m)
+	b := approval.NewBook(m, nil)
 	var told []string
 	for _, who := range []string{"a", "b"} {
 		b.Follow(func(d approval.Decided) {

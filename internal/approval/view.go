@@ -15,6 +15,8 @@ type View struct {
 	launch        *Launch
 	// reviewed is the launch that was approved, when that approval is lost.
 	reviewed *tool.Fingerprint
+	// unsigned is the launch that does not count, since a person has to sign it.
+	unsigned *Launch
 }
 
 // named tells a tool or an offer from the others of its server.
@@ -107,10 +109,10 @@ func (v *View) with(c Change) *View {
 		next = View{}
 	}
 	if c.Unpin {
-		next.launch, next.reviewed = nil, nil
+		next.launch, next.reviewed, next.unsigned = nil, nil, nil
 	}
 	if c.Launch != nil {
-		next.launch, next.reviewed = c.Launch, nil
+		next.launch, next.reviewed, next.unsigned = c.Launch, nil, nil
 	}
 	if len(c.Tools) == 0 {
 		return &next

@@ -127,7 +127,9 @@ var reserved = []struct {
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"secret"},
 		"what is secret and kept is sealed in one place"},
-	{[]string{"testing"}, []string{"mcptest", "store/storetest", "store/pgtest", "approval/approvaltest", "catalog/catalogtest"},
+	{[]string{"golang.org/x/crypto/argon2"}, []string{"presence"},
+		"a passphrase opens one thing"},
+	{[]string{"testing"}, []string{"mcptest", "store/storetest", "store/pgtest", "approval/approvaltest", "catalog/catalogtest", "presence/presencetest"},
 		"tests stand in _test.go files"},
 }
 

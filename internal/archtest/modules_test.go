@@ -36,6 +36,7 @@ var allowed = map[string]string{
 	"go.opentelemetry.io/proto/otlp":                    "the messages of OTLP",
 	"google.golang.org/protobuf":                        "the encoding of OTLP",
 	"go.uber.org/goleak":                                "tests: no goroutine is left behind",
+	"golang.org/x/crypto":                               "argon2id, which seals the key of a passphrase",
 	"golang.org/x/crypto/x509roots/fallback":            "packaging: the certificates of authorities in the container's root file system",
 	"golang.org/x/sync":                                 "weighted semaphores for the bounds on concurrent calls and on large messages, one renewal of a login for all who wait",
 	"golang.org/x/sys":                                  "file locks and process groups of each system",

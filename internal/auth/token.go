@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -76,8 +78,10 @@ type TokenKeeper interface {
 // changes is stored first. Its methods are safe for concurrent use.
 type Tokens struct {
 	keeper TokenKeeper
-	dir    string      // that has the file of those that are revoked
-	ended  func(Actor) // is told of each that has ended
+	dir    string            // that has the file of those that are revoked
+	ended  func(Actor)       // is told of each that has ended
+	counts func(*Token) bool // reports whether a token that was loaded is good for something
+	seed   [32]byte          // of the texts of tokens
 	loaded chan struct{}
 
 	changing sync.Mutex // held while one is made or revoked
@@ -86,9 +90,12 @@ type Tokens struct {
 }
 
 // NewTokens makes Tokens, which know none before Run has read them. In the directory is
-// the second home of what is revoked. ended is called when a token is revoked or expires.
-func NewTokens(keeper TokenKeeper, dir string, ended func(Actor)) *Tokens {
-	return &Tokens{keeper: keeper, dir: dir, ended: ended, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*Held{}}
+// the second home of what is revoked. ended is called when a token is revoked or expires,
+// counts each time that one is presented; nil is that all count.
+func NewTokens(keeper TokenKeeper, dir string, ended func(Actor), counts func(*Token) bool) *Tokens {
+	t := &Tokens{keeper: keeper, dir: dir, ended: ended, counts: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*Held{}}
+	_, _ = rand.Read(t.seed[:]) // it never fails
+	return t
 }
 
 // Held is a token that is known.
@@ -246,9 +253,11 @@ func (t *Tokens) ready(ctx context.Context) error {
 	return ErrTokensUnread
 }
 
-// Create makes a token with what one says, and returns its text, which is nowhere
-// else: 256 random bits behind a prefix.
-func (t *Tokens) Create(ctx context.Context, one Token) (text string, made Token, err error) {
+// Create makes a token with what one says, if permit permits it, and returns its text, which
+// is nowhere else: 256 bits behind a prefix, which nobody outside of this process can know.
+// With the same ID they are the same, so that a person can permit the very token that is
+// made then; without one they are random.
+func (t *Tokens) Create(ctx context.Context, one Token, permit func(*Token) error) (text string, made Token, err error) {
 	if err := t.ready(ctx); err != nil {
 		return "", Token{}, err
 	}
@@ -261,11 +270,17 @@ func (t *Tokens) Create(ctx context.Context, one Token) (text string, made Token
 	case len(all) >= MaxTokens:
 		return "", Token{}, ErrTooManyTokens
 	}
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
-	text = tokenPrefix + hex.EncodeToString(secret)
-	one.ID, one.Hash, one.Used = rand.Text(), sha256.Sum256([]byte(text)), time.Time{}
+	one.ID = cmp.Or(one.ID, rand.Text())
+	secret := hmac.New(sha256.New, t.seed[:])
+	secret.Write([]byte(one.ID))
+	text = tokenPrefix + hex.EncodeToString(secret.Sum(nil))
+	one.Hash, one.Used = sha256.Sum256([]byte(text)), time.Time{}
 	one.Created = time.Now().UTC().Truncate(time.Microsecond)
+	if permit != nil {
+		if err := permit(&one); err != nil {
+			return "", Token{}, err
+		}
+	}
 	if err := t.keeper.SaveToken(ctx, one); err != nil {
 		return "", Token{}, err
 	}
@@ -362,7 +377,7 @@ func (t *Tokens) Restore(ctx context.Context) error {
 // error is ErrTokensUnread.
 func (t *Tokens) find(ctx context.Context, text string) (*Held, error) {
 	h, err := t.Known(ctx, text)
-	if h == nil || h.Over() {
+	if h == nil || h.Over() || t.counts != nil && !t.counts(&h.Token) {
 		return nil, err
 	}
 	h.used.Store(time.Now().UnixMicro())

@@ -93,7 +93,7 @@ func known(t *testing.T, s *shelf, ended func(auth.Actor)) *auth.Tokens {
 }
 
 func knownIn(t *testing.T, dir string, s *shelf, ended func(auth.Actor)) *auth.Tokens {
-	tokens := auth.NewTokens(s, dir, ended)
+	tokens := auth.NewTokens(s, dir, ended, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { tokens.Run(ctx); close(done) }()
@@ -107,14 +107,14 @@ func TestTokens(t *testing.T) {
 		s := &shelf{}
 		tokens := known(t, s, func(a auth.Actor) { ended = append(ended, a.Name) })
 		ctx, a := t.Context(), auth.New(key, tokens)
-		text, made, err := tokens.Create(ctx, auth.Token{Name: "ci", Servers: []string{"s"}, Expires: time.Now().Add(time.Hour)})
+		text, made, err := tokens.Create(ctx, auth.Token{Name: "ci", Servers: []string{"s"}, Expires: time.Now().Add(time.Hour)}, nil)
 		if err != nil || made.Hash != sha256.Sum256([]byte(text)) || !strings.HasPrefix(text, "mcpp_t_") {
 			t.Fatalf("%q, %+v, %v", text, made, err)
 		}
 		if all, _ := s.kept(); len(all) != 1 || all[0].Hash != made.Hash {
 			t.Fatalf("%+v", all)
 		}
-		if _, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}); !errors.Is(err, auth.ErrTokenExists) {
+		if _, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}, nil); !errors.Is(err, auth.ErrTokenExists) {
 			t.Errorf("twice: %v", err)
 		}
 		actor, held, err := a.Actor(request(text))
@@ -154,7 +154,7 @@ func TestTokens(t *testing.T) {
 		}
 
 		// What cannot be stored is revoked all the same.
-		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"})
+		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"}, nil)
 		two := who(a, request(text))
 		s.fail(errors.New("the disk is full"))
 		if _, err := tokens.Revoke(ctx, "two"); err == nil {
@@ -174,7 +174,7 @@ func TestTokens(t *testing.T) {
 		if _, err := tokens.Revoke(ctx, "two"); !errors.Is(err, auth.ErrNoToken) {
 			t.Errorf("a third time: %v", err)
 		}
-		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"})
+		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"}, nil)
 		if again := who(a, request(text)); again == two || again.Principal() == two.Principal() || again.String() != two.String() {
 			t.Errorf("%v and %v", again, two)
 		}
@@ -196,7 +196,7 @@ func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
 		tokens := knownIn(t, dir, s, func(auth.Actor) {})
 		var texts []string
 		for _, name := range []string{"one", "two", "three"} {
-			text, _, err := tokens.Create(t.Context(), auth.Token{Name: name})
+			text, _, err := tokens.Create(t.Context(), auth.Token{Name: name}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,12 +293,12 @@ func TestBounds(t *testing.T) {
 // FuzzAuthorization: whatever is sent, only the key is the admin and only the token
 // is its agent.
 func FuzzAuthorization(f *testing.F) {
-	tokens := auth.NewTokens(&shelf{}, f.TempDir(), func(auth.Actor) {})
+	tokens := auth.NewTokens(&shelf{}, f.TempDir(), func(auth.Actor) {}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { tokens.Run(ctx); close(done) }()
 	f.Cleanup(func() { cancel(); <-done })
-	token, _, err := tokens.Create(ctx, auth.Token{Name: "ci"})
+	token, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}, nil)
 	if err != nil {
 		f.Fatal(err)
 	}

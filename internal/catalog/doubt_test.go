@@ -200,7 +200,7 @@ func TestComingAtTheSameTime(t *testing.T) {
 func TestADoubtIsStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(approvaltest.Memory)
-		c := New(Options{Servers: []config.Server{enabled("evil"), enabled("mailer")}, Keeper: newMemory(), Book: approval.NewBook(memory), Logger: quiet()})
+		c := New(Options{Servers: []config.Server{enabled("evil"), enabled("mailer")}, Keeper: newMemory(), Book: approval.NewBook(memory, nil), Logger: quiet()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx) })

@@ -37,7 +37,7 @@ func BenchmarkOffers(b *testing.B) {
 	open := func(b *testing.B) *catalog.Catalog {
 		db := store.Open(filepath.Join(b.TempDir(), "mcpproxy.db"), slog.New(slog.DiscardHandler))
 		b.Cleanup(func() { _ = db.Close() })
-		book := approval.NewBook(db)
+		book := approval.NewBook(db, nil)
 		if err := book.Load(b.Context()); err != nil {
 			b.Fatal(err)
 		}

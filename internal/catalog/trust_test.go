@@ -33,7 +33,7 @@ func TestMayStart(t *testing.T) {
 		for bits := range 8 {
 			server.Enabled, server.Quarantined = bits&1 != 0, bits&2 != 0
 			known := bits&4 != 0
-			book := approval.NewBook(memory)
+			book := approval.NewBook(memory, nil)
 			if known {
 				book = memory.Book()
 			}
@@ -64,7 +64,7 @@ func (r *remembering) LoadApprovals(context.Context) (approval.Saved, error) {
 func TestALostLaunchNarrows(t *testing.T) {
 	server := config.Server{Name: "s", Launch: config.Launch{Command: "x"}, Enabled: true}
 	for launch, held := range map[tool.Fingerprint]bool{server.LaunchFingerprint(): false, {1}: true} {
-		book := approval.NewBook(&remembering{launch: launch})
+		book := approval.NewBook(&remembering{launch: launch}, nil)
 		if err := book.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(approvaltest.Memory)
 		memory.Fail(errors.New("the disk sleeps"))
-		c := New(Options{Servers: []config.Server{enabled("s")}, Keeper: newMemory(), Book: approval.NewBook(memory), Logger: quiet()})
+		c := New(Options{Servers: []config.Server{enabled("s")}, Keeper: newMemory(), Book: approval.NewBook(memory, nil), Logger: quiet()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx) })
@@ -287,7 +287,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		}
 		known := is(6)
 		if !known {
-			book = approval.NewBook(memory)
+			book = approval.NewBook(memory, nil)
 		}
 		want := policy.Callable
 		for _, row := range []struct {

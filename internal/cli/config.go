@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +15,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/settings"
 )
 
 // validity is what `config validate` says of a file that is right.
@@ -105,4 +108,53 @@ func configPathCommand(r *run) command {
 		}{path}
 		return r.print(v, func(p *printer) { fmt.Fprintln(p, printable(v.Path)) })
 	}}
+}
+
+// confirmation is what `config confirm` has confirmed.
+type confirmation struct {
+	Confirmed []settings.KeyDifference `json:"confirmed"`
+}
+
+func configConfirm(r *run) command {
+	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		before, err := api.GetConfig.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		if before.Error != "" {
+			return problem.New(problem.InvalidConfig, before.Error, "Correct the file first: `mcpproxy config validate`.")
+		}
+		waits := before.UnconfirmedWhy != "" || len(before.Unconfirmed) > 0
+		if waits {
+			writeUnconfirmed(r.printer(r.Stderr), before)
+			if _, err = api.ConfirmConfig.Call(ctx, c, gateway.Nothing{}); err != nil {
+				return err
+			}
+		}
+		return r.print(confirmation{before.Unconfirmed}, func(p *printer) {
+			if waits {
+				p.line("All of %s is in force.", printable(before.Path))
+			} else {
+				p.line("Nothing in %s waits for you.", printable(before.Path))
+			}
+		})
+	})}
+}
+
+// writeUnconfirmed shows what waits: what is in force, and what the file says.
+func writeUnconfirmed(p *printer, c settings.Config) {
+	if c.UnconfirmedWhy != "" {
+		p.text("", "Nothing that widens counts: "+printable(c.UnconfirmedWhy)+".")
+	}
+	if len(c.Unconfirmed) > 0 {
+		p.line("These widen what is in force:")
+	}
+	for _, d := range c.Unconfirmed {
+		p.line("%s", visibleLine(d.Key))
+		p.text("  - ", visibleLine(string(d.From)))
+		p.text("  + ", visibleLine(string(d.To)))
+	}
+	if slices.ContainsFunc(c.Unconfirmed, func(d settings.KeyDifference) bool { return strings.Contains(string(d.To), "***") }) {
+		p.text("", "What *** stands for, look at in the file: a command can be made to look like a secret.")
+	}
 }

@@ -32,7 +32,7 @@ func (r *run) client() (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version}), nil
+	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version, Permit: r.signer.permit}), nil
 }
 
 // ask is the run of a command that asks the daemon.

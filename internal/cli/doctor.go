@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/holder"
 	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
@@ -83,6 +84,18 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 // askTime is how long the daemon has for all that the doctor asks.
 const askTime = doctor.PartTime - 500*time.Millisecond
 
+// presenceFacts are how presence stands.
+func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) {
+	v, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+	p := doctor.Presence{On: v.On, Void: v.Void, Remedy: v.Remedy, Bad: v.Bad, Unsigned: v.Unsigned}
+	for _, place := range v.Places {
+		if v.On && v.Anchor != nil && place.State != presence.Matches && place.State != presence.Behind {
+			p.Anchor = append(p.Anchor, place.Name+" ("+string(place.State)+")")
+		}
+	}
+	return p, err
+}
+
 // askAll asks the daemon what it knows of itself.
 func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -107,6 +120,9 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	}
 	for _, s := range said.Checks {
 		d.Said = append(d.Said, doctor.Said{Code: s.Code, State: doctor.State(s.State), Detail: s.Detail, Fix: s.Fix})
+	}
+	if d.Presence, err = presenceFacts(ctx, c); err != nil {
+		return nil, err
 	}
 	if d.ConfigError != "" {
 		file, err := api.GetConfig.Call(ctx, c, gateway.Nothing{})

@@ -97,13 +97,14 @@ var shown = map[string]struct {
 	"token list": {"token list", true}, "token revoke": {"token revoke ci", false}, "profile list": {"profile list", true},
 	"pending list": {"pending list", true}, "pending show": {"pending show k8", false}, "pending approve": {"pending approve k8 --yes", false}, "pending deny": {"pending deny k8 --yes", false},
 	"lease list": {"lease list", true}, "lease grant": {"lease grant github --yes", false}, "lease revoke": {"lease revoke l1abcdefghijklmn", false},
+	"presence join": {"presence join", false}, "presence reset": {"presence reset --yes", false},
 	"policy try": {"policy try commands.md", true}, "can": {"can claude-code github:delete_repo", false},
 }
 
 // verbatim are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
 var verbatim = []string{
-	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "profile show", "secrets set", "serve", "stdio",
+	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
 	"token create", "ui",
 	"upstream login", "upstream logs", "version",
 }

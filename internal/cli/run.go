@@ -69,6 +69,7 @@ type run struct {
 	terminal   bool     // stdout is one
 	width      int      // no line is wider; 0 = any may be: nothing is cut on its way to a program
 	notes      []string // to be said after the data
+	signer     signer
 }
 
 // lookup is the environment.

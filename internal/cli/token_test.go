@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/access"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 )
 
@@ -18,7 +19,13 @@ func (f *fake) accessOps() []api.Operation {
 		CreatedAt: at("2026-01-15T08:00:00Z"), ExpiresAt: &expires, LastUsedAt: &used}
 	old := access.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: at("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
 		Warning: "There is no server for '\x1b[31mgone'."}
+	presently := access.PresenceView{On: true, Kind: presence.Passphrase, Since: &used, Fingerprint: "sha256:" + strings.Repeat("0", 64), Void: "The fingerprint of the anchor is missing in the keyring.", Remedy: "Prove it.",
+		Places: []access.PresencePlace{{Name: "the keyring", State: presence.Missing}}, Bad: []string{"abc"}, Unsigned: []string{`approve "tool"`}}
+	presenceNow := func(context.Context, gateway.Caller, gateway.Nothing) (access.PresenceView, error) {
+		return presently, nil
+	}
 	return []api.Operation{
+		api.GetPresence.As(presenceNow), api.JoinPresence.As(presenceNow), api.ResetPresence.As(presenceNow),
 		api.ListTokens.As(func(context.Context, gateway.Caller, gateway.Nothing) (access.TokenList, error) {
 			return access.TokenList{Tokens: []access.TokenView{ci, old}}, nil
 		}),

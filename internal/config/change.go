@@ -12,6 +12,9 @@ type Change struct {
 	// NeedsRestart are the keys whose value waits for a restart, from this
 	// change or an earlier one.
 	NeedsRestart []string
+	// Waits are the keys that a file widens which was saved, so that they wait for a
+	// person: told by itself, when they are others than before.
+	Waits []string
 	// Err is why the file was refused; nil when it was applied.
 	Err error
 }

@@ -50,13 +50,16 @@ type Config struct {
 	LogLevel          string
 	LogFormat         string
 	Ask               policy.AskRules
-	AnswerByClient    []string  // see AnswersByClient
+	AnswerByClient    []string // see AnswersByClient
+	Presence          Presence
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file
 
-	// shown is what may be shown of it, nil when it was not parsed; warnings are
+	// written is how the file says it, with the references and with the secrets; shown
+	// is what may be shown of that; both are nil when it was not parsed. warnings are
 	// what its file should have otherwise; revision and basis are short for shown.
+	written  *Config
 	shown    *Config
 	warnings []string
 	revision string
@@ -143,9 +146,10 @@ type Server struct {
 	Ask               policy.AskRules  // its own, beside the general ones
 	Selections        []Selection      // likewise
 
-	// shown is what may be shown of it, launch is how the file launches it, and
+	// written and shown are as those of Config, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
 	revealed          []string // the secrets in it, after Reveal
+	written           *Server
 	shown             *Server
 	launch            *LaunchView
 	launchFingerprint *tool.Fingerprint
@@ -226,6 +230,7 @@ type (
 	Session    string // whose a session with the server is
 	Trust      string // which tools of a server are accepted without a person; "" is not said: treat it as TrustManual
 	Durability string // what a record survives
+	Presence   string // what shows that a person decides: see package presence
 )
 
 // The words.
@@ -250,6 +255,10 @@ const (
 
 	SurviveProcess Durability = "process"
 	SurvivePower   Durability = "power"
+
+	PresenceNone       Presence = "none"
+	PresencePassphrase Presence = "passphrase"
+	PresencePasskey    Presence = "passkey"
 )
 
 // TrustWords are the kinds of trust, as the file has them.

@@ -68,10 +68,18 @@ func ofServer(a, b Server) (out []Difference) {
 	from, to, after := shownA.keys(), shownB.keys(), b.keys()
 	for i, k := range a.keys() {
 		if k.to != nil && k.name != "name" && !same(k, after[i]) {
-			out = append(out, Difference{join(join("mcpServers", a.Name), k.name), encoded(from[i]), encoded(to[i])})
+			out = append(out, Difference{of(join("mcpServers", a.Name), k), encoded(from[i]), encoded(to[i])})
 		}
 	}
 	return out
+}
+
+// of is the path of a key of the object at path.
+func of(path string, k key) string {
+	if path == "" {
+		return k.name
+	}
+	return path + "." + k.name
 }
 
 func named(servers []Server, name string) int {

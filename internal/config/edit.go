@@ -76,11 +76,11 @@ func (s ServerEdit) Check() error {
 }
 
 // AddServer writes a server into the file, after those that are there, and
-// applies the file as Reload does. Like the other edits it changes nothing,
+// applies the file as Reload does; what of that widens, a person permits. Like the other edits it changes nothing,
 // neither the file nor what is in force, when anything is wrong with the file
 // as it would be or a component refuses it; the error is a *problem.Problem.
 // The file keeps the form, the comments and the order that its author gave it.
-func (l *Live) AddServer(name string, s ServerEdit) error {
+func (l *Live) AddServer(permit Permit, name string, s ServerEdit) error {
 	if err := tool.CheckServerName(name); err != nil {
 		return problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(name), err).
 			WithHint("Choose another name.").With("parameter", "name").With("value", name)
@@ -89,12 +89,12 @@ func (l *Live) AddServer(name string, s ServerEdit) error {
 	if err != nil {
 		return err
 	}
-	return l.edit(name, func(d document) ([]jsonc.Splice, error) { return d.addServer(name, encoded) })
+	return l.edit(permit, name, func(d document) ([]jsonc.Splice, error) { return d.addServer(name, encoded) })
 }
 
 // RemoveServer takes a server out of the file and applies it.
 func (l *Live) RemoveServer(name string) error {
-	return l.edit(name, func(d document) ([]jsonc.Splice, error) {
+	return l.edit(nil, name, func(d document) ([]jsonc.Splice, error) {
 		servers, i := d.server(name)
 		if i < 0 {
 			return nil, noServer(name)
@@ -108,7 +108,7 @@ func (l *Live) RemoveServer(name string) error {
 // another name for it, that one is kept. Of env and headers an object changes the
 // members that it has, and takes those out that are null; a list for command is
 // the program with its arguments, and sets args, too.
-func (l *Live) SetServer(name, field string, value json.RawMessage) error {
+func (l *Live) SetServer(permit Permit, name, field string, value json.RawMessage) error {
 	if value != nil && !json.Valid(value) {
 		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quote(field)).
 			WithHint(`Write true, false, a number, a list, an object, or text in double quotes.`).With("parameter", field)
@@ -127,7 +127,7 @@ func (l *Live) SetServer(name, field string, value json.RawMessage) error {
 			return d.set(jsonc.Parts(servers.Items[i].Value), one)
 		})
 	}
-	return l.edit(name, edits...)
+	return l.edit(permit, name, edits...)
 }
 
 // setting is a key of a server with its new value, nil to take it out; or a member
@@ -304,12 +304,12 @@ type document struct{ *jsonc.Document }
 type edit func(document) ([]jsonc.Splice, error)
 
 // edit changes the file, which concerns the server name alone, and applies it.
-func (l *Live) edit(name string, changes ...edit) error {
+func (l *Live) edit(permit Permit, name string, changes ...edit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const tries = 20
 	for range tries {
-		err := l.editOnce(name, changes)
+		err := editOnce(l, permit, name, changes)
 		if !errors.Is(err, errMeanwhile) {
 			return err
 		}
@@ -320,7 +320,7 @@ func (l *Live) edit(name string, changes ...edit) error {
 
 // editOnce makes one try. The caller holds mu, so that no file is applied
 // meanwhile, and what is written is known before the watch can see it.
-func (l *Live) editOnce(name string, changes []edit) error {
+func editOnce(l *Live, permit Permit, name string, changes []edit) error {
 	r := l.read()
 	switch {
 	case r.err != nil:
@@ -354,14 +354,25 @@ func (l *Live) editOnce(name string, changes []edit) error {
 			return err
 		}
 	}
-	return l.publish(r, text, next, ByCommand)
+	return l.publish(r, text, next, between(before, next), permit, ByCommand)
 }
 
-// publish prepares the components for next, writes its text and commits.
-func (l *Live) publish(r reading, text []byte, next *Config, by string) error {
-	keys := changed(l.Current(), next, everyKey)
-	commits, err := l.prepare(next)
+// publish prepares the components for next, has a person permit what widens by the keys
+// that were changed, writes its text and commits. What else of next widens goes on waiting.
+func (l *Live) publish(r reading, text []byte, next *Config, changes func(key string) bool, permit Permit, by string) error {
+	limit := l.base.allow(next, changes)
+	live, found := next, []Difference(nil)
+	if limit != nil {
+		live, found = clamp(limit, next, nil)
+	}
+	commits, err := prepare(l.components, live)
 	if err != nil {
+		return err
+	}
+	if !l.read().same(r) {
+		return errMeanwhile
+	}
+	if err := l.base.widen(limit, permit); err != nil {
 		return err
 	}
 	if !bytes.Equal(text, r.data) {
@@ -374,8 +385,9 @@ func (l *Live) publish(r reading, text []byte, next *Config, by string) error {
 				WithHint("Check the permissions of the file and its directory, and the space on the disk.").Because(err)
 		}
 	}
-	l.last, l.existed = reading{data: text}, true
-	l.take(next, commits, keys, by)
+	l.last, l.existed, l.wanted = reading{data: text}, true, next
+	l.waiting.Store(&Unconfirmed{found, l.base.why, next.Presence})
+	l.take(live, commits, by)
 	return nil
 }
 

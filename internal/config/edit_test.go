@@ -28,13 +28,13 @@ func (f *fixture) make(t *testing.T, line string) error {
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "add "+words[1]+" ")), &s); err != nil {
 			t.Fatal(err)
 		}
-		return f.AddServer(words[1], s)
+		return f.AddServer(nil, words[1], s)
 	case "remove":
 		return f.RemoveServer(words[1])
 	case "set":
-		return f.SetServer(words[1], words[2], json.RawMessage(words[3]))
+		return f.SetServer(nil, words[1], words[2], json.RawMessage(words[3]))
 	case "unset":
-		return f.SetServer(words[1], words[2], nil)
+		return f.SetServer(nil, words[1], words[2], nil)
 	}
 	t.Fatalf("unknown edit %q", line)
 	return nil
@@ -244,14 +244,14 @@ func TestOverrideHints(t *testing.T) {
 	} {
 		f := open(t, file)
 		for range 2 { // the second time it says so already
-			if err := f.OverrideHints("a", "t", []byte(hints)); err != nil {
+			if err := f.OverrideHints(nil, "a", "t", []byte(hints)); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want, contents(t, f.path)); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		}
-		if err := f.OverrideHints("b", "t", []byte(hints)); problem.From(err).Code != problem.ServerNotFound {
+		if err := f.OverrideHints(nil, "b", "t", []byte(hints)); problem.From(err).Code != problem.ServerNotFound {
 			t.Errorf("another server: %v", err)
 		}
 	}

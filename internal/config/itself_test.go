@@ -58,7 +58,7 @@ func TestItself(t *testing.T) {
 			t.Errorf("%+v: %v", c.launch, err)
 		}
 		if before := contents(t, f.path); c.itself {
-			if err := f.AddServer("again", ServerEdit{Launch: c.launch}); err == nil || contents(t, f.path) != before {
+			if err := f.AddServer(nil, "again", ServerEdit{Launch: c.launch}); err == nil || contents(t, f.path) != before {
 				t.Errorf("%+v is added: %v", c.launch, err)
 			}
 		}
@@ -83,13 +83,13 @@ func TestItselfInTheFile(t *testing.T) {
 	if !warned() || strings.Contains(strings.Join(f.Warnings(), "\n"), "mcpServers.a ") {
 		t.Errorf("the warnings are %q", f.Warnings())
 	}
-	if err := f.SetServer("a", "url", []byte(`"http://localhost:${env:PORT}/mcp"`)); err == nil || !strings.Contains(err.Error(), "behind itself") {
+	if err := f.SetServer(nil, "a", "url", []byte(`"http://localhost:${env:PORT}/mcp"`)); err == nil || !strings.Contains(err.Error(), "behind itself") {
 		t.Errorf("got %v", err)
 	}
-	if err := f.SetServer("again", "trust", []byte(`"manual"`)); err != nil {
+	if err := f.SetServer(nil, "again", "trust", []byte(`"manual"`)); err != nil {
 		t.Error(err)
 	}
-	if err := f.SetServer("again", "enabled", []byte(`false`)); err != nil || warned() {
+	if err := f.SetServer(nil, "again", "enabled", []byte(`false`)); err != nil || warned() {
 		t.Errorf("%v, %q", err, f.Warnings())
 	}
 	if err := f.RemoveServer("again"); err != nil {

@@ -26,6 +26,7 @@ type key struct {
 	check     func(text string) error // of a string, each element, each value
 	checkName func(name string) error // of each name in a map
 
+	widens  widening // which changes of the value do
 	aliases []string // other names that clients write
 	inverse string   // another name, whose value says the opposite
 

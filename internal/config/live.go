@@ -39,6 +39,9 @@ type Options struct {
 	// says; nil: nowhere.
 	Addresses func() []string
 	Logger    *slog.Logger // nil: nothing is logged
+	// Presence has what widens wait for a person where presence demands it: for the one
+	// process that has the file in force. Verify says what is signed.
+	Presence bool
 	// Observe is told of every change and of every refused file, one after the
 	// other. It must not call Reload.
 	Observe func(Change)
@@ -61,12 +64,15 @@ type Live struct {
 	current atomic.Pointer[Config]
 	outcome atomic.Pointer[outcome]
 	inForce atomic.Pointer[InForce]
+	waiting atomic.Pointer[Unconfirmed]
 
 	mu         sync.Mutex // held while a file is applied; guards what follows
 	components []Component
 	swapped    bool // the current configuration is not that of Open
 	existed    bool // there was a file
 	last       reading
+	base       baseline
+	wanted     *Config // what the file says: but for what waits, the current one
 }
 
 // reading is what came of reading the file: data is nil when there was none.
@@ -110,7 +116,10 @@ func Open(path string, opt Options) (*Live, error) {
 		return nil, l.last.err
 	}
 	l.existed = l.last.data != nil
-	c, err := l.parse(l.last.data)
+	if l.wanted, err = l.parse(l.last.data); err != nil {
+		return nil, err
+	}
+	c, err := start(l, l.wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +128,26 @@ func Open(path string, opt Options) (*Live, error) {
 	l.inForce.Store(&InForce{Data: l.last.data, Since: time.Now(), By: ByHand, Keys: keysOf(Differences(Default(), c))})
 	l.conclude(nil)
 	return l, nil
+}
+
+// start returns what of the file is in force at the start, before anybody can say what is
+// signed.
+func start(l *Live, wanted *Config) (*Config, error) {
+	l.waiting.Store(&Unconfirmed{Presence: wanted.Presence})
+	if !l.options.Presence {
+		return wanted, nil
+	}
+	dir, err := absolute(wanted.DataDir, l.options.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	l.base = baseline{dir: filepath.Join(dir, baselineDir), logger: l.options.Logger}
+	if err := l.base.load(wanted, l.parse); err != nil {
+		return nil, err
+	}
+	live, found := l.base.hold(wanted)
+	l.waiting.Store(&Unconfirmed{found, l.base.why, wanted.Presence})
+	return live, nil
 }
 
 // outranking is the data directory of the command line or the environment.
@@ -157,7 +186,7 @@ func (l *Live) follow(components []Component) {
 	if !l.swapped {
 		return
 	}
-	commits, err := l.prepare(l.Current())
+	commits, err := prepare(l.components, l.Current())
 	if err != nil {
 		l.refuse(err)
 		return
@@ -194,23 +223,43 @@ func (l *Live) apply(r reading) error {
 	if err != nil {
 		return l.refuse(err)
 	}
-	keys := changed(l.Current(), next, everyKey)
+	return l.enforce(next, ByHand)
+}
+
+// enforce has next be in force, but for what waits for a person. The caller holds mu.
+func (l *Live) enforce(next *Config, by string) error {
+	live, found := l.base.hold(next)
+	keys := changed(l.Current(), live, everyKey)
 	var commits []func()
 	if len(keys) > 0 {
-		if commits, err = l.prepare(next); err != nil {
+		var err error
+		if commits, err = prepare(l.components, live); err != nil {
 			return l.refuse(err)
 		}
 	}
-	l.take(next, commits, keys, ByHand)
+	l.wanted = next
+	told := wait(l, found)
+	l.take(live, commits, by)
+	told()
 	return nil
 }
 
-// take makes next the configuration in force, for which everything is prepared,
-// and which is that of the last text that was read or written.
-func (l *Live) take(next *Config, commits []func(), keys []string, by string) {
+// wait has what was found wait for a person, and returns what tells of it.
+func wait(l *Live, found []Difference) (tell func()) {
+	before := keysOf(l.Unconfirmed().Differences)
+	l.waiting.Store(&Unconfirmed{found, l.base.why, l.wanted.Presence})
+	return func() {
+		if keys := keysOf(found); len(keys) > 0 && !slices.Equal(keys, before) {
+			l.options.observe(Change{Waits: keys, NeedsRestart: l.NeedsRestart()})
+		}
+	}
+}
+
+// take makes next the configuration in force, for which everything is prepared: what
+// counts of the last text that was read or written.
+func (l *Live) take(next *Config, commits []func(), by string) {
 	applied := InForce{Data: l.last.data, Since: time.Now(), By: by, Keys: keysOf(Differences(l.Current(), next))}
-	l.current.Store(next)
-	commit(commits)
+	l.swap(next, commits)
 	l.conclude(nil)
 	if before := l.InForce(); applied.ETag() != before.ETag() {
 		l.inForce.Store(&applied)
@@ -218,17 +267,25 @@ func (l *Live) take(next *Config, commits []func(), keys []string, by string) {
 			l.options.Applied(applied)
 		}
 	}
+}
+
+// swap makes next the configuration in force, for which everything is prepared.
+func (l *Live) swap(next *Config, commits []func()) {
+	keys := changed(l.Current(), next, everyKey)
+	l.current.Store(next)
+	l.base.narrow(next)
+	commit(commits)
 	if len(keys) > 0 {
 		l.swapped = true
 		l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
-		l.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()})
+		l.options.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()})
 	}
 }
 
 // prepare asks every component; one that refuses leaves all as they were.
-func (l *Live) prepare(next *Config) ([]func(), error) {
+func prepare(all []Component, next *Config) ([]func(), error) {
 	var commits []func()
-	for _, c := range l.components {
+	for _, c := range all {
 		commit, err := c.Prepare(next)
 		if err != nil {
 			return nil, refusal(err)
@@ -259,19 +316,19 @@ func refusal(err error) error {
 func (l *Live) refuse(err error) error {
 	l.conclude(err)
 	l.options.Logger.Warn("the configuration file is refused, the one before stays in force", "file", l.path, "error", err)
-	l.observe(Change{Err: err, NeedsRestart: l.NeedsRestart()})
+	l.options.observe(Change{Err: err, NeedsRestart: l.NeedsRestart()})
 	return err
 }
 
-func (l *Live) observe(c Change) {
-	if l.options.Observe != nil {
-		l.options.Observe(c)
+func (o *Options) observe(c Change) {
+	if o.Observe != nil {
+		o.Observe(c)
 	}
 }
 
 // conclude keeps what came of the last file.
 func (l *Live) conclude(err error) {
-	next := &outcome{err: err, warnings: slices.Concat(l.nowhere(), laxMode(l.path), l.leadingBack(l.Current()))}
+	next := &outcome{err: err, warnings: slices.Concat(l.Unconfirmed().Warnings(), nowhere(l), laxMode(l.path), l.leadingBack(l.Current()))}
 	if err == nil { // else the lines are those of another text
 		next.warnings = append(next.warnings, l.Current().warnings...)
 	}
@@ -285,7 +342,7 @@ func (l *Live) conclude(err error) {
 
 // nowhere warns of a file that was named and does not exist: the name may be
 // misspelt. Of one that vanished LastError tells: what was in it holds.
-func (l *Live) nowhere() []string {
+func nowhere(l *Live) []string {
 	if _, err := os.Stat(l.path); !l.named || l.existed || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 // OverrideHints sets hints of a tool in the hint_overrides of a server, in an entry
 // of the tool's own name, and applies the file. hints is an object; the other
 // members of the entry, the other entries and all comments stay.
-func (l *Live) OverrideHints(name, tool string, hints json.RawMessage) error {
+func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMessage) error {
 	var edits []edit
 	if err := rawjson.Members(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
@@ -26,5 +26,5 @@ func (l *Live) OverrideHints(name, tool string, hints json.RawMessage) error {
 	}); err != nil {
 		return err
 	}
-	return l.edit(name, edits...)
+	return l.edit(permit, name, edits...)
 }

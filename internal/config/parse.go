@@ -40,6 +40,7 @@ func (in input) parse() (*Config, error) {
 	d := newDecoder(src, in.lookup)
 	c, shown := Default(), Default()
 	g := d.object(tree, "", c.keys(), shown.keys())
+	written := *shown
 	in.override(c)
 	in.override(shown)
 	in.exposed(d, g, c)
@@ -50,7 +51,11 @@ func (in input) parse() (*Config, error) {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}
 	hide(shown.keys())
-	c.shown, c.revision, c.basis = shown, revisionOf(shown), basisOf(shown)
+	written.Servers = nil
+	for _, s := range c.Servers {
+		written.Servers = append(written.Servers, *s.written)
+	}
+	c.written, c.shown, c.revision, c.basis = &written, shown, revisionOf(shown), basisOf(shown)
 	c.warnings = d.warnings.texts(in.file)
 	return c, nil
 }
@@ -81,15 +86,19 @@ func (in input) override(c *Config) {
 
 // trustOthers decides for the servers that do not say how far they are trusted.
 func trustOthers(c *Config) {
-	trust := TrustScan
-	if !c.QuarantineEnabled {
-		trust = TrustAuto
-	}
 	for i := range c.Servers {
 		if c.Servers[i].Trust == "" {
-			c.Servers[i].Trust = trust
+			c.Servers[i].Trust = c.othersTrust()
 		}
 	}
+}
+
+// othersTrust is how far a server is trusted that does not say it.
+func (c *Config) othersTrust() Trust {
+	if c.QuarantineEnabled {
+		return TrustScan
+	}
+	return TrustAuto
 }
 
 // exposed refuses to be reachable from elsewhere without a key.

@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise, JudgeArguments: policy.JudgeAdvise},
 		Ask:               policy.AskRules{Write: policy.AskOff, Destructive: policy.AskOff, Wait: 45 * time.Second},
 		QuarantineEnabled: true,
-		LogLevel:          "info", LogFormat: "text",
+		LogLevel:          "info", LogFormat: "text", Presence: PresenceNone,
 	}
 	if diff := cmp.Diff(want, mustParse(t, "{}"), exported); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -75,7 +75,7 @@ func TestEverything(t *testing.T) {
 		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.JudgeEnforce},
 		Ask:               policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"files:list_*": "off", "git*:x": "ask"}, Wait: 2 * time.Minute},
-		LogLevel:          "debug", LogFormat: "json", TelemetryEndpoint: "http://127.0.0.1:4318",
+		LogLevel:          "debug", LogFormat: "json", Presence: PresenceNone, TelemetryEndpoint: "http://127.0.0.1:4318",
 		Servers: []Server{
 			{Name: "files", Protocol: "stdio", Launch: Launch{Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes"}, Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual, DisabledTools: []string{"delete_*", "a/b:c[0]"}, HintOverrides: []HintOverride{
 				{"*", tool.Hints{ReadOnly: tool.True}},

@@ -29,10 +29,15 @@ func (d *decoder) profiles(v hujson.Value, path string) (any, any) {
 				d.wrong(m.Value.StartOffset, join(at, key), key+" is empty, so that nothing is left", "take the key out to have all of them")
 			}
 		}
-		p.rule = policy.NewScopeRule(policy.ScopeLimits{Profile: name, Servers: p.Servers, Tools: p.Tools, Lanes: p.Lanes})
+		p.rule = p.newRule()
 		resolved, raw = append(resolved, p), append(raw, shown)
 	}
 	return resolved, raw
+}
+
+// newRule is what p lets through.
+func (p *Profile) newRule() *policy.ScopeRule {
+	return policy.NewScopeRule(policy.ScopeLimits{Profile: p.Name, Servers: p.Servers, Tools: p.Tools, Lanes: p.Lanes})
 }
 
 // toolLists decodes the tools of a profile, in the order of the file.

@@ -57,6 +57,9 @@ func rows(object string, keys []key, defaults bool) string {
 		if k.restart {
 			doc += " *restart*"
 		}
+		if k.widens.when != "" {
+			doc += " *widens: " + k.widens.when + "*"
+		}
 		lines = append(lines, "| "+strings.Join(append(cells, doc), " | ")+" |")
 	}
 	return strings.Join(lines, "\n")

@@ -31,8 +31,12 @@ func (d *decoder) servers(v hujson.Value, path string) (any, any) {
 		launch := launchOf(s)
 		fingerprint := launch.fingerprint()
 		r.launch, r.launchFingerprint = &launch, &fingerprint
+		written := s
+		if r.TrySSE {
+			written.Protocol = "auto"
+		}
 		s = presentable(s)
-		r.shown = &s
+		r.written, r.shown = &written, &s
 		resolved, shown = append(resolved, r), append(shown, s)
 	}
 	return resolved, shown

@@ -46,6 +46,7 @@ type Assessment struct {
 	Mistakes     []Mistake
 	Warnings     []string
 	Differences  []Difference // from what is in force
+	Widens       []Difference // what of them a person has to permit
 	NeedsRestart []string     // the keys that would wait for a restart
 }
 
@@ -57,14 +58,15 @@ func (l *Live) Assess(text []byte) (*Config, Assessment) {
 	defer l.mu.Unlock()
 	next, err := l.acceptable(text)
 	if err == nil {
-		_, err = l.prepare(next)
+		_, err = prepare(l.components, next)
 	}
 	if err != nil {
 		a := Assessment{Err: err}
 		a.Mistakes, _ = problem.From(err).Detail("problems").([]Mistake)
 		return nil, a
 	}
-	return next, Assessment{Warnings: slices.Concat(l.leadingBack(next), next.warnings), Differences: Differences(l.Current(), next),
+	_, found := l.base.hold(next)
+	return next, Assessment{Warnings: slices.Concat(l.leadingBack(next), next.warnings), Differences: Differences(l.Current(), next), Widens: found,
 		NeedsRestart: changed(l.started, next, func(k key) bool { return k.restart })}
 }
 
@@ -113,30 +115,30 @@ func Refusal(file string, mistakes []Mistake) *problem.Problem { return refused(
 // ETag is match, and applies it; by is on its version. When anything is wrong with
 // it, or a component refuses it, nothing changes: the error is a *problem.Problem,
 // whose details have the mistakes as problems.
-func (l *Live) ReplaceText(match string, text []byte, by string) error {
-	return l.rewrite(match, by, func([]byte) (*Config, []byte, error) {
+func (l *Live) ReplaceText(permit Permit, match string, text []byte, by string) error {
+	return l.rewrite(permit, match, by, func([]byte) (*Config, *Config, []byte, error) {
 		next, err := l.acceptable(text)
-		return next, text, err
+		return nil, next, text, err
 	})
 }
 
 // SetKeys sets keys of the file by their names ("log.level"), or takes them out
 // whose value is nil, as ReplaceText does: all of them or none. The file keeps its
 // comments and its order.
-func (l *Live) SetKeys(match string, values map[string]json.RawMessage, by string) error {
-	return l.rewrite(match, by, func(text []byte) (*Config, []byte, error) {
-		if _, err := l.parse(text); err != nil {
-			return nil, nil, problem.From(err).WithHint("Correct the file first; nothing was changed.")
-		}
-		text, err := WithKeys(text, values)
+func (l *Live) SetKeys(permit Permit, match string, values map[string]json.RawMessage, by string) error {
+	return l.rewrite(permit, match, by, func(text []byte) (*Config, *Config, []byte, error) {
+		before, err := l.parse(text)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, problem.From(err).WithHint("Correct the file first; nothing was changed.")
+		}
+		if text, err = WithKeys(text, values); err != nil {
+			return nil, nil, nil, err
 		}
 		next, err := l.acceptable(text)
 		if err != nil {
-			return nil, nil, misfit(filepath.Base(l.path), err)
+			return nil, nil, nil, misfit(filepath.Base(l.path), err)
 		}
-		return next, text, nil
+		return before, next, text, nil
 	})
 }
 
@@ -156,8 +158,9 @@ func WithKeys(text []byte, values map[string]json.RawMessage) ([]byte, error) {
 	return text, nil
 }
 
-// rewrite changes the file as a whole.
-func (l *Live) rewrite(match, by string, change func(text []byte) (*Config, []byte, error)) error {
+// rewrite changes the file as a whole: change returns what the file said before, nil where
+// that plays no part, and what it says then.
+func (l *Live) rewrite(permit Permit, match, by string, change func(text []byte) (before, next *Config, changed []byte, err error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.read()
@@ -165,21 +168,21 @@ func (l *Live) rewrite(match, by string, change func(text []byte) (*Config, []by
 	case r.err != nil:
 		return r.err
 	case ETag(r.data) != match:
-		return l.isAnother(r)
+		return isAnother(l.path, r)
 	}
-	next, text, err := change(r.data)
+	before, next, text, err := change(r.data)
 	if err != nil {
 		return err
 	}
-	if err = l.publish(r, text, next, by); errors.Is(err, errMeanwhile) {
-		return l.isAnother(l.read())
+	if err = l.publish(r, text, next, between(before, next), permit, by); errors.Is(err, errMeanwhile) {
+		return isAnother(l.path, l.read())
 	}
 	return err
 }
 
 // isAnother is the refusal of a change of a text that is no longer the file's.
-func (l *Live) isAnother(r reading) error {
-	return problem.Newf(problem.Conflict, "%s has been changed meanwhile.", l.path).
+func isAnother(path string, r reading) error {
+	return problem.Newf(problem.Conflict, "%s has been changed meanwhile.", path).
 		WithHint("Read it again, and make the change there.").With("etag", ETag(r.data))
 }
 

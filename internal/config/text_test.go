@@ -39,7 +39,7 @@ func TestSetKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.SetKeys(ETag(data), one.set, "somebody"); err != nil {
+		if err := f.SetKeys(nil, ETag(data), one.set, "somebody"); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -59,13 +59,13 @@ func TestReplaceTextOfAnotherText(t *testing.T) {
 		o.Applied = func(in InForce) { applied = append(applied, fmt.Sprint(in.By, in.Keys)) }
 	})
 	etag := f.InForce().ETag()
-	for _, err := range []error{f.ReplaceText("none", []byte(limit(9)), "x"), f.ReplaceText("", []byte(limit(9)), "x")} {
+	for _, err := range []error{f.ReplaceText(nil, "none", []byte(limit(9)), "x"), f.ReplaceText(nil, "", []byte(limit(9)), "x")} {
 		if p := problem.From(err); err == nil || p.Code != problem.Conflict || p.Detail("etag") != etag || contents(t, f.path) != limit(1) {
 			t.Errorf("%v\n%s", err, contents(t, f.path))
 		}
 	}
 	f.components = []Component{hooks{prepare: func(*Config) error { write(t, f.path, limit(3)); return nil }, commit: func(*Config) { t.Error("committed") }}}
-	err := f.ReplaceText(etag, []byte(limit(2)), "x")
+	err := f.ReplaceText(nil, etag, []byte(limit(2)), "x")
 	if p := problem.From(err); err == nil || p.Code != problem.Conflict || p.Detail("etag") != ETag([]byte(limit(3))) || contents(t, f.path) != limit(3) {
 		t.Errorf("%v\n%s", err, contents(t, f.path))
 	}
@@ -73,10 +73,10 @@ func TestReplaceTextOfAnotherText(t *testing.T) {
 	if err := f.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ReplaceText(f.InForce().ETag(), []byte(limit(4)+"// words"), "somebody"); err != nil || f.Current().ToolsLimit != 4 {
+	if err := f.ReplaceText(nil, f.InForce().ETag(), []byte(limit(4)+"// words"), "somebody"); err != nil || f.Current().ToolsLimit != 4 {
 		t.Errorf("%v", err)
 	}
-	if err := f.ReplaceText(f.InForce().ETag(), []byte(limit(4)), "somebody"); err != nil {
+	if err := f.ReplaceText(nil, f.InForce().ETag(), []byte(limit(4)), "somebody"); err != nil {
 		t.Error(err)
 	}
 	if want := []string{"file[tools_limit]", "somebody[tools_limit]", "somebody[]"}; !slices.Equal(applied, want) {

@@ -27,7 +27,7 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 	look := time.NewTicker(l.poll)
 	defer look.Stop()
 	w.set()
-	last := l.stat() // before the file is read: a change in between is seen then
+	last := stat(l.path) // before the file is read: a change in between is seen then
 	var busySince time.Time
 	if emptied(last) {
 		busySince = time.Now()
@@ -46,17 +46,17 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 		case <-w.errors():
 			// Events may be lost: the file is looked at as after an event.
 		case <-look.C:
-			if unchanged(last, l.stat()) {
+			if unchanged(last, stat(l.path)) {
 				continue
 			}
 		case <-rest.C:
-			if emptied(l.stat()) && time.Since(busySince) < 10*l.settle {
+			if emptied(stat(l.path)) && time.Since(busySince) < 10*l.settle {
 				rest.Reset(l.settle)
 				continue
 			}
 			busySince = time.Time{}
 			w.set()
-			last = l.stat()
+			last = stat(l.path)
 			l.check()
 			continue
 		}
@@ -77,8 +77,8 @@ func emptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
 
 // stat returns what tells one state of the file from another, nil without a
 // file.
-func (l *Live) stat() os.FileInfo {
-	info, err := os.Stat(l.path)
+func stat(path string) os.FileInfo {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/hold"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
@@ -188,7 +189,8 @@ func (c *Consent) ByClient(ctx context.Context, by auth.Caller, id string, k ask
 
 // give answers a question, by what has it on record.
 func (c *Consent) give(ctx context.Context, by gateway.Caller, q *ask.Question, a ask.Answer, act func(gateway.Caller, activity.Record, func() error) error) (view PendingCall, err error) {
-	a.By, a.At = by.Actor.String(), time.Now()
+	at, _ := c.gateway.Gate.Draft(ctx)
+	a.By, a.At = by.Actor.String(), at
 	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
 	if a.Approve {
 		action = "approve_call"
@@ -200,6 +202,11 @@ func (c *Consent) give(ctx context.Context, by gateway.Caller, q *ask.Question, 
 		detail += ": " + a.Why
 	}
 	return view, act(by, record(by, q.Call.ID, action, detail, q.Record), func() error {
+		if a.Approve {
+			if err := c.permitted(ctx, *q, a); err != nil {
+				return err
+			}
+		}
 		answered, err := c.keeper.Answer(ctx, q.ID, a)
 		if err != nil {
 			return unread(err)
@@ -209,6 +216,14 @@ func (c *Consent) give(ctx context.Context, by gateway.Caller, q *ask.Question, 
 		c.changed()
 		return nil
 	})
+}
+
+// permitted asks whether a person approves the call, if the question still waits.
+func (c *Consent) permitted(ctx context.Context, q ask.Question, a ask.Answer) error {
+	if p := q.Give(a); p != nil {
+		return p
+	}
+	return c.gateway.Gate.Require(ctx, hold.CallClaim(q.ID, q.Until, &q))
 }
 
 // act does what only a person may do, and has it on record.

@@ -44,13 +44,13 @@ func newWorld(t *testing.T) *world {
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { _ = db.Close() })
 	w.asks = db.Asks()
-	tokens := auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {})
+	tokens := auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {}, nil)
 	go tokens.Run(t.Context())
-	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}); err != nil {
+	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	g := gateway.New(gateway.Deps{Log: log{w: w.World}, Door: &door.Door{Deps: door.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
-	w.Consent = New(g, w.asks, hold.New(w.asks, time.Now, func() {}), tokens, func() { w.changes++ })
+	w.Consent = New(g, w.asks, hold.New(w.asks, nil, time.Now, func() {}), tokens, func() { w.changes++ })
 	return w
 }
 

@@ -2,7 +2,6 @@ package consent
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/ask"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/hold"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
@@ -72,7 +72,7 @@ func (c *Consent) Leases(ctx context.Context, _ gateway.Caller, _ gateway.Nothin
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
-		if v := c.shown(&all[i], now); v.Ended == ask.Runs {
+		if v := c.shown(&all[i], now); v.Ended == ask.Runs && c.gateway.Gate.Holds(hold.LeaseClaim(&all[i]), int(all[i].Calls)) {
 			list.Leases = append(list.Leases, v)
 		}
 	}
@@ -81,11 +81,12 @@ func (c *Consent) Leases(ctx context.Context, _ gateway.Caller, _ gateway.Nothin
 
 // Grant gives a lease: within it calls are not asked about.
 func (c *Consent) Grant(ctx context.Context, by gateway.Caller, in NewLease) (view LeaseView, err error) {
-	l, err := c.wanted(ctx, in, time.Now())
+	at, name := c.gateway.Gate.Draft(ctx)
+	l, err := c.wanted(ctx, in, at)
 	if err != nil {
 		return view, err
 	}
-	l.ID, l.By, l.Via = strings.ToLower(rand.Text()[:16]), by.Actor.String(), string(by.Source)
+	l.ID, l.By, l.Via = name[:16], by.Actor.String(), string(by.Source)
 	detail := fmt.Sprintf("%s: %s, up to %d calls for %s", l.ID, scope.Words()[l.Lane-1], l.Calls, l.Until.Sub(l.Given).Round(time.Second))
 	if l.Tools != "" {
 		detail += ", tools " + l.Tools
@@ -94,6 +95,9 @@ func (c *Consent) Grant(ctx context.Context, by gateway.Caller, in NewLease) (vi
 		detail += ", client " + l.Client
 	}
 	return view, c.act(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
+		if err := c.gateway.Gate.Require(ctx, hold.LeaseClaim(&l)); err != nil {
+			return err
+		}
 		if err := c.keeper.AddLease(ctx, l); err != nil {
 			return unread(err)
 		}
@@ -111,6 +115,7 @@ func (c *Consent) Revoke(ctx context.Context, by gateway.Caller, in LeaseRef) (v
 		if err != nil {
 			return unread(err)
 		}
+		c.gateway.Gate.Exhaust(hold.LeaseClaim(&l))
 		view = c.shown(&l, time.Now())
 		c.changed()
 		return nil

@@ -126,6 +126,18 @@ func configNeedsRestart(f *Facts) []Finding {
 		Do: "Stop MCPProxy and start it again.", Command: f.again(f.Daemon.PID)})
 }
 
+func configUnconfirmed(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	said := f.Daemon.said("config_unconfirmed")
+	if said.State == OK {
+		return nil
+	}
+	return one(Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
+		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")})
+}
+
 var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
 func configWarnings(f *Facts) (out []Finding) {

@@ -47,7 +47,6 @@ type Facts struct {
 	Mistakes []Mistake // of the configuration file
 	Warnings []string
 	Earlier  string // the newest text of the configuration that was in force, a file
-	Presence string // what proves that a person decides
 
 	Servers []Server // by name
 
@@ -92,6 +91,17 @@ type Daemon struct {
 	Mistakes   []Mistake // of its configuration file
 	Said       []Said    // its own diagnostics
 	Servers    []Server
+	Presence   Presence
+}
+
+// Presence is how it is proven that a person decides.
+type Presence struct {
+	On       bool
+	Void     string // why nothing that widens counts
+	Remedy   string
+	Anchor   []string // the places in which the fingerprint of the anchor is not
+	Bad      []string // statements that do not verify
+	Unsigned []string // decisions that nobody has signed
 }
 
 // Said is one of the daemon's own diagnostics: see settings.Check.

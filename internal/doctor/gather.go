@@ -50,7 +50,7 @@ type part struct {
 func Gather(ctx context.Context, o Options) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
-	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket, Presence: "none"}
+	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket}
 	f.gather(ctx, []part{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
 	f.gather(ctx, []part{
 		{"the files", o.files}, {"the processes", func(context.Context) func(*Facts) { return processes(f.Listen, o) }},

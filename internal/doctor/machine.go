@@ -92,14 +92,59 @@ func clockWrong(f *Facts) []Finding {
 }
 
 func presenceNone(f *Facts) []Finding {
-	if f.Presence != "none" {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	if f.Daemon.Presence.On {
 		return nil
 	}
 	return one(Finding{State: Note, What: "Nothing proves that a person decides (presence: none)."})
 }
 
+func presenceAnchor(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	p := f.Daemon.Presence
+	if len(p.Anchor) == 0 {
+		return nil
+	}
+	return one(Finding{State: Bad, What: "The fingerprint of the anchor is not in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.mcpproxy("presence test")})
+}
+
+func presenceVoid(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	p := f.Daemon.Presence
+	if p.Void == "" || len(p.Anchor) > 0 { // which is the reason then
+		return nil
+	}
+	return one(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.mcpproxy("presence test")})
+}
+
+func presenceStatements(f *Facts) (out []Finding) {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	for _, name := range f.Daemon.Presence.Bad {
+		out = append(out, Finding{State: Bad, Subject: name, What: "What is stored as signed by a person does not verify: " + name + ".", Do: "It counts for nothing. See in the log who may have changed the database.", Command: f.mcpproxy("activity verify")})
+	}
+	return out
+}
+
+func presenceUnsigned(f *Facts) (out []Finding) {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	for _, what := range f.Daemon.Presence.Unsigned {
+		out = append(out, Finding{State: Bad, Subject: what, What: "Nobody has signed: " + what + ".", Do: "It counts for nothing. If it is what you want, decide it anew; if you have not decided it, somebody has changed the database.", Command: f.mcpproxy("approvals")})
+	}
+	return out
+}
+
 // saidOf are the diagnostics of the daemon that a check of ours says.
-var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "address", "clock", "server", "login", "approvals", "approvals_lost"}
+var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
 func daemonWarns(f *Facts) (out []Finding) {
 	if f.Daemon == nil {

@@ -78,6 +78,8 @@ var checks = []check{
 		"The file says one thing, and MCPProxy does another.", "", configNeedsRestart},
 	{"D306", "config-without-effect", GroupConfiguration, "Something in the configuration file has no effect or leads back to MCPProxy.", "All of the file has its effect.",
 		"It does not do what it was written for.", "", configWarnings},
+	{"D307", "config-unconfirmed", GroupConfiguration, "What widens in the configuration file waits for a person.", "Nothing of the file waits for a person.",
+		"What was confirmed last is in force instead. Whoever changed the file may not have been you.", "", configUnconfirmed},
 
 	{"D401", "server-command-missing", GroupServers, "The command of a server is not found or cannot be started.", "All commands are found.",
 		"The server and its tools are away.", "", each(commandMissing)},
@@ -154,4 +156,12 @@ var checks = []check{
 		"See what it says.", "", daemonWarns},
 	{"D708", "look-too-slow", GroupMachine, "Something could not be looked at in time.", "Everything could be looked at.",
 		"What is wrong there is not known: a disk or a process hangs.", "", tooSlow},
+	{"D709", "presence-anchor", GroupMachine, "The fingerprint of what verifies your decisions is missing in a place, or another one is there.", "The anchor is what it was, everywhere.",
+		"Nothing that widens counts: what verifies may be somebody else's.", "", presenceAnchor},
+	{"D710", "presence-void", GroupMachine, "No decision that widens counts.", "Decisions that you have signed count.",
+		"Presence was reset, or is demanded and not set.", "", presenceVoid},
+	{"D711", "presence-statement", GroupMachine, "What is stored as signed by a person does not verify.", "Every statement verifies.",
+		"Somebody or something has changed the database.", "", presenceStatements},
+	{"D712", "presence-unsigned", GroupMachine, "Something is decided that nobody has signed.", "Every decision is signed.",
+		"It counts for nothing, and somebody or something has put it there.", "", presenceUnsigned},
 }

@@ -115,7 +115,7 @@ func (m *model) reopen() {
 	if _, err := m.asks.Count(m.T.Context(), m.clock); err != nil { // which waits until it is open
 		m.T.Fatal(err)
 	}
-	m.holder = hold.New(m.asks, func() time.Time { return m.clock }, func() {})
+	m.holder = hold.New(m.asks, nil, func() time.Time { return m.clock }, func() {})
 	m.door.Ask = m.holder
 }
 

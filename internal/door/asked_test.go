@@ -77,7 +77,7 @@ func (a *asking) open() {
 	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
 	a.asks = db.Asks()
-	a.holder = hold.New(a.asks, func() time.Time { return a.now() }, func() {})
+	a.holder = hold.New(a.asks, nil, func() time.Time { return a.now() }, func() {})
 	a.door.Ask, a.door.Answer = a.holder, a.byForm
 }
 

@@ -26,11 +26,11 @@ type contractCase struct {
 	header   map[string]string                     // of that
 	missing  func(c *contract) (path, body string) // gets 404
 	conflict func(c *contract) (path, body string) // gets 409
-	// never says why there is no 404, or no 409.
-	no404, no409 string
-	page         bool   // it is for pages of the web UI: asked with a session, and without the key
-	etag         bool   // it needs the etag of the configuration
-	wrong        string // the body that gets 401, where it is the body that proves something
+	// never says why there is no 404, no 409, or 200 is not asked for.
+	no404, no409, no200 string
+	page                bool   // it is for pages of the web UI: asked with a session, and without the key
+	etag                bool   // it needs the etag of the configuration
+	wrong               string // the body that gets 401, where it is the body that proves something
 }
 
 // The reasons.
@@ -41,6 +41,7 @@ const (
 	sinceChanged  = "its 409 is another etag: see TestConfig"
 	seeToys       = "TestToys has a server in the way"
 	saysInResults = "each result says it"
+	seePresence   = "after it nobody could decide anything: TestNothingCountsThatIsNotSigned asks it"
 )
 
 func at(path string) func(*contract) (string, string) { return with(path, "") }
@@ -81,9 +82,14 @@ func onServer(action string) contractCase {
 // contractCases has an entry for every operation, by its id. A new one goes to
 // the others of its noun.
 var contractCases = map[string]contractCase{
-	"getStatus":    {ok: at("/status"), no404: namesNothing, no409: changesNone},
-	"getDocument":  {ok: at("/openapi.json"), no404: namesNothing, no409: changesNone},
-	"readDocument": {ok: at("/docs"), no404: namesNothing, no409: changesNone},
+	"getStatus":           {ok: at("/status"), no404: namesNothing, no409: changesNone},
+	"getPresence":         {ok: at("/presence"), no404: namesNothing, no409: changesNone},
+	"setPresence":         {no200: seePresence, conflict: with("/presence", `{"anchor":{"kind":"none","since":"2026-11-26T10:00:00Z","before":"sha256:0000000000000000000000000000000000000000000000000000000000000000"}}`), no404: namesNothing},
+	"joinPresence":        {no200: seePresence, conflict: at("/presence/join"), no404: namesNothing},
+	"resetPresence":       {no200: seePresence, conflict: at("/presence/reset"), no404: namesNothing},
+	"cancelPresenceReset": {no200: seePresence, conflict: at("/presence/reset/cancel"), no404: namesNothing},
+	"getDocument":         {ok: at("/openapi.json"), no404: namesNothing, no409: changesNone},
+	"readDocument":        {ok: at("/docs"), no404: namesNothing, no409: changesNone},
 
 	"listServers":   {ok: at("/servers"), no404: namesNothing, no409: changesNone},
 	"getServer":     {ok: at("/servers/s"), missing: at("/servers/none"), no409: changesNone},
@@ -211,6 +217,7 @@ var contractCases = map[string]contractCase{
 	}, missing: with("/clients/undo", `{"change":"none"}`), no409: "its 409 is a file that was changed since: see connect"},
 	"writePermissions": {ok: with("/clients/claude-code/permissions", `{"dry_run":true}`), missing: with("/clients/none/permissions", `{"dry_run":true}`), no409: "its 409 is a file that changes while it is written: see userfile"},
 
+	"confirmConfig":  {ok: with("/config/confirm", ""), no404: namesNothing, no409: changesNone},
 	"validateConfig": {ok: with("/config/validate", `{"text":"{}"}`), no404: namesNothing, no409: changesNone},
 	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
 	"getEarlierConfig": {ok: func(c *contract) (string, string) {
@@ -492,7 +499,11 @@ func TestContract(t *testing.T) {
 					c.ask(t, o, one.status, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
 				}
 			}
-			path, body := asked.ok(c)
+			ok := asked.ok
+			if asked.no200 != "" {
+				ok = asked.conflict
+			}
+			path, body := ok(c)
 			more := "?"
 			if strings.Contains(path, "?") {
 				more = "&"
@@ -514,7 +525,9 @@ func TestContract(t *testing.T) {
 			}))
 			c.ask(t, o, 403, path, body, as(func(r *http.Request) { r.Host = "evil.example" }))
 			c.ask(t, o, 403, path, body, as(func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
-			c.ask(t, o, 200, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
+			if asked.no200 == "" {
+				c.ask(t, o, 200, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
+			}
 		})
 	}
 	for id := range contractCases {

@@ -210,7 +210,8 @@ func TestDoctor(t *testing.T) {
 // finds something wrong with.
 func TestEachCheckIsBroken(t *testing.T) {
 	broken := map[string]bool{
-		"D708": true, // internal/doctor, TestLookIsBounded
+		"D708": true,                                           // internal/doctor, TestLookIsBounded
+		"D709": true, "D710": true, "D711": true, "D712": true, // TestNothingCountsThatIsNotSigned
 	}
 	for name := range sicknesses() {
 		code, _, _ := strings.Cut(name, " ")
@@ -414,6 +415,7 @@ func sickConfigurations() map[string]sick {
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
+		"D307": {breaks: func(p *patient) { p.writeConfig(p.settings(`"presence": "passphrase"`)) }, words: []string{"no configuration was confirmed", "mcpproxy config confirm"}, heals: right("")},
 	}
 }
 

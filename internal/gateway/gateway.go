@@ -18,8 +18,10 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
@@ -52,6 +54,7 @@ type Deps struct {
 	Log        Log
 	Logins     *oauth.Keeper // nil: no server takes a login
 	About      About
+	Gate       *presence.Gate // which asks for a person's presence; nil asks for nobody's
 	// Timed is told how long each search took.
 	Timed func(time.Duration)
 }
@@ -65,6 +68,7 @@ type About struct {
 	Surfaces     func() []Surface
 	ConfigError  func() error
 	NeedsRestart func() []string
+	Unconfirmed  func() config.Unconfirmed // nil: nothing waits for a person
 	Warnings     func() []string
 	Held         func(ctx context.Context) StatusHeld
 	Loaded       func() int // how many bytes the list of tools has that agents get on /mcp

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 )
 
@@ -13,6 +14,9 @@ type Journal struct {
 	Log    Log
 	Logger *slog.Logger
 }
+
+// Claim is what a person signs.
+type Claim = presence.Claim
 
 // Act does what only a person may do, and has it on record: who asked is
 // durable before anything changes, and how it went after.
@@ -46,6 +50,9 @@ func (j Journal) Recorded(r activity.Record, do func() error) error {
 	if err != nil {
 		p := problem.From(err)
 		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
+		if p.Code == problem.PresenceRequired {
+			outcome.Status = activity.Blocked
+		}
 		return p
 	}
 	outcome.Status, outcome.ErrorCode, outcome.ErrorMessage = activity.Success, "", ""

@@ -22,6 +22,9 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.Loaded(), snapshot.DefinitionBytes()},
 		Held: g.About.Held(ctx),
 	}
+	if g.About.Unconfirmed != nil {
+		s.Unconfirmed = g.About.Unconfirmed().Count()
+	}
 	if err := g.About.ConfigError(); err != nil {
 		s.ConfigError = err.Error()
 	}

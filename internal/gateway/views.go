@@ -111,6 +111,7 @@ type Status struct {
 	ConfigPath    string          `json:"config_path"`
 	ConfigError   string          `json:"config_error,omitempty" doc:"Why the file as it is now was refused; the old configuration is live."`
 	NeedsRestart  []string        `json:"needs_restart,omitempty" doc:"Changed settings that take effect at the next start."`
+	Unconfirmed   int             `json:"unconfirmed,omitempty" doc:"How many changes of the configuration file wait for a person, since they widen what was confirmed: GET /config has them."`
 	Warnings      []string        `json:"warnings,omitempty"`
 	DataDir       string          `json:"data_dir"`
 	Activity      activity.Health `json:"activity"`

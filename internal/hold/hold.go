@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/ask"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scope"
 )
@@ -27,7 +28,10 @@ type Keeper interface {
 	Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error)
 	Question(ctx context.Context, id string) (ask.Question, error)
 	Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error)
-	Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time) (id, record string, err error)
+	// Void ends an approval that does not count.
+	Void(ctx context.Context, id string) error
+	// Lease takes a call from a lease that covers it, and of which counts says that it counts.
+	Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error)
 }
 
 // Held is a call that a person is asked about, as its door has it.
@@ -63,6 +67,7 @@ type Pass struct {
 // Holder has calls wait.
 type Holder struct {
 	keeper  Keeper
+	gate    *presence.Gate
 	now     func() time.Time
 	changed func() // is told that a question was asked, or used, or a lease
 
@@ -79,9 +84,10 @@ type waiters struct {
 	wake chan struct{} // closed when there may be an answer
 }
 
-// New makes a Holder. changed is called when what waits is not what it was.
-func New(k Keeper, now func() time.Time, changed func()) *Holder {
-	return &Holder{keeper: k, now: now, changed: changed, actors: map[string]int{}, waiting: map[ask.Key]*waiters{}}
+// New makes a Holder. The gate says which approvals and leases count, nil is all; changed is
+// called when what waits is not what it was.
+func New(k Keeper, gate *presence.Gate, now func() time.Time, changed func()) *Holder {
+	return &Holder{keeper: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[ask.Key]*waiters{}}
 }
 
 // Answered wakes the calls with a key.
@@ -209,7 +215,7 @@ func (h *Holder) consult(ctx context.Context, c *Held, asked string) (Pass, ask.
 		if err := c.Still(); err != nil {
 			return Pass{}, ask.Question{}, err
 		}
-		lease, record, err := h.keeper.Lease(ctx, &c.Call, c.Key, c.Worst, h.now())
+		lease, record, err := h.keeper.Lease(ctx, &c.Call, c.Key, c.Worst, h.now(), func(l *ask.Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
 		if err != nil || lease != "" {
 			h.told(lease != "")
 			return Pass{ID: lease, Record: record}, ask.Question{}, unreadable(ctx, err)
@@ -224,8 +230,15 @@ func (h *Holder) consult(ctx context.Context, c *Held, asked string) (Pass, ask.
 		case ask.Denied:
 			return Pass{Record: q.Record}, q, denied(&q)
 		case ask.Approved:
+			approval := CallClaim(q.ID, q.Until, &c.Question)
+			if !h.gate.Holds(approval, 1) {
+				if err := h.keeper.Void(ctx, q.ID); err != nil {
+					return Pass{}, q, unreadable(ctx, err)
+				}
+				break
+			}
 			used, err := h.keeper.Use(ctx, q.ID, c.Key, h.now())
-			if err != nil || used {
+			if used = used && h.gate.Spend(approval, 1); err != nil || used {
 				h.told(used)
 				return Pass{ID: q.ID, Record: q.Record}, q, unreadable(ctx, err)
 			}

@@ -77,7 +77,14 @@ func (m *memory) Use(_ context.Context, id string, k ask.Key, now time.Time) (bo
 	return true, nil
 }
 
-func (m *memory) Lease(context.Context, *ask.Call, ask.Key, scope.Lane, time.Time) (id, record string, err error) {
+func (m *memory) Void(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all[id].State = ask.Expired
+	return m.err
+}
+
+func (m *memory) Lease(context.Context, *ask.Call, ask.Key, scope.Lane, time.Time, func(*ask.Lease) bool) (id, record string, err error) {
 	return "", "", m.err
 }
 
@@ -97,7 +104,7 @@ func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*ask.Question{}}
 		changes := 0
-		h := New(m, time.Now, func() { changes++ })
+		h := New(m, nil, time.Now, func() { changes++ })
 		var told []time.Duration
 		began := time.Now()
 		_, err := h.Hold(t.Context(), held("a", &told))
@@ -129,7 +136,7 @@ func TestWaiting(t *testing.T) {
 func TestTheClientIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*ask.Question{}}
-		h := New(m, time.Now, func() {})
+		h := New(m, nil, time.Now, func() {})
 		var shown []string
 		done := 0
 		c := held("a", nil)
@@ -169,7 +176,7 @@ func TestTheClientIsAsked(t *testing.T) {
 // TestBounds: so many wait, so many of one actor; and whoever leaves makes room.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(&memory{all: map[string]*ask.Question{}}, time.Now, func() {})
+		h := New(&memory{all: map[string]*ask.Question{}}, nil, time.Now, func() {})
 		ctx, leave := context.WithCancel(t.Context())
 		for actor := range ask.MaxHeld / ask.MaxOfActor {
 			for range ask.MaxOfActor {
@@ -192,13 +199,13 @@ func TestBounds(t *testing.T) {
 
 // TestWhatCannotBeStoredRefuses: the record of the call that is held says so, too.
 func TestWhatCannotBeStoredRefuses(t *testing.T) {
-	h := New(&memory{err: errors.New("the disk is full")}, time.Now, func() { t.Error("something has changed") })
+	h := New(&memory{err: errors.New("the disk is full")}, nil, time.Now, func() { t.Error("something has changed") })
 	c := held("a", nil)
 	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("%v", err)
 	}
 	m := &memory{all: map[string]*ask.Question{}}
-	h = New(m, time.Now, func() {})
+	h = New(m, nil, time.Now, func() {})
 	var ended error
 	c.Begin = func() (string, error) { m.err = ask.TooMany(); return "record", nil }
 	c.End = func(err error) { ended = err }

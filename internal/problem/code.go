@@ -86,6 +86,7 @@ var (
 	Conflict          = declare("CONFLICT", 409, ExitFailed, rpcInvalidParams, "What is there is not what the request was made for: it exists already, or has changed meanwhile.")
 	Unproven          = declare("UNPROVEN", 500, ExitFailed, rpcInternal, "The activity log, or an export of it, is not as it was written; the message names the first break.")
 	Unauthorized      = declare("UNAUTHORIZED", 401, ExitRefused, rpcInvalidRequest, "The key is missing or wrong, or the session of the web UI has ended.")
+	PresenceRequired  = declare("PRESENCE_REQUIRED", 403, ExitRefused, rpcInvalidRequest, "A person has to sign this, with the passphrase or the passkey that is set; `details.statement` is what is to be signed, or the message says why nothing can be.")
 	Forbidden         = declare("FORBIDDEN", 403, ExitRefused, rpcInvalidRequest, "The request comes from another site, or the caller lacks the right.")
 	LoginNeeded       = declare("LOGIN_NEEDED", 502, ExitLogin, rpcInternal, "The server wants a login, or refuses the credentials it was given.")
 	DaemonNotRunning  = declare("DAEMON_NOT_RUNNING", 503, ExitNoDaemon, rpcInternal, "No daemon answers.")

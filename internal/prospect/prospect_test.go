@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 		`{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`,
 		`{"name":"destroys","annotations":{"destructiveHint":true}}`, `{"name":"plain"}`, `{"name":"denied"}`)
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
-	w.tokens = auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {})
+	w.tokens = auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })
@@ -102,7 +102,7 @@ func (w *world) file(name, text string) {
 
 func (w *world) token(t auth.Token) string {
 	w.t.Helper()
-	text, _, err := w.tokens.Create(context.Background(), t)
+	text, _, err := w.tokens.Create(context.Background(), t, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

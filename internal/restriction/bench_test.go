@@ -22,7 +22,7 @@ func BenchmarkTenThousand(b *testing.B) {
 		path := filepath.Join(b.TempDir(), "restrictions.log")
 		for range 2 {
 			k := restriction.New(path, store, nil, nil)
-			book := approval.NewBook(k)
+			book := approval.NewBook(k, nil)
 			if err := book.Load(b.Context()); err != nil {
 				b.Fatal(err)
 			}

@@ -48,7 +48,7 @@ func (h *home) restart() {
 	}
 	h.notes = nil
 	h.keep = restriction.New(h.path, h.store, nil, func(note string) { h.notes = append(h.notes, note) })
-	h.Book = approval.NewBook(h.keep)
+	h.Book = approval.NewBook(h.keep, nil)
 	if err := h.Load(context.Background()); err != nil {
 		h.t.Fatal(err)
 	}

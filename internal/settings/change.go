@@ -58,15 +58,9 @@ type Validation struct {
 	Mistakes     []Mistake       `json:"mistakes"`
 	Warnings     []string        `json:"warnings" doc:"What should be otherwise, and what has no effect."`
 	Changes      []KeyDifference `json:"changes" doc:"What would change of what is in force."`
+	Widens       []string        `json:"widens" doc:"The keys of what a person has to permit, with presence."`
 	NeedsRestart []string        `json:"needs_restart" doc:"Settings that would take effect at the next start."`
 	Text         string          `json:"text,omitempty" doc:"The text with what was set, if anything was."`
-}
-
-// KeyDifference is a key whose value changes.
-type KeyDifference struct {
-	Key  string          `json:"key" doc:"Such as tools_limit or mcpServers.github.args; mcpServers.github of a server that is added or removed."`
-	From json.RawMessage `json:"from" doc:"Null where there is none. Secrets are masked."`
-	To   json.RawMessage `json:"to"`
 }
 
 // Change sets settings in the file and applies it.
@@ -78,7 +72,7 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 		}
 		text, err := s.live.Read()
 		if err == nil {
-			err = s.live.SetKeys(in.etag(), in.Set, c.Actor.String())
+			err = s.live.SetKeys(s.gateway.Permit(ctx), in.etag(), in.Set, c.Actor.String())
 		}
 		if err == nil {
 			return nil
@@ -131,7 +125,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 		if refused != nil {
 			return refused
 		}
-		err := s.live.ReplaceText(in.etag(), whole, c.Actor.String())
+		err := s.live.ReplaceText(s.gateway.Permit(ctx), in.etag(), whole, c.Actor.String())
 		if err == nil {
 			return nil
 		}
@@ -185,7 +179,7 @@ func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validati
 
 func (s *Settings) validate(match, text string) (Validation, error) {
 	whole, shown, err := s.whole(Match{match}.etag(), text)
-	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, NeedsRestart: []string{}}
+	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
 		if !ok {
@@ -202,8 +196,9 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 		return v, nil
 	}
 	v.Warnings = shown.scrubAll(a.Warnings)
-	for _, d := range a.Differences {
-		v.Changes = append(v.Changes, KeyDifference{d.Key, s.presentable(shown, d.From), s.presentable(shown, d.To)})
+	v.Changes = s.differences(shown, a.Differences)
+	for _, d := range a.Widens {
+		v.Widens = append(v.Widens, d.Key)
 	}
 	if a.NeedsRestart != nil {
 		v.NeedsRestart = a.NeedsRestart
@@ -223,6 +218,39 @@ func (s *Settings) Candidate(text string) (*config.Config, error) {
 		return nil, s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
 	}
 	return next, nil
+}
+
+// Confirm has all of the file in force, what widens too: a person permits it.
+func (s *Settings) Confirm(ctx context.Context, c Caller, _ gateway.Nothing) (Config, error) {
+	var keys []string
+	for _, d := range s.live.Unconfirmed().Differences {
+		keys = append(keys, d.Key)
+	}
+	err := s.journal.Act(c, gateway.Action(c, activity.ConfigChange, tool.ID{}, "confirm_config", brief(keys)), func() error {
+		text, err := s.live.Read()
+		if err == nil {
+			_, err = s.live.Confirm(s.gateway.Permit(ctx))
+		}
+		if err == nil {
+			return nil
+		}
+		shown := s.masker.hide(text, s.live.InForce().Data)
+		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
+		return s.refusal(err, shown.mistakes(mistakes), shown)
+	})
+	if err != nil {
+		return Config{}, err
+	}
+	return s.Config(ctx, c, gateway.Nothing{})
+}
+
+// differences are differences as they are shown.
+func (s *Settings) differences(of masked, all []config.Difference) []KeyDifference {
+	out := []KeyDifference{}
+	for _, d := range all {
+		out = append(out, KeyDifference{d.Key, s.presentable(of, d.From), s.presentable(of, d.To)})
+	}
+	return out
 }
 
 // presentable is a value without what looks like a credential, and without what is

@@ -13,6 +13,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/policy"
@@ -33,7 +34,7 @@ func (State) Words() []string { return []string{string(OK), string(Warn), string
 
 // Check is one thing that was looked at.
 type Check struct {
-	Code   string `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
+	Code   string `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
 	Title  string `json:"title"`
 	State  State  `json:"state" doc:"ok, warn or bad."`
 	Detail string `json:"detail"`
@@ -66,6 +67,7 @@ func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ gateway.Nothing)
 	all := []Check{s.logCheck(status), s.databaseCheck(ctx), s.diskCheck(), s.keyCheck()}
 	all = append(all, s.fileChecks(ctx, c)...)
 	all = append(all, restartCheck(status), s.addressCheck(status), clockCheck(time.Now().Round(0).Sub(status.StartedAt.Round(0)), time.Since(status.StartedAt)))
+	all = append(all, unconfirmedCheck(s.live.Unconfirmed()))
 	all = append(all, serverChecks(status, servers)...)
 	all = append(all, s.approvalChecks(status, servers, trust)...)
 	return Diagnostics{all}, nil
@@ -207,6 +209,17 @@ func clockCheck(clock, steady time.Duration) Check {
 	return Check{"clock", "Clock", OK, "It was not set back since MCPProxy started.", ""}
 }
 
+func unconfirmedCheck(waits config.Unconfirmed) Check {
+	const confirm = "mcpproxy config confirm"
+	switch said := waits.Warnings(); {
+	case waits.Why != "":
+		return Check{"config_unconfirmed", "Unconfirmed changes", Bad, strings.Join(said, "; "), confirm}
+	case len(said) > 0:
+		return Check{"config_unconfirmed", "Unconfirmed changes", Warn, said[0], confirm}
+	}
+	return Check{"config_unconfirmed", "Unconfirmed changes", OK, "Nothing of the file waits for a person.", ""}
+}
+
 func serverChecks(status gateway.Status, servers gateway.ServerList) (out []Check) {
 	waits := map[string]bool{} // told of with the approvals and the logins
 	for _, v := range servers.Servers {
@@ -266,6 +279,9 @@ func (s *Settings) approvalChecks(status gateway.Status, servers gateway.ServerL
 	}
 	for _, v := range servers.Servers {
 		said["Server '"+v.Name+"' asks for a login: mcpproxy upstream login "+v.Name] = v.NeedsLogin
+	}
+	for _, w := range s.live.Unconfirmed().Warnings() {
+		said[w] = true
 	}
 	for _, w := range status.Warnings {
 		if !said[w] && len(out) < maxSaid {

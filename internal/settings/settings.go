@@ -77,6 +77,8 @@ func (s *Settings) Config(context.Context, Caller, gateway.Nothing) (Config, err
 	if text == nil {
 		c.Text = "{}\n"
 	}
+	waits := s.live.Unconfirmed()
+	c.Unconfirmed, c.UnconfirmedWhy = s.differences(shown, waits.Differences), waits.Why
 	c.Settings = s.settings(text)
 	if err == nil && c.ETag != c.InForceETag && text != nil {
 		_, a := s.live.Assess(text)
@@ -104,6 +106,9 @@ func (s *Settings) settings(text []byte) (out []Setting) {
 // the secrets of the text.
 func (s *Settings) refusal(err error, mistakes []Mistake, of masked) *problem.Problem {
 	p := problem.From(err)
+	if p.Code == problem.PresenceRequired {
+		return p // what is to be signed is shown as it is, with nothing in it that is secret
+	}
 	if len(mistakes) == 0 {
 		out := problem.New(p.Code, of.scrub(p.Message), of.scrub(p.Hint)).Because(err)
 		if etag, ok := p.Detail("etag").(string); ok {

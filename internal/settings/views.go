@@ -15,7 +15,17 @@ type Config struct {
 	Error        string    `json:"error,omitempty" doc:"Why the file as it is now is refused; what was in force stays."`
 	Mistakes     []Mistake `json:"mistakes,omitempty"`
 	NeedsRestart []string  `json:"needs_restart" doc:"Changed settings that take effect at the next start."`
-	Settings     []Setting `json:"settings" doc:"All settings besides the servers, in the order of the reference."`
+	// Unconfirmed is sorted as the file is.
+	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"What of the file is not in force, since it widens what a person has confirmed: with presence, POST /config/confirm needs a person. From is what is in force."`
+	UnconfirmedWhy string          `json:"unconfirmed_why,omitempty" doc:"Why nothing counts that was confirmed."`
+	Settings       []Setting       `json:"settings" doc:"All settings besides the servers, in the order of the reference."`
+}
+
+// KeyDifference is a key whose value is another one.
+type KeyDifference struct {
+	Key  string          `json:"key" doc:"Such as tools_limit or mcpServers.github.args; mcpServers.github of a server that is added or removed."`
+	From json.RawMessage `json:"from" doc:"Null where there is none. Secrets are masked."`
+	To   json.RawMessage `json:"to"`
 }
 
 // Mistake is one thing that is wrong with a text. Line and Column are those of the

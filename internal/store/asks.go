@@ -400,15 +400,25 @@ func (a *Asks) Revoke(ctx context.Context, id string, now time.Time) (l ask.Leas
 	return l, err
 }
 
-// Lease takes one call from a lease that covers it; "" where none does. The question with
+// Void ends an approval that does not count.
+func (a *Asks) Void(ctx context.Context, id string) error {
+	return a.write(ctx, func(t transaction) error {
+		if err := t.do(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", gone, id); err != nil {
+			return err
+		}
+		return t.tell(ctx)
+	})
+}
+
+// Lease takes one call from a lease that covers it and counts; "" where none does. The question with
 // the key, if one waits, is over then: record is that of the call when it was held.
-func (a *Asks) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time) (id, record string, err error) {
+func (a *Asks) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {
 			break
 		}
-		if l.Covers(c, lane) {
+		if l.Covers(c, lane) && counts(&l) {
 			id, record, err = a.take(ctx, l.ID, k, now)
 		}
 	}

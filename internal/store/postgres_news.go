@@ -11,12 +11,13 @@ const pgChannel = "mcpproxy"
 
 // Shared is what other instances have stored.
 type Shared struct {
-	All     bool            // the database was away: anything
-	Servers map[string]bool // of which something is decided; true: a launch was approved
-	Tokens  bool
-	Asks    bool     // somebody is asked, or has answered, or the leases have changed
-	Log     []string // what Steps reads; nil of none
-	Missed  bool     // there was more in the logs than what Log tells
+	All      bool            // the database was away: anything
+	Servers  map[string]bool // of which something is decided; true: a launch was approved
+	Tokens   bool
+	Presence bool     // somebody has signed something, or the anchor is another one
+	Asks     bool     // somebody is asked, or has answered, or the leases have changed
+	Log      []string // what Steps reads; nil of none
+	Missed   bool     // there was more in the logs than what Log tells
 }
 
 // maxToldLog is how much Log has.
@@ -33,7 +34,7 @@ func (n *pgNews) add(s Shared) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all.All, n.all.Tokens, n.all.Missed = n.all.All || s.All, n.all.Tokens || s.Tokens, n.all.Missed || s.Missed || s.All
-	n.all.Asks = n.all.Asks || s.Asks
+	n.all.Asks, n.all.Presence = n.all.Asks || s.Asks, n.all.Presence || s.Presence
 	if n.all.Log = append(n.all.Log, s.Log...); len(n.all.Log) > maxToldLog {
 		n.all.Log, n.all.Missed = nil, true
 	}
@@ -51,10 +52,11 @@ func (n *pgNews) add(s Shared) {
 
 // The payloads of notifications.
 const (
-	pgToldLog    = "log " // instance, first key, key after the last, keys that have ended
-	pgToldTokens = "tokens"
-	pgToldAsks   = "asks"
-	pgToldServer = "server " // true or false, a blank, its name
+	pgToldLog      = "log " // instance, first key, key after the last, keys that have ended
+	pgToldTokens   = "tokens"
+	pgToldAsks     = "asks"
+	pgToldPresence = "presence"
+	pgToldServer   = "server " // true or false, a blank, its name
 )
 
 // read takes a notification. One that a later version sends may be about anything.
@@ -64,6 +66,8 @@ func (n *pgNews) read(payload string) {
 		n.add(Shared{Log: []string{payload}})
 	case payload == pgToldTokens:
 		n.add(Shared{Tokens: true})
+	case payload == pgToldPresence:
+		n.add(Shared{Presence: true})
 	case payload == pgToldAsks:
 		n.add(Shared{Asks: true})
 	case isServer:

@@ -66,7 +66,7 @@ func TestWhatWasAsked(t *testing.T) {
 	text := strings.Replace(base, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
 	w := newWorld(t, text, definitions...)
 	asks := w.db.Asks()
-	w.door.Ask = hold.New(asks, time.Now, func() {})
+	w.door.Ask = hold.New(asks, nil, time.Now, func() {})
 	call := func() { w.call(catalogtest.AnAgent, policy.CallToolDestructive, "s:destroys", `{}`) }
 	call() // held
 	call() // and waits again

@@ -75,7 +75,7 @@ func newWorld(t testing.TB, text string, tools ...string) *world {
 		Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
 		Log: w.log, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
 	})
-	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {})
+	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })
@@ -151,7 +151,7 @@ func groups(out trial.Trial) (said []string) {
 func (w *world) calls() {
 	w.t.Helper()
 	agent := w.caller("", "")
-	text, _, err := w.tokens.Create(context.Background(), auth.Token{Name: "ci", Lanes: []string{"read", "write"}})
+	text, _, err := w.tokens.Create(context.Background(), auth.Token{Name: "ci", Lanes: []string{"read", "write"}}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

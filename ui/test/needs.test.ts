@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import type { Finding, PendingCall, Server, Waiting, WaitingTool } from "../src/api/types";
+import type { Finding, PendingCall, Server, Status, Waiting, WaitingTool } from "../src/api/types";
 
 // router.ts reads the address when it is loaded.
 let needsOf: typeof import("../src/pages/overview/needs").needsOf;
@@ -23,6 +23,12 @@ describe("needsOf", () => {
   test("a secret that is missing", () => {
     const [need] = needsOf(waiting([]), [server("gh", { state: "needs_secret", last_error: "it needs the secret GITHUB_TOKEN" })], undefined, now);
     expect([said(need!.title), said(need!.text)]).toEqual(["gh needs a secret", "it needs the secret GITHUB_TOKEN"]);
+  });
+
+  test("what widens in the file", () => {
+    const [need, ...more] = needsOf(waiting([]), [], { unconfirmed: 2, activity: {} } as unknown as Status, now);
+    expect([said(need!.title), said(need!.text), need!.act.label, more]).toEqual(["2 changes of the configuration wait for you", "They widen what you have confirmed. If you made them, confirm them in a terminal: mcpproxy config confirm.", "Look", []]);
+    expect(needsOf(waiting([]), [], { activity: {} } as unknown as Status, now)).toEqual([]);
   });
 
   test("gravest first", () => {

@@ -7,7 +7,7 @@ import { changeCount, effect, facts, heading, isChanged, lead, pieces, place, sh
 const setting = (s: Partial<Setting>): Setting => ({ key: "tools_limit", type: "integer", doc: "", value: 10, default: 10, set: false, ...s });
 const limit = setting({});
 const timeout = setting({ key: "call_timeout", type: "duration", value: "5m", default: "2m", set: true });
-const file: Config = { path: "/c", text: "{}\n", etag: "1", in_force_etag: "1", in_force_since: "2026-11-08T14:20:00", needs_restart: [], settings: [limit, timeout] };
+const file: Config = { path: "/c", text: "{}\n", etag: "1", in_force_etag: "1", in_force_since: "2026-11-08T14:20:00", needs_restart: [], unconfirmed: [], settings: [limit, timeout] };
 const validation = (v: Partial<Validation>): Validation => ({ ok: true, mistakes: [], warnings: [], changes: [], needs_restart: [], ...v });
 
 test("a difference shows what changed and three lines around it", () => {
@@ -65,6 +65,9 @@ test("the sentences", () => {
   expect(heading({ ...refused, mistakes: [mistake, mistake] }, now)).toBe("The saved file has two mistakes");
   expect(wrong(mistake)).toBe("no (say yes)");
   expect(lead(refused, undefined, 0, now)).toBe("What was in force since 14:20 stays. log.format waits for a restart.");
+  const widened = (...keys: string[]) => ({ ...file, unconfirmed: keys.map((key) => ({ key, from: null, to: 1 })) });
+  expect(lead(widened("mcpServers.a", "listen"), undefined, 0, now)).toBe("What widens in the saved file waits for you: mcpServers.a, listen. Confirm it in a terminal: mcpproxy config confirm.");
+  expect(lead({ ...widened("a", "b", "c", "d"), unconfirmed_why: "no" }, undefined, 0, now)).toBe("Nothing that widens counts: no. What widens in the saved file waits for you: a, b, c and 1 more. Confirm it in a terminal: mcpproxy config confirm.");
   expect(effect(validation({}))).toBe("Applies at once, nothing restarts");
   expect(effect(validation({ changes: [{ key: "mcpServers.a.args", from: null, to: null }, { key: "mcpServers.a.env", from: null, to: null }] }))).toBe("Applies at once, also to 1 server");
   expect(effect(validation({ needs_restart: ["listen"] }))).toBe("listen waits for a restart");

@@ -67,7 +67,7 @@ func (m *Memory) Saves() int {
 
 // Book returns a book that has loaded what is kept.
 func (m *Memory) Book() *approval.Book {
-	b := approval.NewBook(m)
+	b := approval.NewBook(m, nil)
 	if err := b.Load(context.Background()); err != nil {
 		panic(err)
 	}

@@ -38,6 +38,7 @@ func Run(t *testing.T, open Opener) {
 		"asks":               testAsks,
 		"bounds of asks":     testAskBounds,
 		"leases":             testLeases,
+		"presence":           testPresence,
 		"tools":              testTools,
 		"results":            testResults,
 	} {

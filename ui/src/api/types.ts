@@ -15,7 +15,7 @@ export interface Status {
   version: string; pid: number; started_at: string; uptime_seconds: number;
   servers: { total: number; enabled: number; ready: number; idle: number; not_ready?: { name: string; state: string; detail: string; since?: string; retry_at?: string }[] };
   tools: { total: number; callable: number }; offers: { total: number; waiting?: number };
-  surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; warnings?: string[]; data_dir: string;
+  surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // calls that wait for a person, and leases that run
   definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and what all definitions would be
@@ -181,7 +181,7 @@ export interface Imported { id: string; name: string; added: boolean; state: str
 // ── Configuration ──
 // GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed meanwhile; -> Config
 // POST /config/validate {text, set? (as PATCH: put into a valid text first)} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
-export interface Config { path: string; text: string /* literal secrets stand as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; settings: Setting[] }
+export interface Config { path: string; text: string /* literal secrets stand as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; unconfirmed: { key: string; from: unknown; to: unknown }[]; unconfirmed_why?: string; settings: Setting[] }
 export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean /* not by PATCH: in the text only (PUT), or a flag says it */ } // not: mcpServers
 export interface Mistake { line: number; column: number; key?: string; message: string; hint?: string }
 export interface Validation { text?: string /* with what was set, if anything was */; ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }

@@ -44,6 +44,7 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
       key: "calls", icon: "clock", hot: false, title: [`${number(all.length)} calls wait for your answer`], text: [...names(all), ". They are not made until you allow them."], call: all[0], act: answer(all[0]!),
     })),
     ...log(status),
+    ...unconfirmed(status),
     ...gather(poisoned, poison, (all) => ({
       key: "poisoned", icon: "shield", hot: true, title: [`${number(all.length)} definitions look poisoned`], text: [...names(all.map(nameOf)), ". Nothing of them has reached an agent."],
       since: oldest(all), act: review(),
@@ -88,6 +89,15 @@ function log(status: Status | undefined): Need[] {
   const v = status?.activity.verified;
   if (!v || v.ok) return [];
   return [{ key: "log", icon: "shield", hot: true, title: ["The log was changed from outside"], text: ["A record was changed or removed after it had been written."], since: v.at, act: { label: "Look", href: href("activity") } }];
+}
+
+function unconfirmed(status: Status | undefined): Need[] {
+  const n = status?.unconfirmed ?? 0;
+  if (n === 0) return [];
+  return [{
+    key: "config", icon: "shield", hot: false, title: [n === 1 ? "A change of the configuration waits for you" : `${number(n)} changes of the configuration wait for you`],
+    text: ["They widen what you have confirmed. If you made them, confirm them in a terminal: ", { code: "mcpproxy config confirm" }, "."], act: { label: "Look", href: href("settings") },
+  }];
 }
 
 function nameOf(d: Definition): { server: string; tool?: string } {

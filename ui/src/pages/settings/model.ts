@@ -134,9 +134,19 @@ export function moment(at: string, now: Date): string {
 /** Returns the sentences below the heading. */
 export function lead(c: Config, draft: Draft | undefined, changes: number, now: Date): string {
   const out = [c.error ? `What was in force since ${moment(c.in_force_since, now)} stays.` : "The same as the saved file."];
+  if (c.unconfirmed.length > 0 || c.unconfirmed_why) out[0] = unconfirmed(c);
   if (draft) out.push(changes === 0 ? "What you changed here is not saved." : `${spelled(changes)} ${changes === 1 ? "change here is" : "changes here are"} not saved.`);
   if (c.needs_restart.length > 0) out.push(`${c.needs_restart.join(", ")} ${c.needs_restart.length === 1 ? "waits" : "wait"} for a restart.`);
   return out.join(" ");
+}
+
+// What of the file is not in force, and what to do about it.
+function unconfirmed(c: Config): string {
+  const keys = c.unconfirmed.map((d) => d.key);
+  const shown = keys.length > 3 ? `${keys.slice(0, 3).join(", ")} and ${number(keys.length - 3)} more` : keys.join(", ");
+  const what = keys.length > 0 ? `What widens in the saved file waits for you: ${shown}.` : "";
+  const why = c.unconfirmed_why ? `Nothing that widens counts: ${c.unconfirmed_why}.` : "";
+  return [why, what, "Confirm it in a terminal: mcpproxy config confirm."].filter(Boolean).join(" ");
 }
 
 /** Returns how many things a draft changes. */

@@ -1,0 +1,135 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/presence"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+// PresenceView is how it is proven that a person decides.
+type PresenceView struct {
+	On          bool            `json:"on" doc:"What widens needs a person's signature."`
+	Kind        presence.Kind   `json:"kind" doc:"Of the anchor that is set."`
+	Void        string          `json:"void,omitempty" doc:"Why nothing that widens counts; absent when what is signed does."`
+	Remedy      string          `json:"remedy,omitempty" doc:"What to do about that."`
+	Since       *time.Time      `json:"since,omitempty"`
+	Fingerprint string          `json:"fingerprint,omitempty" doc:"Of the anchor."`
+	Anchor      json.RawMessage `json:"anchor,omitempty" type:"object" doc:"The anchor, with its key as the passphrase seals it."`
+	Head        string          `json:"head" doc:"The fingerprint after which the next anchor is to stand."`
+	ResetAt     *time.Time      `json:"reset_at,omitempty" doc:"When it was reset."`
+	CallOff     bool            `json:"call_off,omitempty" doc:"The anchor can call the reset off."`
+	MaySet      bool            `json:"may_set" doc:"An anchor can be set that no other one has to sign."`
+	MayJoin     bool            `json:"may_join" doc:"The anchor can prove that its fingerprint belongs where it is missing."`
+	Places      []PresencePlace `json:"places" doc:"Where the fingerprint is, beside the database."`
+	Signed      int             `json:"signed" doc:"Statements that verify."`
+	Bad         []string        `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
+	Unsigned    []string        `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
+}
+
+// Unproven says what of the decisions is not as a person has signed it; "" when all is.
+func (v *PresenceView) Unproven() string {
+	switch {
+	case !v.On:
+		return ""
+	case len(v.Bad) > 0:
+		return fmt.Sprintf("Of the statements that persons have signed %d do not verify: %s.", len(v.Bad), problem.Shown(strings.Join(v.Bad, ", "), maxNamed))
+	case v.Void != "":
+		return v.Void
+	case len(v.Unsigned) > 0:
+		return fmt.Sprintf("Nobody has signed %d decisions: %s.", len(v.Unsigned), problem.Shown(strings.Join(v.Unsigned, ", "), maxNamed))
+	}
+	return ""
+}
+
+// maxNamed is how many bytes name what is wrong.
+const maxNamed = 2000
+
+// PresencePlace is one place of the fingerprint.
+type PresencePlace struct {
+	Name  string              `json:"name"`
+	State presence.PlaceState `json:"state" doc:"How it stands."`
+}
+
+// NewAnchor is an anchor to set.
+type NewAnchor struct {
+	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, as GET /presence shows it. It never has the passphrase."`
+}
+
+// Example is what an anchor to set looks like.
+func (NewAnchor) Example() string {
+	return `{"anchor": {"kind": "none", "since": "2026-11-26T10:00:00Z", "before": "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}`
+}
+
+// Presence returns how presence stands.
+func (a *Access) Presence(ctx context.Context, _ gateway.Caller, _ gateway.Nothing) (PresenceView, error) {
+	s, err := a.gateway.Gate.Standing(ctx)
+	if err != nil {
+		return PresenceView{}, problem.New(problem.ServerUnavailable, "What proves that a person decides cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	}
+	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Gate.Head().String(), ResetAt: gateway.WhenSet(s.Reset),
+		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
+	if s.Anchor != nil {
+		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
+		if v.Anchor, err = s.Anchor.Text(); err != nil {
+			return v, err
+		}
+	}
+	for _, p := range s.Places {
+		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
+	}
+	if s.On {
+		v.Unsigned, err = a.unsigned(ctx)
+	}
+	return v, err
+}
+
+// unsigned names what is decided and does not count.
+func (a *Access) unsigned(ctx context.Context) (names []string, err error) {
+	claims, err := Claims(ctx, a.tokens)
+	for _, c := range append(claims, a.gateway.Book.Unsigned()...) {
+		if !a.gateway.Gate.Confirmed(c) {
+			names = append(names, string(c))
+		}
+	}
+	return names, err
+}
+
+// SetPresence sets what proves that a person decides.
+func (a *Access) SetPresence(ctx context.Context, c gateway.Caller, in NewAnchor) (PresenceView, error) {
+	anchor, err := presence.ParseAnchor(in.Anchor)
+	if err != nil {
+		return PresenceView{}, problem.New(problem.InvalidParameter, "This is no anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
+	}
+	return a.prove(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Gate.Set(ctx, anchor) })
+}
+
+// JoinPresence has the anchor be known where its fingerprint is missing.
+func (a *Access) JoinPresence(ctx context.Context, c gateway.Caller, _ gateway.Nothing) (PresenceView, error) {
+	return a.prove(ctx, c, "join_presence", "", func() error { return a.gateway.Gate.Join(ctx) })
+}
+
+// ResetPresence makes everything that was signed void.
+func (a *Access) ResetPresence(ctx context.Context, c gateway.Caller, _ gateway.Nothing) (PresenceView, error) {
+	return a.prove(ctx, c, "reset_presence", "", func() error { return a.gateway.Gate.Reset(ctx) })
+}
+
+// KeepPresence calls a reset off.
+func (a *Access) KeepPresence(ctx context.Context, c gateway.Caller, _ gateway.Nothing) (PresenceView, error) {
+	return a.prove(ctx, c, "call_off_reset", "", func() error { return a.gateway.Gate.CallOff(ctx) })
+}
+
+func (a *Access) prove(ctx context.Context, c gateway.Caller, action, detail string, do func() error) (PresenceView, error) {
+	r := gateway.Action(c, activity.ConfigChange, tool.ID{}, action, detail)
+	if err := (gateway.Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).Act(c, r, do); err != nil {
+		return PresenceView{}, err
+	}
+	return a.Presence(ctx, c, gateway.Nothing{})
+}

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/access"
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/presence"
+	"mcpproxy/internal/secret"
+)
+
+// newGate makes what asks for a person's presence: statements are in the database, the
+// fingerprint of the anchor in the keyring and in the log, too. What is signed counts of the
+// configuration first, for what is started follows from that.
+func (d *daemon) newGate(dir string) *presence.Gate {
+	d.verify = func(ctx context.Context) error {
+		if err := d.gate.Ready(ctx); err != nil {
+			return err
+		}
+		return d.live.Verify(gateway.Signed{Gate: d.gate}, d.instance())
+	}
+	d.signedChanged = func(ctx context.Context) {
+		if err := d.verify(ctx); err != nil {
+			d.logger.Error("what was confirmed of the configuration cannot be looked at again", "error", err)
+		}
+		if err := d.book.Reload(ctx, approval.Decided{}); err != nil {
+			d.logger.Error("what is decided cannot be read again", "error", err)
+		}
+		d.holder.Look()
+		d.events.PendingChanged()
+	}
+	return presence.NewGate(presence.Options{
+		Keeper:   d.store.Asks().Presence(),
+		Places:   []presence.Place{inKeyring{secret.OpenVault(dir, "presence", d.logger)}, inLog{d}},
+		Demanded: func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
+		InForce:  d.inForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
+	})
+}
+
+// inForce are the claims of everything that counts now, or, where no anchor was ever
+// set, of everything that is decided: the configuration may demand one already.
+func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, error) {
+	all, err := access.Claims(ctx, d.tokens)
+	if err != nil {
+		return nil, err
+	}
+	if all = append(all, d.book.Unsigned()...); !first {
+		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.gate.Confirmed(c) })
+	}
+	all = append(all, d.book.Claims()...)
+	if !first { // the file waits for `config confirm`: whoever has reset presence may have changed it
+		return all, nil
+	}
+	file, err := d.live.Seal()
+	return append(all, gateway.Claims(file)...), err
+}
+
+// anchorAgain is how often the fingerprint of the anchor is put on record, so that it is
+// never among what is too old to be kept.
+const anchorAgain = 24 * time.Hour
+
+// noteAnchor puts the fingerprint of the anchor on record at a start and each day, as long as
+// it is what it was everywhere.
+func (d *daemon) noteAnchor(ctx context.Context) {
+	again := time.NewTicker(anchorAgain)
+	defer again.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-d.book.Loaded():
+	}
+	for {
+		switch s, err := d.gate.Standing(ctx); {
+		case err != nil:
+			d.logger.Error("what proves that a person decides cannot be read", "error", err)
+		case s.Void != "":
+			d.logger.Warn("nothing that widens counts: "+s.Void, "hint", s.Remedy)
+		case s.Anchor != nil && s.On:
+			if err := (inLog{d}).SetFingerprint(ctx, s.Anchor.Fingerprint()); err != nil {
+				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// inKeyring is the keyring of the system, or the sealed file behind it, as a place of the
+// fingerprint.
+type inKeyring struct{ vault *secret.Vault }
+
+const anchorKey = "presence anchor"
+
+func (inKeyring) Name() string { return "the keyring" }
+
+func (k inKeyring) Fingerprint(ctx context.Context) (d presence.Digest, err error) {
+	text, err := k.vault.Load(ctx, anchorKey)
+	if err != nil || text == nil {
+		return d, err
+	}
+	return d, d.UnmarshalText(text)
+}
+
+func (k inKeyring) SetFingerprint(ctx context.Context, d presence.Digest) error {
+	return k.vault.Save(ctx, anchorKey, []byte(d.String()))
+}
+
+// inLog is the chained log of this instance as a place of the fingerprint: in the last of
+// its records.
+type inLog struct{ *daemon }
+
+func (inLog) Name() string { return "the activity log" }
+
+// anchorRecord is the request of such records, which tells instances apart.
+func (l inLog) anchorRecord() string { return "presence " + l.instance() }
+
+func (l inLog) Fingerprint(ctx context.Context) (d presence.Digest, err error) {
+	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRecord(), Limit: 1})
+	switch {
+	case err != nil:
+		return d, err
+	case len(page.Records) == 0:
+		return d, nil
+	case page.Records[0].Metadata.Action != "anchor":
+		return d, errors.New("the last record of the anchor is none")
+	}
+	return d, d.UnmarshalText([]byte(page.Records[0].Metadata.Detail))
+}
+
+func (l inLog) SetFingerprint(_ context.Context, d presence.Digest) error {
+	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
+		Metadata: activity.Metadata{Action: "anchor", Detail: d.String()}})
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/access"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/presence"
+	"mcpproxy/internal/problem"
+)
+
+// presenceSet sets what proves that a person decides.
+func presenceSet(r *run) command {
+	return command{complete: fixed("passphrase", "none"), flags: map[string]any{"all": &r.signer.all}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		now, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		next := presence.Anchor{Kind: presence.None, Since: r.Now().UTC()}
+		if err := next.Before.UnmarshalText([]byte(now.Head)); err != nil {
+			return problem.From(err)
+		}
+		switch args[0] {
+		case "passphrase":
+			if next, err = r.signer.newPassphrase(ctx, next.Before, r.Now()); err != nil {
+				return err
+			}
+		case "none":
+			if !now.On {
+				return problem.New(problem.Conflict, "Presence is none already.", "")
+			}
+		default:
+			return usage("What proves that a person decides is passphrase or none here.", "For example: mcpproxy presence set passphrase")
+		}
+		text, err := next.Text()
+		if err != nil {
+			return err
+		}
+		v, err := api.SetPresence.Call(ctx, c, access.NewAnchor{Anchor: text})
+		if err != nil {
+			return err
+		}
+		return r.print(v, func(p *printer) { writePresence(p, v) })
+	})}
+}
+
+// newPassphrase asks for a new passphrase, twice.
+func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
+	d, err := openDesk()
+	if err != nil {
+		return a, err
+	}
+	defer d.close()
+	d.line("Whoever can read the database can try passphrases at leisure: take several words.")
+	first, err := d.secret(ctx, "New passphrase: ")
+	if err != nil {
+		return a, err
+	}
+	second, err := d.secret(ctx, "Once more: ")
+	switch {
+	case err != nil:
+		return a, err
+	case !bytes.Equal(first, second):
+		return a, problem.New(problem.Usage, "The two are not the same: nothing was changed.", "")
+	}
+	a, key, err := presence.NewPassphrase(first, after, now)
+	if err != nil {
+		return a, problem.New(problem.Usage, "This passphrase cannot be taken: "+err.Error()+".", "Take a longer one.")
+	}
+	s.anchor, s.key = a.Fingerprint(), key
+	return a, nil
+}
+
+// presenceTest says whether a decision would count, and whether the passphrase is known.
+func presenceTest(r *run) command {
+	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		v, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		if err := r.print(v, func(p *printer) { writePresence(p, v) }); err != nil || !v.On || v.Void != "" {
+			return err
+		}
+		anchor, err := presence.ParseAnchor(v.Anchor)
+		if err != nil {
+			return problem.From(err)
+		}
+		if anchor.Kind != presence.Passphrase {
+			return nil
+		}
+		d, err := openDesk()
+		if err != nil {
+			return err
+		}
+		defer d.close()
+		typed, err := d.secret(ctx, "Passphrase: ")
+		if err != nil {
+			return err
+		}
+		if _, err := anchor.Open(typed); errors.Is(err, presence.ErrPassphrase) {
+			return problem.New(problem.PresenceRequired, "This is not the passphrase.", "If it is lost: `mcpproxy presence reset`.")
+		} else if err != nil {
+			return problem.From(err)
+		}
+		d.line("This is the passphrase.")
+		return nil
+	})}
+}
+
+// presenceJoin proves that the anchor of a shared database is the person's.
+func presenceJoin(r *run) command {
+	return command{run: does(r, api.JoinPresence, nothing, writePresence)}
+}
+
+// presenceReset makes everything that was signed void, or calls that off.
+func presenceReset(r *run) command {
+	cancel := false
+	agreed := consent{}
+	return command{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		op := api.ResetPresence
+		if cancel {
+			op = api.KeepPresence
+		} else if err := r.consented(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
+			return err
+		}
+		v, err := op.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		return r.print(v, func(p *printer) { writePresence(p, v) })
+	})}
+}
+
+func writePresence(p *printer, v access.PresenceView) {
+	switch {
+	case !v.On:
+		p.line("Presence is none: whatever runs as you can decide in your name.")
+		p.note("To have decisions need a passphrase: `mcpproxy presence set passphrase`.")
+		return
+	case v.Void != "":
+		p.line("Nothing that widens counts. %s", oneLine(v.Void))
+		p.note("%s", oneLine(v.Remedy))
+	default:
+		p.line("What widens needs the %s, since %s.", visibleLine(string(v.Kind)), p.moment(v.Since))
+	}
+	var f fields
+	if v.Fingerprint != "" {
+		f.add("Anchor", visibleLine(v.Fingerprint))
+	}
+	for _, place := range v.Places {
+		f.add("In "+visibleLine(place.Name), string(place.State))
+	}
+	f.write(p)
+	if len(v.Bad) > 0 {
+		p.note("%d statements do not verify: %s.", len(v.Bad), oneLine(strings.Join(v.Bad, ", ")))
+	}
+	for _, what := range v.Unsigned {
+		p.note("Nobody has signed: %s", oneLine(what))
+	}
+}

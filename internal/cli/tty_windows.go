@@ -1,0 +1,18 @@
+package cli
+
+import (
+	"errors"
+	"os"
+)
+
+// openTerminal opens the console that the person is at: to read from, and to write to.
+func openTerminal() (in, out *os.File, err error) {
+	in, err = os.OpenFile("CONIN$", os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, err = os.OpenFile("CONOUT$", os.O_RDWR, 0); err != nil {
+		return nil, nil, errors.Join(err, in.Close())
+	}
+	return in, out, nil
+}

@@ -1,0 +1,484 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// TestEveryKeySaysWhetherItWidens: a key without a word of it counts as widening, so that
+// nothing is lost; but somebody has to think.
+func TestEveryKeySaysWhetherItWidens(t *testing.T) {
+	for object, keys := range map[string][]key{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(LaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
+		for _, k := range keys {
+			if k.widens.wider == nil && k.widens.when == "" {
+				t.Errorf("%s: %s does not say which of its changes widen", object, k.name)
+			}
+		}
+	}
+	if !(widening{}).by(1, 2) || (widening{}).by([]string{"a"}, []string{"a"}) {
+		t.Error("a change of a key that says nothing does not widen")
+	}
+}
+
+// widened are the keys by which the second file widens the first.
+func widened(t testing.TB, was, next string) []string {
+	t.Helper()
+	env := func(name string) (string, bool) { return "of-" + name, true }
+	a, err := Parse([]byte(was), env)
+	if err != nil {
+		t.Fatalf("%s: %v", was, err)
+	}
+	b, err := Parse([]byte(next), env)
+	if err != nil {
+		t.Fatalf("%s: %v", next, err)
+	}
+	return keysOf(Widenings(a, b))
+}
+
+// directions are, for each key, a file that says it and changes of it: one that widens
+// stands right of one that does not, to which the way back is no widening.
+var directions = map[string][][2]string{ // key → stricter, wider
+	"listen":                     {{`"127.0.0.1:8080"`, `"0.0.0.0:8080"`}, {`"10.0.0.1:8080"`, `"0.0.0.0:8080"`}},
+	"require_mcp_auth":           {{`true`, `false`}},
+	"trusted_hosts":              {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["b"]`}},
+	"mcp_management":             {{`"off"`, `"read"`}, {`"read"`, `"propose"`}},
+	"validate_arguments":         {{`"reject"`, `"warn"`}, {`"warn"`, `"off"`}},
+	"activity_retention_days":    {{`90`, `89`}},
+	"activity_max_records":       {{`2000`, `1999`}},
+	"activity_max_size_mb":       {{`1024`, `16`}},
+	"activity_max_response_size": {{`65536`, `0`}},
+	"activity_durability":        {{`"power"`, `"process"`}},
+	"ask.write":                  {{`"ask"`, `"off"`}},
+	"ask.destructive":            {{`"ask"`, `"off"`}},
+	"ask.tools":                  {{`{"a:b": "ask"}`, `{}`}, {`{"a:b": "ask"}`, `{"a:b": "off"}`}, {`{}`, `{"a:*": "off"}`}},
+	"quarantine_enabled":         {{`true`, `false`}},
+	"presence":                   {{`"passphrase"`, `"none"`}, {`"passkey"`, `"none"`}},
+	"server.allow_private":       {{`false`, `true`}},
+	"server.enabled":             {{`false`, `true`}},
+	"server.quarantined":         {{`true`, `false`}},
+	"server.session":             {{`"per_client"`, `"shared"`}},
+	"server.trust":               {{`"manual"`, `"scan"`}, {`"scan"`, `"auto"`}},
+	"server.enabled_tools":       {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["*"]`}, {`["a1"]`, `["a?"]`}, {`["a"]`, `absent`}},
+	"server.disabled_tools":      {{`["a", "b"]`, `["a"]`}, {`["a*"]`, `["a1"]`}, {`["a"]`, `absent`}},
+	"server.validate_arguments":  {{`"reject"`, `"off"`}, {`"reject"`, `absent`}, {`absent`, `"off"`}},
+	"server.infer_hints":         {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
+	"server.hint_overrides":      {{`{"a": {"readOnlyHint": false}}`, `{}`}, {`{}`, `{"a": {"readOnlyHint": true}}`}, {`{"a": {"destructiveHint": true}}`, `{"a": {"destructiveHint": false}}`}, {`{"*": {"openWorldHint": true}}`, `{"*": {"openWorldHint": false}}`}, {`{"*": {"idempotentHint": false}}`, `{"*": {"idempotentHint": true}}`}},
+	"server.lanes":               {{`{"t": {"by": "action", "argument": "$.a", "destructive": ["x", "y"]}}`, `{"t": {"by": "action", "argument": "$.a", "destructive": ["x"]}}`}, {`{"t": {"by": "action", "argument": "$.a", "read": ["x"]}}`, `{"t": {"by": "action", "argument": "$.a", "read": ["x", "z"]}}`}},
+	"server.ask.write":           {{`"ask"`, `absent`}, {`absent`, `"off"`}, {`"ask"`, `"off"`}},
+	"server.ask.destructive":     {{`"ask"`, `"off"`}},
+	"server.ask.tools":           {{`{"b": "ask"}`, `{"b": "off"}`}},
+	"profile.servers":            {{`["a"]`, `["a", "b"]`}, {`["a"]`, `absent`}},
+	"profile.tools":              {{`{"s": ["a"]}`, `{"s": ["a", "b"]}`}, {`{"s": ["a"], "*": ["a"]}`, `{"s": ["a"]}`}, {`{"s": ["a"]}`, `absent`}},
+	"profile.lanes":              {{`["read"]`, `["read", "write"]`}, {`["read"]`, `absent`}},
+	"profile.ask.write":          {{`"ask"`, `absent`}},
+	"profile.ask.destructive":    {{`"ask"`, `"off"`}},
+	"profile.ask.tools":          {{`{"a:b": "ask"}`, `absent`}},
+	"intent_declaration.strict_server_validation": {{`true`, `false`}},
+	"intent_declaration.require_intent":           {{`true`, `false`}},
+	"intent_declaration.infer_hints":              {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
+	"intent_declaration.judge_arguments":          {{`"enforce"`, `"advise"`}},
+	"telemetry.endpoint":                          {{`""`, `"http://127.0.0.1:4318"`}},
+}
+
+// changes are, for each other key, two values of which each widens the other, or none does.
+var changes = map[string]struct {
+	a, b   string
+	widens bool
+}{
+	"data_dir": {`"/a"`, `"/b"`, true}, "database": {`"sqlite"`, `"postgres://u@h/d"`, true}, "api_key": {`"a"`, `"b"`, true},
+	"tools_limit": {`1`, `2`, false}, "tools_detail": {`"full"`, `"compact"`, false}, "discovery_limit": {`2000`, `3000`, false}, "learn_from_use": {`true`, `false`, false},
+	"result_limit": {`1`, `0`, false}, "call_timeout": {`"1s"`, `"2s"`, false}, "connect_timeout": {`"1s"`, `"2s"`, false}, "idle_timeout": {`"1s"`, `"0s"`, false},
+	"max_concurrent_calls": {`1`, `0`, false}, "queue_size": {`1`, `2`, false}, "queue_timeout": {`"1s"`, `"2s"`, false}, "ask.wait": {`"1s"`, `"2s"`, false},
+	"log.level": {`"info"`, `"error"`, false}, "log.format": {`"text"`, `"json"`, false}, "$schema": {`"a"`, `"b"`, false},
+	"server.command": {`"a"`, `"b"`, true}, "server.args": {`["a"]`, `[]`, true}, "server.env": {`{"A": "b"}`, `{}`, true}, "server.working_dir": {`"/a"`, `"/b"`, true},
+	"server.url": {`"http://a/"`, `"http://b/"`, true}, "server.headers": {`{"a": "b"}`, `{}`, true}, "server.protocol": {`"sse"`, `"http"`, true},
+	"server.oauth.client_id": {`"a"`, `"b"`, true}, "server.oauth.client_secret": {`"a"`, `"b"`, true}, "server.oauth.client_metadata_url": {`"https://a/b"`, `"https://a/c"`, true},
+	"server.oauth.authorization_server": {`"https://a"`, `"https://b"`, true}, "server.oauth.scopes": {`["a"]`, `["b"]`, true}, "server.oauth.redirect_port": {`1`, `2`, true},
+	"server.lazy": {`true`, `false`, false}, "server.call_timeout": {`"1s"`, `"2s"`, false}, "server.max_concurrent_calls": {`1`, `0`, false}, "server.ask.wait": {`"1s"`, `"2s"`, false},
+	"server.select": {`{"a": ".a"}`, `{"a": ".b"}`, false},
+	// incomparable
+	"profile.servers":                    {`["a"]`, `["b"]`, true},
+	"server.enabled_tools":               {`["a"]`, `["b"]`, true},
+	"server.validate_arguments":          {`"warn"`, `absent`, true},
+	"server.infer_hints":                 {`absent`, `"advise"`, true},
+	"server.lanes":                       {`{}`, `{"a": {"by": "sql", "argument": "$.q"}}`, true},
+	"server.hint_overrides":              {`{"a": {"title": "A"}}`, `{"a": {"title": "B"}}`, true},
+	"presence":                           {`"passphrase"`, `"passkey"`, true},
+	"intent_declaration.judge_arguments": {`"advise"`, `"off"`, true},
+}
+
+// saying1 is a file that says a value of a key, and what else the key needs.
+func fileWith(name, value string) (text, path string) {
+	object, key, _ := strings.Cut(name, ".")
+	switch object {
+	case "server", "profile":
+	default:
+		object, key = "", name
+	}
+	member := func(key string) string {
+		if value == "absent" {
+			return ""
+		}
+		if group, inner, nested := strings.Cut(key, "."); nested {
+			return fmt.Sprintf("%q: {%q: %s}", group, inner, value)
+		}
+		return fmt.Sprintf("%q: %s", key, value)
+	}
+	with := func(all ...string) string {
+		return "{" + strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", ") + "}"
+	}
+	switch object {
+	case "server":
+		base := `"command": "x"`
+		switch {
+		case strings.HasPrefix(key, "oauth.") && key == "oauth.client_secret":
+			return with(`"mcpServers": {"s": {"url": "http://x/", "oauth": {"client_id": "i", "client_secret": ` + value + `}}}`), "mcpServers.s." + key
+		case strings.HasPrefix(key, "oauth."), key == "headers", key == "allow_private", key == "protocol":
+			base = `"url": "http://x/"`
+		case key == "command", key == "url":
+			base = ""
+		}
+		return `{"mcpServers": {"s": ` + with(base, member(key)) + `}}`, "mcpServers.s." + key
+	case "profile":
+		return `{"profiles": {"p": ` + with(member(key)) + `}}`, "profiles.p." + key
+	}
+	if key == "listen" {
+		return with(`"require_mcp_auth": true`, member(key)), key
+	}
+	return with(member(key)), key
+}
+
+// TestDirections: each key of the file widens as it says, and is tried here.
+func TestDirections(t *testing.T) {
+	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true, "ask.answer_by_client": true}
+	check := func(key, from, to string, want bool) {
+		t.Helper()
+		tried[key] = true
+		was, path := fileWith(key, from)
+		next, _ := fileWith(key, to)
+		got := widened(t, was, next)
+		got = slices.DeleteFunc(got, func(k string) bool { return path == "quarantine_enabled" && k == "mcpServers.s.trust" })
+		if slices.Contains(got, path) != want || len(got) > 1 {
+			t.Errorf("%s from %s to %s: widens %q, want %v", key, from, to, got, want)
+		}
+	}
+	for key, pairs := range directions {
+		for _, p := range pairs {
+			check(key, p[0], p[1], true)
+			if key != "listen" && key != "trusted_hosts" { // of these, one pair is of two that others can reach
+				check(key, p[1], p[0], false)
+			}
+		}
+	}
+	check("listen", `"0.0.0.0:1"`, `"127.0.0.1:2"`, false)
+	check("listen", `"127.0.0.1:1"`, `"[::1]:2"`, false)
+	check("trusted_hosts", `["a", "b"]`, `["b"]`, false)
+	check("presence", `"none"`, `"passkey"`, false)
+	check("server.disabled_tools", `["a1"]`, `["a*", "b"]`, false)
+	check("server.enabled_tools", `["a*"]`, `["a1"]`, false)
+	check("intent_declaration.judge_arguments", `"off"`, `"enforce"`, true)
+	check("server.hint_overrides", `{"a": {"readOnlyHint": true}, "b": {"title": "x"}}`, `{"a": {"readOnlyHint": false}, "b": {"title": "x"}}`, false)
+	check("server.hint_overrides", `{"ab": {"readOnlyHint": true}, "a*": {"readOnlyHint": false}}`, `{"a*": {"readOnlyHint": false}, "ab": {"readOnlyHint": true}}`, true)
+	for key, c := range changes {
+		check(key, c.a, c.b, c.widens)
+		check(key, c.b, c.a, c.widens)
+	}
+	all := func(object string, keys []key) {
+		for _, k := range keys {
+			if !tried[object+k.name] {
+				t.Errorf("%s%s is not tried", object, k.name)
+			}
+		}
+	}
+	all("", new(Config).keys())
+	all("server.", new(Server).keys())
+	all("profile.", new(Profile).keys())
+}
+
+func TestServersAndProfilesThatAreNew(t *testing.T) {
+	for name, c := range map[string]struct{ was, next, want string }{
+		"a server":         {`{}`, `{"mcpServers": {"a": {"command": "x"}}}`, "mcpServers.a"},
+		"one that is off":  {`{}`, `{"mcpServers": {"a": {"command": "x", "enabled": false}}}`, "mcpServers.a"},
+		"under review":     {`{}`, `{"mcpServers": {"a": {"command": "x", "quarantined": true}}}`, "mcpServers.a"},
+		"another name":     {`{"mcpServers": {"a": {"command": "x"}}}`, `{"mcpServers": {"b": {"command": "x"}}}`, "mcpServers.b"},
+		"a profile":        {`{}`, `{"profiles": {"p": {"lanes": ["read"]}}}`, "profiles.p"},
+		"taken out":        {`{"mcpServers": {"a": {"command": "x"}}, "profiles": {"p": {}}}`, `{}`, ""},
+		"order, the form":  {`{"mcpServers": {"a": {"command": "x"}, "b": {"url": "http://y/"}}}`, `{"mcpServers": [{"name": "b", "serverUrl": "http://y/"}, /* c */ {"name": "a", "command": "x", "args": [], "disabled": false}]}`, ""},
+		"a reference":      {`{"mcpServers": {"a": {"command": "of-X"}}}`, `{"mcpServers": {"a": {"command": "${env:X}"}}}`, "mcpServers.a.command"},
+		"another launch":   {`{"mcpServers": {"a": {"command": "x", "args": ["1"], "env": {"A": "b"}}}}`, `{"mcpServers": {"a": {"url": "http://y/"}}}`, "mcpServers.a.protocol mcpServers.a.command mcpServers.a.args mcpServers.a.env mcpServers.a.url"},
+		"trust by default": {`{"mcpServers": {"a": {"command": "x"}}}`, `{"quarantine_enabled": false, "mcpServers": {"a": {"command": "x"}}}`, "quarantine_enabled mcpServers.a.trust"},
+		"trust said":       {`{"mcpServers": {"a": {"command": "x"}}}`, `{"mcpServers": {"a": {"command": "x", "trust": "scan"}}}`, ""},
+		"trust not said":   {`{"mcpServers": {"a": {"command": "x", "trust": "manual"}}}`, `{"mcpServers": {"a": {"command": "x"}}}`, "mcpServers.a.trust"},
+		"lists of tools":   {`{"mcpServers": {"a": {"command": "x", "enabled_tools": ["a", "b"]}}}`, `{"mcpServers": {"a": {"command": "x", "disabled_tools": ["b"]}}}`, "mcpServers.a.enabled_tools"},
+	} {
+		if got := strings.Join(widened(t, c.was, c.next), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatIsShownOfWhatWidens holds no secret.
+func TestWhatIsShownOfWhatWidens(t *testing.T) {
+	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
+	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
+	all := Widenings(a, b)
+	if text := fmt.Sprintf("%s", all); len(all) != 3 || strings.Contains(text, "s3cret") {
+		t.Errorf("%s", text)
+	}
+}
+
+func parsed(t testing.TB, text string) *Config {
+	t.Helper()
+	c, err := Parse([]byte(text), func(name string) (string, bool) { return "of-" + name, true })
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
+}
+
+// anyFile draws a file in which every key may stand.
+func anyFile(t *rapid.T, label string) string {
+	one := func(of string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label+" "+of) }
+	values := map[string][]string{}
+	for key, pairs := range directions {
+		for _, p := range pairs {
+			values[key] = append(values[key], p[0], p[1])
+		}
+	}
+	for key, c := range changes {
+		values[key] = append(values[key], c.a, c.b)
+	}
+	delete(values, "$schema")
+	delete(values, "listen") // with require_mcp_auth
+	object := func(prefix string, leave func(key string) bool) string {
+		groups, members := map[string][]string{}, []string{}
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			key, ok := strings.CutPrefix(name, prefix)
+			if !ok || prefix == "" && (strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "profile.")) || leave(key) {
+				continue
+			}
+			v := one(name, append(slices.Clone(values[name]), "absent", "absent")...)
+			if v == "absent" {
+				continue
+			}
+			if group, inner, nested := strings.Cut(key, "."); nested {
+				groups[group] = append(groups[group], fmt.Sprintf("%q: %s", inner, v))
+			} else {
+				members = append(members, fmt.Sprintf("%q: %s", key, v))
+			}
+		}
+		for _, group := range slices.Sorted(maps.Keys(groups)) {
+			members = append(members, fmt.Sprintf("%q: {%s}", group, strings.Join(groups[group], ", ")))
+		}
+		return strings.Join(members, ", ")
+	}
+	var servers, profiles []string
+	for _, name := range []string{"alpha", "beta"} {
+		kind := one(name, "none", "command", "url")
+		if kind == "none" {
+			continue
+		}
+		lists := one(name+" lists", "enabled_tools", "disabled_tools")
+		text := object("server.", func(key string) bool {
+			switch {
+			case (key == "enabled_tools" || key == "disabled_tools") && key != lists, key == "oauth.client_secret":
+				return true
+			case key == "command", key == "url":
+				return true // stands below
+			case key == "args", key == "env", key == "working_dir":
+				return kind == "url"
+			case strings.HasPrefix(key, "oauth."), key == "headers", key == "allow_private", key == "protocol":
+				return kind == "command"
+			}
+			return false
+		})
+		launch := map[string]string{"command": `"command": "` + one("command", "x", "y", "${env:X}") + `"`, "url": `"url": "` + one("url", "http://x/", "http://y/") + `"`}[kind]
+		servers = append(servers, fmt.Sprintf("%q: {%s}", name, strings.TrimSuffix(launch+", "+text, ", ")))
+	}
+	for _, name := range []string{"one", "two"} {
+		if one(name, "there", "not") == "there" {
+			profiles = append(profiles, fmt.Sprintf("%q: {%s}", name, object("profile.", func(string) bool { return false })))
+		}
+	}
+	if one("order", "as is", "turned") == "turned" {
+		slices.Reverse(servers)
+		slices.Reverse(profiles)
+	}
+	top := object("", func(string) bool { return false })
+	return strings.TrimSuffix(fmt.Sprintf("{\"mcpServers\": {%s}, \"profiles\": {%s}, %s", strings.Join(servers, ", "), strings.Join(profiles, ", "), top), ", ") + "}"
+}
+
+func parsedAny(t *rapid.T, label string) *Config {
+	text := anyFile(t, label)
+	c, err := Parse([]byte(text), func(name string) (string, bool) { return "of-" + name, true })
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
+}
+
+// TestClamp: what is clamped widens nothing, is next where nothing widens, and has from
+// next all that does not.
+func TestClamp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		was, next := parsedAny(t, "was"), parsedAny(t, "next")
+		if next2 := rapid.SampledFrom([]string{"other", "same"}).Draw(t, "next is"); next2 == "same" {
+			next = was
+		}
+		live, found := clamp(was, next, nil)
+		if again := Widenings(was, live); len(again) != 0 {
+			t.Fatalf("what is clamped widens %s", keysOf(again))
+		}
+		if len(found) == 0 && !sameConfig(live, next) {
+			a, _ := live.canonical()
+			b, _ := next.canonical()
+			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", keysOf(Differences(live, next)), a, b)
+		}
+		// What differs from next is what was found, and nothing else.
+		differ := keysOf(Differences(live, next))
+		for _, d := range differ {
+			if strings.HasSuffix(d, "abled_tools") && slices.ContainsFunc(keysOf(found), func(f string) bool { return strings.HasSuffix(f, "abled_tools") }) {
+				continue // the two exclude each other
+			}
+			if !slices.Contains(keysOf(found), d) && d != "profiles" && d != "mcpServers" {
+				t.Fatalf("%s is not as in next, and does not widen: %s", d, keysOf(found))
+			}
+		}
+		for _, f := range found {
+			if !slices.ContainsFunc(differ, func(d string) bool { return d == f.Key || d == "profiles" && strings.HasPrefix(f.Key, "profiles.") }) && !writtenAlone(f) {
+				t.Fatalf("%s widens, and is as in next: %s", f.Key, differ)
+			}
+		}
+		if twice := Clamp(was, live); !sameConfig(twice, live) {
+			t.Fatalf("clamping twice is not as once: %s", keysOf(Differences(twice, live)))
+		}
+		if let, rest := clamp(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
+			a, _ := let.canonical()
+			b, _ := next.canonical()
+			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", keysOf(Differences(let, next)), a, b, asText(let.shown), asText(next.shown))
+		}
+	})
+}
+
+// writtenAlone reports whether what widens is that a reference stands for the same today.
+func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+string(d.To), "${env:") }
+
+// sameConfig reports whether two configurations say the same, in all of their forms.
+func sameConfig(a, b *Config) bool {
+	textA, errA := a.canonical()
+	textB, errB := b.canonical()
+	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(Differences(a, b)) == 0 && a.revision == b.revision && a.basis == b.basis
+}
+
+// TestCanonicalTextSaysTheSame: read again, it is the same configuration, to the launch and
+// the rules of profiles.
+func TestCanonicalTextSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Clamp(parsedAny(t, "was"), parsedAny(t, "next"))
+		text, err := c.canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Parse(text, func(name string) (string, bool) { return "of-" + name, true })
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i := range c.Servers {
+			if s, other := &c.Servers[i], back.Server(c.Servers[i].Name); other == nil || s.TrySSE != other.TrySSE || s.LaunchFingerprint() != other.LaunchFingerprint() || s.Trust != other.Trust {
+				t.Fatalf("%s: %+v, want %+v", s.Name, other, s)
+			}
+		}
+		for _, p := range c.Profiles {
+			if !reflect.DeepEqual(back.ProfileRule(p.Name), c.ProfileRule(p.Name)) {
+				t.Fatalf("the rule of %s is another one", p.Name)
+			}
+		}
+		if again, err := back.canonical(); err != nil || !bytes.Equal(again, text) {
+			t.Fatalf("%s, want %s", again, text)
+		}
+	})
+}
+
+// TestWhatDoesNotWidenLetsNothingThrough asks what decides: nothing that a configuration
+// refuses, asks about or counts as worse is otherwise in one that does not widen it.
+func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
+	names := []string{"a", "b", "a1", "ab", "t"}
+	rapid.Check(t, func(t *rapid.T) {
+		was := parsedAny(t, "was")
+		live := Clamp(was, parsedAny(t, "next"))
+		name := rapid.SampledFrom(names).Draw(t, "tool")
+		id := tool.ID{Server: rapid.SampledFrom([]string{"alpha", "beta"}).Draw(t, "server"), Tool: name}
+		s, before := live.Server(id.Server), was.Server(id.Server)
+		if s != nil && before == nil {
+			t.Fatal("there is a server more")
+		}
+		if s == nil {
+			return
+		}
+		fits := func(p string) bool { return policy.Matches(p, name) }
+		denies := func(s *Server) bool {
+			return !s.Enabled || s.Quarantined || len(s.EnabledTools) > 0 && !slices.ContainsFunc(s.EnabledTools, fits) || slices.ContainsFunc(s.DisabledTools, fits)
+		}
+		if denies(before) && !denies(s) {
+			t.Fatalf("%s is no longer denied", id)
+		}
+		tri := rapid.SampledFrom([]tool.Tri{tool.Unsaid, tool.False, tool.True})
+		says := tool.Hints{ReadOnly: tri.Draw(t, "ro"), Destructive: tri.Draw(t, "d"), Idempotent: tri.Draw(t, "i"), OpenWorld: tri.Draw(t, "o")}
+		effective := func(s *Server) tool.Hints {
+			h := says
+			for _, o := range s.HintOverrides {
+				if fits(o.Pattern) {
+					h = o.Hints.Over(h)
+				}
+			}
+			return h
+		}
+		rank := func(t, strict tool.Tri) int {
+			switch t {
+			case strict:
+				return 0
+			case tool.Unsaid:
+				return 1
+			}
+			return 2
+		}
+		a, b := effective(before), effective(s)
+		if rank(b.ReadOnly, tool.False) > rank(a.ReadOnly, tool.False) || rank(b.Destructive, tool.True) > rank(a.Destructive, tool.True) ||
+			rank(b.Idempotent, tool.False) > rank(a.Idempotent, tool.False) || rank(b.OpenWorld, tool.True) > rank(a.OpenWorld, tool.True) {
+			t.Fatalf("%s: %+v, was %+v", id, b, a)
+		}
+		for _, p := range append(slices.Clone(live.Profiles), Profile{}) {
+			within := policy.ScopeOf(live.ProfileRule(p.Name))
+			if p.Name != "" {
+				if former := policy.ScopeOf(was.ProfileRule(p.Name)); within.Tool(id.Server, name) && !former.Tool(id.Server, name) || within.Lanes()&^former.Lanes() != 0 {
+					t.Fatalf("profile %s lets %s through", p.Name, id)
+				}
+			}
+			for lane := policy.Read; lane <= policy.Destructive; lane++ {
+				if was.Asks(id, policy.ScopeOf(was.ProfileRule(p.Name)), lane).Asked() && !live.Asks(id, within, lane).Asked() {
+					t.Fatalf("nobody is asked about %s in the lane %v", id, lane)
+				}
+			}
+		}
+		if strict := map[Validation]int{ValidateReject: 0, ValidateWarn: 1, ValidateOff: 2}; strict[live.Validation(id.Server)] > strict[was.Validation(id.Server)] {
+			t.Fatalf("arguments: %s, was %s", live.Validation(id.Server), was.Validation(id.Server))
+		}
+		if !maps.Equal(s.Env, before.Env) || !maps.Equal(s.Headers, before.Headers) || s.LaunchFingerprint() != before.LaunchFingerprint() {
+			t.Fatalf("another launch: %+v, was %+v, %+v %+v", s.Launch, before.Launch, s.ExactLaunch(), before.ExactLaunch())
+		}
+		if _, err := json.Marshal(live); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

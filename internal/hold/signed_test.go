@@ -1,0 +1,85 @@
+package hold
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/ask"
+	"mcpproxy/internal/presence/presencetest"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
+)
+
+// TestAnApprovalIsSigned: one that the store alone knows of lets no call go on, nor one that
+// was signed for something else than the call shows, nor one from before the start.
+func TestAnApprovalIsSigned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		person := presencetest.New(t)
+		m := &memory{all: map[string]*ask.Question{}}
+		c := held("a", nil)
+		c.Lane, c.Shown, c.Wait = "write", json.RawMessage(`{"b":1,"a":2}`), time.Second
+		approved := func(sign func(*ask.Question)) (Pass, error) {
+			h := New(m, person.Gate, time.Now, func() {})
+			if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending {
+				t.Fatalf("nobody is asked: %v", err)
+			}
+			for _, q := range m.all {
+				if q.State == ask.Waiting {
+					if p := q.Give(ask.Answer{Approve: true, By: "admin", At: time.Now()}); p != nil {
+						t.Fatal(p)
+					}
+					sign(q)
+				}
+			}
+			h = New(m, person.Gate, time.Now, func() {})
+			return h.Hold(t.Context(), c)
+		}
+		refused := func(what string, sign func(*ask.Question)) {
+			t.Helper()
+			if pass, err := approved(sign); pass.ID != "" || problem.From(err).Code != problem.ApprovalPending {
+				t.Errorf("%s: %+v, %v", what, pass, err)
+			}
+			clear(m.all)
+		}
+		signed := func(q *ask.Question) { person.Sign(CallClaim(q.ID, q.Until, q)) }
+		refused("signed by nobody", func(*ask.Question) {})
+		refused("of what was shown otherwise", func(q *ask.Question) { q.Shown = json.RawMessage(`{"a":2,"b":3}`); signed(q) })
+		refused("of another lane", func(q *ask.Question) { q.Lane = "read"; signed(q) })
+		refused("for longer", func(q *ask.Question) { signed(q); q.Until = q.Until.Add(time.Second) })
+		refused("before the start", func(q *ask.Question) { signed(q); time.Sleep(time.Second); person.Restart() })
+		var used *ask.Question
+		c.Shown = json.RawMessage(`{"a":2,"b":1}`) // the same, written otherwise
+		pass, err := approved(func(q *ask.Question) { q.Shown = json.RawMessage(`{"b":1,"a":2}`); signed(q); used = q })
+		if err != nil || pass.ID != used.ID {
+			t.Fatalf("%+v, %v", pass, err)
+		}
+		used.State = ask.Approved // as somebody does who writes to the store
+		if pass, err := New(m, person.Gate, time.Now, func() {}).Hold(t.Context(), c); pass.ID != "" {
+			t.Errorf("it is used twice: %v", err)
+		}
+	})
+}
+
+// TestALeaseIsSigned, all of it, and is for no more calls than it says.
+func TestALeaseIsSigned(t *testing.T) {
+	person := presencetest.New(t)
+	l := ask.Lease{ID: "1", Server: "s", Lane: scope.Write, Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Hour), Revision: "r"}
+	person.Sign(LeaseClaim(&l))
+	for what, change := range map[string]func(*ask.Lease){
+		"server": func(l *ask.Lease) { l.Server = "t" }, "tools": func(l *ask.Lease) { l.Tools = "*" }, "lane": func(l *ask.Lease) { l.Lane = scope.Destructive },
+		"client": func(l *ask.Lease) { l.Client = "x" }, "actor": func(l *ask.Lease) { l.Actor = "x" }, "calls": func(l *ask.Lease) { l.Calls = 3 },
+		"until": func(l *ask.Lease) { l.Until = l.Until.Add(1) }, "given": func(l *ask.Lease) { l.Given = l.Given.Add(1) }, "revision": func(l *ask.Lease) { l.Revision = "" }, "id": func(l *ask.Lease) { l.ID = "2" },
+	} {
+		other := l
+		if change(&other); person.Holds(LeaseClaim(&other), 2) {
+			t.Errorf("another %s counts", what)
+		}
+	}
+	l.Left = 0 // which is no part of it
+	claim := LeaseClaim(&l)
+	if !person.Spend(claim, int(l.Calls)) || !person.Spend(claim, int(l.Calls)) || person.Spend(claim, int(l.Calls)) {
+		t.Error("it is not for two calls")
+	}
+}

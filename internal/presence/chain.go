@@ -1,0 +1,119 @@
+package presence
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// chain is the anchors, each signed by the one before it. From the last that stood alone
+// on, what any of them has signed counts.
+type chain []Anchor
+
+// head returns the fingerprint of the last anchor, and so of all; zero for none.
+func (c chain) head() Digest {
+	if len(c) == 0 {
+		return Digest{}
+	}
+	return c[len(c)-1].Fingerprint()
+}
+
+// last returns the anchor in force; that of an empty chain proves nothing.
+func (c chain) last() *Anchor {
+	if len(c) == 0 {
+		return &Anchor{Kind: None}
+	}
+	return &c[len(c)-1]
+}
+
+// root reports whether the anchor at i stands alone: there is none before it that could
+// have signed it.
+func (c chain) root(i int) bool { return i == 0 || !c[i-1].proves() }
+
+// current returns those whose statements count: from the last root on.
+func (c chain) current() chain {
+	for i := len(c) - 1; i >= 0; i-- {
+		if !c[i].proves() {
+			return nil
+		}
+		if c.root(i) {
+			return c[i:]
+		}
+	}
+	return nil
+}
+
+// find returns the anchor of a fingerprint, nil when it is none of the chain.
+func (c chain) find(fingerprint Digest) *Anchor {
+	i := slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == fingerprint })
+	if i < 0 {
+		return nil
+	}
+	return &c[i]
+}
+
+// signer returns the anchor that has to sign the one at i: the one before it, or itself
+// where it stands alone. Nil is that nobody signs it.
+func (c chain) signer(i int) *Anchor {
+	switch {
+	case c[i].Kind == reset:
+		return nil
+	case c.root(i):
+		if c[i].proves() {
+			return &c[i]
+		}
+		return nil
+	}
+	return &c[i-1]
+}
+
+// check reports what is wrong with the chain. The evidence is by nonce.
+func (c chain) check(evidence map[string]*Evidence) error {
+	if len(c) > maxChain {
+		return fmt.Errorf("there are more than %d anchors", maxChain)
+	}
+	before := Digest{}
+	for i := range c {
+		a := &c[i]
+		if a.Before != before {
+			return errors.New("the anchors do not follow one another")
+		}
+		before = a.Fingerprint()
+		signer := c.signer(i)
+		if signer == nil {
+			if a.Kind == None && i > 0 && c[i-1].Kind != None {
+				return errors.New("an anchor was taken away unsigned")
+			}
+			continue
+		}
+		e := evidence[a.Nonce]
+		if e == nil || !slices.Contains(e.Claims, a.claim()) || signer.verify(e) != nil {
+			return errors.New("an anchor is not signed by the one before it")
+		}
+	}
+	return nil
+}
+
+// grown reports whether the chain has grown from one with this head by anchors that were
+// signed by those before them.
+func (c chain) grown(from Digest) bool {
+	for i := len(c) - 2; i >= 0 && c.signer(i+1) == &c[i]; i-- {
+		if c[i].Fingerprint() == from {
+			return true
+		}
+	}
+	return false
+}
+
+// ResetTime is how long after a reset nothing that widens counts, and nothing can be set: the
+// anchor can call it off meanwhile.
+const ResetTime = 24 * time.Hour
+
+// withoutResets is the chain before it was reset.
+func (c chain) withoutResets() chain {
+	for len(c) > 0 && c.last().Kind == reset {
+		c = c[:len(c)-1]
+	}
+	return c
+}

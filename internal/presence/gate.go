@@ -1,0 +1,442 @@
+package presence
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// Saved is what is stored: anchors in order, and statements. What of it cannot be read is
+// said in Bad, by the names of the rows.
+type Saved struct {
+	Anchors    []Anchor
+	Statements []Evidence
+	Bad        []string
+}
+
+// ErrUsed is that a statement with this nonce is stored already.
+var ErrUsed = errors.New("the statement was used before")
+
+// Keeper stores anchors and statements.
+type Keeper interface {
+	LoadPresence(ctx context.Context) (Saved, error)
+	// SaveStatement stores a statement durably, or returns ErrUsed.
+	SaveStatement(ctx context.Context, e Evidence) error
+	// SaveAnchors has the anchors stored be these and no others.
+	SaveAnchors(ctx context.Context, all []Anchor) error
+}
+
+// Place is one of the other places in which the fingerprint of the anchor is.
+type Place interface {
+	Name() string
+	// Fingerprint returns what is there, zero for nothing.
+	Fingerprint(ctx context.Context) (Digest, error)
+	SetFingerprint(ctx context.Context, d Digest) error
+}
+
+// Options is what a Gate is made of.
+type Options struct {
+	Keeper Keeper
+	Places []Place
+	// Demanded is what the configuration wants; nil is nothing.
+	Demanded func() Kind
+	// InForce returns the claims of everything that counts now, or, when it is the first
+	// anchor, of everything that is decided: who sets one that stands alone signs them.
+	InForce func(ctx context.Context, first bool) ([]Claim, error)
+	// Changed is called after what counts has become another.
+	Changed func(ctx context.Context)
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Gate asks for statements, keeps them, and says what was signed. It is safe for
+// concurrent use. A nil Gate is one of a MCPProxy whose presence is none.
+type Gate struct {
+	opt     Options
+	started time.Time
+
+	deciding sync.Mutex // held while a statement is taken or the anchor changes
+
+	mu    sync.RWMutex // guards what follows
+	known *state       // nil: not read yet, and nothing counts
+	used  map[string]bool
+	spent map[short]int
+}
+
+// short is a claim in few bytes.
+type short [16]byte
+
+func shortOf(c Claim) short {
+	sum := sha256.Sum256([]byte(c))
+	return short(sum[:16])
+}
+
+// state is what is known.
+type state struct {
+	chain  chain
+	broken error
+	places map[string]PlaceState
+	signed map[short]time.Time // when last
+	all    []Evidence          // that verify
+	bad    []string            // statements that do not verify
+	// judged is the verdict as long as the configuration demands the same; a reset has none,
+	// since its own changes with time.
+	judged   verdict
+	demanded Kind
+}
+
+// NewGate makes a Gate, at which nothing counts before Load.
+func NewGate(o Options) *Gate {
+	if o.Demanded == nil {
+		o.Demanded = func() Kind { return None }
+	}
+	return &Gate{opt: o, started: o.Now().Truncate(time.Microsecond), used: map[string]bool{}, spent: map[short]int{}}
+}
+
+// Load reads what is stored, and holds it against the other places.
+func (g *Gate) Load(ctx context.Context) error {
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	return g.load(ctx)
+}
+
+// Ready loads what was not loaded yet.
+func (g *Gate) Ready(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	if s, _ := g.verdict(); s != nil {
+		return nil
+	}
+	return g.load(ctx)
+}
+
+func (g *Gate) load(ctx context.Context) error {
+	saved, err := g.opt.Keeper.LoadPresence(ctx)
+	if err != nil {
+		return err
+	}
+	s := &state{chain: saved.Anchors, signed: map[short]time.Time{}, bad: saved.Bad, places: map[string]PlaceState{}}
+	byNonce := make(map[string]*Evidence, len(saved.Statements))
+	for i := range saved.Statements {
+		byNonce[saved.Statements[i].Nonce] = &saved.Statements[i]
+	}
+	s.broken = s.chain.check(byNonce)
+	current := s.chain.current()
+	for i := range saved.Statements {
+		e := &saved.Statements[i]
+		a := s.chain.find(e.Anchor)
+		if a == nil || a.verify(e) != nil {
+			s.bad = append(s.bad, e.Nonce)
+			continue
+		}
+		s.all = append(s.all, *e)
+		if current.find(e.Anchor) != nil {
+			s.remember(e)
+		}
+	}
+	for _, p := range g.opt.Places {
+		read, err := p.Fingerprint(ctx)
+		if err != nil {
+			g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
+		}
+		state := placeState(s.chain, read, err)
+		if state == Behind && s.broken == nil {
+			if err := p.SetFingerprint(ctx, s.chain.head()); err == nil {
+				state = Matches
+			}
+		}
+		s.places[p.Name()] = state
+	}
+	s.demanded = g.opt.Demanded()
+	s.judged = judge(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
+	g.mu.Lock()
+	g.known = s
+	g.mu.Unlock()
+	return nil
+}
+
+// Look is Load, and tells of it when something else counts than before: another instance
+// may have stored statements, or somebody has changed one of the places.
+func (g *Gate) Look(ctx context.Context) error {
+	before, was := g.verdict()
+	if err := g.Load(ctx); err != nil {
+		return err
+	}
+	now, is := g.verdict()
+	if g.opt.Changed != nil && (before == nil || was != is || len(before.all) != len(now.all) || before.chain.head() != now.chain.head()) {
+		g.opt.Changed(ctx)
+	}
+	return nil
+}
+
+func (s *state) remember(e *Evidence) {
+	for _, c := range e.Claims {
+		if at := shortOf(c); s.signed[at].Before(e.At) {
+			s.signed[at] = e.At
+		}
+	}
+}
+
+// verdict is what counts now.
+func (g *Gate) verdict() (*state, verdict) {
+	g.mu.RLock()
+	s := g.known
+	g.mu.RUnlock()
+	if s == nil {
+		return nil, verdict{on: true, void: "What proves that a person decides could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
+	}
+	demanded := g.opt.Demanded()
+	if s.demanded == demanded && s.chain.last().Kind != reset {
+		return s, s.judged
+	}
+	return s, judge(s.chain, s.broken, s.places, demanded, g.opt.Now())
+}
+
+// Confirmed reports whether a person has signed the claim, or nobody has to.
+func (g *Gate) Confirmed(c Claim) bool {
+	if g == nil {
+		return true
+	}
+	s, v := g.verdict()
+	if !v.on || v.void != "" {
+		return !v.on
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	_, ok := s.signed[shortOf(c)]
+	return ok
+}
+
+// On reports whether what widens needs a person's statement.
+func (g *Gate) On() bool {
+	if g == nil {
+		return false
+	}
+	_, v := g.verdict()
+	return v.on
+}
+
+// Holds reports whether a claim that is good for a while and for some uses counts: it was
+// signed since this process started, and has been spent fewer times. What was counted is
+// in memory alone, where nobody else can count it back; so it ends with the process.
+func (g *Gate) Holds(c Claim, uses int) bool { return g.hold(c, uses, 0) }
+
+// Spend is Holds, and takes one of the uses.
+func (g *Gate) Spend(c Claim, uses int) bool { return g.hold(c, uses, 1) }
+
+// Exhaust has a claim that is good for a while be good for nothing any more.
+func (g *Gate) Exhaust(c Claim) {
+	if g != nil {
+		g.hold(c, math.MaxInt, math.MaxInt)
+	}
+}
+
+func (g *Gate) hold(c Claim, uses, takes int) bool {
+	if g == nil {
+		return true
+	}
+	s, v := g.verdict()
+	if !v.on {
+		return true
+	}
+	if v.void != "" {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, name := s.signed[shortOf(c)], shortOf(c)
+	if at.Before(g.started) || g.spent[name] >= uses {
+		return false
+	}
+	g.spent[name] += takes
+	return true
+}
+
+// Draft returns when the statement of the request is made, and a name that no other one
+// has: what is decided can be claimed with them. Require says whether they are true.
+func (g *Gate) Draft(ctx context.Context) (at time.Time, name string) {
+	if p := proofOf(ctx); p != nil {
+		return p.draft(g.now())
+	}
+	return fresh(g.now())
+}
+
+func (g *Gate) now() time.Time {
+	if g == nil {
+		return time.Now()
+	}
+	return g.opt.Now()
+}
+
+// Require returns nil when a person has decided what the claims say: where nobody has to,
+// or with the proof of the request, which is stored by then. Else it returns the problem
+// PRESENCE_REQUIRED, with the statement to be signed in its details. What a request does
+// is required at once, before anything of it is done.
+func (g *Gate) Require(ctx context.Context, claims ...Claim) error {
+	if g == nil || len(claims) == 0 {
+		return nil
+	}
+	p := proofOf(ctx)
+	if p != nil && p.permits(claims) {
+		return nil
+	}
+	s, v := g.verdict()
+	switch {
+	case !v.on:
+		return nil
+	case v.void != "":
+		return problem.New(problem.PresenceRequired, v.void+" So nothing can be permitted.", v.remedy)
+	case p == nil:
+		return problem.New(problem.PresenceRequired, "A person has to permit this, and cannot from here.", "Use the command of mcpproxy that does it, in a terminal.")
+	}
+	return g.require(ctx, p, s.chain.last(), sorted(claims))
+}
+
+// require takes the proof of a request for claims, of an anchor.
+func (g *Gate) require(ctx context.Context, p *Proof, a *Anchor, claims []Claim) error {
+	if p.Text == "" {
+		return g.ask(p, a, claims)
+	}
+	e, why := g.proven(p, a, claims)
+	if why != "" {
+		return refused(why)
+	}
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	return g.take(ctx, p, e)
+}
+
+// take stores a statement that is proven, and has it count. deciding is held.
+func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
+	if g.used[e.Nonce] {
+		return refused(ErrUsed.Error())
+	}
+	switch err := g.opt.Keeper.SaveStatement(ctx, *e); {
+	case errors.Is(err, ErrUsed):
+		return refused(ErrUsed.Error())
+	case err != nil:
+		return problem.New(problem.AuditUnavailable, "What you have signed cannot be stored, so it does not take effect.",
+			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
+	}
+	g.mu.Lock()
+	g.used[e.Nonce] = true
+	if g.known.chain.current().find(e.Anchor) != nil {
+		g.known.remember(e)
+	}
+	g.known.all = append(g.known.all, *e)
+	g.mu.Unlock()
+	p.grant(e.Claims)
+	return nil
+}
+
+// proven returns the evidence that a proof is, or why it is none.
+func (g *Gate) proven(p *Proof, a *Anchor, claims []Claim) (*Evidence, string) {
+	signed, err := ParseSigned(p.Text)
+	if err != nil {
+		return nil, err.Error()
+	}
+	e := &Evidence{signed, claims}
+	age := g.opt.Now().Sub(e.At)
+	switch {
+	case e.For != p.For:
+		return nil, "it was made for another request"
+	case age > GoodFor || age < -GoodFor:
+		return nil, "it was made more than five minutes ago, or the clocks differ"
+	case e.Statement.Claims != digestOf(claims) || e.Count != len(claims):
+		return nil, "it says something else than what is to be done, which may have changed meanwhile"
+	}
+	if err := a.verify(e); err != nil {
+		return nil, err.Error()
+	}
+	return e, ""
+}
+
+func refused(why string) error {
+	return problem.New(problem.PresenceRequired, "The proof that a person decides does not hold: "+why+".", "Do it once more, and sign what you are shown then.")
+}
+
+// ask is what has to be signed.
+func (g *Gate) ask(p *Proof, a *Anchor, claims []Claim) error {
+	for _, c := range claims {
+		if err := c.check(); err != nil || len(claims) > maxClaims {
+			return problem.New(problem.TooLarge, "There is more to sign than can be signed at once.", "Decide in parts.")
+		}
+	}
+	at, nonce := p.draft(g.opt.Now())
+	s := Statement{digestOf(claims), len(claims), at, p.For, nonce, a.Fingerprint()}
+	return problem.New(problem.PresenceRequired, "A person has to permit this.", howTo(a.Kind)).
+		With("statement", json.RawMessage(s.Text())).With("claims", claims).With("anchor", a)
+}
+
+// howTo says where a person permits something.
+func howTo(k Kind) string {
+	if k == Passkey {
+		return "Permit it in the web UI: `mcpproxy ui`."
+	}
+	return "Do it with the mcpproxy command in a terminal, which asks for your passphrase."
+}
+
+// Standing is how presence stands.
+type Standing struct {
+	On       bool
+	Kind     Kind   // of the anchor
+	Void     string // why nothing that widens counts; "" when what is signed does
+	Remedy   string
+	Anchor   *Anchor // that proves, nil for none
+	Reset    time.Time
+	Places   []PlaceStanding
+	Signed   int      // statements that verify
+	Bad      []string // and those that do not
+	MaySet   bool     // an anchor that stands alone can be set
+	MayJoin  bool
+	ResetOff bool // a reset can be called off
+}
+
+// PlaceStanding is how one place stands.
+type PlaceStanding struct {
+	Name  string
+	State PlaceState
+}
+
+// Standing reads the places again, and returns how presence stands.
+func (g *Gate) Standing(ctx context.Context) (Standing, error) {
+	if g == nil {
+		return Standing{Kind: None}, nil
+	}
+	if err := g.Look(ctx); err != nil {
+		return Standing{}, err
+	}
+	s, v := g.verdict()
+	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.mayNew, MayJoin: v.join}
+	for _, p := range g.opt.Places {
+		out.Places = append(out.Places, PlaceStanding{p.Name(), s.places[p.Name()]})
+	}
+	if last := s.chain.last(); last.Kind == reset {
+		out.Reset, out.ResetOff, out.Kind = last.Since, last.Sound, None
+	}
+	if before := s.chain.withoutResets(); before.last().proves() {
+		out.Anchor = before.last()
+		out.Kind = out.Anchor.Kind
+	}
+	return out, nil
+}
+
+// claimsInForce are those of everything that is decided.
+func (g *Gate) claimsInForce(ctx context.Context, c chain) ([]Claim, error) {
+	if g.opt.InForce == nil {
+		return nil, nil
+	}
+	all, err := g.opt.InForce(ctx, c.last().Kind == None)
+	return slices.Clone(all), err
+}

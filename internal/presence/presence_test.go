@@ -1,0 +1,606 @@
+package presence
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// memory is a database, and a place, in memory.
+type memory struct {
+	anchors    []Anchor
+	statements []Evidence
+	digest     Digest
+	failing    error
+}
+
+func (m *memory) LoadPresence(context.Context) (Saved, error) {
+	return Saved{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
+}
+
+func (m *memory) SaveStatement(_ context.Context, e Evidence) error {
+	if slices.ContainsFunc(m.statements, func(o Evidence) bool { return o.Nonce == e.Nonce }) {
+		return ErrUsed
+	}
+	if m.failing == nil {
+		m.statements = append(m.statements, e)
+	}
+	return m.failing
+}
+
+func (m *memory) SaveAnchors(_ context.Context, all []Anchor) error {
+	m.anchors = slices.Clone(all)
+	return m.failing
+}
+
+type place struct {
+	name string
+	*memory
+}
+
+func (p place) Name() string                                { return p.name }
+func (p place) Fingerprint(context.Context) (Digest, error) { return p.digest, p.failing }
+func (p place) SetFingerprint(_ context.Context, d Digest) error {
+	if p.failing == nil {
+		p.digest = d
+	}
+	return p.failing
+}
+
+// world is a gate with everything that it is made of.
+type world struct {
+	t          *testing.T
+	db         *memory
+	vault, log *memory
+	now        time.Time
+	demanded   Kind
+	inForce    []Claim
+	first      bool // the last time that it was asked for
+	*Gate
+}
+
+var cheap = Sealed{Time: 1, Memory: 8, Lanes: 1}
+
+const secret = "correct horse battery"
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, db: &memory{}, vault: &memory{}, log: &memory{}, demanded: None, now: time.Date(2026, 11, 26, 10, 0, 0, 123_456_789, time.UTC)}
+	w.restart()
+	return w
+}
+
+// restart makes the gate anew.
+func (w *world) restart() {
+	w.t.Helper()
+	w.Gate = NewGate(Options{
+		Keeper: w.db, Places: []Place{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
+		InForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
+		Now:     func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err := w.Load(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const request = "POST /api/v1/servers/github/tools/create_issue/approve"
+
+// asked is what a problem wants to be signed.
+func asked(t *testing.T, err error) (s Statement, claims []Claim) {
+	t.Helper()
+	p := problem.From(err)
+	if p == nil || p.Code != problem.PresenceRequired {
+		t.Fatalf("it does not ask: %v", err)
+	}
+	raw, ok := p.Detail("statement").(json.RawMessage)
+	if !ok {
+		t.Fatalf("nothing is to be signed: %v", err)
+	}
+	s, err = ParseStatement(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p.Detail("claims").([]Claim)
+}
+
+// do does something as a request, which signs what it is asked to with the key.
+func (w *world) do(k ed25519.PrivateKey, f func(context.Context) error) error {
+	w.t.Helper()
+	s, _ := asked(w.t, f(With(w.t.Context(), &Proof{For: request})))
+	return f(With(w.t.Context(), &Proof{For: request, Text: Sign(s, k).Text()}))
+}
+
+// enrol sets a first anchor.
+func (w *world) enrol() (Anchor, ed25519.PrivateKey) {
+	w.t.Helper()
+	a, k, err := newPassphrase([]byte(secret), w.Head(), w.now, cheap)
+	if err == nil {
+		err = w.do(k, func(ctx context.Context) error { return w.Set(ctx, a) })
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a, k
+}
+
+func (w *world) standing() Standing {
+	w.t.Helper()
+	s, err := w.Standing(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+var (
+	approve = NewClaim("approve tool", "github", "create_issue", "sha256:00")
+	other   = NewClaim("approve tool", "github", "delete_repo", "sha256:00")
+)
+
+func require(g *Gate, claims ...Claim) func(context.Context) error {
+	return func(ctx context.Context) error { return g.Require(ctx, claims...) }
+}
+
+func refusedWith(t *testing.T, err error, why string) {
+	t.Helper()
+	if p := problem.From(err); p == nil || p.Code != problem.PresenceRequired || !strings.Contains(p.Message, why) {
+		t.Errorf("%v, want: %s", err, why)
+	}
+}
+
+// TestNoneNeedsNothing: who has set nothing decides as before.
+func TestNoneNeedsNothing(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Require(t.Context(), approve); err != nil || !w.Confirmed(approve) || !w.Spend(approve, 1) || w.On() {
+		t.Error(err)
+	}
+	var none *Gate
+	if err := none.Require(t.Context(), approve); err != nil || !none.Confirmed(approve) || !none.Holds(approve, 1) {
+		t.Error(err)
+	}
+}
+
+// TestUnreadCountsForNothing: before what is stored was read, and when it cannot be.
+func TestUnreadCountsForNothing(t *testing.T) {
+	g := NewGate(Options{Keeper: &memory{failing: errors.New("away")}, Demanded: func() Kind { return None }, Now: time.Now})
+	if err := g.Load(t.Context()); err == nil || g.Confirmed(approve) || g.Holds(approve, 1) {
+		t.Error(err)
+	}
+	refusedWith(t, g.Require(t.Context(), approve), "could not be read yet")
+}
+
+// TestASignedDecisionCounts, once, and after a restart.
+func TestASignedDecisionCounts(t *testing.T) {
+	w := newWorld(t)
+	_, k := w.enrol()
+	if w.Confirmed(approve) {
+		t.Fatal("nobody has signed it")
+	}
+	s, claims := asked(t, w.Require(With(t.Context(), &Proof{For: request}), other, approve, approve))
+	if !slices.Equal(claims, []Claim{approve, other}) || s.Count != 2 || s.For != request {
+		t.Errorf("%+v: %q", s, claims)
+	}
+	text := Sign(s, k).Text()
+	once := With(t.Context(), &Proof{For: request, Text: text})
+	if err := w.Require(once, approve, other); err != nil || !w.Confirmed(approve) || !w.Confirmed(other) {
+		t.Fatal(err)
+	}
+	if err := w.Require(once, other); err != nil { // a part of what the request does
+		t.Error(err)
+	}
+	if w.Require(once, NewClaim("something else")) == nil {
+		t.Error("the proof permits what it does not say")
+	}
+	refusedWith(t, w.Require(With(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
+	w.restart()
+	refusedWith(t, w.Require(With(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
+	if !w.Confirmed(approve) || w.Confirmed(NewClaim("approve tool", "github", "create_issue", "sha256:01")) {
+		t.Error("a restart forgets, or invents")
+	}
+}
+
+// TestWhatIsNoProof: everything that differs from what was signed is refused.
+func TestWhatIsNoProof(t *testing.T) {
+	w := newWorld(t)
+	a, k := w.enrol()
+	_, stranger, err := newPassphrase([]byte(secret), Digest{}, w.now, cheap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, _ := asked(t, w.Require(With(t.Context(), &Proof{For: request}), approve))
+	with := func(change func(*Statement)) Statement {
+		s := good
+		change(&s)
+		return s
+	}
+	late := with(func(s *Statement) { s.At = s.At.Add(-GoodFor - time.Second) })
+	for what, c := range map[string]struct {
+		text, why string
+	}{
+		"garbage":          {"x", "not a statement"},
+		"no signature":     {Signed{good, nil}.Text(), "not of the anchor"},
+		"another key":      {Sign(good, stranger).Text(), "not of the anchor"},
+		"another nonce":    {Signed{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), Sign(good, k).Signature}.Text(), "not of the anchor"},
+		"another time":     {Signed{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), Sign(good, k).Signature}.Text(), "not of the anchor"},
+		"another request":  {Sign(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).Text(), "another request"},
+		"too old":          {Sign(late, k).Text(), "five minutes"},
+		"from the future":  {Sign(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).Text(), "five minutes"},
+		"other claims":     {Sign(with(func(s *Statement) { s.Claims = digestOf([]Claim{other}) }), k).Text(), "something else"},
+		"another count":    {Sign(with(func(s *Statement) { s.Count = 2 }), k).Text(), "something else"},
+		"another anchor":   {Sign(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).Text(), "another anchor"},
+		"a wide statement": {Sign(with(func(s *Statement) { s.Claims, s.Count = digestOf(sorted([]Claim{approve, other})), 2 }), k).Text(), "something else"},
+	} {
+		refusedWith(t, w.Require(With(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
+		if w.Confirmed(approve) || len(w.db.statements) != 1 {
+			t.Errorf("%s counts", what)
+		}
+	}
+	refusedWith(t, w.Require(t.Context(), approve), "cannot from here")
+	w.db.failing = errors.New("full")
+	if p := problem.From(w.Require(With(t.Context(), &Proof{For: request, Text: Sign(good, k).Text()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.Confirmed(approve) {
+		t.Errorf("what is not stored counts: %v", p)
+	}
+	_ = a
+}
+
+// TestWhatIsStoredIsVerified: what was put into the database, or changed there, counts for
+// nothing, and is named.
+func TestWhatIsStoredIsVerified(t *testing.T) {
+	w := newWorld(t)
+	_, k := w.enrol()
+	if err := w.do(k, require(w.Gate, approve)); err != nil {
+		t.Fatal(err)
+	}
+	_, stranger, _ := newPassphrase([]byte(secret), Digest{}, w.now, cheap)
+	good := w.db.statements[1]
+	forged := good
+	forged.Claims = []Claim{other}
+	own := good
+	own.Claims, own.Statement.Claims = []Claim{other}, digestOf([]Claim{other})
+	own.Signed = Sign(own.Statement, stranger)
+	unsigned := own
+	unsigned.Signature = good.Signature
+	for what, e := range map[string]Evidence{"other claims": forged, "another key": own, "another's signature": unsigned} {
+		w.db.statements = []Evidence{w.db.statements[0], e}
+		w.restart()
+		if w.Confirmed(other) || w.Confirmed(approve) || len(w.standing().Bad) != 1 {
+			t.Errorf("%s: %+v", what, w.standing())
+		}
+	}
+}
+
+// TestOneWithoutTheOthers: where one of the three places has another fingerprint, or none,
+// nothing counts.
+func TestOneWithoutTheOthers(t *testing.T) {
+	for what, damage := range map[string]func(w *world, a Anchor){
+		"no vault":      func(w *world, _ Anchor) { w.vault.digest = Digest{} },
+		"another vault": func(w *world, a Anchor) { w.vault.digest = a.Fingerprint() },
+		"no log":        func(w *world, _ Anchor) { w.log.digest = Digest{} },
+		"another log":   func(w *world, a Anchor) { w.log.digest = a.Fingerprint() },
+		"vault and log": func(w *world, a Anchor) { w.log.digest, w.vault.digest = a.Fingerprint(), a.Fingerprint() },
+		"no anchor":     func(w *world, _ Anchor) { w.db.anchors = nil },
+		"none":          func(w *world, _ Anchor) { w.db.anchors = []Anchor{{Kind: None}} },
+		"none after it": func(w *world, _ Anchor) {
+			w.db.anchors = append(w.db.anchors, Anchor{Kind: None, Before: w.db.anchors[0].Fingerprint()})
+		},
+		"own":            func(w *world, a Anchor) { w.db.anchors = []Anchor{a} },
+		"own, and vault": func(w *world, a Anchor) { w.db.anchors, w.vault.digest = []Anchor{a}, a.Fingerprint() },
+		"own, and log":   func(w *world, a Anchor) { w.db.anchors, w.log.digest = []Anchor{a}, a.Fingerprint() },
+		"own, no vault":  func(w *world, a Anchor) { w.db.anchors, w.vault.digest = []Anchor{a}, Digest{} },
+		"own after it": func(w *world, a Anchor) {
+			a.Before = w.db.anchors[0].Fingerprint()
+			w.db.anchors = append(w.db.anchors, a)
+		},
+		"an old reset": func(w *world, _ Anchor) { w.db.anchors = append(w.db.anchors, oldReset(w)) },
+		"reset and vault": func(w *world, _ Anchor) {
+			r := oldReset(w)
+			w.db.anchors, w.vault.digest = append(w.db.anchors, r), r.Fingerprint()
+		},
+		"unreadable": func(w *world, _ Anchor) { w.vault.failing = errors.New("locked") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			_, k := w.enrol()
+			if err := w.do(k, require(w.Gate, approve)); err != nil {
+				t.Fatal(err)
+			}
+			own, stranger, _ := newPassphrase([]byte("my own passphrase"), Digest{}, w.now, cheap)
+			s := Statement{digestOf([]Claim{own.claim()}), 1, w.now.UTC().Truncate(time.Microsecond), "x", strings.Repeat("z", 26), own.Fingerprint()}
+			own.Nonce = s.Nonce
+			w.db.statements = append(w.db.statements, Evidence{Sign(s, stranger), []Claim{own.claim()}})
+			damage(w, own)
+			for range 2 {
+				if s := w.standing(); s.Void == "" || s.Remedy == "" || !s.On || w.Confirmed(approve) {
+					t.Errorf("%+v", s)
+				}
+				refusedWith(t, w.Require(With(t.Context(), &Proof{For: request}), other), "")
+				next, nextKey, _ := newPassphrase([]byte("my own passphrase"), w.Head(), w.now, cheap)
+				for name, err := range map[string]error{
+					"set":      w.Set(With(t.Context(), &Proof{For: request, Text: Sign(s, nextKey).Text()}), next),
+					"join":     w.Join(With(t.Context(), &Proof{For: request, Text: Sign(s, stranger).Text()})),
+					"call off": w.CallOff(With(t.Context(), &Proof{For: request, Text: Sign(s, stranger).Text()})),
+				} {
+					if err == nil {
+						t.Errorf("%s is taken", name)
+					}
+				}
+				w.restart()
+			}
+			// A reset of what does not hold cannot be called off by who made it so.
+			if err := w.Reset(t.Context()); err != nil && !errors.Is(err, w.vault.failing) {
+				t.Fatal(err)
+			}
+			if s := w.standing(); s.ResetOff || s.Void == "" {
+				t.Errorf("after a reset: %+v", s)
+			}
+		})
+	}
+}
+
+func oldReset(w *world) Anchor {
+	return Anchor{Kind: reset, Since: w.now.Add(-2 * ResetTime), Before: w.db.anchors[0].Fingerprint(), Sound: true}
+}
+
+// TestAFirstAnchorSignsWhatIsInForce.
+func TestAFirstAnchorSignsWhatIsInForce(t *testing.T) {
+	w := newWorld(t)
+	w.inForce = []Claim{approve, other}
+	a, _ := w.enrol()
+	if !w.first || !w.Confirmed(approve) || !w.Confirmed(other) || !w.Confirmed(a.claim()) {
+		t.Error("what was in force is not any more")
+	}
+	w.restart()
+	if s := w.standing(); !w.Confirmed(other) || !s.On || s.Void != "" || s.Kind != Passphrase || s.Signed != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAnAnchorSignsTheNext: another passphrase, then none; what each has signed counts as
+// long as one follows the other.
+func TestAnAnchorSignsTheNext(t *testing.T) {
+	w := newWorld(t)
+	_, k := w.enrol()
+	if err := w.do(k, require(w.Gate, approve)); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(time.Hour)
+	second, k2, _ := newPassphrase([]byte("another passphrase"), w.Head(), w.now, cheap)
+	set := func(ctx context.Context) error { return w.Set(ctx, second) }
+	s, _ := asked(t, set(With(t.Context(), &Proof{For: request})))
+	refusedWith(t, set(With(t.Context(), &Proof{For: request, Text: Sign(s, k2).Text()})), "not of the anchor")
+	if err := w.do(k, set); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.do(k2, require(w.Gate, other)); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	if !w.Confirmed(approve) || !w.Confirmed(other) {
+		t.Error("what an earlier anchor has signed counts no more")
+	}
+	// An instance that has not heard of the second follows, since the first has signed it.
+	w.vault.digest, w.log.digest = second.Before, second.Before
+	w.restart()
+	if s := w.standing(); s.Void != "" || w.vault.digest != second.Fingerprint() {
+		t.Errorf("%+v", s)
+	}
+	none := Anchor{Kind: None, Since: w.now.UTC().Truncate(time.Microsecond), Before: w.Head()}
+	if err := w.do(k2, func(ctx context.Context) error { return w.Set(ctx, none) }); err != nil || w.On() {
+		t.Fatal(err)
+	}
+	w.restart()
+	if s := w.standing(); s.On || s.Void != "" || !w.Confirmed(NewClaim("anything")) {
+		t.Errorf("%+v", s)
+	}
+	// The one that stands alone after it does not let count what was signed before.
+	w.enrol()
+	if w.Confirmed(approve) {
+		t.Error("what was signed before presence was none counts")
+	}
+}
+
+// TestAReset makes everything void, for a day nothing can be set, and the anchor can call
+// it off.
+func TestAReset(t *testing.T) {
+	w := newWorld(t)
+	if problem.From(w.Reset(t.Context())).Code != problem.Conflict {
+		t.Error("there is nothing to reset")
+	}
+	_, k := w.enrol()
+	if err := w.do(k, require(w.Gate, approve)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Reset(t.Context()); err != nil || w.Confirmed(approve) {
+		t.Fatal(err)
+	}
+	enrol := func() error {
+		a, k, _ := newPassphrase([]byte(secret), w.Head(), w.now, cheap)
+		if err := w.Set(With(t.Context(), &Proof{For: request}), a); problem.From(err).Detail("statement") == nil {
+			return err
+		}
+		return w.do(k, func(ctx context.Context) error { return w.Set(ctx, a) })
+	}
+	w.now = w.now.Add(ResetTime - time.Second)
+	refusedWith(t, enrol(), "Presence was reset: until 2026-11-27T10:00:00Z")
+	if err := w.do(k, w.CallOff); err != nil || !w.Confirmed(approve) {
+		t.Fatal(err)
+	}
+	w.restart()
+	if !w.Confirmed(approve) {
+		t.Error("a reset that was called off")
+	}
+	if err := w.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(ResetTime / 2)
+	if err := w.Reset(t.Context()); err != nil { // once more: the day begins anew
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(ResetTime / 2)
+	refusedWith(t, enrol(), "until")
+	w.now = w.now.Add(ResetTime)
+	w.restart()
+	if w.Confirmed(approve) || w.Confirmed(other) {
+		t.Error("after the day something counts")
+	}
+	w.inForce = []Claim{other}
+	if err := enrol(); err != nil || w.Confirmed(approve) || !w.Confirmed(other) || w.first {
+		t.Error(err)
+	}
+}
+
+// TestAnInstanceJoins: one that shares the database, and has heard of no anchor.
+func TestAnInstanceJoins(t *testing.T) {
+	w := newWorld(t)
+	_, k := w.enrol()
+	if err := w.do(k, require(w.Gate, approve)); err != nil {
+		t.Fatal(err)
+	}
+	w.vault, w.log = &memory{}, &memory{}
+	w.restart()
+	if w.Confirmed(approve) || !w.standing().MayJoin {
+		t.Fatalf("%+v", w.standing())
+	}
+	if err := w.do(k, w.Join); err != nil || !w.Confirmed(approve) || w.log.digest != w.Head() {
+		t.Error(err)
+	}
+}
+
+// TestWhatIsGoodForAWhile ends with its uses, and with the process.
+func TestWhatIsGoodForAWhile(t *testing.T) {
+	w := newWorld(t)
+	_, k := w.enrol()
+	if w.Holds(approve, 2) {
+		t.Fatal("nobody has signed it")
+	}
+	if err := w.do(k, require(w.Gate, approve)); err != nil {
+		t.Fatal(err)
+	}
+	if !w.Holds(approve, 2) || !w.Spend(approve, 2) || !w.Spend(approve, 2) || w.Holds(approve, 2) || w.Spend(approve, 2) {
+		t.Error("it is not good for two uses")
+	}
+	if err := w.do(k, require(w.Gate, other)); err != nil || !w.Holds(other, 1) {
+		t.Fatal(err)
+	}
+	w.Exhaust(other)
+	if w.Holds(other, 1) {
+		t.Error("what was revoked holds")
+	}
+	w.now = w.now.Add(time.Second)
+	w.restart()
+	if w.Holds(approve, 5) || w.Spend(approve, 5) || !w.Confirmed(approve) {
+		t.Error("it outlives the process")
+	}
+}
+
+// TestDemandedWithoutAnAnchor: nothing counts until one is set.
+func TestDemandedWithoutAnAnchor(t *testing.T) {
+	w := newWorld(t)
+	w.demanded = Passphrase
+	if s := w.standing(); w.Confirmed(approve) || s.Void == "" || !s.MaySet {
+		t.Errorf("%+v", s)
+	}
+	w.enrol()
+	if s := w.standing(); s.Void != "" {
+		t.Errorf("%+v", s)
+	}
+	w.demanded = None // as somebody who edits the file may do
+	if s := w.standing(); !s.On || w.Confirmed(approve) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAPassphraseOpensItsKey, and no other does.
+func TestAPassphraseOpensItsKey(t *testing.T) {
+	a, k, err := newPassphrase([]byte(secret), Digest{}, time.Now(), cheap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := a.Text()
+	read, err := ParseAnchor(text)
+	if err != nil || read.Fingerprint() != a.Fingerprint() {
+		t.Fatal(err)
+	}
+	if opened, err := read.Open([]byte(secret)); err != nil || !opened.Equal(k) {
+		t.Error(err)
+	}
+	for _, wrong := range []string{"", "correct horse batterY", secret + " "} {
+		if _, err := read.Open([]byte(wrong)); !errors.Is(err, ErrPassphrase) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if _, _, err := NewPassphrase([]byte("short"), Digest{}, time.Now()); err == nil {
+		t.Error("a short one is taken")
+	}
+	for name, worse := range map[string]func(*Sealed){"time": func(s *Sealed) { s.Time = 11 }, "memory": func(s *Sealed) { s.Memory = 1<<20 + 1 }, "no time": func(s *Sealed) { s.Time = 0 }, "lanes": func(s *Sealed) { s.Lanes = 17 }} {
+		s := *a.Sealed
+		worse(&s)
+		if _, err := (&Anchor{Kind: Passphrase, Key: a.Key, Sealed: &s}).Open([]byte(secret)); err == nil || errors.Is(err, ErrPassphrase) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestClaimsAreUnambiguous: other values make another claim, whatever is in them.
+func TestClaimsAreUnambiguous(t *testing.T) {
+	values := []string{"", " ", `"`, `a" "b`, "a", "b", "a b", "\n", "\x00", "\u202e", `\`, `\"`, "é"}
+	seen := map[Claim]string{}
+	for _, a := range values {
+		for _, b := range values {
+			c := NewClaim("approve tool", a, b)
+			if seen[c] != "" || c.check() != nil {
+				t.Errorf("%q, %q: %s, as %s: %v", a, b, c, seen[c], c.check())
+			}
+			seen[c] = fmt.Sprintf("%q, %q", a, b)
+		}
+	}
+}
+
+func FuzzParseSigned(f *testing.F) {
+	_, k, _ := newPassphrase([]byte(secret), Digest{}, time.Now(), cheap)
+	f.Add(Sign(Statement{Count: 1, At: time.Now().UTC(), For: "POST /", Nonce: strings.Repeat("a", 26)}, k).Text())
+	f.Add("e30.")
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := ParseSigned(text); err == nil && s.Text() != text {
+			t.Errorf("%q reads as %q", text, s.Text())
+		}
+	})
+}
+
+func FuzzParseAnchor(f *testing.F) {
+	a, _, _ := newPassphrase([]byte(secret), Digest{}, time.Now(), cheap)
+	text, _ := a.Text()
+	f.Add(text)
+	f.Add([]byte(`{"kind":"none"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		a, err := ParseAnchor(text)
+		if err != nil {
+			return
+		}
+		again, err := a.Text()
+		if err != nil {
+			return // a year that JSON has not
+		}
+		if b, err := ParseAnchor(again); err != nil || b.Fingerprint() != a.Fingerprint() {
+			t.Errorf("%s: %v", again, err)
+		}
+	})
+}
+
+func FuzzParseEvidence(f *testing.F) {
+	e := Evidence{Signed{Statement{digestOf([]Claim{approve}), 1, time.Now().UTC(), "POST /", strings.Repeat("a", 26), Digest{}}, nil}, []Claim{approve}}
+	f.Add(e.Statement.Text(), []byte("x"), e.Lines())
+	f.Fuzz(func(t *testing.T, statement, signature []byte, lines string) {
+		if e, err := ParseEvidence(statement, signature, lines); err == nil && (e.Lines() != lines || e.check() != nil) {
+			t.Errorf("%q reads as %q", lines, e.Lines())
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package presence
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+	"time"
+)
+
+// GoodFor is for how long a statement is taken.
+const GoodFor = 5 * time.Minute
+
+// Proof is what one request brings. It is taken once; what it permits, it permits for
+// everything that the request does.
+type Proof struct {
+	For  string // the request: its method and its address
+	Text string // of the header; "" for none
+
+	mu      sync.Mutex // guards what follows
+	at      time.Time
+	nonce   string
+	granted map[Claim]bool
+}
+
+type proofKey struct{}
+
+// With returns a context of a request that brings a proof, perhaps an empty one.
+func With(ctx context.Context, p *Proof) context.Context {
+	return context.WithValue(ctx, proofKey{}, p)
+}
+
+func proofOf(ctx context.Context) *Proof {
+	p, _ := ctx.Value(proofKey{}).(*Proof)
+	return p
+}
+
+// draft returns the time and the nonce of what the request brings, or new ones. Nobody has
+// verified them.
+func (p *Proof) draft(now time.Time) (time.Time, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.nonce == "" {
+		p.at, p.nonce = fresh(now)
+		if s, err := ParseSigned(p.Text); err == nil && s.At.Sub(now).Abs() <= GoodFor {
+			p.at, p.nonce = s.At, s.Nonce
+		}
+	}
+	return p.at, p.nonce
+}
+
+func fresh(now time.Time) (time.Time, string) {
+	return now.UTC().Truncate(time.Microsecond), strings.ToLower(rand.Text())
+}
+
+// permits reports whether the proof was taken for all the claims.
+func (p *Proof) permits(claims []Claim) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range claims {
+		if !p.granted[c] {
+			return false
+		}
+	}
+	return len(claims) > 0
+}
+
+func (p *Proof) grant(claims []Claim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.granted = make(map[Claim]bool, len(claims))
+	for _, c := range claims {
+		p.granted[c] = true
+	}
+}

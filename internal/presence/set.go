@@ -1,0 +1,199 @@
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mcpproxy/internal/problem"
+)
+
+// Head returns the fingerprint after which the next anchor is to stand.
+func (g *Gate) Head() Digest {
+	s, _ := g.verdict()
+	if s == nil {
+		return Digest{}
+	}
+	return s.chain.head()
+}
+
+// Set sets the anchor: the one in force signs it; where there is none it signs itself, and
+// everything that is in force by then.
+func (g *Gate) Set(ctx context.Context, a Anchor) error {
+	s, v := g.verdict()
+	p := proofOf(ctx)
+	if s == nil || p == nil || !v.mayNew && !v.mayAdd {
+		return notNow(v)
+	}
+	switch {
+	case a.Kind == reset:
+		return problem.New(problem.InvalidParameter, "A reset is not set.", "Use `mcpproxy presence reset`.")
+	case a.Before != s.chain.head():
+		return problem.New(problem.Conflict, "Another anchor was set meanwhile.", "Look at it again: `mcpproxy presence test`.")
+	case a.Kind == None && s.chain.last().Kind == None:
+		return problem.New(problem.Conflict, "Presence is none already.", "")
+	}
+	signer, claims := s.chain.last(), []Claim{a.claim()}
+	if v.mayNew {
+		if signer = &a; !a.proves() {
+			return notNow(v)
+		}
+		inForce, err := g.claimsInForce(ctx, s.chain)
+		if err != nil {
+			return err
+		}
+		claims = append(claims, inForce...)
+	}
+	claims = sorted(claims)
+	if p.Text == "" {
+		return g.ask(p, signer, claims)
+	}
+	e, why := g.proven(p, signer, claims)
+	if why != "" {
+		return refused(why)
+	}
+	a.Nonce = e.Nonce
+	return g.change(ctx, s, func() (chain, error) {
+		return append(s.chain[:len(s.chain):len(s.chain)], a), g.take(ctx, p, e)
+	})
+}
+
+func notNow(v verdict) error {
+	why := v.void
+	if why == "" {
+		why = "There is no anchor that could sign this."
+	}
+	return problem.New(problem.PresenceRequired, why, v.remedy)
+}
+
+// Join has the anchor sign that its fingerprint belongs where it is missing: this is an
+// instance that did not know it.
+func (g *Gate) Join(ctx context.Context) error {
+	s, v := g.verdict()
+	p := proofOf(ctx)
+	if s == nil || p == nil || !v.join {
+		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
+	}
+	return g.signedChange(ctx, s, p, s.chain.last(), NewClaim("presence join", s.chain.head().String()), s.chain)
+}
+
+// Reset makes everything that was signed void, now, and lets a new anchor be set after
+// ResetTime. It needs no proof: the passphrase may be forgotten.
+func (g *Gate) Reset(ctx context.Context) error {
+	s, v := g.verdict()
+	if s == nil {
+		return notNow(v)
+	}
+	if !v.on {
+		return problem.New(problem.Conflict, "Presence is none, so there is nothing to reset.", "Set an anchor: `mcpproxy presence set passphrase`.")
+	}
+	return g.change(ctx, s, func() (chain, error) {
+		at, _ := fresh(g.opt.Now())
+		before := s.chain.withoutResets()
+		if s.broken != nil {
+			before = nil
+		}
+		sound := v.mayAdd || s.chain.last().Kind == reset && s.chain.last().Sound && s.allMatch()
+		return append(before[:len(before):len(before)], Anchor{Kind: reset, Since: at, Before: before.head(), Sound: sound}), nil
+	})
+}
+
+// allMatch reports whether the fingerprint is everywhere.
+func (s *state) allMatch() bool {
+	for _, state := range s.places {
+		if state != Matches {
+			return false
+		}
+	}
+	return s.broken == nil
+}
+
+// CallOff calls a reset off: the anchor before it signs that.
+func (g *Gate) CallOff(ctx context.Context) error {
+	s, v := g.verdict()
+	p := proofOf(ctx)
+	if s == nil || p == nil || s.chain.last().Kind != reset {
+		return problem.New(problem.Conflict, "Presence was not reset.", "")
+	}
+	if !s.chain.last().Sound || !s.allMatch() {
+		return problem.New(problem.PresenceRequired, "This reset cannot be called off: the anchor did not hold when it was made, or does not now.", v.remedy)
+	}
+	before := s.chain.withoutResets()
+	return g.signedChange(ctx, s, p, before.last(), NewClaim("presence reset called off", s.chain.head().String()), before)
+}
+
+// signedChange has a chain be in force that an anchor has signed a claim for.
+func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, c Claim, next chain) error {
+	if p.Text == "" {
+		return g.ask(p, a, []Claim{c})
+	}
+	e, why := g.proven(p, a, []Claim{c})
+	if why != "" {
+		return refused(why)
+	}
+	return g.change(ctx, s, func() (chain, error) { return next, g.take(ctx, p, e) })
+}
+
+// change stores the chain that next returns in every place, if what was looked at is still
+// there: in the database first, from where the anchor itself can have the others follow.
+func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, error)) error {
+	err := func() error {
+		g.deciding.Lock()
+		defer g.deciding.Unlock()
+		if now, _ := g.verdict(); now.chain.head() != seen.chain.head() {
+			return refused("another anchor was set meanwhile")
+		}
+		c, err := next()
+		if err != nil {
+			return err
+		}
+		if err := g.opt.Keeper.SaveAnchors(ctx, c); err != nil {
+			return unstored("the database", err)
+		}
+		for _, p := range g.opt.Places {
+			if err := p.SetFingerprint(ctx, c.head()); err != nil {
+				return unstored(p.Name(), err)
+			}
+		}
+		return nil
+	}()
+	if also := g.Load(ctx); err == nil {
+		err = also
+	}
+	if g.opt.Changed != nil {
+		g.opt.Changed(ctx)
+	}
+	return err
+}
+
+// Restore stores everything that is known once more: the database, and the log with it, may
+// be others.
+func (g *Gate) Restore(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	s, v := g.verdict()
+	if s == nil || len(s.chain)+len(s.all) == 0 {
+		return nil
+	}
+	for _, e := range s.all {
+		if err := g.opt.Keeper.SaveStatement(ctx, e); err != nil && !errors.Is(err, ErrUsed) {
+			return err
+		}
+	}
+	if err := g.opt.Keeper.SaveAnchors(ctx, s.chain); err != nil || v.void != "" {
+		return err
+	}
+	for _, p := range g.opt.Places {
+		if err := p.SetFingerprint(ctx, s.chain.head()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unstored(where string, err error) error {
+	return problem.New(problem.AuditUnavailable, fmt.Sprintf("The anchor cannot be stored in %s.", where), "See the log of the daemon, then look with `mcpproxy presence test`.").Because(err)
+}

@@ -1,0 +1,55 @@
+package storetest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/presence"
+)
+
+// testPresence: anchors and statements come back as they were, in order, across a restart;
+// a statement is stored once.
+func testPresence(t *testing.T, open Opener) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	p, ctx := s.Asks().Presence(), t.Context()
+	if all, err := p.LoadPresence(ctx); err != nil || all.Anchors != nil || all.Statements != nil || all.Bad != nil {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	at := time.Date(2026, 11, 26, 10, 0, 0, 1000, time.UTC)
+	none := presence.Anchor{Kind: presence.None, Since: at}
+	first, key, err := presence.NewPassphrase([]byte("correct horse battery"), none.Fingerprint(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evidence := func(nonce string, at time.Time, claims ...presence.Claim) presence.Evidence {
+		s := presence.StatementOf(claims, at, nonce)
+		s.For, s.Anchor = "POST /api/v1/x", first.Fingerprint()
+		return presence.Evidence{Signed: presence.Sign(s, key), Claims: claims}
+	}
+	later := evidence(strings.Repeat("a", 26), at.Add(time.Hour), presence.NewClaim("approve tool", "é", "\n"))
+	earlier := evidence(strings.Repeat("b", 26), at, "one \"a\"", "two")
+	for _, e := range []presence.Evidence{later, earlier} {
+		if err := p.SaveStatement(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.SaveStatement(ctx, e); !errors.Is(err, presence.ErrUsed) {
+			t.Errorf("stored twice: %v", err)
+		}
+	}
+	if err := errors.Join(p.SaveAnchors(ctx, []presence.Anchor{first}), p.SaveAnchors(ctx, []presence.Anchor{none, first})); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := open(t, dir).Asks().Presence().LoadPresence(ctx)
+	want := presence.Saved{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
+	if diff := cmp.Diff(want, all); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+}
