@@ -323,7 +323,7 @@ func (d *daemon) wire() error {
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
 			return d.consent.ByClient(ctx, by, question, k, a)
 		},
-		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
+		Presence: d.gate.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
 		Door: d.door, Book: d.book, Gate: d.gate, Upstreams: d.upstreams,

@@ -73,8 +73,10 @@ type Deps struct {
 	Proposed func(server string) bool
 	// Ask has calls wait that a person is asked about, and Answer takes what the client of
 	// such a call says itself: see consent.ByClient.
-	Ask      Asker
-	Answer   func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
+	Ask    Asker
+	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
+	// Presence reports whether a person has to sign what is approved; nil: never.
+	Presence func() bool
 	Observer Observer // nil: nobody
 	Logger   *slog.Logger
 }

@@ -140,10 +140,10 @@ func (c *call) takeAnswer(ctx context.Context, h *hold.Held, id string, result j
 	}
 }
 
-// mayApprove reports whether the client's form approves: its token may, and it has been shown
-// all of the arguments.
+// mayApprove reports whether the client's form approves: its token may, no person has to sign
+// it, and it has been shown all of the arguments.
 func (c *call) mayApprove(h *hold.Held) bool {
-	return isWhole(h) && c.door.Config().AnswersByClient(c.caller.Actor.Name)
+	return isWhole(h) && (c.door.Presence == nil || !c.door.Presence()) && c.door.Config().AnswersByClient(c.caller.Actor.Name)
 }
 
 // isWhole reports whether a form shows all of the arguments.
