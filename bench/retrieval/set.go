@@ -28,7 +28,7 @@ type set struct {
 	ids     map[tool.ID]string // as the labels call the tools
 	queries []query
 	servers []string
-	lists   map[string][]tool.Definition
+	lists   map[string][]*tool.Definition
 }
 
 // query is a request and the tools that answer it.
@@ -84,7 +84,7 @@ func readSet(dir string) (*set, error) {
 	if _, err := os.Stat(tools); err != nil {
 		tools += ".gz"
 	}
-	lists := map[string][]tool.Definition{}
+	lists := map[string][]*tool.Definition{}
 	err = readLines(tools, func(line []byte) error {
 		id, d, err := readTool(line)
 		if err != nil {
@@ -112,20 +112,20 @@ func readSet(dir string) (*set, error) {
 	return s, err
 }
 
-func readTool(line []byte) (string, tool.Definition, error) {
+func readTool(line []byte) (string, *tool.Definition, error) {
 	var t struct{ ID, Server, Name, Title, Description string }
 	if err := json.Unmarshal(line, &t); err != nil {
-		return "", tool.Definition{}, err
+		return "", nil, err
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(line, &raw); err != nil {
-		return "", tool.Definition{}, err
+		return "", nil, err
 	}
 	schema := raw["inputSchema"]
 	if string(schema) == "null" {
 		schema = nil
 	}
-	return t.ID, tool.Definition{
+	return t.ID, &tool.Definition{
 		ID: tool.ID{Server: t.Server, Tool: t.Name}, Title: t.Title,
 		Description: t.Description, InputSchema: schema, Raw: line,
 	}, nil
@@ -133,7 +133,7 @@ func readTool(line []byte) (string, tool.Definition, error) {
 
 // snapshot makes the catalogue as the daemon does: servers that are configured
 // tell their tools.
-func snapshot(lists map[string][]tool.Definition) *catalog.Snapshot {
+func snapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	var cfg config.Config
 	for server := range lists {
 		cfg.Servers = append(cfg.Servers, config.Server{Name: server, Enabled: true, Trust: config.TrustAuto})

@@ -30,16 +30,16 @@ type legacyClient struct {
 	ids  uint64 // of requests to the client
 	info struct{ capabilities, client json.RawMessage }
 
+	asked session.Questions
+
 	mu         sync.Mutex // guards what follows, and ids
 	level      json.RawMessage
-	asked      map[string]chan session.Reply
 	resources  uris          // subscribed to
 	subscribed chan struct{} // closed and replaced when resources change
 }
 
 func newLegacyClient(sv *upstream.Server) *legacyClient {
-	return &legacyClient{End: session.NewEnd(), sv: sv, asked: map[string]chan session.Reply{},
-		resources: uris{}, subscribed: make(chan struct{})}
+	return &legacyClient{End: session.NewEnd(), sv: sv, resources: uris{}, subscribed: make(chan struct{})}
 }
 
 // Stop implements peer.
@@ -238,18 +238,13 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 
 // ask sends the client one request in the stream of its own, and waits.
 func (l *legacyClient) ask(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
-	answer := make(chan session.Reply, 1)
 	l.mu.Lock()
 	l.ids++
-	id := `"input-` + strconv.FormatUint(l.ids, 10) + `"`
-	l.asked[id] = answer
+	id := json.RawMessage(`"input-` + strconv.FormatUint(l.ids, 10) + `"`)
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.asked, id)
-		l.mu.Unlock()
-	}()
-	r.Say(session.Event{Method: method, ID: json.RawMessage(id), Params: params})
+	answer, forget := l.asked.Open(id)
+	defer forget()
+	r.Say(session.Event{Method: method, ID: id, Params: params})
 	select {
 	case m := <-answer:
 		return m, nil
@@ -262,13 +257,7 @@ func (l *legacyClient) ask(ctx context.Context, r *session.Request, method strin
 
 // Respond takes the client's answer.
 func (l *legacyClient) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
-	r.Result = bytes.Clone(r.Result)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if answer := l.asked[string(id)]; answer != nil {
-		delete(l.asked, string(id))
-		answer <- r
-	}
+	l.asked.Answer(id, r)
 	return l.Cause()
 }
 

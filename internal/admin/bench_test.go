@@ -23,7 +23,7 @@ func manyTools(b *testing.B) *world {
 	verbs := []string{"list", "get", "create", "update", "delete", "search", "move", "copy", "lock", "export"}
 	nouns := []string{"issue", "repository", "file", "invoice", "customer", "calendar", "message", "deployment", "table", "secret"}
 	for i := range 100 {
-		var all []tool.Definition
+		var all []*tool.Definition
 		for j := range 100 {
 			verb, noun := verbs[j%10], nouns[j/10]
 			raw := fmt.Sprintf(`{"name":"%s_%s","description":"%s one %s of project %d, with its history and what belongs to it.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"Which %s."},"limit":{"type":"integer","minimum":1}},"required":["id"]},"annotations":{"readOnlyHint":%v}}`,
@@ -32,7 +32,7 @@ func manyTools(b *testing.B) *world {
 			if err != nil {
 				b.Fatal(err)
 			}
-			all = append(all, d)
+			all = append(all, &d)
 		}
 		w.Catalog.ToolsListed(fmt.Sprintf("server%02d", i), all)
 	}

@@ -46,7 +46,7 @@ func (c *crowd) list(v variant) {
 	c.listing.Lock()
 	defer c.listing.Unlock()
 	c.listed.Store(&d)
-	c.Catalog.ToolsListed("s", []tool.Definition{d})
+	c.Catalog.ToolsListed("s", []*tool.Definition{&d})
 }
 
 func (c *crowd) change(change func(*config.Server)) {

@@ -26,6 +26,7 @@ import (
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
+	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/catalog"
@@ -317,6 +318,9 @@ func (d *daemon) wire() error {
 	d.holder = hold.New(asks, d.gate, time.Now, func() { d.events.PendingChanged() })
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,
+		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
+			return d.consent.ByClient(ctx, by, question, k, a)
+		},
 		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{

@@ -47,7 +47,7 @@ func (r *recorder) StateChanged(s upstream.State) {
 
 // ToolsListed implements upstream.Observer: what a server changes of its tools
 // while it is known goes on record, by name.
-func (r *recorder) ToolsListed(server string, tools []tool.Definition) {
+func (r *recorder) ToolsListed(server string, tools []*tool.Definition) {
 	var was []*catalog.Tool
 	known := r.Catalog.Current().Server(server)
 	if known != nil {
@@ -66,7 +66,7 @@ func (r *recorder) ToolsListed(server string, tools []tool.Definition) {
 }
 
 // difference names the tools that were added (+), removed (-) and changed (~).
-func difference(was []*catalog.Tool, now []tool.Definition) string {
+func difference(was []*catalog.Tool, now []*tool.Definition) string {
 	before := map[string]json.RawMessage{}
 	for _, t := range was {
 		before[t.ID.Tool] = t.Raw

@@ -117,6 +117,9 @@ func (q *Question) At(now time.Time) State {
 	return q.State
 }
 
+// ByForm is how an answer has come that was given in a form of the calling client.
+const ByForm = "client form"
+
 // Answer is what a person has decided about a question.
 type Answer struct {
 	Approve bool

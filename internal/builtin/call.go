@@ -93,7 +93,7 @@ func (q *request) answered(ctx context.Context, raw json.RawMessage, err error) 
 
 // callVariant calls an upstream's tool.
 func (q *request) callVariant(ctx context.Context, v policy.Variant) session.Reply {
-	r := gateway.CallRequest{Variant: v, Hands: true, Caller: *q.Caller, Notify: notices(q.Say, q.modern), RequestBytes: q.Size}
+	r := gateway.CallRequest{Variant: v, Hands: true, Caller: *q.Caller, Notify: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}

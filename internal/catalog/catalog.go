@@ -118,7 +118,7 @@ func (c *Catalog) StateChanged(s upstream.State) {
 const receivingPerCore = 4
 
 // ToolsListed implements upstream.Observer.
-func (c *Catalog) ToolsListed(server string, tools []tool.Definition) {
+func (c *Catalog) ToolsListed(server string, tools []*tool.Definition) {
 	c.receiving <- struct{}{}
 	defer func() { <-c.receiving }()
 	ctx, cancel := context.WithTimeout(context.Background(), admitTime)
@@ -185,7 +185,7 @@ func (c *Catalog) Remember() {
 }
 
 // receive takes a list over and reports whether it differs from the one known.
-func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Definition, received bool) bool {
+func (c *Catalog) receive(ctx context.Context, server string, tools []*tool.Definition, received bool) bool {
 	for {
 		_, infer, _ := c.configured(server)
 		c.mu.Lock()
@@ -215,6 +215,9 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		}
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
 		if replace(c, c.lists, server, old, next) {
+			for i, e := range entries {
+				tools[i] = e.definition // who has listed them need not keep them as well
+			}
 			if changed && received {
 				c.doubt(ctx, true)
 			}
@@ -298,10 +301,10 @@ func (c *Catalog) load(ctx context.Context) {
 func (c *Catalog) remembered(ctx context.Context, server string, raws []json.RawMessage) {
 	c.receiving <- struct{}{}
 	defer func() { <-c.receiving }()
-	tools := make([]tool.Definition, 0, len(raws))
+	tools := make([]*tool.Definition, 0, len(raws))
 	for _, raw := range raws {
 		if d, err := tool.ParseDefinition(server, raw); err == nil {
-			tools = append(tools, d)
+			tools = append(tools, &d)
 		}
 	}
 	c.receive(ctx, server, tools, false)
@@ -386,11 +389,16 @@ func (c *Catalog) Refresh() {
 	defer c.building.Unlock()
 
 	old := c.current.Load()
-	next := &Snapshot{byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: make(chan struct{})}
+	next := &Snapshot{byName: map[string]*Server{}, replaced: make(chan struct{})}
 	var parts []*search.Part
-	var tools []*Tool
 
 	c.mu.Lock()
+	size := 0
+	for _, l := range c.lists {
+		size += len(l.entries)
+	}
+	next.tools = make(map[tool.ID]*Tool, size)
+	tools := make([]*Tool, 0, size)
 	for _, configured := range c.servers {
 		decided := c.Book.View(configured.Name)
 		server := &Server{
@@ -401,16 +409,17 @@ func (c *Catalog) Refresh() {
 		if l := c.lists[configured.Name]; l != nil {
 			server.Listed, server.Told = true, l.received
 			parts = append(parts, l.part)
+			first := len(tools)
 			for _, e := range l.entries {
 				t := newTool(configured, decided, infers(configured, c.infer), e)
 				t.Judges = c.judges
-				server.Tools = append(server.Tools, t)
+				tools = append(tools, t)
 				if amongWhich(t) == amongCallable {
 					server.Callable++
 				}
 				next.tools[t.ID] = t
 			}
-			tools = append(tools, server.Tools...)
+			server.Tools = tools[first:len(tools):len(tools)]
 		}
 		next.servers = append(next.servers, server)
 		next.byName[server.Name] = server

@@ -58,17 +58,17 @@ func (m *memory) ForgetTools(_ context.Context, server string) error {
 	return nil
 }
 
-func define(t testing.TB, server, raw string) tool.Definition {
+func define(t testing.TB, server, raw string) *tool.Definition {
 	t.Helper()
 	d, err := tool.ParseDefinition(server, json.RawMessage(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return &d
 }
 
-func named(t testing.TB, server string, names ...string) []tool.Definition {
-	var all []tool.Definition
+func named(t testing.TB, server string, names ...string) []*tool.Definition {
+	var all []*tool.Definition
 	for _, n := range names {
 		all = append(all, define(t, server, fmt.Sprintf(`{"name":%q,"description":"About %s.","inputSchema":{"type":"object"}}`, n, n)))
 	}
@@ -94,7 +94,7 @@ func start(t *testing.T, keeper Keeper, servers ...config.Server) *Catalog {
 }
 
 // list announces tools and publishes the snapshot that has them.
-func (c *Catalog) list(server string, tools []tool.Definition) {
+func (c *Catalog) list(server string, tools []*tool.Definition) {
 	c.ToolsListed(server, tools)
 	c.Refresh()
 }
@@ -151,7 +151,7 @@ func TestOverridesMakeTheEffectiveHints(t *testing.T) {
 	}
 	c := start(t, newMemory(), server)
 	c.infers(t, policy.InferOff)
-	c.list("s", []tool.Definition{
+	c.list("s", []*tool.Definition{
 		define(t, "s", `{"name":"get_it","annotations":{"destructiveHint":true,"idempotentHint":true}}`),
 		define(t, "s", `{"name":"get_rid"}`), define(t, "s", `{"name":"other"}`),
 	})
@@ -183,6 +183,13 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	second.Refresh()
 	if n := second.Current().ToolCount(); n != 2 {
 		t.Fatalf("%d tools are known after a restart, want 2", n)
+	}
+	// What the server lists again need not be kept beside what was remembered.
+	again := named(t, "a", "x", "y", "new")
+	x, changed := again[0], again[2]
+	second.list("a", again)
+	if again[0] == x || again[0] != second.Current().Tool(x.ID).Definition || again[2] != changed {
+		t.Error("a definition that was remembered is there twice")
 	}
 	// What the server says now replaces what was remembered, never the reverse.
 	second.list("a", named(t, "a", "z"))

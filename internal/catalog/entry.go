@@ -52,14 +52,12 @@ type entry struct {
 	nature     *lane.Nature
 }
 
-// newEntry makes an entry of a definition of its own: one of a list would keep all of them
-// in memory.
-func newEntry(d tool.Definition, names *neighbours.Index) *entry {
-	return &entry{definition: &d, scanned: names.Tool(&d), nature: lane.NatureOf(&d)}
+func newEntry(d *tool.Definition, names *neighbours.Index) *entry {
+	return &entry{definition: d, scanned: names.Tool(d), nature: lane.NatureOf(d)}
 }
 
 // merge makes entries for tools, taking over those of old that did not change.
-func merge(old *list, tools []tool.Definition, names *neighbours.Index) (entries []*entry, changed bool) {
+func merge(old *list, tools []*tool.Definition, names *neighbours.Index) (entries []*entry, changed bool) {
 	known := map[string]*entry{}
 	if old != nil {
 		for _, e := range old.entries {

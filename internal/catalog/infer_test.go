@@ -28,7 +28,7 @@ func TestInferredHints(t *testing.T) {
 		{Pattern: "delete_world", Hints: tool.Hints{OpenWorld: tool.True}},
 	}
 	c := start(t, newMemory(), server)
-	c.list("s", []tool.Definition{
+	c.list("s", []*tool.Definition{
 		define(t, "s", `{"name":"get_user"}`),
 		define(t, "s", `{"name":"create_user"}`),
 		define(t, "s", `{"name":"delete_user"}`),

@@ -125,7 +125,7 @@ func TestAdmissionsAreToldOnce(t *testing.T) {
 	expect("first sight", []string{"a", "b"}, nil)
 	c.list("s", first)
 	expect("the same again", nil, nil)
-	changed := []tool.Definition{first[0], define(t, "s", `{"name":"b","description":"Other."}`)}
+	changed := []*tool.Definition{first[0], define(t, "s", `{"name":"b","description":"Other."}`)}
 	c.list("s", changed)
 	expect("a change", nil, []string{"b"})
 	c.list("s", changed)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/policy"
@@ -51,4 +52,10 @@ func (c *Config) AskWait(server string) time.Duration {
 		own = s.Ask.Wait
 	}
 	return cmp.Or(own, c.Ask.Wait, defaultWait)
+}
+
+// AnswersByClient reports whether the form of a client that presents the token of that name
+// approves. Who presents none has no name, and never does.
+func (c *Config) AnswersByClient(token string) bool {
+	return token != "" && slices.Contains(c.AnswerByClient, token)
 }

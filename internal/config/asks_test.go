@@ -52,6 +52,9 @@ func TestAsks(t *testing.T) {
 	if mustParse(t, `{"tools_limit": 3}`).Basis() == mustParse(t, `{}`).Basis() {
 		t.Error("what decides is no part of the basis")
 	}
+	if d := mustParse(t, `{"ask": {"answer_by_client": ["cursor", "claude"]}}`); !d.AnswersByClient("claude") || d.AnswersByClient("codex") || d.AnswersByClient("") || c.AnswersByClient("claude") {
+		t.Error("who approves by a form of its own is another one")
+	}
 	if mustParse(t, `{"ask": {"write": "ask"}}`).Revision() == mustParse(t, `{}`).Revision() {
 		t.Error("what is asked is no part of the revision")
 	}

@@ -27,6 +27,13 @@ func checkFilled(s string) error {
 	return nil
 }
 
+func checkToken(name string) error {
+	if tool.CheckServerName(name) != nil {
+		return errors.New("it must be the name of an agent token, not " + quote(name))
+	}
+	return nil
+}
+
 func checkListen(s string) error {
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {

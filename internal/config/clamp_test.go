@@ -49,6 +49,7 @@ func widened(t testing.TB, was, next string) []string {
 // directions are, for each key, a file that says it and changes of it: one that widens
 // stands right of one that does not, to which the way back is no widening.
 var directions = map[string][][2]string{ // key → stricter, wider
+	"ask.answer_by_client": {{`["a"]`, `["a", "b"]`}},
 	"listen":                     {{`"127.0.0.1:8080"`, `"0.0.0.0:8080"`}, {`"10.0.0.1:8080"`, `"0.0.0.0:8080"`}},
 	"require_mcp_auth":           {{`true`, `false`}},
 	"trusted_hosts":              {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["b"]`}},
@@ -161,7 +162,7 @@ func fileWith(name, value string) (text, path string) {
 
 // TestDirections: each key of the file widens as it says, and is tried here.
 func TestDirections(t *testing.T) {
-	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true, "ask.answer_by_client": true}
+	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true}
 	check := func(key, from, to string, want bool) {
 		t.Helper()
 		tried[key] = true

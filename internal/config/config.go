@@ -50,6 +50,7 @@ type Config struct {
 	LogLevel          string
 	LogFormat         string
 	Ask               policy.AskRules
+	AnswerByClient    []string // see AnswersByClient
 	Presence          Presence
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file

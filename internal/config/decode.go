@@ -89,10 +89,6 @@ func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 			continue
 		}
 		k := keys[i]
-		if k.planned {
-			d.wrong(m.Name.StartOffset, at, quote(name)+" is not supported yet in this version", "take it out")
-			continue
-		}
 		if before, twice := members[k.name]; twice {
 			first, _ := before.Name.Value.(hujson.Literal)
 			d.wrong(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quote(name), quote(first.String())), "keep one of them")
@@ -174,7 +170,6 @@ func elsewhere(name string) string {
 	}
 	for _, k := range new(Config).keys() {
 		switch {
-		case k.planned:
 		case k.name == name:
 			return "it belongs to the top of the file"
 		case strings.HasSuffix(k.name, "."+name):
@@ -192,7 +187,7 @@ func names(keys []key) []string {
 		if group := k.groupOf(); group != "" {
 			name = group
 		}
-		if !k.planned && !slices.Contains(out, name) {
+		if !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

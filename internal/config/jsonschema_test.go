@@ -62,7 +62,6 @@ func objectNode(keys []key, texts map[string]string, prefix string) node {
 	for _, k := range keys {
 		group := k.groupOf()
 		switch {
-		case k.planned:
 		case group != "":
 			if properties[group] == nil {
 				properties[group] = objectNode(within(keys, group), texts, group+".")

@@ -35,9 +35,6 @@ type key struct {
 	mask    func(raw string) string // what is shown of a secret in its place
 	secrets bool                    // may hold ${keyring:NAME}
 	folded  bool                    // in a map, names that differ only in case are the same
-
-	// planned keys belong to the product but not yet to this version.
-	planned bool
 }
 
 // kind is the type of a value in the file.

@@ -47,7 +47,7 @@ func (c *Config) keys() []key {
 		{name: "ask.destructive", to: &c.Ask.Destructive, widens: asked, def: policy.AskOff, oneOf: policy.AskWords()},
 		{name: "ask.tools", to: &c.Ask.Tools, widens: askedTools, checkName: checkToolPattern, check: checkAsk},
 		{name: "ask.wait", to: &c.Ask.Wait, widens: never, def: 45 * time.Second, shortest: shortestWait, longest: longestWait},
-		{name: "ask.answer_by_client", widens: adds, planned: true},
+		{name: "ask.answer_by_client", to: &c.AnswerByClient, widens: adds, check: checkToken},
 		{name: "presence", to: &c.Presence, widens: proved, def: PresenceNone, oneOf: []string{"none", "passphrase", "passkey"}},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, widens: off, def: true},
 		{name: "log.level", to: &c.LogLevel, widens: never, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},

@@ -353,7 +353,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// Every key that the product will have is known: built, or not supported yet.
+// Every key that the product will have is known.
 func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
 	top := "listen data_dir database api_key require_mcp_auth trusted_hosts tools_limit tools_detail discovery_limit result_limit mcp_management call_timeout connect_timeout " +
 		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +

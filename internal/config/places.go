@@ -127,7 +127,7 @@ func (f *places) object(v hujson.Value, keys []key, of string) {
 			f.object(m.Value, group, "")
 		case others && simple(m.Value):
 			f.loose(m.Value)
-		case others, at < 0, keys[at].planned:
+		case others, at < 0:
 			f.all(m.Value)
 		case keys[at].secret:
 			f.secret(m.Value, keys[at])

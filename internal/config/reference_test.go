@@ -49,9 +49,6 @@ func rows(object string, keys []key, defaults bool) string {
 	var lines []string
 	texts := docs(object, keys)
 	for _, k := range keys {
-		if k.planned {
-			continue
-		}
 		cells := []string{"`" + k.name + "`", k.typeName()}
 		if defaults {
 			cells = append(cells, k.defaultText())

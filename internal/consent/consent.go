@@ -1,8 +1,9 @@
 // Package consent is the operations on calls that wait for a person, and on leases: a
 // person sees what waits, approves or denies it, and permits calls for a while.
 //
-// It guarantees that nobody but a person answers or gives a lease, that who did, how, and
-// after how long is on record before it counts, that the first answer counts, and that what
+// It guarantees that nobody but a person answers or gives a lease, save for the form of the
+// calling client, which may deny its own call, and approve it where the configuration says
+// so of its token; that who did, how, and after how long is on record before it counts, that the first answer counts, and that what
 // is shown of arguments is masked. It does not say which calls are asked about (package
 // ask), and makes none: those who wait are woken (package hold).
 package consent
@@ -78,7 +79,7 @@ type PendingCall struct {
 	ActivityID string          `json:"activity_id" doc:"The record of the call that is held."`
 	AnsweredAt *time.Time      `json:"answered_at,omitempty"`
 	AnsweredBy string          `json:"answered_by,omitempty"`
-	Answered   string          `json:"answered_via,omitempty" doc:"The surface that the answer came by."`
+	Answered   string          `json:"answered_via,omitempty" doc:"The surface that the answer came by, or 'client form' where the client that makes the call was asked itself."`
 	Denial     string          `json:"denial,omitempty" doc:"The reason of a denial."`
 }
 
@@ -145,7 +146,7 @@ func (c *Consent) PendingCall(ctx context.Context, _ gateway.Caller, in PendingR
 
 // Approve approves the call, this once: what differs from it in anything is another one.
 func (c *Consent) Approve(ctx context.Context, by gateway.Caller, in PendingRef) (PendingCall, error) {
-	return c.answer(ctx, by, in.ID, "approve_call", ask.Answer{Approve: true})
+	return c.answer(ctx, by, in.ID, ask.Answer{Approve: true})
 }
 
 // Deny denies the call, and the same one for a quarter of an hour.
@@ -154,27 +155,59 @@ func (c *Consent) Deny(ctx context.Context, by gateway.Caller, in Denial) (Pendi
 		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
 			WithHint("Say it in fewer words.").With("parameter", "reason")
 	}
-	return c.answer(ctx, by, in.ID, "deny_call", ask.Answer{Why: in.Reason})
+	return c.answer(ctx, by, in.ID, ask.Answer{Why: in.Reason})
 }
 
-func (c *Consent) answer(ctx context.Context, by gateway.Caller, id, action string, a ask.Answer) (view PendingCall, err error) {
+func (c *Consent) answer(ctx context.Context, by gateway.Caller, id string, a ask.Answer) (PendingCall, error) {
 	q, err := c.keeper.Question(ctx, id)
 	if err != nil {
-		return view, unread(err)
+		return PendingCall{}, unread(err)
 	}
+	a.Via = string(by.Source)
+	return c.give(ctx, by, &q, a, c.journal().Act)
+}
+
+// ByClient takes the answer of the form that the calling client has shown, to the question
+// about the call with the key. Whoever calls may deny; only who presents a token that
+// ask.answer_by_client names may approve.
+func (c *Consent) ByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
+	q, err := c.keeper.Question(ctx, id)
+	switch {
+	case err != nil:
+		return unread(err)
+	case q.Key != k:
+		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
+	}
+	act := c.journal().Act // which refuses who is no person
+	if !a.Approve || c.gateway.Config().AnswersByClient(by.Actor.Name) {
+		act = func(_ gateway.Caller, r activity.Record, do func() error) error { return c.journal().Recorded(r, do) }
+	}
+	a.Via = ask.ByForm
+	_, err = c.give(ctx, by, &q, a, act)
+	return err
+}
+
+// give answers a question, by what has it on record.
+func (c *Consent) give(ctx context.Context, by gateway.Caller, q *ask.Question, a ask.Answer, act func(gateway.Caller, activity.Record, func() error) error) (view PendingCall, err error) {
 	at, _ := c.gateway.Gate.Draft(ctx)
-	a.By, a.Via, a.At = by.Actor.String(), string(by.Source), at
-	detail := q.ID + ", " + a.At.Sub(q.Asked).Round(time.Second).String() + " after it was asked"
+	a.By, a.At = by.Actor.String(), at
+	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
+	if a.Approve {
+		action = "approve_call"
+	}
+	if a.Via == ask.ByForm {
+		detail += ", by the client's form"
+	}
 	if a.Why != "" {
 		detail += ": " + a.Why
 	}
-	return view, c.act(by, q.Call.ID, action, detail, q.Record, func() error {
+	return view, act(by, record(by, q.Call.ID, action, detail, q.Record), func() error {
 		if a.Approve {
-			if err := c.permitted(ctx, q, a); err != nil {
+			if err := c.permitted(ctx, *q, a); err != nil {
 				return err
 			}
 		}
-		answered, err := c.keeper.Answer(ctx, id, a)
+		answered, err := c.keeper.Answer(ctx, q.ID, a)
 		if err != nil {
 			return unread(err)
 		}
@@ -194,10 +227,18 @@ func (c *Consent) permitted(ctx context.Context, q ask.Question, a ask.Answer) e
 }
 
 // act does what only a person may do, and has it on record.
-func (c *Consent) act(by gateway.Caller, id tool.ID, action, detail, parent string, do func() error) error {
+func (c *Consent) act(by gateway.Caller, id tool.ID, action, detail string, do func() error) error {
+	return c.journal().Act(by, record(by, id, action, detail, ""), do)
+}
+
+func (c *Consent) journal() gateway.Journal {
+	return gateway.Journal{Log: c.gateway.Log, Logger: c.gateway.Logger}
+}
+
+func record(by gateway.Caller, id tool.ID, action, detail, parent string) activity.Record {
 	r := gateway.Action(by, activity.Approval, id, action, detail)
 	r.ParentID = parent
-	return gateway.Journal{Log: c.gateway.Log, Logger: c.gateway.Logger}.Act(by, r, do)
+	return r
 }
 
 // unread says that the store cannot be used, where nothing better is said.

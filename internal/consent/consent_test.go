@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/hold"
@@ -100,6 +101,61 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	}
 	if _, err := w.Deny(t.Context(), catalogtest.APerson, Denial{PendingRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("a long reason: %v", err)
+	}
+}
+
+// TestTheClientsForm: whoever calls may deny, and who the configuration names approve, by the
+// call's own key; each try is on record, with how and after how long.
+func TestTheClientsForm(t *testing.T) {
+	w := newWorld(t)
+	w.Reload(func(c *config.Config) { c.AnswerByClient = []string{"cursor"} })
+	key := func(arguments string) ask.Key {
+		c := ask.Call{Principal: "agent", ID: tool.ID{Server: "s", Tool: "a"}, Arguments: []byte(arguments)}
+		return c.Key()
+	}
+	named := func(name string) auth.Caller {
+		c := catalogtest.AnAgent
+		c.Actor.Name = name
+		return c
+	}
+	withKey := catalogtest.APerson
+	withKey.Source = auth.MCP
+	w.asked("q1", `{"n":1}`)
+	w.asked("q2", `{"n":2}`)
+	for _, c := range []auth.Caller{named(""), named("another"), named("Cursor"), withKey, {}} {
+		if err := w.ByClient(t.Context(), c, "q1", key(`{"n":1}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Forbidden {
+			t.Errorf("%+v approves: %v", c.Actor, err)
+		}
+	}
+	if len(w.Appended) != 5 || w.Appended[1].Status != activity.Blocked || w.Appended[1].Actor != "agent:another" || w.Appended[1].Metadata.Action != "approve_call" || w.Appended[1].ParentID != "held" {
+		t.Errorf("%d on record: %+v", len(w.Appended), w.Appended)
+	}
+	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Conflict {
+		t.Errorf("of another call: %v", err)
+	}
+	if err := w.ByClient(t.Context(), named("cursor"), "none", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.NotFound {
+		t.Errorf("of no question: %v", err)
+	}
+	if w.changes != 0 || len(w.Begun) != 0 {
+		t.Errorf("%d changes, %+v", w.changes, w.Begun)
+	}
+	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{Approve: true}); err != nil || w.changes != 1 {
+		t.Fatal(err)
+	}
+	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || r.Metadata.Detail != "q1, 1m0s after it was asked, by the client's form" || r.ParentID != "held" {
+		t.Errorf("on record: %+v", r)
+	}
+	if q, _ := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
+		t.Errorf("%+v", q)
+	}
+	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
+		t.Errorf("twice: %v", err)
+	}
+	if err := w.ByClient(t.Context(), named(""), "q2", key(`{"n":2}`), ask.Answer{Why: "No."}); err != nil {
+		t.Error(err)
+	}
+	if r := w.Begun[2]; r.Actor != "agent" || r.Metadata.Action != "deny_call" || r.Metadata.Detail != "q2, 1m0s after it was asked, by the client's form: No." {
+		t.Errorf("on record: %+v", r)
 	}
 }
 

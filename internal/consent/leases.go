@@ -94,7 +94,7 @@ func (c *Consent) Grant(ctx context.Context, by gateway.Caller, in NewLease) (vi
 	if l.Client != "" {
 		detail += ", client " + l.Client
 	}
-	return view, c.act(by, tool.ID{Server: l.Server}, "grant_lease", detail, "", func() error {
+	return view, c.act(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
 		if err := c.gateway.Gate.Require(ctx, hold.LeaseClaim(&l)); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (c *Consent) Grant(ctx context.Context, by gateway.Caller, in NewLease) (vi
 
 // Revoke ends a lease.
 func (c *Consent) Revoke(ctx context.Context, by gateway.Caller, in LeaseRef) (view LeaseView, err error) {
-	return view, c.act(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), "", func() error {
+	return view, c.act(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
 		l, err := c.keeper.Revoke(ctx, in.ID, time.Now())
 		if err != nil {
 			return unread(err)

@@ -63,7 +63,12 @@ func (d *Door) askPerson(ctx context.Context, c *call) *problem.Problem {
 		if !c.stateless {
 			c.inquiry.call.Session = c.caller.SessionID
 		}
-		pass, err := d.Ask.Hold(ctx, d.heldCall(c, max(0, c.cfg.AskWait(c.tool.ID.Server)-time.Since(began))))
+		h := d.heldCall(c, max(0, c.cfg.AskWait(c.tool.ID.Server)-time.Since(began)))
+		if h.Ask = c.asksClient(ctx, &h); c.returned != nil && c.returned.answer != nil {
+			c.takeAnswer(ctx, &h, c.returned.question, c.returned.answer)
+			c.returned.answer = nil
+		}
+		pass, err := d.Ask.Hold(ctx, h)
 		switch {
 		case err == nil:
 			c.inquiry.pass = pass
@@ -139,7 +144,7 @@ func (d *Door) beginHeld(c *call) (string, error) {
 	d.describe(c, activity.ToolCall, policy.CheckAsk)
 	judged := c.judged
 	judged.Outcome = activity.Asked
-	c.record.Metadata.Decision = &judged
+	c.record.Metadata.Decision, c.record.Metadata.Detail = &judged, c.inquiry.asks
 	if err := d.Log.Begin(&c.record); err != nil {
 		return "", err
 	}

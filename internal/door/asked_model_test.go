@@ -20,15 +20,17 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/hold"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
 )
 
-// TestNothingRunsUnapproved walks at random: calls, answers, leases, other definitions,
-// arguments and configurations, restarts, deaths and times. No call reaches its server that is
+// TestNothingRunsUnapproved walks at random: calls, answers of people and of clients' forms, leases,
+// other definitions, arguments and configurations, restarts, deaths and times. No call reaches its server that is
 // not approved, twice, or with other arguments; and one that is approved does. rapid prints
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
@@ -84,6 +86,7 @@ type model struct {
 	denied    map[string]bool
 	setBack   bool // the clock: a denial that was over, or not yet, may hold beside an approval, and it wins
 	leases    map[string]*ask.Lease
+	states    []stateOfCall // to clients, to return
 
 	mu  sync.Mutex // guards ran
 	ran []string   // the arguments with which the server was asked
@@ -117,13 +120,19 @@ func (m *model) reopen() {
 }
 
 func (m *model) configure() {
-	next := m.parse(textWith(fmt.Sprintf(`"ask": {"write": "ask", "destructive": "ask"}, "tools_limit": %d`, m.limit)))
+	next := m.parse(textWith(fmt.Sprintf(`"ask": {"write": "ask", "destructive": "ask", "answer_by_client": ["token"]}, "tools_limit": %d`, m.limit)))
 	next.Ask.Wait = time.Nanosecond
 	m.Reload(func(c *config.Config) { *c = *next })
 }
 
 func (m *model) define() {
 	m.ListOn("s", fmt.Sprintf(`{"name":"destroys","description":"Destroy a thing, %d.","annotations":{"destructiveHint":true}}`, m.version), silentTool)
+}
+
+// stateOfCall is a state, and the call whose client was given it.
+type stateOfCall struct {
+	call  oneCall
+	state string
 }
 
 // oneCall is a call that may be made.
@@ -147,6 +156,8 @@ func (c oneCall) caller() auth.Caller {
 		who.Actor.Name, who.Actor.ID, who.Bounds = "token", "1", bounded(policy.Scope{})
 	case 4:
 		who.Actor.Kind, who.Source = auth.Admin, auth.REST
+	case 5:
+		who.Actor.Name, who.Actor.ID, who.Bounds, who.SessionID = "token", "1", bounded(policy.Scope{}), "three"
 	}
 	return who
 }
@@ -185,11 +196,32 @@ func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	return nil, false, false
 }
 
-func (m *model) call(r *rapid.T, c oneCall) (ran bool) {
+// checked makes a call, which has to run if it must, and must not if it may not.
+func (m *model) checked(r *rapid.T, c oneCall, client *session.Request) {
+	lets, ok, must := m.may(c)
+	ran := m.callBy(r, c, client)
+	switch {
+	case ran && !ok:
+		r.Fatalf("%+v ran, and nobody has approved it", c)
+	case !ran && must && !refusedByPolicy(c):
+		r.Fatalf("%+v did not run, and it is approved", c)
+	case ran:
+		lets()
+	}
+}
+
+// callBy makes a call by what its client has sent.
+func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool) {
 	before := len(m.ran)
-	_, err := m.door.Call(m.T.Context(), CallRequest{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller()})
+	result, err := m.door.Call(m.T.Context(), CallRequest{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller(), Client: client})
 	p, _ := errors.AsType[*problem.Problem](err)
 	switch {
+	case err == nil && rawjson.Find(result.Result, "inputRequests") != nil:
+		state, _ := rawjson.String(rawjson.Find(result.Result, "requestState"))
+		if m.states = append(m.states, stateOfCall{c, state}); len(m.ran) != before {
+			r.Fatalf("%+v: its client is asked, and the server got %q", c, m.ran[before:])
+		}
+		m.questions[questionIn(state)] = m.key(c)
 	case err == nil:
 		if len(m.ran) != before+1 || m.ran[before] != spellings[c.args].text {
 			r.Fatalf("%+v: the server got %q", c, m.ran[before:])
@@ -213,21 +245,15 @@ func refusedByPolicy(c oneCall) bool {
 }
 
 func (m *model) step(r *rapid.T) {
-	switch rapid.SampledFrom([]string{"call", "call", "call", "call", "call twice", "answer", "answer", "answer", "define", "configure", "restart", "die", "lease", "revoke", "time"}).Draw(r, "step") {
+	switch rapid.SampledFrom([]string{"call", "call", "call", "call", "call twice", "form", "form", "return", "return", "answer", "answer", "answer", "define", "configure", "restart", "die", "lease", "revoke", "time"}).Draw(r, "step") {
 	case "call":
-		c := drawCall(r)
-		lets, ok, must := m.may(c)
-		ran := m.call(r, c)
-		switch {
-		case ran && !ok:
-			r.Fatalf("%+v ran, and nobody has approved it", c)
-		case !ran && must && !refusedByPolicy(c):
-			r.Fatalf("%+v did not run, and it is approved", c)
-		case ran:
-			lets()
-		}
+		m.checked(r, drawCall(r), nil)
 	case "call twice":
 		m.callTwice(r, drawCall(r))
+	case "form":
+		m.formCall(r, drawCall(r))
+	case "return":
+		m.returnCall(r)
 	case "answer":
 		m.answerOne(r)
 	case "define":
@@ -270,7 +296,7 @@ func (m *model) step(r *rapid.T) {
 }
 
 func drawCall(r *rapid.T) oneCall {
-	return oneCall{who: rapid.IntRange(0, 4).Draw(r, "who"), args: rapid.IntRange(0, len(spellings)-1).Draw(r, "args"), tool: rapid.SampledFrom([]string{"destroys", "update_thing"}).Draw(r, "tool"),
+	return oneCall{who: rapid.IntRange(0, 5).Draw(r, "who"), args: rapid.IntRange(0, len(spellings)-1).Draw(r, "args"), tool: rapid.SampledFrom([]string{"destroys", "update_thing"}).Draw(r, "tool"),
 		variant: rapid.SampledFrom([]policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}).Draw(r, "variant")}
 }
 
@@ -300,6 +326,86 @@ func (m *model) callTwice(r *rapid.T, c oneCall) {
 	for id := range ids {
 		m.questions[id] = m.key(c)
 	}
+}
+
+// formAnswers are what a client may say of a form.
+var formAnswers = []string{approves, approves, `{"action":"accept","content":{"decision":"deny"}}`, `{"action":"decline"}`, `{"action":"cancel"}`, `{"action":"accept"}`, `null`}
+
+// counts reports whether an answer is one, of a call's client.
+func (c oneCall) counts(answer string) (approve, deny bool) {
+	return answer == approves && c.caller().Actor.Name == "token", answer == formAnswers[2] || answer == formAnswers[3]
+}
+
+// formCall makes a call in a session whose client shows forms.
+func (m *model) formCall(r *rapid.T, c oneCall) {
+	s := &shows{says: rapid.SampledFrom(formAnswers).Draw(r, "says")}
+	approve, deny := c.counts(s.says)
+	if approve || deny { // then it is waited for
+		m.waiting(time.Minute)
+	}
+	lets, ok, must := m.may(c)
+	who := c.caller()
+	ran := m.callBy(r, c, &session.Request{Method: mcp.CallTool, Caller: &who, Asker: s})
+	switch shown := len(s.shown) > 0; {
+	case shown && ran != approve:
+		r.Fatalf("%+v: the form says %s, ran: %t", c, s.says, ran)
+	case shown && deny:
+		m.denied[m.key(c)] = true
+	case shown:
+	case ran && !ok:
+		r.Fatalf("%+v ran, and nobody has approved it", c)
+	case !ran && must && !refusedByPolicy(c):
+		r.Fatalf("%+v did not run, and it is approved", c)
+	case ran:
+		lets()
+	}
+	if len(s.shown) > 1 || s.taken != len(s.shown) {
+		r.Fatalf("%d forms, %d given up", len(s.shown), s.taken)
+	}
+	m.waiting(time.Nanosecond)
+	m.checked(r, c, nil) // what has counted counts once
+}
+
+// returnCall makes a call of the modern revision, with what its client was given to return, or
+// with what was given for another one, which is made then.
+func (m *model) returnCall(r *rapid.T) {
+	c := drawCall(r)
+	who, params := c.caller(), "{}"
+	var of stateOfCall
+	if len(m.states) > 0 && rapid.IntRange(0, 2).Draw(r, "returns") > 0 {
+		of = m.states[rapid.IntRange(max(0, len(m.states)-5), len(m.states)-1).Draw(r, "state")]
+		switch rapid.IntRange(0, 3).Draw(r, "in") {
+		case 0:
+			c = of.call
+		case 1:
+			c, c.who = of.call, rapid.SampledFrom([]int{3, 5}).Draw(r, "by")
+		case 2:
+			args := c.args
+			c, c.args, c.who = of.call, args, 3
+		}
+		who = c.caller()
+		answer := rapid.SampledFrom(formAnswers).Draw(r, "says")
+		params = "{" + strings.TrimPrefix(back(of.state, answer), ",") + "}"
+		q, err := m.asks.Question(m.T.Context(), questionIn(of.state))
+		if key := m.key(c); err == nil && who.SessionID == "" && !refusedByPolicy(c) && q.At(m.clock) == ask.Waiting && m.questions[q.ID] == key {
+			if approve, deny := c.counts(answer); approve {
+				m.approved[key] = m.clock
+				delete(m.over, key)
+			} else if deny {
+				m.denied[key] = true
+			}
+		}
+	}
+	m.checked(r, c, &session.Request{Method: mcp.CallTool, Params: json.RawMessage(params), Caller: &who, Meta: takesForms})
+	if of.state != "" {
+		m.checked(r, of.call, nil)
+	}
+}
+
+// questionIn is the question that a state names.
+func questionIn(state string) string {
+	id, _ := rawjson.String(rawjson.Find([]byte(state), stateOf))
+	return id
 }
 
 // answerOne answers one of the questions that wait.

@@ -78,7 +78,23 @@ func (a *asking) open() {
 	a.close = func() { _ = db.Close() }
 	a.asks = db.Asks()
 	a.holder = hold.New(a.asks, nil, func() time.Time { return a.now() }, func() {})
-	a.door.Ask = a.holder
+	a.door.Ask, a.door.Answer = a.holder, a.byForm
+}
+
+// byForm takes the answer of a client's form, as package consent does.
+func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Key, given ask.Answer) error {
+	q, err := a.asks.Question(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case q.Key != k, given.Approve && !a.Config().AnswersByClient(by.Actor.Name):
+		return problem.New(problem.Forbidden, "not by this client", "")
+	}
+	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
+	if q, err = a.asks.Answer(ctx, id, given); err == nil {
+		a.holder.Answered(q.Key)
+	}
+	return err
 }
 
 // answer answers the one question that waits.

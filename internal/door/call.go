@@ -30,8 +30,16 @@ type inquiry struct {
 	call   ask.Call
 	rule   policy.AskedBy
 	worst  policy.Operation // that the call counts as
+	asks   string           // how the client itself is asked; "" where it is not
 	record string           // of the call that is held; "" where it was held before
 	pass   hold.Pass
+}
+
+// returned is what a client of the modern revision has sent with a call that it makes again,
+// since it was asked something.
+type returned struct {
+	question string          // that it was asked
+	answer   json.RawMessage // nil: none, or it was looked at
 }
 
 // way is what a request goes to: a server, or a client's session with it.
@@ -77,6 +85,9 @@ type call struct {
 	judged      activity.Decision // of the record
 	again       atomic.Uint32     // the policy.Check that has refused it when it had waited
 	inquiry     *inquiry          // nil: nobody has to be asked about it
+	client      *session.Request  // of its client, who may be asked by it; nil: there is none
+	returned    *returned         // by a client that was asked; nil: nothing
+	form        json.RawMessage   // the answer in the place of one: its client is asked first
 	request     session.Request
 	parts       session.Call // with the arguments; in the request where the call is our own
 
@@ -92,7 +103,6 @@ const longBegin = time.Millisecond
 
 // through is the way of every call: decide, have a person asked, record, wait, ask, record.
 func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot) (session.Reply, error) {
-	c.stateless = c.caller.SessionID == ""
 	d.anonymous.name(&c.caller)
 	c.follow()
 	p := d.decide(c, snapshot)
@@ -117,6 +127,9 @@ func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot)
 		} else { // it is on record already
 			took := time.Since(c.started)
 			c.observed(activity.Held, string(p.Code), took, took-c.waited)
+		}
+		if c.form != nil && p.Code == problem.ApprovalPending {
+			return session.Reply{Result: c.form}, nil
 		}
 		return session.Reply{}, p
 	}

@@ -16,7 +16,7 @@
 // Where things are: the way of a call is call.go and settle.go, what it asks policy
 // decide.go; how many requests run at a time, in all and at each server, admission.go;
 // the check
-// of arguments against the schema arguments.go; what a person is asked about is asked.go; a large result of the built-in tools and REST is cut,
+// of arguments against the schema arguments.go; what a person is asked about is asked.go, and how the calling client asks its own form.go; a large result of the built-in tools and REST is cut,
 // and the whole of it put into the store, in result.go;
 // what clients say to one server by themselves is wrap.go; who counts and traces calls
 // is told by observe.go, and followed.go is a call that is traced.
@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
@@ -54,6 +55,7 @@ type Results interface {
 // Asker has a call wait until a person has answered: see hold.Holder.
 type Asker interface {
 	Hold(ctx context.Context, h hold.Held) (hold.Pass, error)
+	Knows(ctx context.Context, question string) bool
 }
 
 // Deps is what a Door is made of.
@@ -69,8 +71,10 @@ type Deps struct {
 	// Proposed reports whether an agent has proposed a server of that name, about
 	// which no person has decided.
 	Proposed func(server string) bool
-	// Ask has calls wait that a person is asked about.
+	// Ask has calls wait that a person is asked about, and Answer takes what the client of
+	// such a call says itself: see consent.ByClient.
 	Ask      Asker
+	Answer   func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
 	Observer Observer // nil: nobody
 	Logger   *slog.Logger
 }

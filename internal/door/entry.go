@@ -56,8 +56,11 @@ func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 		c.request.Say = func(e session.Event) { notify(e.Method, e.Params) }
 	}
 	c.way = way{server: c.asked.ID.Server, Doer: d.Servers(c.asked.ID.Server)}
-	if _, err := d.through(ctx, c, snapshot); err != nil {
-		return CallResult{ActivityID: c.id}, err
+	if c.client = r.Client; c.client != nil {
+		c.takeReturned(ctx, c.client.Params)
+	}
+	if _, err := d.through(ctx, c, snapshot); err != nil || c.form != nil {
+		return CallResult{Result: c.form, ActivityID: c.id}, err
 	}
 	return CallResult{Result: c.result, IsError: c.isError, Warnings: c.decision.Warnings, ActivityID: c.id, Handle: c.handle}, nil
 }
@@ -66,7 +69,7 @@ func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 // snapshot to decide on.
 func (d *Door) inLane(r CallRequest) (*call, *catalog.Snapshot) {
 	c := &call{Manner: Manner{Declares: true, Validates: true, Cuts: true},
-		door: d, cfg: d.Config(), started: time.Now(), caller: r.Caller, limit: r.Timeout,
+		door: d, cfg: d.Config(), started: time.Now(), caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout,
 		asked: policy.Request{Variant: r.Variant, Declared: r.Declared}, strays: r.Strays}
 	snapshot := d.Catalog.Current()
 	if c.name(snapshot, r.Name); c.tool == nil {
@@ -119,9 +122,10 @@ func (d *Door) CallNamed(ctx context.Context, n Named, r *session.Request) (sess
 // pass takes a client's own tools/call through the door. The lane on record is
 // the one that the tool's hints call for.
 func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (session.Reply, error) {
-	c := &call{door: d, cfg: d.Config(), started: time.Now(), caller: *r.Caller, way: w, open: n.Open, request: *r,
+	c := &call{door: d, cfg: d.Config(), started: time.Now(), caller: *r.Caller, stateless: r.Caller.SessionID == "", way: w, open: n.Open, client: r, request: *r,
 		asked: policy.Request{OwnNames: true, Variant: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
-	c.request.Caller = &c.caller
+	c.request.Caller, c.request.Asker = &c.caller, nil
+	c.request.Params = c.takeReturned(ctx, r.Params)
 	if n.Err == nil {
 		c.asked.Name = n.ID.String()
 		c.asked.ID, c.asked.NameErr = tool.ParseID(c.asked.Name)

@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/session"
 )
 
 // CallRequest is a call as a surface received it. Args and ArgsJSON are the
@@ -30,6 +31,7 @@ type CallRequest struct {
 	// the call, in order. See session.Call and session.Request.
 	Meta         json.RawMessage
 	Notify       func(method string, params json.RawMessage)
+	Client       *session.Request // that the client has made, by which it may be asked; nil for who is no client of MCP
 	RequestBytes int
 	Timeout      time.Duration // 0 = the configured one; a shorter one wins
 }

@@ -164,7 +164,7 @@ func (a *scopeActor) ask(t *testing.T, d *daemon, sessions map[string]string, to
 	return status, lastEvent(answer)
 }
 
-func scopePost(t *testing.T, d *daemon, token, path, body string, headers map[string]string) (int, []byte, http.Header) {
+func scopePost(t testing.TB, d *daemon, token, path, body string, headers map[string]string) (int, []byte, http.Header) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+path, strings.NewReader(body))
 	if err != nil {

@@ -48,10 +48,10 @@ func withServers(c *config.Config, names ...string) {
 func TestAnswersStayWithinTheLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	large := json.RawMessage(schemaOf(40_000))
-	tools := make([]tool.Definition, 10_000)
+	tools := make([]*tool.Definition, 10_000)
 	for i := range tools {
 		name := "get_thing_" + strconv.Itoa(i)
-		tools[i] = tool.Definition{ID: tool.ID{Server: "s", Tool: name}, Raw: json.RawMessage(`{"name":"` + name + `"}`),
+		tools[i] = &tool.Definition{ID: tool.ID{Server: "s", Tool: name}, Raw: json.RawMessage(`{"name":"` + name + `"}`),
 			Description: "Gets thing " + strconv.Itoa(i) + strings.Repeat(", and more about it", i%200), InputSchema: large}
 	}
 	w.Catalog.ToolsListed("s", tools)

@@ -48,13 +48,13 @@ func TestUnhinted(t *testing.T) {
 // called, and says why.
 func TestToolsForClientsAreNotCallable(t *testing.T) {
 	w := newWorld(t, nil)
-	var tools []tool.Definition
+	var tools []*tool.Definition
 	for _, raw := range []string{readsTool, destroysTool} {
 		d, err := tool.ParseDefinition("s", json.RawMessage(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
-		tools = append(tools, d)
+		tools = append(tools, &d)
 	}
 	tools[1].ForClients = true
 	w.Catalog.ToolsListed("s", tools)

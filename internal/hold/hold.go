@@ -47,6 +47,9 @@ type Held struct {
 	Still func() error
 	// Tell is called every TellEvery while the call waits; nil: nobody is told.
 	Tell func(waited time.Duration)
+	// Ask has the client itself asked, with a question that the call waits for, until done;
+	// nil: it cannot be. Where waits is false the call ends, so that the client can answer.
+	Ask func(q *ask.Question) (done func(), waits bool)
 }
 
 // TellEvery is how often a caller is told that its call still waits.
@@ -166,7 +169,9 @@ func (h *Holder) Hold(ctx context.Context, c Held) (Pass, error) {
 	defer over.Stop()
 	tell := time.NewTicker(TellEvery)
 	defer tell.Stop()
-	for asked := ""; ; {
+	done := func() {}
+	defer func() { done() }()
+	for asked, shown := "", ""; ; {
 		wake, stopped := h.awake(c.Key) // before the store is asked
 		pass, q, err := h.consult(ctx, &c, asked)
 		switch asked = q.ID; {
@@ -174,6 +179,14 @@ func (h *Holder) Hold(ctx context.Context, c Held) (Pass, error) {
 			return pass, err
 		case stopped:
 			return Pass{}, pending(&q, "MCPProxy is being stopped, so the call waits no longer.")
+		}
+		if c.Ask != nil && shown != q.ID {
+			done()
+			waits := false
+			if done, waits = c.Ask(&q); !waits {
+				return Pass{}, pending(&q, "Your client is asked now.")
+			}
+			shown = q.ID
 		}
 		for waits := true; waits; {
 			select {
@@ -286,6 +299,14 @@ func denied(q *ask.Question) *problem.Problem {
 		text += " The reason: " + problem.Shown(q.Why, ask.MaxReason)
 	}
 	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
+}
+
+// Knows reports whether there is or was a question with the id, as far as that can be told.
+func (h *Holder) Knows(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	_, err := h.keeper.Question(ctx, id)
+	return err == nil
 }
 
 // Waiting returns how many calls wait.

@@ -60,6 +60,9 @@ func (m *memory) Add(_ context.Context, q ask.Question) (ask.Question, bool, err
 func (m *memory) Question(_ context.Context, id string) (ask.Question, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.all[id] == nil {
+		return ask.Question{}, errors.New("no such question")
+	}
 	return *m.all[id], m.err
 }
 
@@ -124,6 +127,48 @@ func TestWaiting(t *testing.T) {
 		synctest.Wait()
 		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.Waiting() != 0 || len(h.waiting)+len(h.actors) != 0 {
 			t.Errorf("%+v, %v, %d wait", pass, err, h.Waiting())
+		}
+	})
+}
+
+// TestTheClientIsAsked once for each question, until the call goes on or ends; a call that is to
+// end for it does, at once.
+func TestTheClientIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{all: map[string]*ask.Question{}}
+		h := New(m, time.Now, func() {})
+		var shown []string
+		done := 0
+		c := held("a", nil)
+		waits := true
+		c.Ask = func(q *ask.Question) (func(), bool) {
+			shown = append(shown, q.ID)
+			return func() { done++ }, waits
+		}
+		began := time.Now()
+		if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != c.Wait || len(shown) != 1 || done != 1 || m.all[shown[0]] == nil {
+			t.Errorf("%v: asked %q, %d done", err, shown, done)
+		}
+		if !h.Knows(t.Context(), shown[0]) || h.Knows(t.Context(), "another") {
+			t.Error("it does not know what was asked")
+		}
+		c.Wait = time.Hour
+		ended := make(chan error)
+		go func() { _, err := h.Hold(t.Context(), c); ended <- err }()
+		time.Sleep(ask.Life + time.Minute) // the question is over
+		h.Look()
+		synctest.Wait()
+		if len(shown) != 3 || shown[1] != shown[0] || shown[2] == shown[0] || done != 2 {
+			t.Errorf("asked %q, %d done", shown, done)
+		}
+		h.Stop()
+		if err := <-ended; problem.From(err).Code != problem.ApprovalPending || done != 3 {
+			t.Errorf("%v, %d done", err, done)
+		}
+		h = New(m, time.Now, func() {})
+		began, waits = time.Now(), false
+		if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != 0 || done != 4 {
+			t.Errorf("%v after %v, %d done", err, time.Since(began), done)
 		}
 	})
 }

@@ -558,6 +558,48 @@ func TestStopAnswersWhoHasCome(t *testing.T) {
 	}
 }
 
+// TestStopLosesNobody: whoever could connect to a server that stops is answered, however many
+// come at that moment.
+func TestStopLosesNobody(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux can keep others from connecting meanwhile")
+	}
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, tell)
+			var asked, lost atomic.Int64
+			var clients sync.WaitGroup
+			for range 16 {
+				clients.Go(func() {
+					for {
+						nc, err := net.Dial("tcp", s.addr)
+						if err != nil {
+							return // refused: it may go elsewhere
+						}
+						io.WriteString(nc, plainHead+"Connection: close\r\nContent-Length: 0\r\n\r\n")
+						if resp, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil || resp.StatusCode != http.StatusOK {
+							lost.Add(1)
+						}
+						nc.Close()
+						asked.Add(1)
+					}
+				})
+			}
+			for asked.Load() < 200 {
+				runtime.Gosched()
+			}
+			if err := s.plain.Close(); err != nil {
+				t.Error(err)
+			}
+			clients.Wait()
+			if n := lost.Load(); n > 0 {
+				t.Errorf("%d of %d are not answered", n, asked.Load())
+			}
+		})
+	}
+}
+
 // TestCutOff: a stop that takes too long ends what is left.
 func TestCutOff(t *testing.T) {
 	began := make(chan bool)

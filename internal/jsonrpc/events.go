@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type Event struct {
 // that is no UTF-8.
 type EventReader struct {
 	frame
+	first    *[firstEvents]byte // what is read into at first; nil: it was handed back
 	id       string
 	retry    time.Duration
 	begun    bool // a line was read: there is no byte order mark any more
@@ -39,13 +41,30 @@ type EventReader struct {
 	dataTo       int
 }
 
+// firstEvents is the size of the memory that events are read into, unless they are longer.
+const firstEvents = 4 << 10
+
+// firsts lends that memory: most answers are one short event, and are read in a moment.
+var firsts = sync.Pool{New: func() any { return new([firstEvents]byte) }}
+
 // NewEventReader reads events of at most limit bytes (with their field names)
 // from r.
 func NewEventReader(r io.Reader, limit int) *EventReader { return NewEventReaderIn(r, limit, nil) }
 
 // NewEventReaderIn reads large events in room. It must be released.
 func NewEventReaderIn(r io.Reader, limit int, room Room) *EventReader {
-	return &EventReader{frame: frame{w: window{r: r, small: 4 << 10, max: limit, room: room}}}
+	first := firsts.Get().(*[firstEvents]byte)
+	return &EventReader{frame: frame{w: window{r: r, buf: first[:], small: firstEvents, max: limit, room: room}}, first: first}
+}
+
+// Release hands back what was taken. Nothing can be read after that, and what Next
+// returned is no longer valid.
+func (e *EventReader) Release() {
+	e.frame.Release()
+	if e.first != nil {
+		firsts.Put(e.first)
+		e.first = nil
+	}
 }
 
 // LastID is the last event id that the stream has given, in whatever event.

@@ -18,10 +18,9 @@ func readSQL(text string) Verdict {
 	l := lexers.Get().(*lexer)
 	defer lexers.Put(l)
 	l.text, l.words, l.passes = text, sqlWords(), l.passes[:0]
-	matters := differs(text)
 	worst, sound := Verdict{}, false
 	for _, d := range dialects {
-		if !l.turn(d & matters) {
+		if !l.turn(d) {
 			continue
 		}
 		l.run()

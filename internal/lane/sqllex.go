@@ -51,74 +51,6 @@ var dialects = [...]dialect{
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
-// mayDiffer has the characters that make a difference, alone or with what follows.
-var mayDiffer = func() (is [256]bool) {
-	for _, c := range []byte("\\`[$#'\"\r-/") {
-		is[c] = true
-	}
-	return is
-}()
-
-// differs returns the bits that make a difference in a text.
-func differs(s string) (d dialect) {
-	comments := 0
-	for i := 0; i < len(s); i++ {
-		if !mayDiffer[s[i]] {
-			continue
-		}
-		next := byte(0)
-		if i+1 < len(s) {
-			next = s[i+1]
-		}
-		switch s[i] {
-		case '\\':
-			d |= backslash | backslashInID | backslashInBT
-		case '`':
-			d |= backtick
-		case '[':
-			d |= brackets
-		case '$':
-			d |= dollar
-		case '#':
-			d |= hash
-		case '\'', '"':
-			if next == s[i] {
-				d |= triple
-			}
-			if i > 0 && s[i] == '\'' && s[i-1]|0x20 == 'e' {
-				d |= escapeString
-			}
-			if i > 0 && s[i] == '\'' && s[i-1]|0x20 == 'q' {
-				d |= oracleQuote
-			}
-		case '\r':
-			if next != '\n' {
-				d |= endsAtReturn
-			}
-		case '-':
-			if next == '-' && i+2 < len(s) && s[i+2] > ' ' {
-				d |= dashesWithSpace
-			}
-		case '/':
-			if next == '/' {
-				d |= slashes
-			}
-			if next == '*' {
-				if comments++; comments > 1 {
-					d |= nested
-				}
-				if i+2 < len(s) && (s[i+2] == '!' || s[i+2] == 'M') {
-					d |= executable
-				}
-			}
-		}
-	}
-	if d&backslash == 0 {
-		d &^= escapeString
-	}
-	return d
-}
-
 // The kinds of tokens beside single characters, which are their own kind.
 const (
 	aWord   = 'a'
@@ -146,6 +78,7 @@ type lexer struct {
 // pass is a text as one dialect has it.
 type pass struct {
 	as       dialect
+	asked    dialect // of all steps: a dialect that differs in none of it reads the same
 	tokens   []token
 	steps    []step
 	verdicts []judged
@@ -174,7 +107,7 @@ func (b *pass) again(tokens []token, at *int) Verdict {
 	return Verdict{}
 }
 
-// step is what next has read at one place.
+// step is what next has read at one place, with the blanks after it.
 type step struct {
 	at, end int32
 	tokens  int32 // how many there were before it
@@ -193,12 +126,13 @@ func (l *lexer) add(kind byte, start, end int) {
 func (l *lexer) turn(as dialect) bool {
 	nearest, like := bits.UintSize, -1
 	for i := range l.passes {
-		if apart := bits.OnesCount16(uint16(as ^ l.passes[i].as)); apart < nearest {
+		differ := as ^ l.passes[i].as
+		if differ&l.passes[i].asked == 0 {
+			return false
+		}
+		if apart := bits.OnesCount16(uint16(differ)); apart < nearest {
 			nearest, like = apart, i
 		}
-	}
-	if nearest == 0 {
-		return false
 	}
 	n := len(l.passes)
 	l.passes = slices.Grow(l.passes, 1)[:n+1]
@@ -225,8 +159,12 @@ func (l *lexer) run() {
 				continue
 			}
 		}
-		one := step{at: int32(i), tokens: int32(len(l.tokens)), asked: l.asked(i)}
-		i = l.next(i)
+		one, end := step{at: int32(i), tokens: int32(len(l.tokens))}, l.next(i)
+		if asks[l.text[i]] {
+			one.asked = asked(l.text, i, end)
+			l.asked |= one.asked
+		}
+		i = l.blanks(end)
 		one.end = int32(i)
 		l.steps = append(l.steps, one)
 	}
@@ -255,28 +193,60 @@ func (l *lexer) take(k, end int) {
 	l.tokens, l.steps = append(l.tokens, b.tokens[first:last]...), append(l.steps, b.steps[k:end]...)
 	for i := from; i < len(l.steps); i++ {
 		l.steps[i].tokens += moved
+		l.asked |= l.steps[i].asked
 	}
 }
 
-// asked returns the bits of the dialect on which it depends what begins at i; all of them
-// where it depends on more than the text from there on.
-func (l *lexer) asked(i int) dialect {
-	s := l.text[i:]
+// asks has the characters with which begins what dialects may read otherwise.
+var asks = func() (is [256]bool) {
+	for _, c := range []byte("0123456789eEqQnN-#*/'\"`[$") {
+		is[c] = true
+	}
+	return is
+}()
+
+// asked returns the bits of the dialect on which it depends what was read from i to end:
+// a dialect that has the others otherwise reads the same. All of them are asked where it
+// depends on more than the text from i on.
+func asked(text string, i, end int) (d dialect) {
+	s, read := text[i:], text[i:end]
+	second, third := byte(0), byte(0)
+	if len(s) > 1 {
+		second = s[1]
+	}
+	if len(s) > 2 {
+		third = s[2]
+	}
+	also := func(bit dialect, matters bool) {
+		if matters {
+			d |= bit
+		}
+	}
+	// A comment to the end of its line: the character at end is the one that ended it.
+	returns := func() bool { return strings.IndexByte(text[i:min(end+1, len(text))], '\r') >= 0 }
 	switch c := s[0]; {
-	case '0' <= c && c <= '9', c|0x20 == 'e', c|0x20 == 'q', c|0x20 == 'n':
-		return escapeString | oracleQuote | endsAtReturn | triple
-	case c == '-':
-		return dashesWithSpace | endsAtReturn
+	case '0' <= c && c <= '9':
+		also(escapeString|oracleQuote|endsAtReturn|triple, len(s) > len(read) && s[len(read)] == '\'')
+	case c|0x20 == 'e', c|0x20 == 'q':
+		also(escapeString|oracleQuote|endsAtReturn|triple, second == '\'')
+	case c|0x20 == 'n':
+		also(oracleQuote, second|0x20 == 'q' && third == '\'')
+	case c == '-' && second == '-':
+		also(dashesWithSpace, third > ' ')
+		also(endsAtReturn, returns())
 	case c == '#':
-		return hash | endsAtReturn
-	case c == '*' && len(s) > 1 && s[1] == '/', c == '/' && len(s) > 2 && s[1] == '*' && (s[2] == '!' || s[2] == 'M'):
+		d = hash
+		also(endsAtReturn, returns())
+	case c == '*' && second == '/', c == '/' && second == '*' && (third == '!' || third == 'M'):
 		return everything
-	case c == '/':
-		return slashes | endsAtReturn | nested
-	case c == '\'':
-		return backslash | triple
-	case c == '"':
-		return backslashInID | triple
+	case c == '/' && second == '*':
+		also(nested, strings.Contains(read[2:], "/*"))
+	case c == '/' && second == '/':
+		d = slashes
+		also(endsAtReturn, returns())
+	case c == '\'', c == '"':
+		also(triple, second == c && third == c)
+		also(backslash|backslashInID, strings.IndexByte(read, '\\') >= 0)
 	case c == '`':
 		return backtick | backslashInBT
 	case c == '[':
@@ -284,7 +254,7 @@ func (l *lexer) asked(i int) dialect {
 	case c == '$':
 		return dollar
 	}
-	return 0
+	return d
 }
 
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -54,12 +54,14 @@ func (l *core) Respond(ctx context.Context, id json.RawMessage, r session.Reply)
 }
 
 // sendTold sends what has been told until ctx ends.
-func (l *core) sendTold(ctx context.Context, told <-chan []byte) {
+func (l *core) sendTold(ctx context.Context, told *outbox) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case msg := <-told:
+		case <-told.some:
+		}
+		for msg := told.take(); msg != nil && ctx.Err() == nil; msg = told.take() {
 			l.sendSoon(ctx, msg)
 		}
 	}

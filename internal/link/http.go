@@ -39,7 +39,7 @@ func NewHTTP(a Address, o Options) (*HTTP, error) {
 	l := &HTTP{core: newCore(o), site: site, listenNow: make(chan struct{}), listens: make(chan struct{})}
 	l.wait.ownAnswers = true
 	l.post = l.notify
-	l.tell = l.enqueue
+	l.tell = l.told.put
 	if o.Own {
 		l.tell = func(msg []byte) { l.sendSoon(context.Background(), msg) }
 		return l, nil

@@ -30,7 +30,7 @@ type site struct {
 	client    wire.Client
 	state     atomic.Pointer[httpState]
 
-	told   chan []byte
+	told   *outbox            // when the server is too far behind, what comes is dropped
 	cancel context.CancelFunc // ends the goroutines
 	wg     sync.WaitGroup
 }
@@ -48,7 +48,7 @@ func newSite(a Address, o Options) (*site, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, problem.Ownf("the url is not an absolute http or https URL")
 	}
-	l := &site{url: u, fields: http.Header{}, cancel: func() {}, told: make(chan []byte, maxTold)}
+	l := &site{url: u, fields: http.Header{}, cancel: func() {}, told: newOutbox()}
 	l.fields.Set("User-Agent", "mcpproxy/"+o.Version)
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -144,15 +144,6 @@ func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
 		_, _ = wire.ReadBody(a, maxErrorBody) // so that the connection can be used again
 	}
 	return nil
-}
-
-// enqueue has msg sent without waiting: a cancellation, or the answer to a question
-// of the server. When the server is too far behind msg is dropped.
-func (l *site) enqueue(msg []byte) {
-	select {
-	case l.told <- msg:
-	default:
-	}
 }
 
 // Tidy implements Link.

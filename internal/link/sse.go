@@ -43,7 +43,7 @@ func NewSSE(a Address, o Options) (*SSE, error) {
 	}
 	l := &SSE{duplex: newDuplex(o), site: site, ready: make(chan struct{})}
 	l.post = l.toEndpoint
-	l.tell = l.enqueue
+	l.tell = l.told.put
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.wg.Go(func() { l.end(l.read(ctx)) })

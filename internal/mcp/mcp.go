@@ -62,6 +62,7 @@ const (
 	CancelTask    = Tasks + "cancel"
 	ListTasks     = Tasks + "list"
 	TaskResult    = Tasks + "result"
+	Elicit        = "elicitation/create" // which a server asks
 )
 
 // The methods of notifications.

@@ -95,3 +95,15 @@ func TestSplitMeta(t *testing.T) {
 		}
 	}
 }
+
+// TestTakesForms: forms are what there was before there were kinds.
+func TestTakesForms(t *testing.T) {
+	for capabilities, want := range map[string]bool{
+		`{"elicitation":{}}`: true, `{"elicitation":{"form":{}}}`: true, `{"elicitation":{"form":{},"url":{}}}`: true, `{"elicitation":{"url":{}}}`: false,
+		`{"elicitation":null}`: false, `{"elicitation":true}`: false, `{}`: false, ``: false, `null`: false,
+	} {
+		if TakesForms([]byte(capabilities)) != want {
+			t.Errorf("%s: %t", capabilities, !want)
+		}
+	}
+}

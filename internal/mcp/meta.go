@@ -75,3 +75,10 @@ func SplitMeta(meta []byte) (Meta, error) {
 	m.Rest = append(m.Rest, '}')
 	return m, err
 }
+
+// TakesForms reports whether a client has declared, in its capabilities, that it shows
+// its user forms. One that says nothing of kinds shows forms, which were there first.
+func TakesForms(capabilities []byte) bool {
+	declared := rawjson.Find(capabilities, "elicitation")
+	return rawjson.Kind(declared) == '{' && (rawjson.Find(declared, "form") != nil || rawjson.Find(declared, "url") == nil)
+}

@@ -52,6 +52,7 @@ type message struct {
 	req    session.Request // it, as the surface gets it
 	form   session.Form
 	told   bool // something was said before the answer that its client is not to miss
+	asks   *outlet
 }
 
 // read reads the message and what it says about itself.
@@ -231,8 +232,10 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 	switch {
 	case out == nil || m.form == session.AtOnce:
 	case m.form == session.Passing:
+		m.mayAsk(out)
 		m.req.Say = out.pass
 	default:
+		m.mayAsk(out)
 		m.req.Say = func(e session.Event) {
 			if m.told = true; !out.tell(e) {
 				cancel(errStalled)
@@ -254,6 +257,8 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 // server has asked.
 func (m *message) tell(ctx context.Context) error {
 	switch {
+	case m.IsResponse() && m.answersUs():
+		return nil
 	case m.IsResponse():
 		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
@@ -278,6 +283,7 @@ func (m *message) open(ctx context.Context) (*entry, outcome, error) {
 	e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
 	e.version, _ = rawjson.String(rawjson.Find(r.Result, "protocolVersion"))
 	e.client, e.clientVersion = identity(m.param("clientInfo"))
+	e.forms = mcp.TakesForms(m.param("capabilities"))
 	return e, m.outcome(r, nil), nil
 }
 

@@ -22,6 +22,7 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -62,6 +63,7 @@ const maxStreams = 1024
 type Server struct {
 	Deps
 	sessions  *sessions
+	asking    string        // how the ids of our own questions begin
 	streams   chan struct{} // one for each that is open
 	closeOnce sync.Once
 
@@ -79,6 +81,7 @@ func New(d Deps) *Server {
 	return &Server{
 		Deps:     d,
 		sessions: all,
+		asking:   "mcpproxy-" + rand.Text() + "-",
 		streams:  make(chan struct{}, maxStreams),
 		closed:   make(chan struct{}),
 	}

@@ -54,6 +54,8 @@ type entry struct {
 	session session.Session
 
 	client, clientVersion string
+	forms                 bool              // it shows its user forms
+	questions             session.Questions // of ours
 
 	ended chan struct{} // closed when the session ends
 	calls

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"maps"
 	"time"
 
@@ -81,21 +82,72 @@ func entryOf(e approval.Entry) entry {
 	return kept
 }
 
-// entriesOf returns what is kept of everything that is decided.
-func entriesOf(saved approval.Saved) map[subject]entry {
-	all := map[subject]entry{}
-	for server, rows := range saved.Tools {
-		for _, row := range rows {
-			if e := entryOf(row.Entry); e != (entry{}) {
-				all[subjectOf(server, row)] = e
+// entries are what is kept, by subject. Of nearly all it is what was approved alone,
+// which is apart: an entry takes four times the memory.
+type entries struct {
+	was  map[subject]digest
+	more map[subject]entry // what has something else, too
+}
+
+func newEntries(n int) entries {
+	return entries{was: make(map[subject]digest, n), more: map[subject]entry{}}
+}
+
+func (a entries) of(s subject) entry {
+	if e, there := a.more[s]; there {
+		return e
+	}
+	return entry{Was: a.was[s]}
+}
+
+// set has e be what is kept of s; the zero value is nothing.
+func (a entries) set(s subject, e entry) {
+	delete(a.was, s)
+	delete(a.more, s)
+	switch {
+	case e != entry{Was: e.Was}:
+		a.more[s] = e
+	case e.Was != (digest{}):
+		a.was[s] = e.Was
+	}
+}
+
+func (a entries) len() int { return len(a.was) + len(a.more) }
+
+func (a entries) all() iter.Seq2[subject, entry] {
+	return func(yield func(subject, entry) bool) {
+		for s, was := range a.was {
+			if !yield(s, entry{Was: was}) {
+				return
+			}
+		}
+		for s, e := range a.more {
+			if !yield(s, e) {
+				return
 			}
 		}
 	}
+}
+
+func (a entries) equal(b entries) bool { return maps.Equal(a.was, b.was) && maps.Equal(a.more, b.more) }
+
+// entriesOf returns what is kept of everything that is decided.
+func entriesOf(saved approval.Saved) entries {
+	n := len(saved.Reviewed) + len(saved.Launches)
+	for _, rows := range saved.Tools {
+		n += len(rows)
+	}
+	all := newEntries(n)
+	for server, rows := range saved.Tools {
+		for _, row := range rows {
+			all.set(subjectOf(server, row), entryOf(row.Entry))
+		}
+	}
 	for server, f := range saved.Reviewed {
-		all[subject{server, kindLaunch, ""}] = entry{Was: digest(f)}
+		all.set(subject{server, kindLaunch, ""}, entry{Was: digest(f)})
 	}
 	for _, l := range saved.Launches {
-		all[subject{l.Server, kindLaunch, ""}] = entry{Was: digest(l.Fingerprint)}
+		all.set(subject{l.Server, kindLaunch, ""}, entry{Was: digest(l.Fingerprint)})
 	}
 	return all
 }
@@ -138,14 +190,12 @@ func (l line) valid() bool {
 }
 
 // apply has entries be what they are after a line.
-func apply(entries map[subject]entry, l line) {
+func (a entries) apply(l line) {
 	switch {
 	case l.Forget:
-		maps.DeleteFunc(entries, func(s subject, _ entry) bool { return s.Server == l.Server })
-	case l.Server == "":
-	case l.entry == (entry{}):
-		delete(entries, l.subject)
-	default:
-		entries[l.subject] = l.entry
+		maps.DeleteFunc(a.was, func(s subject, _ digest) bool { return s.Server == l.Server })
+		maps.DeleteFunc(a.more, func(s subject, _ entry) bool { return s.Server == l.Server })
+	case l.Server != "":
+		a.set(l.subject, l.entry)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +26,7 @@ const looseLines = 1000
 type file struct {
 	path    string
 	handle  *os.File // nil until it is open
-	entries map[subject]entry
+	entries entries
 	gaps    bool   // what an earlier file had is lost in part
 	seed    digest // the chain begins with
 	head    link   // the last line
@@ -38,7 +37,7 @@ type file struct {
 }
 
 func newFile(path string) *file {
-	return &file{path: path, entries: map[subject]entry{}, stale: true}
+	return &file{path: path, entries: newEntries(0), stale: true}
 }
 
 func (f *file) close() error {
@@ -53,7 +52,7 @@ func (f *file) close() error {
 // read reads the file. What is wrong with its content is no error: that is one
 // of the disk.
 func (f *file) read() (reading, error) {
-	r := reading{entries: map[subject]entry{}}
+	r := reading{entries: newEntries(0)}
 	handle, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -76,7 +75,7 @@ func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 	if c.Server == "" {
 		return nil, false
 	}
-	now := func(s subject) entry { return f.entries[s] }
+	now := func(s subject) entry { return f.entries.of(s) }
 	if c.Forget {
 		lines, sync = append(lines, line{subject: subject{Server: c.Server}, Forget: true}), true
 		now = func(subject) entry { return entry{} }
@@ -110,10 +109,10 @@ func (f *file) now(lines []line) []line {
 	var all []line
 	for _, l := range lines {
 		if !l.Forget {
-			all = append(all, line{subject: l.subject, entry: f.entries[l.subject]})
+			all = append(all, line{subject: l.subject, entry: f.entries.of(l.subject)})
 			continue
 		}
-		for s, e := range f.entries {
+		for s, e := range f.entries.all() {
 			if s.Server == l.Server {
 				all = append(all, line{subject: s, entry: e})
 			}
@@ -124,7 +123,7 @@ func (f *file) now(lines []line) []line {
 
 func (f *file) apply(lines []line) {
 	for _, l := range lines {
-		apply(f.entries, l)
+		f.entries.apply(l)
 	}
 }
 
@@ -189,7 +188,7 @@ func (f *file) chain(after link, lines []line) (text []byte, head link, err erro
 
 // loose reports whether most of the file does not count any more.
 func (f *file) loose(more int) bool {
-	return f.head.seq+int64(more) > 2*int64(len(f.entries))+looseLines
+	return f.head.seq+int64(more) > 2*int64(f.entries.len())+looseLines
 }
 
 // moved reports whether the file is not where it was opened.
@@ -239,22 +238,22 @@ func (f *file) open(head link, size int64) (err error) {
 
 // all returns what is known, in an order that is always the same.
 func (f *file) all() []line {
-	subjects := slices.SortedFunc(maps.Keys(f.entries), func(a, b subject) int {
+	lines := make([]line, 0, f.entries.len()+1)
+	for s, e := range f.entries.all() {
+		lines = append(lines, line{subject: s, entry: e})
+	}
+	slices.SortFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	lines := make([]line, 0, len(subjects)+1)
 	if f.gaps {
-		lines = append(lines, line{Gaps: true})
-	}
-	for _, s := range subjects {
-		lines = append(lines, line{subject: s, entry: f.entries[s]})
+		lines = slices.Insert(lines, 0, line{Gaps: true})
 	}
 	return lines
 }
 
 // become makes the file have these entries.
-func (f *file) become(entries map[subject]entry, gaps bool) error {
-	same := f.gaps == gaps && maps.Equal(f.entries, entries)
+func (f *file) become(entries entries, gaps bool) error {
+	same := f.gaps == gaps && f.entries.equal(entries)
 	f.entries, f.gaps = entries, gaps
 	if same && !f.stale && !f.moved() {
 		return nil
@@ -264,7 +263,7 @@ func (f *file) become(entries map[subject]entry, gaps bool) error {
 
 // adopt is become after the file was read: a good one is gone on with, a damaged
 // one is kept aside.
-func (f *file) adopt(entries map[subject]entry, gaps bool, r reading) error {
+func (f *file) adopt(entries entries, gaps bool, r reading) error {
 	f.entries, f.gaps, f.stale = entries, gaps, true
 	if r.damage != "" {
 		aside := fmt.Sprintf("%s.damaged-%s", f.path, time.Now().UTC().Format("20060102T150405.000"))
@@ -273,7 +272,7 @@ func (f *file) adopt(entries map[subject]entry, gaps bool, r reading) error {
 		}
 		return f.rewrite()
 	}
-	if !r.there || r.gaps != gaps || !maps.Equal(r.entries, entries) {
+	if !r.there || r.gaps != gaps || !r.entries.equal(entries) {
 		return f.rewrite()
 	}
 	if err := f.close(); err != nil {

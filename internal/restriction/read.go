@@ -57,7 +57,7 @@ func parseFirst(text []byte) (seed digest, head link, ok bool) {
 
 // reading is what was found in the file.
 type reading struct {
-	entries map[subject]entry
+	entries entries
 	gaps    bool
 	there   bool   // there is a file
 	damage  string // what is wrong with it; "" when nothing is
@@ -111,7 +111,7 @@ func (r *reading) line(text []byte, prev bool) (known bool) {
 	ok := json.Unmarshal(data, &l) == nil && l.valid()
 	if good && ok {
 		r.gaps = r.gaps || l.Gaps
-		apply(r.entries, l)
+		r.entries.apply(l)
 		return true
 	}
 	r.damaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
@@ -127,11 +127,11 @@ func (r *reading) narrow(l line) {
 	if l.Forget || l.Server == "" {
 		return
 	}
-	was := r.entries[l.subject]
+	was := r.entries.of(l.subject)
 	l.Block = cmp.Or(l.Block, was.Block)
 	l.Off = cmp.Or(l.Off, was.Off)
 	l.Was = cmp.Or(was.Was, l.Was)
-	apply(r.entries, l)
+	r.entries.apply(l)
 }
 
 func (r *reading) damaged(what string) {

@@ -136,7 +136,7 @@ func merge(saved *approval.Saved, r reading) (added bool) {
 		saved.Lost, added = true, true // a database that knows nothing has lost what was in the file
 	}
 	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.intact())
-	rest := maps.Clone(r.entries)
+	rest := maps.Collect(r.entries.all())
 	for server, rows := range saved.Tools {
 		for i, row := range rows {
 			s := subjectOf(server, row)
@@ -164,7 +164,7 @@ func merge(saved *approval.Saved, r reading) (added bool) {
 // file has is known to have been reviewed.
 func (r reading) mergeLaunches(saved *approval.Saved) (added bool) {
 	saved.Reviewed = map[string]tool.Fingerprint{}
-	for s, e := range r.entries {
+	for s, e := range r.entries.all() {
 		if s.Kind == kindLaunch {
 			saved.Reviewed[s.Server] = tool.Fingerprint(e.Was)
 		}

@@ -51,6 +51,16 @@ func rot13(c byte) byte {
 	return c
 }
 
+// unsigned is a text without what is neither a letter nor a digit.
+func unsigned(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && isWordByte(byte(r)) {
+			return r
+		}
+		return -1
+	}, text)
+}
+
 func isGlue(c byte) bool { return c == '+' || c == '-' || c == '_' || c == '|' }
 
 //go:embed confusables.txt

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"html"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -187,6 +188,81 @@ func (v *view) reverseWords([]word) rewriting {
 		}
 	}
 	return w
+}
+
+// maxSigned is of how many words a path or an address is made that has lost its signs.
+const maxSigned = 4
+
+// sign puts the signs back that a name cannot have: into paths of secret files ("env",
+// "aws_credentials") and into addresses ("https_example_com", "x_at_example_com").
+func (v *view) sign(words []word) rewriting {
+	var w rewriting
+	t := v.n.lower
+	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
+	write := func(text string, k int) {
+		for i := range len(text) {
+			w.put(text[i], int(words[k].start))
+		}
+	}
+	for k := 0; k < len(words); {
+		host, n := v.host(words, k)
+		path := ""
+		for m := min(maxSigned, len(words)-k); m > 0 && n == 0; m-- {
+			letters := ""
+			for j := range m {
+				letters += text(k + j)
+			}
+			if path = known().unsigned[unsigned(letters)]; path != "" {
+				n = m
+			}
+		}
+		if k > 0 && !strings.HasPrefix(host, "@") {
+			write(" ", k)
+		}
+		if n > 0 {
+			w.changes++
+			write(host+path, k)
+			k += n
+			continue
+		}
+		write(text(k), k)
+		k++
+	}
+	return w
+}
+
+// host returns the address that begins with a word, and of how many words it is made: one
+// on the web, or, behind a sign, that of somebody's mail.
+func (v *view) host(words []word, k int) (address string, n int) {
+	t := v.n.lower
+	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
+	between := ""
+	if k > 0 {
+		between = string(t[words[k-1].end:words[k].start])
+	}
+	from, ends := k+1, false // of the host; whether it must end as one
+	switch word := text(k); {
+	case k > 0 && strings.Contains(between, "@"):
+		address, from = "@", k
+	case k > 0 && word == "at":
+		address, ends = "@", true
+	case word == "http" || word == "https":
+		address = word + "://"
+		ends = k+1 < len(words) && !strings.Contains(string(t[words[k].end:words[k+1].start]), "/")
+	default:
+		return "", 0
+	}
+	for j := from; j < min(len(words), from+maxSigned); j++ {
+		address += text(j)
+		if j > from && known().hosts[text(j)] {
+			return address, j + 1 - k
+		}
+		address += "."
+	}
+	if ends || from >= len(words) {
+		return "", 0
+	}
+	return address[:strings.IndexByte(address, '.')] + ".net", from + 1 - k
 }
 
 // unglue puts blanks where signs stand for them.

@@ -2,6 +2,7 @@ package scan
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -63,9 +64,10 @@ var wordsText string
 
 // lists are the lists of words.txt.
 type lists struct {
-	secretFiles, certain, schemes        []string
-	members, types, destroying, reserved map[string]bool
-	leet                                 [256]byte // the letter that a digit or sign stands for, or 0
+	secretFiles, certain, schemes               []string
+	members, types, destroying, reserved, hosts map[string]bool
+	unsigned                                    map[string]string // a secret file without its signs → the file
+	leet                                        [256]byte         // the letter that a digit or sign stands for, or 0
 }
 
 var known = sync.OnceValue(func() *lists {
@@ -73,6 +75,15 @@ var known = sync.OnceValue(func() *lists {
 	l := &lists{
 		secretFiles: f.Of("secret files").Words(), certain: f.Of("certain").Words(), schemes: f.Of("schemes").Words(),
 		members: f.Of("members").Set(), types: f.Of("types").Set(), destroying: f.Of("destroying").Set(), reserved: f.Of("reserved").Set(),
+		hosts: f.Of("hosts").Set(), unsigned: map[string]string{},
+	}
+	alone := f.Of("alone").Set()
+	for _, path := range slices.Concat(l.secretFiles, l.certain) {
+		letters := unsigned(path)
+		if strings.Contains(strings.Trim(path, "./"), letters) && !alone[letters] {
+			continue // one word, which names many things
+		}
+		l.unsigned[letters] = path
 	}
 	for _, line := range f.Of("leet").Lines {
 		for _, sign := range []byte(line[len("x "):]) {

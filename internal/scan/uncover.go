@@ -63,6 +63,7 @@ const (
 	hasLeet                       // words with digits or signs for letters
 	hasReversed                   // words that the lexicon has, spelled so
 	hasRotated
+	isNamed // several words and no blank, as in a name
 )
 
 // ways are the ways to read a text, which has these words, anew, and the sign to
@@ -84,6 +85,7 @@ var ways = [...]struct {
 	{hasReversed, (*view).reverseWords, true},
 	{hasReversed, (*view).reverse, true},
 	{hasRotated, (*view).rotate, true},
+	{isNamed, (*view).sign, true},
 }
 
 func (s *scanner) hintsOf(v *view) (h hint) {
@@ -155,5 +157,6 @@ func (s *scanner) hintsOf(v *view) (h hint) {
 	note(hasFragments, fragments >= 5)
 	note(hasReversed, reversed >= 2)
 	note(hasRotated, rotated >= 2)
+	note(isNamed, blanks == 0 && len(words) >= 4)
 	return h
 }

@@ -34,7 +34,7 @@ func scaleTools(tb testing.TB, n int) []tool.Definition {
 // hundreds makes parts of a hundred tools each.
 func hundreds(defs []tool.Definition) (parts []*Part) {
 	for i, list := range slices.Collect(slices.Chunk(defs, 100)) {
-		parts = append(parts, NewPart(fmt.Sprint("server ", i), list))
+		parts = append(parts, NewPart(fmt.Sprint("server ", i), pointers(list)))
 	}
 	return parts
 }
@@ -76,7 +76,7 @@ func BenchmarkChange(b *testing.B) {
 			parts := hundreds(defs)
 			b.ReportAllocs()
 			for b.Loop() {
-				parts[len(parts)/2] = NewPart("changed", defs[:100])
+				parts[len(parts)/2] = NewPart("changed", pointers(defs[:100]))
 				Assemble(parts).View(nil)
 			}
 		})

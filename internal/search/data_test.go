@@ -77,11 +77,18 @@ func readLines(tb testing.TB, file string, line func([]byte) error) {
 	}
 }
 
+func pointers(defs []tool.Definition) (all []*tool.Definition) {
+	for i := range defs {
+		all = append(all, &defs[i])
+	}
+	return all
+}
+
 // partsOf makes a part of each server, in the order of their first tools.
 func partsOf(defs []tool.Definition) (parts []*Part) {
 	var servers []string
-	lists := map[string][]tool.Definition{}
-	for _, d := range defs {
+	lists := map[string][]*tool.Definition{}
+	for _, d := range pointers(defs) {
 		if lists[d.ID.Server] == nil {
 			servers = append(servers, d.ID.Server)
 		}

@@ -81,18 +81,18 @@ func (p *Part) ofWord(word uint32) []posting {
 func (p *Part) alone(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
 
 // NewPart analyses the tools of a server, for the ranking of the product.
-func NewPart(server string, tools []tool.Definition) *Part {
+func NewPart(server string, tools []*tool.Definition) *Part {
 	return product().Part(server, tools)
 }
 
 // Part analyses the tools of a server.
-func (r *Ranking) Part(server string, tools []tool.Definition) *Part {
+func (r *Ranking) Part(server string, tools []*tool.Definition) *Part {
 	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
-		b.document(uint32(i), &tools[i])
+		b.document(uint32(i), tools[i])
 	}
 	for i := range tools {
-		b.successors(uint32(i), &tools[i])
+		b.successors(uint32(i), tools[i])
 	}
 	return b.done()
 }

@@ -43,13 +43,13 @@ func realServers(t *testing.T) map[string]*Part {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var tools []tool.Definition
+		var tools []*tool.Definition
 		for _, raw := range list.Tools {
 			d, err := tool.ParseDefinition(s.Slug, raw)
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools = append(tools, d)
+			tools = append(tools, &d)
 		}
 		parts[s.Slug] = NewPart(s.Slug, tools)
 	}

@@ -300,7 +300,7 @@ func FuzzSearch(f *testing.F) {
 	}
 	base := partsOf(shelf)
 	f.Fuzz(func(t *testing.T, query, text string) {
-		d := NewPart("fuzz", []tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
+		d := NewPart("fuzz", []*tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
 		ix := Assemble(append(base[:len(base):len(base)], d)).View(nil)
 		hits, total := ix.Search(nil, query, 5, nil)
 		if len(hits) > total || len(hits) > 5 {

@@ -89,9 +89,19 @@ type Request struct {
 	Judged Judged
 	// Say gets what the server says before its answer; nil: nobody can be told.
 	Say func(Event)
+	// Asker has the client of a session shown a form of our own while the request
+	// runs; nil: it takes none, or cannot be told anything. See mcp.TakesForms.
+	Asker Asker
 	// Head gets the header lines of the answer that are for the client; nil:
 	// nobody wants them.
 	Head func([]mcp.Field)
+}
+
+// Asker has a client asked something of our own on the stream of a request.
+type Asker interface {
+	// Ask asks it, and returns where its answer comes. done is called before the request
+	// ends, by whoever has asked: it takes the question back where there is no answer.
+	Ask(method string, params json.RawMessage) (answer <-chan Reply, done func())
 }
 
 // Owner is one of the clients that share a connection.

@@ -427,7 +427,7 @@ func TestAllHasNoToolsForClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs.ForClients = true
-	w.Catalog.ToolsListed("s", []tool.Definition{ours, theirs})
+	w.Catalog.ToolsListed("s", []*tool.Definition{&ours, &theirs})
 	w.Catalog.Refresh()
 	p, _ := w.page("tools/list", "")
 	if got := fmt.Sprintf("%s", p.items); !strings.Contains(got, "s__ours") || strings.Contains(got, "theirs") {

@@ -28,13 +28,13 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 		return r
 	}
 	list := func(server string, names ...string) {
-		var all []tool.Definition
+		var all []*tool.Definition
 		for _, name := range names {
 			d, err := tool.ParseDefinition(server, []byte(`{"name":"`+name+`","annotations":{"destructiveHint":`+map[bool]string{true: "true", false: "false"}[name == "wipe"]+`}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, d)
+			all = append(all, &d)
 		}
 		w.Catalog.ToolsListed(server, all)
 		w.Catalog.Refresh()

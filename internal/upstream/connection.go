@@ -27,8 +27,17 @@ type Connection struct {
 
 // tools are what a server lists now.
 type tools struct {
-	own []tool.Definition           // to us
+	own []*tool.Definition          // to us
 	all map[string]*tool.Definition // to us, or to its clients alone, by name
+}
+
+// newTools are those of a list, of which the first ones are listed to us.
+func newTools(list []*tool.Definition, own int) *tools {
+	t := &tools{own: list[:own], all: make(map[string]*tool.Definition, len(list))}
+	for _, d := range list {
+		t.all[d.ID.Tool] = d
+	}
+	return t
 }
 
 // Do sends a request. A tools/call is not checked here: see Server.Try.

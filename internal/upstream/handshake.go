@@ -60,7 +60,7 @@ func (h *handshake) refusesHTTP(err error) bool {
 
 // connect makes a connection over a link of open, and lists the tools. announced
 // counts the changes of these.
-func (h *handshake) connect(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []tool.Definition, error) {
+func (h *handshake) connect(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
 	c, tools, err := h.introduce(ctx, open, announced)
 	if errors.Is(err, errShy) { // again, without asking
 		c, tools, err = h.introduce(ctx, open, announced)
@@ -81,13 +81,13 @@ func (h *handshake) connect(ctx context.Context, open func() (link.Link, error),
 }
 
 // introduce makes a connection over one link. When that fails the link is stopped.
-func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []tool.Definition, error) {
+func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
 	l, err := open()
 	if err != nil {
 		return nil, nil, err
 	}
 	c := &Connection{link: l}
-	var tools []tool.Definition
+	var tools []*tool.Definition
 	if c.greeting, err = h.greet(ctx, l); err == nil {
 		c.upTo.Store(announced.Load())
 		tools, err = h.listTools(ctx, c)
@@ -208,7 +208,7 @@ func (h *handshake) Ask(ctx context.Context, to session.Doer, method string, par
 }
 
 // listTools returns the tools that the server lists to us.
-func (h *handshake) listTools(ctx context.Context, c *Connection) ([]tool.Definition, error) {
+func (h *handshake) listTools(ctx context.Context, c *Connection) ([]*tool.Definition, error) {
 	if !c.greeting.hasTools {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
@@ -93,5 +94,39 @@ func TestLearn(t *testing.T) {
 	}
 	if f.Learn("none", nil) {
 		t.Error("news of no server")
+	}
+}
+
+// replacing is an Observer that has all definitions already.
+type replacing struct{ Observer }
+
+func (r replacing) ToolsListed(server string, tools []*tool.Definition) {
+	for i, d := range tools {
+		own := *d
+		tools[i] = &own
+	}
+	r.Observer.ToolsListed(server, tools)
+}
+
+// TestTheObserversDefinitionsAreKept: what the observer has already is not kept twice,
+// neither of what is listed to us nor of what was learnt.
+func TestTheObserversDefinitionsAreKept(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("own")})
+	f := newFixture(t, func(o *Options) { o.Observer = replacing{o.Observer} })
+	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.untilReady(t, "s", 0)
+	if !f.Learn("s", []json.RawMessage{json.RawMessage(`{"name":"theirs"}`)}) {
+		t.Fatal("it is no news")
+	}
+	f.until(t, "both tools are listed", func() bool { return len(f.lastTools("s")) == 2 })
+	f.Refresh(t.Context(), "s", time.Now())
+	kept := f.find("s").presence.live.Load().tools.Load()
+	f.watcher.mu.Lock()
+	defer f.watcher.mu.Unlock()
+	lists := f.lists["s"]
+	told := lists[len(lists)-1]
+	if len(lists) < 3 || len(told) != 2 || len(kept.own) != 1 || kept.own[0] != told[0] || kept.all["own"] != told[0] || kept.all["theirs"] != told[1] || !told[1].ForClients {
+		t.Errorf("kept are %v of %v, after %d lists", kept, told, len(lists))
 	}
 }

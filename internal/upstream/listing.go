@@ -34,7 +34,7 @@ type listing struct {
 	// learnt are the tools that the server lists to clients and not to us: some
 	// have tools for those alone who can be asked something. They belong to what
 	// the server lists from then on; what it lists to us goes first.
-	learnt map[string]tool.Definition
+	learnt map[string]*tool.Definition
 }
 
 // maxLearnt bounds the tools of a server that it lists to some clients alone.
@@ -146,9 +146,10 @@ func (t *listing) learn(d tool.Definition) bool {
 		return false
 	}
 	if t.learnt == nil {
-		t.learnt = map[string]tool.Definition{}
+		t.learnt = map[string]*tool.Definition{}
 	}
-	t.learnt[d.ID.Tool] = d
+	d.ForClients = true
+	t.learnt[d.ID.Tool] = &d
 	return true
 }
 
@@ -161,20 +162,17 @@ func (t *listing) forget() {
 
 // publish makes own, which the server has listed to us, and what was learnt
 // besides the tools of c, and returns them.
-func (t *listing) publish(c *Connection, own []tool.Definition) []tool.Definition {
-	all, named := slices.Clone(own), make(map[string]*tool.Definition, len(own))
-	for i := range own {
-		named[own[i].ID.Tool] = &own[i]
-	}
+func (t *listing) publish(c *Connection, own []*tool.Definition) []*tool.Definition {
+	all := slices.Clone(own)
 	t.mu.Lock()
-	maps.DeleteFunc(t.learnt, func(name string, _ tool.Definition) bool { _, is := named[name]; return is })
+	for _, d := range own {
+		delete(t.learnt, d.ID.Tool)
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.learnt)) {
-		d := t.learnt[name]
-		d.ForClients = true
-		named[name], all = &d, append(all, d)
+		all = append(all, t.learnt[name])
 	}
 	t.mu.Unlock()
-	c.tools.Store(&tools{own, named}) // before it is told: what was judged on the old list is not sent any more
+	c.tools.Store(newTools(all, len(own))) // before it is told: what was judged on the old list is not sent any more
 	return all
 }
 

@@ -93,11 +93,11 @@ type watcher struct {
 	mu      sync.Mutex
 	changed chan struct{}
 	states  map[string][]State
-	lists   map[string][][]tool.Definition
+	lists   map[string][][]*tool.Definition
 }
 
 func newWatcher() *watcher {
-	return &watcher{changed: make(chan struct{}), states: map[string][]State{}, lists: map[string][][]tool.Definition{}}
+	return &watcher{changed: make(chan struct{}), states: map[string][]State{}, lists: map[string][][]*tool.Definition{}}
 }
 
 func (w *watcher) StateChanged(s State) {
@@ -107,7 +107,7 @@ func (w *watcher) StateChanged(s State) {
 	w.wake()
 }
 
-func (w *watcher) ToolsListed(server string, tools []tool.Definition) {
+func (w *watcher) ToolsListed(server string, tools []*tool.Definition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lists[server] = append(w.lists[server], tools)

@@ -94,13 +94,13 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 // ReadTools reads all pages of a list of tools, until ctx or done ends. Nothing is
 // made of them before the last one has come: it may never come. Definitions that cannot be used are left out; each has bytes
 // of its own.
-func (b *base) ReadTools(ctx context.Context, done <-chan struct{}, ask asker) ([]tool.Definition, error) {
+func (b *base) ReadTools(ctx context.Context, done <-chan struct{}, ask asker) ([]*tool.Definition, error) {
 	list := pages{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, null: true, free: freeList}
 	all, err := list.read(ctx, done, ask)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	tools, seen := make([]tool.Definition, 0, len(all)), make(map[string]bool, len(all))
+	tools, seen := make([]*tool.Definition, 0, len(all)), make(map[string]bool, len(all))
 	for _, raw := range all {
 		d, err := tool.ParseDefinition(b.Spec.Name, bytes.Clone(raw))
 		switch {
@@ -110,7 +110,7 @@ func (b *base) ReadTools(ctx context.Context, done <-chan struct{}, ask asker) (
 			b.log.Remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
 		default:
 			seen[d.ID.Tool] = true
-			tools = append(tools, d)
+			tools = append(tools, &d)
 		}
 	}
 	return tools, nil

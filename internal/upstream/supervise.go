@@ -276,10 +276,11 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 
 // publish makes own, which the server has listed to us, the tools of c, and
 // tells the observer.
-func (s *Server) publish(c *Connection, own []tool.Definition) {
+func (s *Server) publish(c *Connection, own []*tool.Definition) {
 	all := s.listing.publish(c, own)
 	if s.Observer != nil {
 		s.Observer.ToolsListed(s.Spec.Name, all)
+		c.tools.Store(newTools(all, len(own))) // which is the same, but not kept twice
 	}
 }
 

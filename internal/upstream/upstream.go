@@ -157,8 +157,9 @@ func (s State) NeedsSecret() bool {
 // for one server, from that server's own goroutine, and must not block.
 type Observer interface {
 	StateChanged(State)
-	// ToolsListed gets the complete list after each connect and list_changed.
-	ToolsListed(server string, tools []tool.Definition)
+	// ToolsListed gets the complete list after each connect and list_changed. In the
+	// place of a definition that it has already it may put its own, equal one.
+	ToolsListed(server string, tools []*tool.Definition)
 }
 
 // signal wakes who waits for c, whose capacity is 1.

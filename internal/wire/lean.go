@@ -265,7 +265,8 @@ func (c *leanConn) send(r *Request) error {
 }
 
 // Close returns the connection: at once when the body has been read to its
-// end, to the unfinished ones when only the end of a stream is missing.
+// end, to the unfinished ones when only the end of a stream is missing. Whether that has
+// come is seen when the connection is wanted: it mostly has by then, and not yet here.
 func (c *leanConn) Close() error {
 	left := c.unwatch()
 	if !left || !c.keep || c.err == nil && c.frame != frameChunked {
@@ -273,6 +274,10 @@ func (c *leanConn) Close() error {
 		return c.nc.Close()
 	}
 	c.since = time.Now()
+	if c.err == nil && c.br.Buffered() == 0 {
+		c.client.put(&c.client.unfinished, maxUnfinished, c)
+		return nil
+	}
 	switch c.finish() {
 	case finishDone:
 		c.client.put(&c.client.idle, maxIdleConns, c)

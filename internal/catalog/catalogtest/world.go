@@ -119,13 +119,13 @@ func (w *World) List(definitions ...string) {
 // ListOn makes the definitions the tools of a server.
 func (w *World) ListOn(server string, definitions ...string) {
 	w.T.Helper()
-	var tools []tool.Definition
+	var tools []*tool.Definition
 	for _, raw := range definitions {
 		d, err := tool.ParseDefinition(server, json.RawMessage(raw))
 		if err != nil {
 			w.T.Fatal(err)
 		}
-		tools = append(tools, d)
+		tools = append(tools, &d)
 	}
 	w.Catalog.ToolsListed(server, tools)
 	w.Catalog.Refresh()

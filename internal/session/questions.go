@@ -1,0 +1,51 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// Questions are those of our own that one client has not answered. Its zero value is
+// ready for use.
+type Questions struct {
+	mu   sync.Mutex // guards open
+	open map[string]chan Reply
+}
+
+// Open notes that the client is asked something under an id. forget takes the question
+// back, and reports whether there was no answer: one that comes later counts for nothing.
+func (q *Questions) Open(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
+	key, come := askKey(id), make(chan Reply, 1)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.open == nil {
+		q.open = map[string]chan Reply{}
+	}
+	q.open[key] = come
+	return come, func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		there := q.open[key] == come
+		if there {
+			delete(q.open, key)
+		}
+		return there
+	}
+}
+
+// Answer takes the client's answer, and reports whether it is one to these questions: the
+// first one is.
+func (q *Questions) Answer(id json.RawMessage, r Reply) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	key := askKey(id)
+	come := q.open[key]
+	if come == nil {
+		return false
+	}
+	delete(q.open, key)
+	r.Result = bytes.Clone(r.Result)
+	come <- r
+	return true
+}
