@@ -136,7 +136,7 @@ func TestWaiting(t *testing.T) {
 func TestTheClientIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*ask.Question{}}
-		h := New(m, time.Now, func() {})
+		h := New(m, nil, time.Now, func() {})
 		var shown []string
 		done := 0
 		c := held("a", nil)
@@ -165,7 +165,7 @@ func TestTheClientIsAsked(t *testing.T) {
 		if err := <-ended; problem.From(err).Code != problem.ApprovalPending || done != 3 {
 			t.Errorf("%v, %d done", err, done)
 		}
-		h = New(m, time.Now, func() {})
+		h = New(m, nil, time.Now, func() {})
 		began, waits = time.Now(), false
 		if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != 0 || done != 4 {
 			t.Errorf("%v after %v, %d done", err, time.Since(began), done)
