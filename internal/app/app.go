@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/access"
@@ -130,6 +131,7 @@ type daemon struct {
 	running   sync.WaitGroup
 	launcher  *launcher
 	values    *secretValues
+	heard     atomic.Bool // see unheard
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
