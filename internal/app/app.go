@@ -194,7 +194,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
-		Applied: d.applied, Presence: true,
+		Applied: func(f config.InForce) { d.settings.Applied(f) }, Presence: true,
 	})
 	if err != nil {
 		return err
