@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/access"
@@ -134,6 +135,7 @@ type daemon struct {
 	running   sync.WaitGroup
 	launcher  *launcher
 	values    *secretValues
+	heard     atomic.Bool // see unheard
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -193,7 +195,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
-		Applied: d.applied, Presence: true,
+		Applied: func(f config.InForce) { d.settings.Applied(f) }, Presence: true,
 	})
 	if err != nil {
 		return err

@@ -86,15 +86,6 @@ func nothingHere(w http.ResponseWriter, _ *http.Request) {
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 
-// ready answers 200 when calls can be recorded and answered.
-func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
-	if h := d.log.Health(); h.Degraded {
-		http.Error(w, "the activity log is degraded: "+h.Message, http.StatusServiceUnavailable)
-		return
-	}
-	answerOK(w)
-}
-
 func answerOK(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n") // the client is gone: nobody is left to tell

@@ -53,8 +53,12 @@ func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, err
 	if all = append(all, d.book.Unsigned()...); !first {
 		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.gate.Confirmed(c) })
 	}
-	config, err := d.live.Seal()
-	return slices.Concat(all, d.book.Claims(), gateway.Claims(config)), err
+	all = append(all, d.book.Claims()...)
+	if !first { // the file waits for `config confirm`: whoever has reset presence may have changed it
+		return all, nil
+	}
+	file, err := d.live.Seal()
+	return append(all, gateway.Claims(file)...), err
 }
 
 // anchorAgain is how often the fingerprint of the anchor is put on record, so that it is

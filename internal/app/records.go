@@ -82,7 +82,3 @@ func (d *daemon) configChanged(c config.Change) {
 	}
 	d.record(r)
 }
-
-// applied keeps a text of the configuration that is in force from now on. There is
-// none before everything is wired: the configuration is followed from then on.
-func (d *daemon) applied(f config.InForce) { d.settings.Applied(f) }

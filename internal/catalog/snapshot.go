@@ -28,6 +28,12 @@ type Server struct {
 	Callable int     // how many of them are found by who looks for tools that can be called
 }
 
+// Unheard reports whether the server is to run, and has neither told its tools nor failed to.
+func (s *Server) Unheard() bool {
+	begins := s.State.Phase == "" || s.State.Phase == upstream.Stopped || s.State.Phase == upstream.Connecting
+	return s.Enabled && !s.Quarantined && !s.Listed && begins && s.State.FailedAt.IsZero()
+}
+
 // DefinitionBytes is how many bytes its tools' definitions have.
 func (s *Server) DefinitionBytes() (n int) {
 	for _, t := range s.Tools {

@@ -57,5 +57,5 @@ func (c *Config) AskWait(server string) time.Duration {
 // AnswersByClient reports whether the form of a client that presents the token of that name
 // approves. Who presents none has no name, and never does.
 func (c *Config) AnswersByClient(token string) bool {
-	return token != "" && slices.Contains(c.AnswerByClient, token)
+	return token != "" && c.Presence == PresenceNone && slices.Contains(c.AnswerByClient, token)
 }

@@ -50,8 +50,8 @@ type Config struct {
 	LogLevel          string
 	LogFormat         string
 	Ask               policy.AskRules
+	AnswerByClient    []string // see AnswersByClient
 	Presence          Presence
-	AnswerByClient    []string  // see AnswersByClient
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file

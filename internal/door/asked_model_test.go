@@ -396,7 +396,7 @@ func (m *model) returnCall(r *rapid.T) {
 			}
 		}
 	}
-	m.checked(r, c, &session.Request{Method: mcp.CallTool, Params: json.RawMessage(params), Caller: &who, Meta: takesForms})
+	m.checked(r, c, &session.Request{Method: mcp.CallTool, Params: json.RawMessage(params), Caller: &who, Forms: true})
 	if of.state != "" {
 		m.checked(r, of.call, nil)
 	}

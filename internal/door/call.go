@@ -31,6 +31,7 @@ type inquiry struct {
 	rule   policy.AskedBy
 	worst  policy.Operation // that the call counts as
 	asks   string           // how the client itself is asked; "" where it is not
+	form   json.RawMessage  // the answer in the place of one: the client is asked first
 	record string           // of the call that is held; "" where it was held before
 	pass   hold.Pass
 }
@@ -85,9 +86,7 @@ type call struct {
 	judged      activity.Decision // of the record
 	again       atomic.Uint32     // the policy.Check that has refused it when it had waited
 	inquiry     *inquiry          // nil: nobody has to be asked about it
-	client      *session.Request  // of its client, who may be asked by it; nil: there is none
 	returned    *returned         // by a client that was asked; nil: nothing
-	form        json.RawMessage   // the answer in the place of one: its client is asked first
 	request     session.Request
 	parts       session.Call // with the arguments; in the request where the call is our own
 
@@ -128,8 +127,8 @@ func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot)
 			took := time.Since(c.started)
 			c.observed(activity.Held, string(p.Code), took, took-c.waited)
 		}
-		if c.form != nil && p.Code == problem.ApprovalPending {
-			return session.Reply{Result: c.form}, nil
+		if c.asksFirst() && p.Code == problem.ApprovalPending {
+			return session.Reply{Result: c.inquiry.form}, nil
 		}
 		return session.Reply{}, p
 	}

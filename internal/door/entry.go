@@ -56,11 +56,13 @@ func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 		c.request.Say = func(e session.Event) { notify(e.Method, e.Params) }
 	}
 	c.way = way{server: c.asked.ID.Server, Doer: d.Servers(c.asked.ID.Server)}
-	if c.client = r.Client; c.client != nil {
-		c.takeReturned(ctx, c.client.Params)
+	if r.Client != nil {
+		c.request.Asker, c.request.Forms = r.Client.Asker, r.Client.Forms
+		c.takeReturned(ctx, r.Client.Params)
 	}
-	if _, err := d.through(ctx, c, snapshot); err != nil || c.form != nil {
-		return CallResult{Result: c.form, ActivityID: c.id}, err
+	reply, err := d.through(ctx, c, snapshot)
+	if err != nil || c.asksFirst() {
+		return CallResult{Result: reply.Result, ActivityID: c.id}, err
 	}
 	return CallResult{Result: c.result, IsError: c.isError, Warnings: c.decision.Warnings, ActivityID: c.id, Handle: c.handle}, nil
 }
@@ -122,9 +124,9 @@ func (d *Door) CallNamed(ctx context.Context, n Named, r *session.Request) (sess
 // pass takes a client's own tools/call through the door. The lane on record is
 // the one that the tool's hints call for.
 func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (session.Reply, error) {
-	c := &call{door: d, cfg: d.Config(), started: time.Now(), caller: *r.Caller, stateless: r.Caller.SessionID == "", way: w, open: n.Open, client: r, request: *r,
+	c := &call{door: d, cfg: d.Config(), started: time.Now(), caller: *r.Caller, stateless: r.Caller.SessionID == "", way: w, open: n.Open, request: *r,
 		asked: policy.Request{OwnNames: true, Variant: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
-	c.request.Caller, c.request.Asker = &c.caller, nil
+	c.request.Caller = &c.caller
 	c.request.Params = c.takeReturned(ctx, r.Params)
 	if n.Err == nil {
 		c.asked.Name = n.ID.String()

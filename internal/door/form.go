@@ -73,9 +73,8 @@ func (c *call) takeReturned(ctx context.Context, params json.RawMessage) (forSer
 // while it waits; of the modern revision by the answer to the call, once for each question. nil
 // where it takes no forms.
 func (c *call) asksClient(ctx context.Context, h *hold.Held) func(q *ask.Question) (done func(), waits bool) {
-	r := c.client
-	inSession := r != nil && r.Asker != nil
-	if !inSession && (r == nil || !c.stateless || r.Meta == nil || !mcp.TakesForms(r.Meta.Capabilities) || len(c.state("")) > maxState) {
+	inSession := c.request.Asker != nil
+	if !inSession && (!c.request.Forms || len(c.state("")) > maxState) {
 		return nil
 	}
 	c.inquiry.asks = "asked in a form of the client, too, which can deny"
@@ -88,15 +87,18 @@ func (c *call) asksClient(ctx context.Context, h *hold.Held) func(q *ask.Questio
 	return func(q *ask.Question) (func(), bool) {
 		waits := c.returned != nil && c.returned.question == q.ID
 		if !waits {
-			c.form = c.inputRequired(h, q.ID)
+			c.inquiry.form = c.inputRequired(h, q.ID)
 		}
 		return func() {}, waits
 	}
 }
 
+// asksFirst reports whether the answer to the call is that its client is asked.
+func (c *call) asksFirst() bool { return c.inquiry != nil && c.inquiry.form != nil }
+
 // showForm has the client of a session show a form until done.
 func (c *call) showForm(ctx context.Context, h *hold.Held, id string) (done func()) {
-	answer, forget := c.client.Asker.Ask(mcp.Elicit, c.formFor(h, id))
+	answer, forget := c.request.Asker.Ask(mcp.Elicit, c.formFor(h, id))
 	ctx, stop := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {

@@ -243,10 +243,8 @@ func (a *asking) modernly(token string) *modernly {
 	return m
 }
 
-var takesForms = &mcp.Meta{Capabilities: []byte(`{"elicitation":{}}`)}
-
 func (m *modernly) call(more string) (session.Reply, error) {
-	return m.by(&session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage("{" + m.params + more + "}"), Caller: &m.who, Meta: takesForms})
+	return m.by(&session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage("{" + m.params + more + "}"), Caller: &m.who, Forms: true})
 }
 
 // asked makes the call, wants to be asked, and returns the state.
@@ -347,7 +345,7 @@ func TestForgedStates(t *testing.T) {
 	wantCode(t, "nobody", err, problem.ApprovalPending)
 	inSession := a.modernly("trusted")
 	inSession.who.SessionID = "s" // where nothing is returned
-	inSession.by = func(r *session.Request) (session.Reply, error) { r.Meta = &mcp.Meta{}; return a.relay(t.Context(), r) }
+	inSession.by = func(r *session.Request) (session.Reply, error) { r.Forms = false; return a.relay(t.Context(), r) }
 	_, err = inSession.call(back(state, approves))
 	wantCode(t, "in a session", err, problem.ApprovalPending)
 	a.use(textWith(byForm + `, "tools_limit": 7`))

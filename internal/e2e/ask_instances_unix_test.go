@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/store/pgtest"
 )
 
@@ -24,7 +25,7 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
 	var both []*daemon
 	for range 2 {
-		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"1m"},"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, database, u.URL)))
+		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"1m","answer_by_client":["trusted"]},"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, database, u.URL)))
 	}
 	for _, d := range both {
 		awaitReady(d)
@@ -79,7 +80,21 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	goesOn(answer, began)
-	if ran := world.all(); len(ran) != 2 {
+	// A client that was asked by one of them answers to the other one.
+	token := here.createToken("trusted")
+	const call = `{"name":"call_tool_destructive","arguments":{"name":"s:wipe","args":{"n":3}}%s}`
+	state, shown := (&forms{daemon: here}).once("/mcp", token, fmt.Sprintf(call, ""))
+	if state == "" {
+		t.Fatal(shown)
+	}
+	inASecond(t, "the other instance takes the answer", func() error {
+		_, got := (&forms{daemon: there}).once("/mcp", token, fmt.Sprintf(call, `,"requestState":`+string(rawjson.AppendString(nil, state))+`,"inputResponses":{"approval":{"action":"accept","content":{"decision":"approve once"}}}`))
+		if !strings.Contains(got, "it ran") {
+			return fmt.Errorf("%s", got)
+		}
+		return nil
+	})
+	if ran := world.all(); len(ran) != 3 {
 		t.Errorf("%q", ran)
 	}
 }

@@ -158,7 +158,7 @@ var widenings = map[string][][3]string{
 		{"require_mcp_auth", `true`, `false`}, {"trusted_hosts", `["a.example"]`, `["a.example", "b.example"]`}, {"mcp_management", `"off"`, `"propose"`}, {"validate_arguments", `"reject"`, `"off"`},
 		{"activity_retention_days", `90`, `1`}, {"activity_max_records", `5000`, `1000`}, {"activity_max_size_mb", `512`, `16`}, {"activity_max_response_size", `4096`, `0`}, {"activity_durability", `"power"`, `"process"`},
 		{"intent_declaration.strict_server_validation", `true`, `false`}, {"intent_declaration.require_intent", `true`, `false`}, {"intent_declaration.infer_hints", `"enforce"`, `"off"`}, {"intent_declaration.judge_arguments", `"enforce"`, `"off"`},
-		{"ask.write", `"ask"`, `"off"`}, {"ask.destructive", `"ask"`, `"off"`}, {"ask.tools", `{"s:*": "ask"}`, `{"s:*": "off"}`}, {"presence", `"passphrase"`, `"none"`}, {"quarantine_enabled", `true`, `false`},
+		{"ask.write", `"ask"`, `"off"`}, {"ask.destructive", `"ask"`, `"off"`}, {"ask.tools", `{"s:*": "ask"}`, `{"s:*": "off"}`}, {"ask.answer_by_client", `["a"]`, `["a", "b"]`}, {"presence", `"passphrase"`, `"none"`}, {"quarantine_enabled", `true`, `false`},
 		{"telemetry.endpoint", ``, `"http://127.0.0.1:9"`},
 	},
 	"mcpServers.s": {

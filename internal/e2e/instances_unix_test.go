@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -452,10 +453,10 @@ func TestInstances(t *testing.T) {
 		go func() { defer close(stopped); all[1].stop() }()
 		calls.run(clients, enough, nil)
 		<-stopped
-		// What it has taken it answers, and what it does not take the next one does; but the
-		// kernel may have taken a connection in the moment in which it stops to listen.
-		if len(calls.lost) > clients {
-			t.Errorf("%d calls were lost", len(calls.lost))
+		// What it has taken it answers, and what it does not take the next one does; only Linux
+		// keeps others from connecting in the moment in which it stops to listen.
+		if n := len(calls.lost); n > clients || n > 0 && runtime.GOOS == "linux" {
+			t.Errorf("%d calls were lost", n)
 		}
 		calls.check(all[0])
 		all[1].start()

@@ -150,6 +150,7 @@ func (m *message) prepare() {
 		m.caller.ClientName, m.caller.ClientVersion = identity(m.meta.ClientInfo)
 	}
 	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.endless(), Meta: &m.meta}
+	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.TakesForms(m.meta.Capabilities)
 	if s, ok := m.surface.(session.Formed); ok {
 		m.form = s.Form(m.Method)
 	}

@@ -83,6 +83,8 @@ type Request struct {
 	Size  int // bytes of the body it came in
 	// Endless: it waits for what happens, so it has no time limit.
 	Endless bool
+	// Forms: it stands for itself, and its client shows forms that the answer asks for.
+	Forms bool
 	// Meta is the _meta of Params, split; nil where nobody has looked at it.
 	Meta *mcp.Meta
 	// Judged has to be there for a tools/call: see Judge.

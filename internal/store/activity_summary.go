@@ -63,7 +63,7 @@ type summary struct {
 	server      []uint64 // the codes of activity.ServerFailures
 	times       map[int64]int64
 	groups      map[groupKey]*group // one, when none are asked for
-	known       [1024]struct {      // some of them, by their key
+	known       [4096]struct {      // some of them, by their key
 		key groupKey
 		*group
 	}

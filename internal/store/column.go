@@ -209,9 +209,9 @@ func (c *codes) read(from column) error {
 	if from.width == widthRaw {
 		values = from.body
 	}
-	c.room.list = c.room.list[:0]
-	for i := 0; i < len(values); i += 8 {
-		c.room.list = append(c.room.list, binary.LittleEndian.Uint64(values[i:]))
+	c.room.list = slices.Grow(c.room.list[:0], len(values)/8)[:len(values)/8]
+	for i := range c.room.list {
+		c.room.list[i] = binary.LittleEndian.Uint64(values[8*i:])
 	}
 	c.list = c.room.list
 	most := 0

@@ -37,11 +37,7 @@ type Postgres struct {
 	count  atomic.Int64
 	asked  atomic.Int64 // when the server was asked whether it is there; 0: it has answered
 	news   pgNews
-
-	mu      sync.Mutex // guards what follows
-	engine  *pgEngine  // nil while the database is away
-	err     error      // why; nil before the first attempt has ended
-	changed chan struct{}
+	opened[pgEngine]
 }
 
 // pgProofs is what a Postgres does so that its records can be proven, and erased.
@@ -126,7 +122,7 @@ func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	db := &Postgres{
 		config: config, name: name, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop,
-		done: make(chan struct{}), changed: make(chan struct{}), news: pgNews{told: make(chan struct{}, 1)},
+		done: make(chan struct{}), opened: notOpened[pgEngine](), news: pgNews{told: make(chan struct{}, 1)},
 	}
 	db.pgDecisions.db, db.pgProofs.db = db, db
 	go db.keepOpen(ctx)
@@ -183,14 +179,10 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 
 // set says what the database is now.
 func (db *Postgres) set(e *pgEngine, err error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
 	if err != nil {
 		err = fmt.Errorf("the database is away: %w", onOneLine{err})
 	}
-	db.engine, db.err = e, err
-	close(db.changed)
-	db.changed = make(chan struct{})
+	db.opened.set(e, err)
 }
 
 // onOneLine is an error whose text tells each thing once, on one line.
@@ -208,23 +200,6 @@ func (e onOneLine) Error() string {
 
 func (e onOneLine) Unwrap() error { return e.error }
 
-// use waits until it is known whether the database is there.
-func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
-	for {
-		db.mu.Lock()
-		e, err, changed := db.engine, db.err, db.changed
-		db.mu.Unlock()
-		if e != nil || err != nil {
-			return e, err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // pgAwait is how long await waits.
 const pgAwait = 2 * time.Second
 
@@ -233,9 +208,7 @@ func (db *Postgres) await(ctx context.Context) (*pgEngine, error) {
 	limit := time.NewTimer(pgAwait)
 	defer limit.Stop()
 	for {
-		db.mu.Lock()
-		e, err, changed := db.engine, db.err, db.changed
-		db.mu.Unlock()
+		e, changed, err := db.now()
 		if e != nil {
 			return e, nil
 		}
@@ -255,9 +228,7 @@ func (db *Postgres) await(ctx context.Context) (*pgEngine, error) {
 // Ill returns why the database is not well; nil when it is, or is not known yet. It waits
 // for nothing.
 func (db *Postgres) Ill() error {
-	db.mu.Lock()
-	err := db.err
-	db.mu.Unlock()
+	_, _, err := db.now()
 	if at := db.asked.Load(); err == nil && at != 0 {
 		if silent := time.Since(time.Unix(0, at)); silent >= pgSlow {
 			return fmt.Errorf("the database %s has not answered for %v", db.config.Host, silent.Round(100*time.Millisecond))

@@ -193,7 +193,7 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 			}
 			page.NextCursor = last.cursor()
 		}
-		return c.eachStored(ctx, keys, func(s *activity.Stored) error {
+		return c.eachStored(ctx, keys, func(_ int64, s *activity.Stored) error {
 			page.Records = append(page.Records, activity.DecodeAny(s.Entry, s.Outcome))
 			return nil
 		})
@@ -201,19 +201,21 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 	return page, err
 }
 
-// eachStored calls fn for records, in the order of the keys, those that are there.
-func (c *pgConn) eachStored(ctx context.Context, keys []pgKey, fn func(*activity.Stored) error) error {
+// eachStored calls fn for records, in the order of the keys, those that are there: with the
+// place of each among the keys.
+func (c *pgConn) eachStored(ctx context.Context, keys []pgKey, fn func(at int64, s *activity.Stored) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		instances[i], numbers[i] = k.instance, k.key
 	}
 	var s activity.Stored
+	var at int64
 	var endSeq nullable
-	return c.each(ctx, into{&s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome}, func() error {
+	return c.each(ctx, into{&at, &s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome}, func() error {
 		one := s
 		one.EndSeq = endSeq.int64
-		return fn(&one)
-	}, `SELECT a.seq, a.hash, a.end_seq, a.end_hash, a.entry, a.outcome
+		return fn(at-1, &one)
+	}, `SELECT k.n, a.seq, a.hash, a.end_seq, a.end_hash, a.entry, a.outcome
 		FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS k(instance, key, n)
 		JOIN activity a ON a.instance = k.instance AND a.key = k.key ORDER BY k.n`, pgIntegers(instances), pgIntegers(numbers))
 }
@@ -257,7 +259,7 @@ func (db *Postgres) eachOf(ctx context.Context, f activity.Filter, own bool, fn 
 			if keys, err = m.next(ctx, c, 0, pgEachRecords); err != nil {
 				return err
 			}
-			return c.eachStored(ctx, keys, func(s *activity.Stored) error { all = append(all, s); return nil })
+			return c.eachStored(ctx, keys, func(_ int64, s *activity.Stored) error { all = append(all, s); return nil })
 		})
 		if err != nil || len(keys) == 0 {
 			return err
@@ -325,22 +327,28 @@ func (f *pgFound) chained(ctx context.Context, c *pgConn) (activity.Record, erro
 	return r, err
 }
 
-// pgNear is among how many records before one the entry before it is looked for.
-const pgNear = "100000"
+// pgHashNear finds the hash of an entry among so many records before one.
+const pgHashNear = `SELECT CASE seq WHEN $2 THEN hash ELSE end_hash END FROM activity
+	WHERE instance = $1 AND key < $3 AND key >= $3 - $4::bigint AND (seq = $2 AND hash IS NOT NULL OR end_seq = $2) ORDER BY key DESC LIMIT 1`
 
 // hashBefore returns the hash of the entry before that which began the record; what is no
 // hash when it is not there any more.
 func (f *pgFound) hashBefore(ctx context.Context, c *pgConn) (hash []byte, err error) {
-	if f.Seq == 1 {
+	before := f.Seq - 1
+	if before == 0 {
 		return make([]byte, len(activity.Hash{})), nil
 	}
-	for _, query := range []string{
-		"SELECT hash FROM activity_checkpoint WHERE instance = $1 AND seq = $2 AND $3::bigint IS NOT NULL",
-		"SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2 AND $3::bigint IS NOT NULL",
-		`SELECT CASE seq WHEN $2 THEN hash ELSE end_hash END FROM activity WHERE instance = $1 AND key < $3 AND key >= $3 - ` + pgNear + `
-			AND (seq = $2 AND hash IS NOT NULL OR end_seq = $2) ORDER BY key DESC LIMIT 1`,
+	for _, look := range []struct {
+		query string
+		args  []any
+	}{
+		// Mostly it is that of one of the next records, and so few are read at once however the server plans it.
+		{pgHashNear, []any{f.instance, before, f.key, int64(64)}},
+		{"SELECT hash FROM activity_checkpoint WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
+		{"SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
+		{pgHashNear, []any{f.instance, before, f.key, int64(100_000)}},
 	} {
-		if found, err := c.first(ctx, into{&hash}, query, f.instance, f.Seq-1, f.key); found || err != nil {
+		if found, err := c.first(ctx, into{&hash}, look.query, look.args...); found || err != nil {
 			return hash, err
 		}
 	}
@@ -416,28 +424,30 @@ func (db *Postgres) Summary(ctx context.Context, in activity.SummaryQuery) (acti
 		}
 		s.finish()
 		s.Groups = []activity.Tally{}
-		for _, g := range s.most() {
-			r, found, err := v.record(ctx, g.key)
-			if err != nil {
-				return err
-			}
-			if found {
-				s.Groups = append(s.Groups, g.tally(in.Group, &r))
-			}
+		groups := s.most()
+		places := make([]int64, len(groups))
+		for i, g := range groups {
+			places[i] = g.key
 		}
-		return nil
+		return v.records(ctx, places, func(at int64, r *activity.Record) {
+			s.Groups = append(s.Groups, groups[at].tally(in.Group, r))
+		})
 	})
 	return s.Summary, err
 }
 
-// record returns the record of a place.
-func (v *pgView) record(ctx context.Context, place int64) (r activity.Record, found bool, err error) {
-	instance, key := v.key(place)
-	err = v.c.eachStored(ctx, []pgKey{{instance: instance, key: key}}, func(s *activity.Stored) error {
-		r, found = activity.DecodeAny(s.Entry, s.Outcome), true
+// records calls fn for the records of places that are there, in their order: with the number
+// of each.
+func (v *pgView) records(ctx context.Context, places []int64, fn func(at int64, r *activity.Record)) error {
+	keys := make([]pgKey, len(places))
+	for i, place := range places {
+		keys[i].instance, keys[i].key = v.key(place)
+	}
+	return v.c.eachStored(ctx, keys, func(at int64, s *activity.Stored) error {
+		r := activity.DecodeAny(s.Entry, s.Outcome)
+		fn(at, &r)
 		return nil
 	})
-	return r, found, err
 }
 
 // times finds the places of records by their id.
@@ -473,16 +483,14 @@ func (db *Postgres) Sessions(ctx context.Context, in activity.SessionQuery) (pag
 			return err
 		}
 		page.Total, page.Sessions = int64(len(t.all)), []activity.Session{}
-		for _, s := range t.page(&in) {
-			r, found, err := v.record(ctx, s.key)
-			if err != nil {
-				return err
-			}
-			if found {
-				page.Sessions = append(page.Sessions, s.session(&r))
-			}
+		sessions := t.page(&in)
+		places := make([]int64, len(sessions))
+		for i, s := range sessions {
+			places[i] = s.key
 		}
-		return nil
+		return v.records(ctx, places, func(at int64, r *activity.Record) {
+			page.Sessions = append(page.Sessions, sessions[at].session(r))
+		})
 	})
 	return page, err
 }

@@ -23,6 +23,21 @@ import (
 	"mcpproxy/internal/store/storetest"
 )
 
+// openPostgres opens a database, and waits until it is open: a log waits two seconds for that,
+// in which a busy machine makes no connections.
+func openPostgres(t *testing.T, address, dir string) *store.Postgres {
+	t.Helper()
+	db, err := store.OpenPostgres(address, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.LoadApprovals(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // TestPostgres runs the suite on a real server.
 func TestPostgres(t *testing.T) {
 	server := pgtest.Start(t)
@@ -31,12 +46,7 @@ func TestPostgres(t *testing.T) {
 		if databases[dir] == "" {
 			databases[dir] = server.Database(t)
 		}
-		db, err := store.OpenPostgres(databases[dir], dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		return db
+		return openPostgres(t, databases[dir], dir)
 	})
 }
 
@@ -45,15 +55,8 @@ func TestPostgres(t *testing.T) {
 func TestPostgresShared(t *testing.T) {
 	address := pgtest.Start(t).Database(t)
 	open := func() *store.Postgres {
-		db, err := store.OpenPostgres(address, t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		if _, err := db.LoadApprovals(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		<-db.Shared() // it is open
+		db := openPostgres(t, address, t.TempDir())
+		<-db.Shared()
 		db.TakeShared()
 		return db
 	}
@@ -158,10 +161,7 @@ func TestPostgresMigrates(t *testing.T) {
 	}
 	add := func(n int) activity.Page {
 		t.Helper()
-		db, err := store.OpenPostgres(address, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := openPostgres(t, address, dir)
 		defer db.Close()
 		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 		if err != nil {
@@ -243,11 +243,7 @@ func TestPostgresMutations(t *testing.T) {
 	var logs []*activity.Log
 	for range 2 {
 		dir := t.TempDir()
-		db, err := store.OpenPostgres(address, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
+		db := openPostgres(t, address, dir)
 		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "activity_key")}, db)
 		if err != nil {
 			t.Fatal(err)
@@ -326,11 +322,7 @@ func TestPostgresMutations(t *testing.T) {
 func TestPostgresSpoolIsFull(t *testing.T) {
 	server := pgtest.Start(t)
 	dir := t.TempDir()
-	db, err := store.OpenPostgres(server.Database(t), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openPostgres(t, server.Database(t), dir)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 100 << 20}, db) // three files
 	if err != nil {
 		t.Fatal(err)
@@ -406,11 +398,7 @@ func TestPostgresRetention(t *testing.T) {
 	var logs []*activity.Log
 	for _, records := range []int{3000, 1000} {
 		dir := t.TempDir()
-		db, err := store.OpenPostgres(address, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
+		db := openPostgres(t, address, dir)
 		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 		if err != nil {
 			t.Fatal(err)

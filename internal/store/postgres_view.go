@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,7 +214,7 @@ func (v *pgView) place(instance, key int64) (place int64, ok bool) {
 // another. They are the first three values of a statement that begins with them.
 type pgRanges struct{ instances, from, past []int64 }
 
-const pgInRanges = " unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS r(instance, low, high) "
+const pgInRanges = " unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS r(instance, low, high, n) "
 
 func (r *pgRanges) values() []any {
 	return []any{pgIntegers(r.instances), pgIntegers(r.from), pgIntegers(r.past)}
@@ -241,8 +242,8 @@ func (v *pgView) ranges(chunks []pgChunk, want func(*pgChunk) bool) *pgRanges {
 
 func anyChunk(*pgChunk) bool { return true }
 
-// eachColumn calls fn for the columns of fields in ranges.
-func (v *pgView) eachColumn(ctx context.Context, r *pgRanges, of []field, fn func(f field, id pgChunkID, data []byte) error) error {
+// eachColumn calls fn for the columns of fields in ranges: range by range, with the number of each.
+func (v *pgView) eachColumn(ctx context.Context, r *pgRanges, of []field, fn func(n int, f field, id pgChunkID, data []byte) error) error {
 	if len(r.instances) == 0 {
 		return nil
 	}
@@ -250,13 +251,16 @@ func (v *pgView) eachColumn(ctx context.Context, r *pgRanges, of []field, fn fun
 	for i, f := range of {
 		numbers[i] = int64(f)
 	}
-	var f int64
+	var n, f int64
 	var id pgChunkID
 	var data pgRaw
-	return v.c.each(ctx, into{&f, &id.instance, &id.chunk, &data}, func() error { return fn(field(f), id, data) },
-		// OFFSET 0 has the server look them up field by field, in their order on the disk.
-		"SELECT f.field, r.instance, c.chunk, c.data FROM"+pgInRanges+`CROSS JOIN unnest($4::bigint[]) AS f(field)
-		CROSS JOIN LATERAL (SELECT chunk, data FROM activity_column WHERE field = f.field AND instance = r.instance AND chunk >= r.low AND chunk < r.high OFFSET 0) c`,
+	return v.c.each(ctx, into{&n, &f, &id.instance, &id.chunk, &data}, func() error { return fn(int(n)-1, field(f), id, data) },
+		// OFFSET 0 has the server go range by range, and look the columns of each up field by field, in their
+		// order on the disk.
+		"SELECT r.n, c.field, r.instance, c.chunk, c.data FROM"+pgInRanges+`CROSS JOIN LATERAL (
+		SELECT f.field, d.chunk, d.data FROM unnest($4::bigint[]) AS f(field) CROSS JOIN LATERAL (
+			SELECT chunk, data FROM activity_column WHERE field = f.field AND instance = r.instance AND chunk >= r.low AND chunk < r.high OFFSET 0
+		) d OFFSET 0) c`,
 		append(r.values(), pgIntegers(numbers))...)
 }
 
@@ -267,7 +271,7 @@ func (v *pgView) filterField(ctx context.Context, w want) error {
 			keep(v.sel.chunk(int64(i)), func(at int) bool { return slices.Contains(w.hashes, t[w.field][at]) })
 		}
 	}
-	return v.eachColumn(ctx, v.ranges(v.chunks, anyChunk), []field{w.field}, func(_ field, id pgChunkID, data []byte) error {
+	return v.eachColumn(ctx, v.ranges(v.chunks, anyChunk), []field{w.field}, func(_ int, _ field, id pgChunkID, data []byte) error {
 		words := v.chunk(id)
 		if none(words) {
 			return nil
@@ -294,7 +298,7 @@ func (v *pgView) filterTime(ctx context.Context, f *activity.Filter) error {
 			keep(words, func(at int) bool { return in(int64(ch.tail[fieldTime][at])) })
 		}
 	}
-	return v.eachColumn(ctx, v.ranges(v.chunks, partly), []field{fieldTime}, func(_ field, id pgChunkID, data []byte) error {
+	return v.eachColumn(ctx, v.ranges(v.chunks, partly), []field{fieldTime}, func(_ int, _ field, id pgChunkID, data []byte) error {
 		words := v.chunk(id)
 		if none(words) {
 			return nil
@@ -394,47 +398,93 @@ func (v *pgView) scan(ctx context.Context, m *matcher, ch *pgChunk) error {
 	}, "SELECT key, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 AND key < $3", ch.instance, ch.chunk*chunkSize, (ch.chunk+1)*chunkSize)
 }
 
-// pgBatchChunks is how many chunks eachBlock reads at a time.
-const pgBatchChunks = 128
+// pgBatchChunks is how many chunks eachBlock counts at a time.
+const pgBatchChunks = 32
 
 // eachBlock calls fn for the chunks that have selected records, the newest first, until
-// most records were in them, and reports whether there are more. It reads columns alone.
+// most records were in them, and reports whether there are more. It reads columns alone, by
+// one statement: the server reads those of the next chunks while some are counted.
 func (v *pgView) eachBlock(ctx context.Context, most int64, fn func(*block)) (cut bool, err error) {
-	blocks := make([]block, pgBatchChunks)
-	for past := len(v.chunks); past > 0 && !cut; past -= pgBatchChunks {
-		from := max(0, past-pgBatchChunks)
-		batch := v.chunks[from:past]
-		for i := range batch {
-			b := &blocks[i]
-			b.first, b.words = int64(from+i)*chunkSize, v.sel.chunk(int64(from+i))
-			if tail := batch[i].tail; tail != nil {
-				for f, values := range tail {
-					b.columns[f].plain(values)
-				}
-			}
+	b := pgBlocks{v: v, blocks: make([]block, pgBatchChunks), most: most, fn: fn, past: len(v.chunks)}
+	ranges, past := &pgRanges{}, []int{}
+	for selected, to := int64(0), len(v.chunks); to > 0 && selected <= most; to = max(0, to-pgBatchChunks) {
+		from := max(0, to-pgBatchChunks)
+		more := v.ranges(v.chunks[from:to], anyChunk)
+		ranges.instances, ranges.from, ranges.past = append(ranges.instances, more.instances...), append(ranges.from, more.from...), append(ranges.past, more.past...)
+		for range more.instances {
+			past = append(past, to)
 		}
-		if err := v.eachColumn(ctx, v.ranges(batch, anyChunk), append(slices.Clone(v.columns), fieldTime), func(f field, id pgChunkID, data []byte) error {
-			at := v.at[id] - from
-			if at < 0 || at >= len(batch) || none(v.chunk(id)) {
-				return nil
-			}
-			c, err := parseColumn(data)
-			if err != nil {
-				return err
-			}
-			return blocks[at].columns[f].read(c)
-		}); err != nil {
-			return false, err
+		selected += selection{words: v.sel.words[from*chunkWords : to*chunkWords]}.count()
+	}
+	b.begin()
+	err = v.eachColumn(ctx, ranges, append(slices.Clone(v.columns), fieldTime), func(n int, f field, id pgChunkID, data []byte) error {
+		for b.past > past[n] {
+			b.count()
 		}
-		for i := len(batch) - 1; i >= 0 && !cut; i-- {
-			if none(blocks[i].words) {
-				continue
+		if b.past < past[n] {
+			return errors.New("the database gave columns in another order")
+		}
+		return b.read(f, id, data)
+	})
+	for err == nil && b.past > 0 && !b.cut {
+		b.count()
+	}
+	return b.cut, err
+}
+
+// pgBlocks are the blocks of some chunks of a view in a row, which are counted when all their
+// columns are read: those up to before past.
+type pgBlocks struct {
+	v      *pgView
+	blocks []block
+	past   int
+	most   int64 // that are still to be counted
+	cut    bool  // there were more
+	fn     func(*block)
+}
+
+// chunks are those of the view that are read.
+func (b *pgBlocks) chunks() []pgChunk { return b.v.chunks[max(0, b.past-pgBatchChunks):b.past] }
+
+// begin has the next columns be those of the chunks before past.
+func (b *pgBlocks) begin() {
+	chunks := b.chunks()
+	for i := range chunks {
+		at := int64(b.past - len(chunks) + i)
+		to := &b.blocks[i]
+		to.first, to.words = at*chunkSize, b.v.sel.chunk(at)
+		if tail := chunks[i].tail; tail != nil {
+			for f, values := range tail {
+				to.columns[f].plain(values)
 			}
-			var n int64
-			n, cut = blocks[i].newest(most)
-			most -= n
-			fn(&blocks[i])
 		}
 	}
-	return cut, nil
+}
+
+// read reads a column, if it is one of a chunk that is selected from.
+func (b *pgBlocks) read(f field, id pgChunkID, data []byte) error {
+	i := b.v.at[id] - (b.past - len(b.chunks()))
+	if i < 0 || i >= len(b.chunks()) || none(b.v.chunk(id)) {
+		return nil
+	}
+	c, err := parseColumn(data)
+	if err != nil {
+		return err
+	}
+	return b.blocks[i].columns[f].read(c)
+}
+
+// count calls fn for the chunks that were read, the newest first, and goes on to those before.
+func (b *pgBlocks) count() {
+	for i := len(b.chunks()) - 1; i >= 0 && !b.cut; i-- {
+		if none(b.blocks[i].words) {
+			continue
+		}
+		var n int64
+		n, b.cut = b.blocks[i].newest(b.most)
+		b.most -= n
+		b.fn(&b.blocks[i])
+	}
+	b.past -= len(b.chunks())
+	b.begin()
 }

@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 )
 
@@ -32,14 +31,11 @@ type DB struct {
 	reopened chan struct{} // see Reopened
 	pause    time.Duration // after the first try to open; then it doubles
 
-	mu      sync.Mutex // guards what follows
-	engine  *engine    // nil while the database is not open
-	err     error      // why not; nil before the first attempt has ended
-	changed chan struct{}
-	notes   []string // what has happened to the file and is not told yet
-	broken  int      // how many files were put aside
-	halted  error    // why nothing is written now, though engine is there
-	wrong   int      // how often rows could not be right, in a file that is well
+	opened[engine]          // its mu guards what follows, too
+	notes          []string // what has happened to the file and is not told yet
+	broken         int      // how many files were put aside
+	halted         error    // why nothing is written now, though engine is there
+	wrong          int      // how often rows could not be right, in a file that is well
 }
 
 // proofs is what a DB does so that its records can be proven, and erased.
@@ -66,7 +62,7 @@ func open(path string, logger *slog.Logger, pause time.Duration) *DB {
 	ctx, stop := context.WithCancel(context.Background())
 	db := &DB{
 		path: path, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, pause: pause,
-		done: make(chan struct{}), reopened: make(chan struct{}, 1), changed: make(chan struct{}),
+		done: make(chan struct{}), reopened: make(chan struct{}, 1), opened: notOpened[engine](),
 	}
 	db.db = db
 	go db.keepOpen(ctx)
@@ -82,26 +78,8 @@ func (db *DB) Reopened() <-chan struct{} { return db.reopened }
 func (db *DB) set(e *engine, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.engine, db.err, db.halted = e, ofDisk(err), nil
-	close(db.changed)
-	db.changed = make(chan struct{})
-}
-
-// use waits for the database.
-func (db *DB) use(ctx context.Context) (*engine, error) {
-	for {
-		db.mu.Lock()
-		e, err, changed := db.engine, db.err, db.changed
-		db.mu.Unlock()
-		if e != nil || err != nil {
-			return e, err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	db.halted = nil
+	db.become(e, ofDisk(err))
 }
 
 // writer waits for the database, to write to it.

@@ -119,7 +119,7 @@ func TestOnlyLooksInARowCount(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db := &DB{path: path, clock: clock{now: time.Now}, changed: make(chan struct{}), reopened: make(chan struct{}, 1)}
+	db := &DB{path: path, clock: clock{now: time.Now}, opened: notOpened[engine](), reopened: make(chan struct{}, 1)}
 	var x examination
 	const last = 2*maxLooks - 2 // the disk fails at the last but one of the first five
 	for i := range last + 1 {
