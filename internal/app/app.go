@@ -131,6 +131,7 @@ type daemon struct {
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
+	byName    *byName
 	running   sync.WaitGroup
 	launcher  *launcher
 	values    *secretValues
@@ -332,7 +333,7 @@ func (d *daemon) wire() error {
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
-			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
+			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string { return d.byName.and(d.live.Warnings()) }, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)
@@ -365,7 +366,7 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return err
 	}
-	ui, err := web.New()
+	ui, err := web.New(d.gate.ByPasskey)
 	if err != nil {
 		return err
 	}
@@ -472,7 +473,7 @@ func (d *daemon) surfaces() []gateway.Surface {
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
-		{Name: api.UI, Address: web.Address(d.tcp.Addr())},
+		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.gate.ByPasskey())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -69,6 +70,14 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	tcp, socket := connsFor(openFiles())
 	open(d.tcp, tcp, func(string) bool { return true })
 	open(d.unix, socket, func(string) bool { return false })
+	d.byName = &byName{asked: d.gate.ByPasskey, logger: d.logger, serve: func(l net.Listener) {
+		listener := http1.New(l, d.listeners[0].Options)
+		d.running.Go(func() {
+			if err := d.servers[0].Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+				d.logger.Error("a listener of the web UI has ended", "address", l.Addr(), "error", err)
+			}
+		})
+	}}
 }
 
 // nothingHere names the paths that answer to who has mistaken one.

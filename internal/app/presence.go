@@ -25,6 +25,7 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 		return d.live.Verify(gateway.Signed{Gate: d.gate}, d.instance())
 	}
 	d.signedChanged = func(ctx context.Context) {
+		d.byName.listen(d.tcp.Addr())
 		if err := d.verify(ctx); err != nil {
 			d.logger.Error("what was confirmed of the configuration cannot be looked at again", "error", err)
 		}
@@ -74,6 +75,7 @@ func (d *daemon) noteAnchor(ctx context.Context) {
 		return
 	case <-d.book.Loaded():
 	}
+	d.byName.listen(d.tcp.Addr())
 	for {
 		switch s, err := d.gate.Standing(ctx); {
 		case err != nil:

@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"mcpproxy/internal/api"
@@ -21,7 +19,7 @@ import (
 // is taken.
 func (d *daemon) cannotListen(address string, err error) error {
 	const hint = "choose another address with --listen 127.0.0.1:PORT."
-	if !errors.Is(err, syscall.EADDRINUSE) {
+	if !inUse(err) {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
 			WithHint("C" + hint[1:])
 	}

@@ -45,6 +45,7 @@ var allowed = map[string]string{
 	"github.com/wasilibs/go-pgquery":                    "tests: PostgreSQL's own parser, the oracle of what SQL does",
 	"golang.org/x/text":                                 "folding and normal forms of Unicode",
 	"modernc.org/sqlite":                                "the database, without cgo",
+	"github.com/go-webauthn/webauthn":                   "tests: another implementation of WebAuthn, the oracle of passkeys",
 	"pgregory.net/rapid":                                "tests: properties over drawn inputs",
 }
 

@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -16,10 +18,14 @@ import (
 
 // presenceSet sets what proves that a person decides.
 func presenceSet(r *run) command {
-	return command{complete: fixed("passphrase", "none"), flags: map[string]any{"all": &r.signer.all}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	var made string
+	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		now, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
 		if err != nil {
 			return err
+		}
+		if made != "" && args[0] != "passkey" {
+			return usage("--anchor is for a passkey.", "The web UI shows it, in the command that it wants to be run.")
 		}
 		next := presence.Anchor{Kind: presence.None, Since: r.Now().UTC()}
 		if err := next.Before.UnmarshalText([]byte(now.Head)); err != nil {
@@ -30,12 +36,20 @@ func presenceSet(r *run) command {
 			if next, err = r.signer.newPassphrase(ctx, next.Before, r.Now()); err != nil {
 				return err
 			}
+		case "passkey":
+			if made == "" {
+				return makePasskey(ctx, r, c)
+			}
+			if next, err = readPasskey(made); err != nil {
+				return err
+			}
+			r.say("The passkey that is to be set has the fingerprint %s.", next.Fingerprint())
 		case "none":
 			if !now.On {
 				return problem.New(problem.Conflict, "Presence is none already.", "")
 			}
 		default:
-			return usage("What proves that a person decides is passphrase or none here.", "For example: mcpproxy presence set passphrase")
+			return usage("What proves that a person decides is a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
 		}
 		text, err := next.Text()
 		if err != nil {
@@ -47,6 +61,32 @@ func presenceSet(r *run) command {
 		}
 		return r.print(v, func(p *printer) { writePresence(p, v) })
 	})}
+}
+
+// makePasskey opens the page that makes a passkey: a browser alone can, at a name alone.
+func makePasskey(ctx context.Context, r *run, c *api.Client) error {
+	address, err := addressOfUI(ctx, c)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return problem.From(err)
+	}
+	return showUI(ctx, r, c, presence.Origin(u.Port())+u.Path+"settings?part=passkey", false)
+}
+
+// readPasskey reads what the page has made, which the passphrase is to sign.
+func readPasskey(text string) (presence.Anchor, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return presence.Anchor{}, usage("What --anchor has is not what the web UI shows.", "Copy the whole command there.")
+	}
+	a, err := presence.ParseAnchor(raw)
+	if err != nil || a.Kind != presence.Passkey {
+		return presence.Anchor{}, usage("What --anchor has is no passkey.", "Copy the whole command there.")
+	}
+	return a, nil
 }
 
 // newPassphrase asks for a new passphrase, twice.
@@ -140,7 +180,7 @@ func writePresence(p *printer, v access.PresenceView) {
 	switch {
 	case !v.On:
 		p.line("Presence is none: whatever runs as you can decide in your name.")
-		p.note("To have decisions need a passphrase: `mcpproxy presence set passphrase`.")
+		p.note("To have decisions need a passphrase or a passkey: `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
 		p.line("Nothing that widens counts. %s", oneLine(v.Void))

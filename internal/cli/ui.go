@@ -31,23 +31,36 @@ type openedUI struct {
 func uiCommand(r *run) command {
 	var printLink bool
 	return command{flags: map[string]any{"print": &printLink}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+		address, err := addressOfUI(ctx, c)
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(s.Surfaces, func(one gateway.Surface) bool { return one.Name == api.UI })
-		if at < 0 {
-			return problem.New(problem.NotFound, "The MCPProxy that runs has no web UI.", "Restart it: it may be of an older version.")
-		}
-		address := s.Surfaces[at].Address
-		if !printLink && browser.Desktop(r.lookup) {
-			err := openUI(ctx, r, c, address)
-			if !errors.Is(err, errNoBrowser) {
-				return err
-			}
-		}
-		return printUI(ctx, r, c, address)
+		return showUI(ctx, r, c, address, printLink)
 	})}
+}
+
+// addressOfUI is where the MCPProxy that runs has its web UI.
+func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
+	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(s.Surfaces, func(one gateway.Surface) bool { return one.Name == api.UI })
+	if at < 0 {
+		return "", problem.New(problem.NotFound, "The MCPProxy that runs has no web UI.", "Restart it: it may be of an older version.")
+	}
+	return s.Surfaces[at].Address, nil
+}
+
+// showUI opens a page of the web UI, signed in, or shows the link to it.
+func showUI(ctx context.Context, r *run, c *api.Client, address string, printLink bool) error {
+	if !printLink && browser.Desktop(r.lookup) {
+		err := openUI(ctx, r, c, address)
+		if !errors.Is(err, errNoBrowser) {
+			return err
+		}
+	}
+	return printUI(ctx, r, c, address)
 }
 
 // printUI shows the link on a terminal: elsewhere it would be kept.

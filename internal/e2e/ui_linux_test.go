@@ -25,11 +25,17 @@ printf '%%s\n' "$0" "$@" > %[1]s/new && mv %[1]s/new %[1]s/arguments
 // file arguments in the directory.
 func (d *daemon) ui(args ...string) (cmd *exec.Cmd, dir string, out *output) {
 	d.t.Helper()
+	return d.desktop(append([]string{"ui"}, args...)...)
+}
+
+// desktop is ui for any command.
+func (d *daemon) desktop(args ...string) (cmd *exec.Cmd, dir string, out *output) {
+	d.t.Helper()
 	dir = d.t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), fmt.Appendf(nil, fakeOpener, dir), 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	cmd = exec.Command(binary, append([]string{"ui", "--config", d.configPath(), "--data-dir", d.dataDir()}, args...)...)
+	cmd = exec.Command(binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
 	cmd.Env = []string{"HOME=" + d.dir, "DISPLAY=:0", "PATH=" + dir + ":" + os.Getenv("PATH")}
 	out = &output{}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -146,4 +152,27 @@ func TestUIShowsTheLinkOnATerminal(t *testing.T) {
 		t.Errorf("without a daemon: exit code %d, %s", code, stderr)
 	}
 	d.start()
+}
+
+// A passkey is made on a page at localhost, which is opened signed in.
+func TestSettingAPasskeyOpensItsPage(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	cmd, dir, out := d.desktop("presence", "set", "passkey")
+	page := d.awaitFile(filepath.Join(dir, "page"))
+	_, port, _ := strings.Cut(d.address, ":")
+	if !regexp.MustCompile(`content="0; url=http://localhost:` + port + `/ui/settings\?part=passkey#([A-Z2-7]{26})"`).MatchString(page) {
+		t.Errorf("the page is\n%s", page)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Errorf("it says that somebody has signed in:\n%s", out)
+	}
+	for _, args := range [][]string{{"passkey", "--anchor", "no base64!"}, {"passkey", "--anchor", "e30"}, {"none", "--anchor", "e30"}, {"finger"}} {
+		if code, _, stderr := d.cli(append([]string{"presence", "set"}, args...)...); code != 2 {
+			t.Errorf("%q ends with %d:\n%s", args, code, stderr)
+		}
+	}
 }

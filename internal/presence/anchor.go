@@ -21,15 +21,19 @@ type Anchor struct {
 	Kind   Kind      `json:"kind"`
 	Since  time.Time `json:"since"`
 	Before Digest    `json:"before"`           // the fingerprint of the anchor before; zero for the first
-	Key    []byte    `json:"key,omitempty"`    // of a passphrase: its Ed25519 key
+	Key    []byte    `json:"key,omitempty"`    // of a passphrase: its Ed25519 key; of a passkey: its key as X.509 has it
 	Sound  bool      `json:"sound,omitempty"`  // of a reset: the anchor before held, so that it can call the reset off
 	Sealed *Sealed   `json:"sealed,omitempty"` // of a passphrase: the private key. No part of the fingerprint
 	Nonce  string    `json:"nonce,omitempty"`  // of the statement by which it was set. No part of the fingerprint
+
+	// Of a passkey: its name at the authenticator, and the origin of the pages that ask for it.
+	Credential []byte `json:"credential,omitempty"`
+	Origin     string `json:"origin,omitempty"`
 }
 
 // Fingerprint tells the anchor, and all those before it, from others.
 func (a *Anchor) Fingerprint() Digest {
-	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%t\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Sound))
+	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%t\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Sound, a.Credential, a.Origin))
 }
 
 // claim is what is signed to set the anchor.
@@ -47,16 +51,21 @@ type Verifier interface {
 
 // verifier returns what verifies statements of the anchor.
 func (a *Anchor) verifier() Verifier {
-	if a.Kind == Passphrase && len(a.Key) == ed25519.PublicKeySize {
-		return key(a.Key)
+	switch a.Kind {
+	case Passphrase:
+		if len(a.Key) == ed25519.PublicKeySize {
+			return key(a.Key)
+		}
+	case Passkey:
+		if p, err := newPasskey(a.Credential, a.Key, a.Origin); err == nil {
+			return p
+		}
 	}
 	return nothing{}
 }
 
 // key verifies signatures of Ed25519.
 type key ed25519.PublicKey
-
-var errSignature = errors.New("the signature is not of the anchor")
 
 func (k key) Verify(d Digest, signature []byte) error {
 	if !ed25519.Verify(ed25519.PublicKey(k), d[:], signature) {
@@ -188,9 +197,17 @@ func ParseAnchor(text []byte) (Anchor, error) {
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, errors.New("an anchor cannot be read")
 	}
+	if a.Kind != Passkey {
+		a.Credential, a.Origin = nil, ""
+	}
 	switch a.Kind {
 	case None, reset:
 		a.Key, a.Sealed = nil, nil
+	case Passkey:
+		a.Sealed = nil
+		if _, err := newPasskey(a.Credential, a.Key, a.Origin); err != nil {
+			return a, err
+		}
 	case Passphrase:
 		if len(a.Key) != ed25519.PublicKeySize || a.Sealed == nil {
 			return a, errors.New("the anchor of a passphrase has no key")

@@ -87,6 +87,8 @@ type state struct {
 	signed map[short]time.Time // when last
 	all    []Evidence          // that verify
 	bad    []string            // statements that do not verify
+	// counted is the most that the passkey of an anchor has counted to.
+	counted map[Digest]uint32
 	// judged is the verdict as long as the configuration demands the same; a reset has none,
 	// since its own changes with time.
 	judged   verdict
@@ -126,7 +128,7 @@ func (g *Gate) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &state{chain: saved.Anchors, signed: map[short]time.Time{}, bad: saved.Bad, places: map[string]PlaceState{}}
+	s := &state{chain: saved.Anchors, signed: map[short]time.Time{}, counted: map[Digest]uint32{}, bad: saved.Bad, places: map[string]PlaceState{}}
 	byNonce := make(map[string]*Evidence, len(saved.Statements))
 	for i := range saved.Statements {
 		byNonce[saved.Statements[i].Nonce] = &saved.Statements[i]
@@ -141,6 +143,7 @@ func (g *Gate) load(ctx context.Context) error {
 			continue
 		}
 		s.all = append(s.all, *e)
+		s.counted[e.Anchor] = max(s.counted[e.Anchor], counter(e.Signature))
 		if current.find(e.Anchor) != nil {
 			s.remember(e)
 		}
@@ -225,6 +228,16 @@ func (g *Gate) On() bool {
 	}
 	_, v := g.verdict()
 	return v.on
+}
+
+// ByPasskey reports whether what widens needs a passkey, for which pages of Origin alone can
+// ask.
+func (g *Gate) ByPasskey() bool {
+	if g == nil {
+		return false
+	}
+	s, v := g.verdict()
+	return s != nil && v.on && s.chain.withoutResets().last().Kind == Passkey
 }
 
 // Holds reports whether a claim that is good for a while and for some uses counts: it was
@@ -322,6 +335,10 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.used[e.Nonce] {
 		return refused(ErrUsed.Error())
 	}
+	count, before := counter(e.Signature), g.known.counted[e.Anchor]
+	if count <= before && before|count != 0 {
+		return refused("the authenticator counts backwards: somebody may have a copy of the passkey")
+	}
 	switch err := g.opt.Keeper.SaveStatement(ctx, *e); {
 	case errors.Is(err, ErrUsed):
 		return refused(ErrUsed.Error())
@@ -335,6 +352,7 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 		g.known.remember(e)
 	}
 	g.known.all = append(g.known.all, *e)
+	g.known.counted[e.Anchor] = count
 	g.mu.Unlock()
 	p.grant(e.Claims)
 	return nil

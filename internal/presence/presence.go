@@ -1,5 +1,5 @@
 // Package presence makes deciding need what an agent with a shell does not have: a
-// passphrase in a person's head, or later a person's finger on an authenticator.
+// passphrase in a person's head, or a person's finger on an authenticator.
 //
 // An Anchor is what verifies. A Claim is one line that says one thing which widens. A
 // Statement is over claims, made for one request at one time, and is signed by the anchor.
@@ -16,8 +16,8 @@
 // the program. The passphrase itself is for Seal and Open alone, which run where a person
 // types it, never in the daemon.
 //
-// Claim and statement stand at the bottom; on them anchor and chain; on those proof,
-// verdict and gate.
+// Claim and statement stand at the bottom; on them passkey; on those anchor and chain; on
+// those proof, verdict and gate.
 package presence
 
 import (

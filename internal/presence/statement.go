@@ -91,6 +91,8 @@ type Signed struct {
 	Signature []byte
 }
 
+var errSignature = errors.New("the signature is not of the anchor")
+
 // Header is the name of the header that brings a statement with a request.
 const Header = "MCPProxy-Presence"
 

@@ -22,18 +22,26 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"mcpproxy/internal/presence"
 )
 
 // Path is where the UI is mounted.
 const Path = "/ui/"
 
-// Address is where a browser of this machine finds the UI of who listens there.
-func Address(listener net.Addr) string {
+// Address is where a browser of this machine finds the UI of who listens there; byName is
+// that passkeys are asked for, which an address cannot have.
+func Address(listener net.Addr, byName bool) string {
 	host, port, _ := net.SplitHostPort(listener.String()) // a listener has both
+	if byName {
+		return presence.Origin(port) + Path
+	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
@@ -56,20 +64,24 @@ var packed []byte
 
 // Handler answers everything under Path, and sends who asks for something else
 // there.
-type Handler struct{ files map[string]*file }
+type Handler struct {
+	files  map[string]*file
+	byName func() bool
+}
 
-// New returns the handler of the files that were built.
-func New() (*Handler, error) {
+// New returns the handler of the files that were built. While byName reports true a page at a
+// loopback address is sent to the name of that.
+func New(byName func() bool) (*Handler, error) {
 	dist, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
 		return nil, fmt.Errorf("the files of the web UI: %w", err)
 	}
-	return serving(dist)
+	return serving(dist, byName)
 }
 
 // serving returns the handler of these files.
-func serving(dist fs.FS) (*Handler, error) {
-	h := &Handler{files: map[string]*file{}}
+func serving(dist fs.FS, byName func() bool) (*Handler, error) {
+	h := &Handler{files: map[string]*file{}, byName: byName}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			h.files[name] = &file{name: name, forms: sync.OnceValues(func() (forms, error) { return formsOf(dist, name) })}
@@ -106,8 +118,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusFound)
 		return
 	}
+	asset := strings.HasPrefix(name, assets)
+	if origin := named(r.Host); origin != "" && !asset && h.byName() {
+		// The browser takes along what is after the #: the code that signs in.
+		header.Set("Location", origin+r.URL.RequestURI())
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return
+	}
 	found := h.files[name]
-	switch asset := strings.HasPrefix(name, assets); {
+	switch {
 	case asset && found == nil:
 		http.Error(w, "The web UI has no such file. Load the page anew.", http.StatusNotFound)
 		return
@@ -117,6 +136,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		found = h.files[index]
 	}
 	found.serve(w, r)
+}
+
+// named returns the origin by name of a Host that is a loopback address, "" for others.
+func named(host string) string {
+	at, err := netip.ParseAddrPort(host)
+	if err != nil {
+		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if err != nil {
+			return ""
+		}
+		at = netip.AddrPortFrom(addr, 80)
+	}
+	if !at.Addr().IsLoopback() {
+		return ""
+	}
+	return presence.Origin(strconv.Itoa(int(at.Port())))
 }
 
 // file is one file of the UI. Its forms are made when it is first asked for, so

@@ -2,6 +2,7 @@ package web
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"testing/fstest"
 )
 
+func never() bool { return false }
+
 // built is what a build makes.
 var built = fstest.MapFS{
 	"index.html":          {Data: []byte("<!doctype html><title>index</title>" + strings.Repeat("<p>text</p>", 200))},
@@ -24,7 +27,13 @@ var built = fstest.MapFS{
 
 func serve(t *testing.T, files fs.FS) *httptest.Server {
 	t.Helper()
-	h, err := serving(files)
+	return serveBy(t, files, false)
+}
+
+func serveBy(t *testing.T, files fs.FS, byName bool) *httptest.Server {
+	t.Helper()
+	h, err := serving(files, never)
+	h.byName = func() bool { return byName }
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +50,9 @@ func ask(t *testing.T, s *httptest.Server, method, target string, header ...stri
 		t.Fatal(err)
 	}
 	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
+		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			r.Host = header[i+1]
+		}
 	}
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -150,7 +161,7 @@ func TestForms(t *testing.T) {
 
 func TestNoIndexIsNoUI(t *testing.T) {
 	t.Parallel()
-	if _, err := serving(fstest.MapFS{"assets/a.js": {}}); err == nil {
+	if _, err := serving(fstest.MapFS{"assets/a.js": {}}, never); err == nil {
 		t.Error("a UI without an index is taken")
 	}
 }
@@ -161,7 +172,7 @@ var withSource = regexp.MustCompile(`<script[^>]* src=`)
 // that the policy forbids.
 func TestWhatWasBuilt(t *testing.T) {
 	t.Parallel()
-	h, err := New()
+	h, err := New(never)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +208,41 @@ func TestAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Address(at); got != want {
+		if got := Address(at, false); got != want {
 			t.Errorf("%s: %s", listens, got)
 		}
+		name := "http://localhost:8080/ui/"
+		if at.Port == 80 {
+			name = "http://localhost/ui/"
+		}
+		if got := Address(at, true); got != name {
+			t.Errorf("%s by name: %s", listens, got)
+		}
+	}
+}
+
+// Passkeys know names alone: a page at a loopback address is sent to the name, others are not.
+func TestByName(t *testing.T) {
+	t.Parallel()
+	s := serveBy(t, built, true)
+	port := s.Listener.Addr().(*net.TCPAddr).Port
+	for host, name := range map[string]string{
+		"127.0.0.1:8080": "http://localhost:8080", "[::1]:8080": "http://localhost:8080", "127.0.0.1": "http://localhost", "[::1]": "http://localhost", "127.0.0.1:80": "http://localhost",
+		fmt.Sprintf("127.0.0.1:%d", port): fmt.Sprintf("http://localhost:%d", port),
+		"localhost:8080":                  "", "proxy.example": "", "192.0.2.7:8080": "", "127.0.0.1:": "", "127.0.0.1.example": "",
+	} {
+		resp, _ := ask(t, s, "GET", "/ui/settings?part=presence", "Host", host)
+		if want := name + "/ui/settings?part=presence"; name != "" && (resp.StatusCode != http.StatusTemporaryRedirect || resp.Header.Get("Location") != want) {
+			t.Errorf("%s: %s to %q, not %q", host, resp.Status, resp.Header.Get("Location"), want)
+		}
+		if name == "" && resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", host, resp.Status)
+		}
+		if resp, _ := ask(t, s, "GET", "/ui/assets/app-1a2b.js", "Host", host); resp.StatusCode != http.StatusOK {
+			t.Errorf("a file at %s: %s", host, resp.Status)
+		}
+	}
+	if resp, _ := ask(t, serve(t, built), "GET", "/ui/", "Host", "127.0.0.1:8080"); resp.StatusCode != http.StatusOK {
+		t.Errorf("without passkeys: %s", resp.Status)
 	}
 }

@@ -66,8 +66,8 @@ test("the sentences", () => {
   expect(wrong(mistake)).toBe("no (say yes)");
   expect(lead(refused, undefined, 0, now)).toBe("What was in force since 14:20 stays. log.format waits for a restart.");
   const widened = (...keys: string[]) => ({ ...file, unconfirmed: keys.map((key) => ({ key, from: null, to: 1 })) });
-  expect(lead(widened("mcpServers.a", "listen"), undefined, 0, now)).toBe("What widens in the saved file waits for you: mcpServers.a, listen. Confirm it in a terminal: mcpproxy config confirm.");
-  expect(lead({ ...widened("a", "b", "c", "d"), unconfirmed_why: "no" }, undefined, 0, now)).toBe("Nothing that widens counts: no. What widens in the saved file waits for you: a, b, c and 1 more. Confirm it in a terminal: mcpproxy config confirm.");
+  expect(lead(widened("mcpServers.a", "listen"), undefined, 0, now)).toBe("What widens in the saved file waits for you: mcpServers.a, listen. Confirm it here or in a terminal: mcpproxy config confirm.");
+  expect(lead({ ...widened("a", "b", "c", "d"), unconfirmed_why: "no" }, undefined, 0, now)).toBe("Nothing that widens counts: no. What widens in the saved file waits for you: a, b, c and 1 more. Confirm it here or in a terminal: mcpproxy config confirm.");
   expect(effect(validation({}))).toBe("Applies at once, nothing restarts");
   expect(effect(validation({ changes: [{ key: "mcpServers.a.args", from: null, to: null }, { key: "mcpServers.a.env", from: null, to: null }] }))).toBe("Applies at once, also to 1 server");
   expect(effect(validation({ needs_restart: ["listen"] }))).toBe("listen waits for a restart");

@@ -3,6 +3,7 @@
 
 import type { Problem } from "./types";
 import { answered, unanswered } from "./connection";
+import { asks, permit, presenceHeader } from "./presence";
 import { dropSession, proof } from "./session";
 
 export const base = "/api/v1";
@@ -53,7 +54,10 @@ export function path(parts: TemplateStringsArray, ...names: string[]): string {
   return parts.reduce((all, part, i) => all + encodeURIComponent(names[i - 1]!) + part);
 }
 
-/** Sends a request and returns the response, whose status is a success. */
+/**
+ * Sends a request and returns the response, whose status is a success. What a person has to
+ * permit is sent once more when they have.
+ */
 export async function send(method: string, route: string, o: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", "X-MCPProxy-Source": "ui", ...proof(), ...o.headers };
   if (o.body !== undefined) headers["Content-Type"] = "application/json";
@@ -74,6 +78,10 @@ export async function send(method: string, route: string, o: Options = {}): Prom
   answered();
   if (response.ok) return response;
   const error = new ProblemError(await problem(response));
+  if (asks(error.problem) && !o.headers?.[presenceHeader]) {
+    const signed = await permit(error.problem, method, route, address(route, o.query), o.body, o.signal);
+    return send(method, route, { ...o, headers: { ...o.headers, [presenceHeader]: signed } });
+  }
   // A sign-in that fails is not the end of a session.
   if (error.status === 401 && route !== "/session") dropSession();
   throw error;

@@ -1,6 +1,8 @@
 // The REST contract of /api/v1 that the UI stands on. Routes and JSON are to the letter.
 // Times are RFC 3339; absent = member left out; lists are never null. Failures are problem documents.
 
+import type { Anchor } from "../lib/presence";
+
 export type Lane = "read" | "write" | "destructive";
 export interface Problem { type: string; title: string; status: number; detail: string; code: string; hint?: string; details?: Record<string, unknown>; activity_id?: string }
 export interface Bound { total: number; limit: number; offset: number; next_cursor?: string } // pages
@@ -151,6 +153,12 @@ export interface SecretView { name: string; state: "set" | "missing" | "locked";
 export interface TokenView { name: string; profile?: string; servers?: string[]; lanes?: Lane[]; created_by: string; created_at: string; expires_at?: string; expired?: boolean; last_used_at?: string; warning?: string /* why it reaches less than it says */ } // left out: no bound
 export interface CreatedToken extends TokenView { token: string /* told this once */ }
 export interface ProfileView { name: string; servers?: string[]; lanes?: Lane[]; reaches: { server: string; tools: number; callable: number }[] }
+
+// ── Presence ── GET /presence -> Presence · PUT /presence {anchor} -> Presence. What widens is answered with 403 PRESENCE_REQUIRED {details: {statement, claims, anchor}} until it comes with the header MCPProxy-Presence
+export interface Presence {
+  on: boolean; kind: Anchor["kind"] /* of the anchor that is set */; void?: string /* why nothing that widens counts */; remedy?: string; since?: string; fingerprint?: string; anchor?: Anchor; head: string /* after which the next one stands */;
+  reset_at?: string; call_off?: boolean; may_set: boolean; may_join: boolean; places: { name: string; state: string }[]; signed: number; bad: string[]; unsigned: string[];
+}
 
 // ── Clients ── GET /clients -> Clients
 export interface Clients { clients: Client[]; changes: Change[] /* the newest first, at most 50 */ }

@@ -13,6 +13,7 @@ import { More } from "./more";
 import { Outlet } from "./outlet";
 import { Palette } from "./palette";
 import { pages } from "./pages";
+import { Permits } from "./permits";
 import { Sidebar } from "./sidebar";
 import { switchTheme } from "./theme";
 import { TopBar } from "./topbar";
@@ -50,6 +51,7 @@ export function Shell() {
       {sheet === "palette" && <Palette onClose={close} />}
       {sheet === "help" && <Help onClose={close} />}
       {sheet === "more" && <More onClose={close} />}
+      <Permits />
       <Toasts />
       <Announcer />
     </>

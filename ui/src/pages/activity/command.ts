@@ -1,6 +1,7 @@
 // The call of a record, as a person would make it again.
 
 import type { ActivityRecord } from "../../api/types";
+import { quote } from "../../lib/command";
 import { masks } from "../../lib/json";
 import { laneOf } from "./decision";
 
@@ -8,11 +9,6 @@ const longest = 2000;
 
 function name(r: ActivityRecord): string | undefined {
   return r.server_name && r.tool_name ? `${r.server_name}:${r.tool_name}` : undefined;
-}
-
-// For a POSIX shell.
-function quote(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Returns the command line that makes the call again, undefined when the record does not have all of it. Masked values stay masked in it. */

@@ -9,16 +9,19 @@ import { useResource, type Resource } from "../../data/resource";
 import { flag, oneOf, text } from "../../lib/query";
 import { useQuery } from "../../router";
 import { announce } from "../../ui/announce";
+import { Button } from "../../ui/button";
 import { ErrorPart, Skeleton } from "../../ui/parts";
+import { attempt } from "../../ui/toast";
 import { Checks, Places, ThisBrowser } from "./about";
 import { useDraft } from "./draft";
 import { Mistakes } from "./editor";
 import { File, views } from "./file";
 import { Form } from "./form";
 import { changeCount, heading, lead } from "./model";
+import { Presences } from "./presence";
 import "./settings.css";
 
-const schema = { view: oneOf(views, ""), id: text(), all: flag(), part: oneOf(["", "diagnostics"], "") };
+const schema = { view: oneOf(views, ""), id: text(), all: flag(), part: oneOf(["", "diagnostics", "presence", "passkey"], "") };
 
 export default function Settings() {
   const file = useResource("config", (signal) => api.get<Config>("/config", {}, signal));
@@ -51,11 +54,15 @@ function Loaded({ file, of, turn }: { file: Config; of: Resource<Config>; turn: 
           <div class="log-head pad">
             <h1>{heading(file, now.value)}</h1>
             <p class="lead">{lead(file, draft, changeCount(draft, validation), now.value)}</p>
+            {(file.unconfirmed.length > 0 || file.unconfirmed_why) && (
+              <div class="row go"><Button small decides onClick={() => void attempt(async () => of.set(await api.post<Config>("/config/confirm")), { text: "All of the saved file is in force." })}>Confirm what waits</Button></div>
+            )}
             {file.error && !draft && <section class="mistakes flat" aria-label="Mistakes of the saved file">{mistakes.length > 0 ? <Mistakes of={mistakes} /> : <p>{file.error}</p>}</section>}
             {of.error !== undefined && <p class="error-line" role="alert">This may be old: the configuration cannot be read now.</p>}
           </div>
           <div class="page nopt">
             <Form file={file} of={drafting} all={q.all} onAll={(all) => setQ({ all }, { replace: true })} />
+            <Presences shown={q.part === "presence" || q.part === "passkey"} setting={q.part === "passkey"} turn={turn} />
             <Checks shown={q.part === "diagnostics"} turn={turn} />
             <ThisBrowser />
             <Places path={file.path} />

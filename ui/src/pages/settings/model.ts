@@ -146,7 +146,7 @@ function unconfirmed(c: Config): string {
   const shown = keys.length > 3 ? `${keys.slice(0, 3).join(", ")} and ${number(keys.length - 3)} more` : keys.join(", ");
   const what = keys.length > 0 ? `What widens in the saved file waits for you: ${shown}.` : "";
   const why = c.unconfirmed_why ? `Nothing that widens counts: ${c.unconfirmed_why}.` : "";
-  return [why, what, "Confirm it in a terminal: mcpproxy config confirm."].filter(Boolean).join(" ");
+  return [why, what, "Confirm it here or in a terminal: mcpproxy config confirm."].filter(Boolean).join(" ");
 }
 
 /** Returns how many things a draft changes. */

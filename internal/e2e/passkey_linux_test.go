@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/presence"
+)
+
+// A passphrase signs the passkey that comes after it, in a terminal; then nothing is permitted
+// there any more, and the web UI is at localhost. (That a passkey signs is the browser's test.)
+func TestAPassphraseSignsAPasskey(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	_, port, _ := strings.Cut(d.address, ":")
+	standing := func() (head presence.Digest, kind presence.Kind) {
+		t.Helper()
+		_, raw := d.rest("GET", "/presence", "")
+		var v struct {
+			Head presence.Digest
+			Kind presence.Kind
+			Void string
+		}
+		if err := json.Unmarshal(raw, &v); err != nil || v.Void != "" {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		return v.Head, v.Kind
+	}
+	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+		t.Fatalf("%d %s %s", code, out, screen)
+	}
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spki, err := x509.MarshalPKIXPublicKey(k.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _ := standing()
+	anchor := presence.Anchor{Kind: presence.Passkey, Since: time.Now().UTC().Truncate(time.Millisecond), Before: head, Key: spki, Credential: []byte("a credential"), Origin: presence.Origin(port)}
+	text, err := anchor.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := []string{"presence", "set", "passkey", "--anchor", base64.RawURLEncoding.EncodeToString(text)}
+	if code, out, _ := d.atTerminal([]prompted{{"Passphrase", "a wrong passphrase"}, {"Passphrase", ""}}, set...); code == 0 {
+		t.Fatalf("a wrong passphrase sets it: %s", out)
+	}
+	if _, kind := standing(); kind != presence.Passphrase {
+		t.Fatalf("it is %s", kind)
+	}
+	code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, set...)
+	if print := anchor.Fingerprint().String(); code != 0 || !strings.Contains(out, print) || !strings.Contains(screen, `presence anchor "passkey" "`+print+`"`) {
+		t.Fatalf("%d\n%s\n%s", code, out, screen)
+	}
+	if now, kind := standing(); kind != presence.Passkey || now != anchor.Fingerprint() {
+		t.Fatalf("it is %s, %s", kind, now)
+	}
+	if code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, "presence", "set", "none"); code != 3 || !strings.Contains(out, "mcpproxy ui") {
+		t.Errorf("the passphrase is still good for something: %d %s %s", code, out, screen)
+	}
+	if _, out, _ := d.cli("status"); !strings.Contains(out, "http://localhost:"+port+"/ui/") {
+		t.Errorf("the web UI is not at localhost:\n%s", out)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get("http://" + d.address + "/ui/settings?part=presence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if to := resp.Header.Get("Location"); to != "http://localhost:"+port+"/ui/settings?part=presence" {
+		t.Errorf("%s to %q", resp.Status, to)
+	}
+}

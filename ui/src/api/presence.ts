@@ -1,0 +1,45 @@
+// A person's permission, where something widens what agents may do. client.ts asks for it
+// once for all pages; frame/permits.tsx shows what is asked.
+
+import { signal } from "@preact/signals";
+import { asked, type Asked } from "../lib/presence";
+import type { Problem } from "./types";
+
+export const presenceHeader = "MCPProxy-Presence";
+
+/** A request that waits for a signature. */
+export interface Asking {
+  asked: Asked;
+  /** The request, as a statement names it. */
+  request: string;
+  method: string;
+  route: string;
+  body: unknown;
+  /** Goes on with the signed statement; without one, or when it cannot be asked for, the request fails. */
+  end: (signed?: string, failed?: unknown) => void;
+}
+
+/** The requests that wait, the first one is shown. */
+export const asking = signal<readonly Asking[]>([]);
+
+/** Reports whether a problem can be answered with a signature. */
+export const asks = (p: Problem) => p.code === "PRESENCE_REQUIRED" && asked(p.details) !== undefined;
+
+/** Asks a person to permit a request, and returns what they have signed; throws when they do not. */
+export function permit(p: Problem, method: string, route: string, url: string, body: unknown, abort?: AbortSignal): Promise<string> {
+  const at = new URL(url, location.href);
+  return new Promise((resolve, reject) => {
+    const one: Asking = {
+      asked: asked(p.details)!, request: `${method} ${at.pathname}${at.search}`, method, route, body,
+      end: (signed, failed) => {
+        asking.value = asking.value.filter((a) => a !== one);
+        abort?.removeEventListener("abort", left);
+        if (signed !== undefined) resolve(signed);
+        else reject(failed ?? new Error("You did not permit it, so nothing has changed."));
+      },
+    };
+    const left = () => one.end(undefined, abort?.reason);
+    abort?.addEventListener("abort", left);
+    asking.value = [...asking.value, one];
+  });
+}

@@ -1,0 +1,15 @@
+// What a person is asked to sign, as MCPProxy asks it. Pure.
+
+/** One statement is one text: its members in this order. */
+export interface Statement { claims: string; count: number; at: string; for: string; nonce: string; anchor: string }
+
+/** What verifies. Bytes are base64, as Go writes them. */
+export interface Anchor { kind: "none" | "passphrase" | "passkey"; since: string; before: string; key?: string; credential?: string; origin?: string }
+
+export interface Asked { statement: Statement; claims: readonly string[]; anchor: Anchor }
+
+/** Returns what the details of PRESENCE_REQUIRED ask to be signed; undefined when nothing can be. */
+export function asked(details: Record<string, unknown> | undefined): Asked | undefined {
+  const { statement: s, claims, anchor } = (details ?? {}) as Partial<Asked>;
+  return s && anchor && Array.isArray(claims) ? { statement: s, claims, anchor } : undefined;
+}

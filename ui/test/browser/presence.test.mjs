@@ -1,0 +1,177 @@
+// That a person decides: a passkey of Chromium's virtual authenticator is made and approves, what is
+// not shown is not signed, and a page at the address goes to the name. A passphrase is for the terminal.
+import assert from "node:assert/strict";
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { test } from "node:test";
+import { axeInBoth, Daemon, phone, scene, settled, until } from "./harness.mjs";
+
+const tools = ["create_issue", "close_issue", "list_issues"].map((name) => ({ name, description: `What ${name} says.`, inputSchema: { type: "object" } }));
+const byAddress = /http:\/\/127\.0\.0\.1:\d+\/|status of 403/;
+
+// A scene at localhost, with a server whose tools wait.
+async function waiting(t, options) {
+  const daemon = await Daemon.run({ scripts: { issues: { tools } }, servers: { issues: { trust: "manual", quarantined: false } } });
+  await until("the tools wait", async () => (await daemon.api("GET", "/approvals")).tools.length === tools.length);
+  daemon.url = daemon.url.replace("127.0.0.1", "localhost");
+  const s = await scene(t, { daemon, allow: [byAddress], ...options }).finally(() => t.after(() => daemon.close()));
+  const dialog = s.page.getByRole("dialog");
+  return {
+    ...s, dialog,
+    standing: () => s.api("GET", "/presence"),
+    approved: async (name) => (await s.api("GET", `/servers/issues/tools/${name}`)).trust.reason === undefined,
+    toast: (text, p = s.page) => p.locator(".toast", { hasText: text }).last().waitFor(),
+    /** Presses Approve on the page of a tool, which asks for a person then. */
+    approve: async (name, p = s.page) => {
+      await p.locator(".review h1", { hasText: name }).waitFor();
+      await p.waitForTimeout(500); // a decision rests until what is shown has been there for a moment
+      await p.locator(".acts-bar").getByRole("button", { name: /^Approve/ }).click();
+    },
+    press: (name) => dialog.last().getByRole("button", { name }).click(),
+  };
+}
+
+async function authenticator(context, page) {
+  const cdp = await context.newCDPSession(page);
+  await cdp.send("WebAuthn.enable");
+  await cdp.send("WebAuthn.addVirtualAuthenticator", {
+    options: { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
+  });
+}
+
+test("a passkey is made, approves what is shown and nothing else, and brings pages to localhost", async (t) => {
+  const s = await waiting(t);
+  const { page, context, daemon, dialog, visit, standing, approved, approve, press, toast } = s;
+  await authenticator(context, page);
+  const address = daemon.url.replace("localhost", "127.0.0.1");
+  const early = await context.newPage(); // at the address, from before there is a passkey
+  await early.goto(`${address}/ui/approvals?id=issues:list_issues#${await daemon.code()}`);
+  await settled(early);
+
+  // None: one quiet line says what that means.
+  await page.bringToFront(); // a page without the focus is not given passkeys
+  await visit("settings");
+  const part = page.getByRole("region", { name: "Presence" });
+  assert.match(await part.innerText(), /Nobody has to be here\s+Whatever runs as you can approve in your name, an agent with a shell too/);
+  assert.equal((await standing()).on, false);
+
+  // The page that the command line opens: the passkey is made, and signs what is in force.
+  await page.goto("about:blank");
+  await visit(`settings?part=passkey#${await daemon.code()}`);
+  await dialog.waitFor();
+  await press("Make the passkey");
+  await page.getByText("Permit this with your passkey").waitFor();
+  assert.match(await dialog.last().innerText(), /Presence anchor\s*passkey\s*sha256:[0-9a-f]{64}/);
+  await press("Use the passkey");
+  await toast("What widens needs your passkey now.");
+  await part.getByText("What widens needs your passkey").waitFor();
+  const set = await standing();
+  assert.deepEqual([set.on, set.kind, set.void, set.anchor.origin, set.signed], [true, "passkey", undefined, daemon.url, 1]);
+
+  // A tool: what is permitted is shown; without the passkey nothing is.
+  await visit("approvals?id=issues:create_issue");
+  await approve("create_issue");
+  assert.match(await dialog.innerText(), /Approve\s*tool\s*issues\s*create_issue\s*[0-9a-f]{64}/);
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.setViewportSize(phone.viewport);
+  assert.ok(await page.evaluate(() => document.querySelector("dialog[open]").scrollWidth <= innerWidth), "the dialog is wider than a phone");
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.keyboard.press("Escape");
+  await toast("You did not permit it, so nothing has changed.");
+  assert.equal(await approved("create_issue"), false);
+  await approve("create_issue");
+  await press("Use the passkey");
+  await toast("Approved issues:create_issue");
+  assert.equal(await approved("create_issue"), true);
+
+  // Another claim is shown than would be signed: the page does not sign. Another thing is asked for
+  // than was signed: MCPProxy does not do it.
+  await visit("approvals?id=issues:close_issue");
+  await page.evaluate(() => {
+    const own = window.fetch;
+    window.fetch = async (...request) => {
+      const answer = await own(...request);
+      if (answer.status !== 403) return answer;
+      window.fetch = own;
+      return new Response((await answer.text()).replace('\\"close_issue\\"', '\\"list_issues\\"'), { status: 403, headers: answer.headers });
+    };
+  });
+  await approve("close_issue");
+  assert.match(await dialog.innerText(), /list_issues/);
+  await press("Use the passkey");
+  await dialog.getByRole("alert").filter({ hasText: "not what is shown" }).waitFor();
+  await press("Cancel");
+  await page.evaluate(() => {
+    const own = window.fetch;
+    window.fetch = (at, request) => {
+      const [statement, assertion] = (request.headers["MCPProxy-Presence"] ?? "").split(".");
+      if (!assertion) return own(at, request);
+      window.fetch = own;
+      const text = atob(statement.replaceAll("-", "+").replaceAll("_", "/")).replace(/"nonce":"../, '"nonce":"zz');
+      return own(at, { ...request, headers: { ...request.headers, "MCPProxy-Presence": `${btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}.${assertion}` } });
+    };
+  });
+  await approve("close_issue");
+  await press("Use the passkey");
+  await toast("the passkey has signed another statement");
+  assert.equal(await approved("close_issue"), false);
+
+  // A page that was open at the address cannot ask for it, and says where that is possible.
+  await approve("list_issues", early);
+  await early.getByText("The passkey signs at another address").waitFor();
+  assert.equal(await early.getByRole("link", { name: "Open it there" }).getAttribute("href"), `${daemon.url}/ui/approvals?id=issues:list_issues`);
+  // One that is opened there is at localhost, signed in.
+  await early.goto("about:blank");
+  await early.goto(`${address}/ui/approvals?id=issues:close_issue#${await daemon.code()}`);
+  await settled(early);
+  assert.equal(early.url(), `${daemon.url}/ui/approvals?id=issues:close_issue`);
+  await early.locator(".review h1", { hasText: "close_issue" }).waitFor();
+
+  // It is turned off with the passkey alone.
+  await page.bringToFront();
+  await visit("settings?part=presence");
+  await part.getByRole("button", { name: "Turn off…" }).click();
+  await press("Turn off");
+  await press("Use the passkey");
+  await toast("Nobody has to be here any more.");
+  assert.equal((await standing()).on, false);
+});
+
+test("under a passphrase the page shows the command for the terminal", async (t) => {
+  const { page, api, dialog, visit, approve, approved, press, daemon } = await waiting(t);
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const box = Buffer.alloc(64).toString("base64");
+  const anchor = {
+    kind: "passphrase", since: new Date().toISOString(), before: (await api("GET", "/presence")).head, key: publicKey.export({ format: "jwk" }).x.replaceAll("-", "+").replaceAll("_", "/") + "=",
+    sealed: { salt: Buffer.alloc(16).toString("base64"), time: 1, memory_kib: 8, lanes: 1, nonce: Buffer.alloc(12).toString("base64"), box },
+  };
+  const { statement } = await api("PUT", "/presence", { anchor }).then(() => assert.fail("nobody signed"), (error) => JSON.parse(error.problem).details);
+  const text = JSON.stringify(statement);
+  const digest = createHash("sha256").update("mcpproxy presence statement v1\n" + text).digest();
+  const proof = `${Buffer.from(text).toString("base64url")}.${sign(null, digest, privateKey).toString("base64url")}`;
+  assert.equal((await api("PUT", "/presence", { anchor }, { "MCPProxy-Presence": proof })).kind, "passphrase");
+
+  await visit("approvals?id=issues:create_issue");
+  await approve("create_issue");
+  await page.getByText("This needs your passphrase").waitFor();
+  assert.match(await dialog.innerText(), /Approve\s*tool\s*issues\s*create_issue/);
+  assert.equal(await dialog.getByRole("group", { name: "Command" }).innerText(), "mcpproxy tools approve issues:create_issue");
+  await dialog.getByRole("button", { name: "Copy the command" }).waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await press("Close");
+  assert.equal(await approved("create_issue"), false);
+
+  await visit("settings?part=presence");
+  assert.match(await page.getByRole("region", { name: "Presence" }).innerText(), /What widens needs your passphrase\s+Since .* It is typed in a terminal alone/);
+  // A passkey after it: the page makes it, the terminal signs it.
+  await authenticator(page.context(), page);
+  await page.getByRole("button", { name: "Set a passkey…" }).click();
+  await press("Make the passkey");
+  await page.getByText("Your passphrase signs the passkey").waitFor();
+  const [, made] = /^mcpproxy presence set passkey --anchor ([\w-]+)$/.exec(await dialog.last().getByRole("group", { name: "Command" }).innerText());
+  const next = JSON.parse(Buffer.from(made, "base64url").toString());
+  const print = await dialog.last().locator("code").first().innerText();
+  const asked = await api("PUT", "/presence", { anchor: next }).then(() => assert.fail("nobody signed"), (error) => JSON.parse(error.problem).details);
+  assert.deepEqual(asked.claims, [`presence anchor "passkey" "${print}"`]);
+  assert.equal(next.origin, daemon.url);
+  assert.deepEqual(await axeInBoth(page), []);
+});
