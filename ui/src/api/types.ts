@@ -25,7 +25,7 @@ export interface Status {
 
 // ── Activity ── GET /activity, GET /activity/{id}
 export interface ActivityRecord {
-  id: string; type: "tool_call" | "policy_decision" | "approval" | "server_change" | "config_change" | "system";
+  id: string; type: "tool_call" | "policy_decision" | "approval" | "server_change" | "config_change" | "presence" | "system";
   status: "success" | "error" | "blocked" | "pending" | "interrupted" | "held"; // held: a person is asked; that the call is made is a record of its own, whose parent this is
   server_name?: string; tool_name?: string; arguments?: unknown; arguments_truncated?: boolean; response?: unknown; response_truncated?: boolean;
   error_message?: string; timestamp: string; duration_ms: number; own_us?: number /* MCPProxy's part of duration, in µs */; request_bytes: number; response_bytes: number;

@@ -9,7 +9,7 @@ export function actorWords(actor: string | undefined): string {
   return actor.replace(/^agent:/, "agent ");
 }
 
-const surfaces: Record<string, string> = { rest: "over REST", cli: "on the command line", ui: "in this page" };
+const surfaces: Record<string, string> = { rest: "over REST", cli: "on the command line", ui: "in this page", "client form": "in its own form" };
 
 /** Returns the surface that something came by: "over REST"; empty for MCP. */
 export function surfaceWords(source: string | undefined): string {

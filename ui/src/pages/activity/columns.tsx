@@ -13,7 +13,7 @@ function When({ at }: { at: string }) {
   return <time dateTime={at} title={exact(t)}>{t.toDateString() !== today && <span class="dim">{date(t, new Date())} </span>}{clock(t, true)}<span class="dim">{millis(t)}</span></time>;
 }
 
-const kinds: Record<string, string> = { approval: "approval", server_change: "server", config_change: "configuration", system: "system" };
+const kinds: Record<string, string> = { approval: "approval", server_change: "server", config_change: "configuration", presence: "presence", system: "system" };
 
 // The address is made when it is followed: thousands of rows need none before.
 function Name({ row }: { row: Row }) {

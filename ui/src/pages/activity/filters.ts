@@ -10,7 +10,7 @@ export type Type = ActivityRecord["type"];
 
 export const lanes = ["read", "write", "destructive"] as const satisfies readonly Lane[];
 export const statuses = ["success", "blocked", "error", "interrupted", "pending", "held"] as const satisfies readonly Status[];
-export const types = ["tool_call", "policy_decision", "approval", "server_change", "config_change", "system"] as const satisfies readonly Type[];
+export const types = ["tool_call", "policy_decision", "approval", "server_change", "config_change", "presence", "system"] as const satisfies readonly Type[];
 
 /** The parameters of the URL; since and until are the range's. */
 export const schema = {
@@ -21,7 +21,7 @@ export interface Filters { lane: Lane[]; status: Status[]; server: string[]; too
 export const none: Filters = { lane: [], status: [], server: [], tool: [], client: [], session: "", type: [], q: "" };
 
 export const statusWords: Record<Status, string> = { success: "ok", blocked: "refused", error: "failed", interrupted: "interrupted", pending: "running", held: "held" };
-export const typeWords: Record<Type, string> = { tool_call: "call", policy_decision: "refusal", approval: "approval", server_change: "change of a server", config_change: "change of the configuration", system: "system" };
+export const typeWords: Record<Type, string> = { tool_call: "call", policy_decision: "refusal", approval: "approval", server_change: "change of a server", config_change: "change of the configuration", presence: "presence", system: "system" };
 export const names = { lane: "Lane", status: "Outcome", server: "Server", tool: "Tool", client: "Client", session: "Session", type: "Kind", q: "Text" } as const;
 export type Key = keyof Filters;
 export const keys = Object.keys(names) as Key[];

@@ -56,7 +56,7 @@ export function RecordDrawer({ id, row, onMove, onSession, onClose }: {
   const shown = r ? ofRecord(r) : row;
   const title = shown && (shown.server || shown.tool) ? <ToolName server={shown.server} tool={shown.tool} /> : shown?.type === "config_change" ? "configuration" : shown ? "MCPProxy" : id;
   return (
-    <Drawer label={`Record ${id}`} above={shown && (shown.lane ? <Lane lane={shown.lane} /> : isCall(shown) ? <Outcome status={shown.status} /> : <span class="soft">{{ approval: "Approval", server_change: "Change of a server", config_change: "Change of the configuration", system: "System" }[shown.type as "system"]}</span>)}
+    <Drawer label={`Record ${id}`} above={shown && (shown.lane ? <Lane lane={shown.lane} /> : isCall(shown) ? <Outcome status={shown.status} /> : <span class="soft">{{ approval: "Approval", server_change: "Change of a server", config_change: "Change of the configuration", presence: "Presence", system: "System" }[shown.type as "system"]}</span>)}
       title={title} meta={shown && meta(shown)} onMove={onMove} onClose={onClose}
       acts={<Button kind="quiet" small large icon="copy" label="Copy a link to this record" onClick={link} />} footer={r && isCall(r) && <Actions record={r} onSession={onSession} />}>
       <Loaded of={record} title="This record cannot be read">{(r) => <Body record={r} key={r.id} />}</Loaded>

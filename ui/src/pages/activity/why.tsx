@@ -54,6 +54,7 @@ function sentence(r: ActivityRecord): string {
     case "approval": return (r.status === "blocked" ? "Something is held back, or was blocked." : "It was decided what agents may reach.") + bad;
     case "server_change": return "A server, or what it offers, has changed." + bad;
     case "config_change": return "The configuration was changed." + bad;
+    case "presence": return "What proves that a person decides: its fingerprint was noted." + bad;
     default: return "MCPProxy itself." + bad;
   }
 }
