@@ -27,6 +27,7 @@ func TestBrowser(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", file)

@@ -415,7 +415,16 @@ func sickConfigurations() map[string]sick {
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
-		"D307": {breaks: func(p *patient) { p.writeConfig(p.settings(`"presence": "passphrase"`)) }, words: []string{"no configuration was confirmed", "mcpproxy config confirm"}, heals: right("")},
+		"D307": {breaks: func(p *patient) {
+			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+				p.t.Fatalf("%d\n%s\n%s", code, out, screen)
+			}
+			p.writeConfig(p.settings(`"presence": "passphrase", "quarantine_enabled": false`))
+		}, words: []string{"quarantine_enabled", "mcpproxy config confirm"}, run: func(p *patient, _ string) {
+			if code, out, screen := p.atTerminal([]prompted{{"Passphrase (empty to stop): ", thePassphrase}}, "config", "confirm"); code != 0 {
+				p.t.Errorf("%d\n%s\n%s", code, out, screen)
+			}
+		}},
 	}
 }
 
