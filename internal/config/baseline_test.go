@@ -218,7 +218,7 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 
 	p.refuse = errors.New("no")
 	before := contents(t, f.path)
-	if err := set("allow_private", "true")(); err == nil {
+	if err := set("allow_private", "true")(); err == nil || contents(t, f.path) != before {
 		t.Error("a mistake is written")
 	}
 	for key, value := range map[string]string{"trust": `"auto"`, "quarantined": "true"} {
