@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -492,6 +493,7 @@ func TestStorm(t *testing.T) {
 					t.Errorf("mixed: %v", c)
 				}
 				_, _ = f.LastError(), f.NeedsRestart()
+				runtime.Gosched() // they read, they are not to keep the file from being followed
 			}
 		})
 	}
