@@ -116,7 +116,7 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 	return a, nil
 }
 
-// presenceTest says whether a decision would count, and whether the passphrase is known.
+// presenceTest reports whether a decision would count, and whether the passphrase is known.
 func presenceTest(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
