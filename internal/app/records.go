@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/activity"
@@ -69,7 +70,7 @@ func judged(server string, all []approval.Judgement, status activity.Status, act
 
 // configChanged records what happened to the configuration.
 func (d *daemon) configChanged(c config.Change) {
-	d.events.ConfigChanged(append(c.Keys, c.Waits...), c.Err)
+	d.events.ConfigChanged(slices.Concat(c.Keys, c.Waits), c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
 	if c.Waits != nil {
