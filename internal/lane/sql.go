@@ -17,52 +17,104 @@ func readSQL(text string) Verdict {
 	}
 	l := lexers.Get().(*lexer)
 	defer lexers.Put(l)
-	l.text, l.words, l.passes = text, sqlWords(), l.passes[:0]
-	worst, sound := Verdict{}, false
-	for _, d := range dialects {
-		if !l.turn(d) {
-			continue
+	l.begin(text, 1<<len(dialects)-1)
+	var r readings
+	r.of(l)
+	return r.verdict(l.wanted)
+}
+
+// readings is how a text is judged, by the dialects that read it.
+type readings struct {
+	worst                         [len(dialects)]Verdict        // of the statements
+	known                         [policy.Destructive + 1]among // with a statement so bad
+	unread, some, several, broken among
+}
+
+// of judges the text of a lexer. Once one dialect destroys, those after it are not wanted.
+func (r *readings) of(l *lexer) {
+	for l.statement() {
+		if l.broken {
+			r.broken |= l.dialects
 		}
-		l.run()
-		worst = worst.worse(l.judge())
-		sound = sound || !l.broken
-		if worst.Operation == policy.Destructive {
-			return worst
+		if len(l.tokens) > 0 {
+			r.add(statement{l, l.tokens})
+		}
+		if destroy := r.known[policy.Destructive]; destroy != 0 {
+			l.wanted &= 2<<destroy.first() - 1
 		}
 	}
-	if !sound {
-		return worst.worse(unread("a quote without an end"))
+}
+
+// add adds how a statement was judged.
+func (r *readings) add(s statement) {
+	f := s.judge()
+	if f.Unread {
+		r.unread |= s.dialects
+	}
+	if worse := s.dialects &^ r.known[f.Operation]; worse != 0 {
+		verdict := s.verdict(f)
+		for ; worse != 0; worse &= worse - 1 {
+			r.worst[worse.first()] = verdict
+		}
+		for o := range f.Operation + 1 {
+			r.known[o] |= s.dialects
+		}
+	}
+	r.several |= r.some & s.dialects
+	r.some |= s.dialects
+}
+
+// verdict is the worst of these dialects; of those that are as bad the first.
+func (r *readings) verdict(of among) (worst Verdict) {
+	for rest := of; rest != 0; rest &= rest - 1 {
+		one, v := rest&-rest, r.worst[rest.first()]
+		v.Unread = one&r.unread != 0
+		switch {
+		case one&r.several != 0:
+			v = v.worse(Verdict{Operation: policy.Write, Word: "several statements"})
+		case one&(r.some|r.broken) == 0:
+			v = unread("no statement")
+		}
+		worst = worst.worse(v)
+	}
+	if of&^r.broken == 0 && worst.Operation < policy.Destructive {
+		worst = worst.worse(unread("a quote without an end"))
 	}
 	return worst
 }
 
-// judge judges the statements that the tokens make.
-func (l *lexer) judge() Verdict {
-	worst, statements := Verdict{}, 0
-	for from, i, at := 0, 0, 0; i <= len(l.tokens); i++ {
-		if i < len(l.tokens) && l.tokens[i].kind != ';' {
-			continue
-		}
-		if i > from {
-			statements++
-			s := statement{l, l.tokens[from:i]}
-			v := l.before.again(s.tokens, &at)
-			if v.Operation == policy.NoOperation {
-				v = s.judge()
-			}
-			l.verdicts = append(l.verdicts, judged{from, i, v})
-			worst = worst.worse(v)
-		}
-		from = i + 1
-	}
-	switch {
-	case statements > 1:
-		return worst.worse(Verdict{Operation: policy.Write, Word: "several statements"})
-	case statements == 0 && !l.broken:
-		return unread("no statement")
-	}
-	return worst
+// finding is what decides about a statement. Its word is written when it is shown, which
+// most are not, unless it is no word of the text.
+type finding struct {
+	Verdict
+	at   int  // the token that decides
+	call bool // of what is named there
 }
+
+func (f finding) worse(other finding) finding {
+	v := f.Verdict.worse(other.Verdict)
+	if other.Operation > f.Operation {
+		f = other
+	}
+	f.Verdict = v
+	return f
+}
+
+// verdict writes the word of a finding.
+func (s statement) verdict(f finding) Verdict {
+	switch {
+	case f.Operation <= policy.Read || f.Word != "":
+	case f.call:
+		name := s.word(f.at)
+		f.Word = strings.ToValidUTF8(name[:min(len(name), maxName)], "") + "()"
+	default:
+		f.Word = s.said(f.at)
+	}
+	return f.Verdict
+}
+
+// maxName is how much of a function's name is shown.
+const maxName = 48
 
 // statement is what stands between two semicolons.
 type statement struct {
@@ -81,7 +133,7 @@ func (s statement) kind(i int) byte {
 
 // is reports whether there is this word.
 func (s statement) is(i int, word string) bool {
-	return s.kind(i) == aWord && strings.EqualFold(s.word(i), word)
+	return s.kind(i) == aWord && isWord(s.word(i), word)
 }
 
 func (s statement) has(i int, c class) bool { return s.kind(i) == aWord && s.tokens[i].class&c != 0 }
@@ -96,41 +148,35 @@ func (s statement) said(i int) string {
 }
 
 // judge judges one statement.
-func (s statement) judge() Verdict {
+func (s statement) judge() finding {
 	first := 0
 	for s.kind(first) == '(' {
 		first++
 	}
-	worst := reading
+	worst := finding{Verdict: reading}
 	switch {
 	case s.has(first, sqlDestroysFirst):
-		return Verdict{Operation: policy.Destructive, Word: s.said(first)}
+		return finding{Verdict{Operation: policy.Destructive}, first, false}
 	case !s.has(first, sqlReads) && s.kind(first) == aWord:
-		worst = Verdict{Operation: policy.Write, Word: s.said(first)}
+		worst = finding{Verdict{Operation: policy.Write}, first, false}
 	case !s.has(first, sqlReads), s.kind(first+1) == '.':
-		worst = unread("no statement that is known")
+		worst.Verdict = unread("no statement that is known")
 	case first == 0:
-		worst = s.leading()
+		worst.Verdict = s.leading()
 	}
 	skip := first // the word that has been judged
 	if s.is(first, "show") {
 		skip++ // SHOW CREATE TABLE
 	}
 	for i := range s.tokens {
-		switch s.tokens[i].kind {
-		case aDoubt:
-			worst = worst.worse(unread("a character that is not read"))
-		case aWord:
-			if s.tokens[i].class&(sqlDestroys|sqlWrites|sqlPair) != 0 && (i > skip || i == first) {
-				worst = worst.worse(s.verb(i))
-			}
-			if s.kind(i+1) == '(' {
-				worst = worst.worse(s.call(i))
-			}
-		case aQuoted:
-			if s.kind(i+1) == '(' {
-				worst = worst.worse(s.call(i))
-			}
+		t, writes := &s.tokens[i], worst.Operation == policy.Write
+		switch {
+		case t.kind == aDoubt:
+			worst = worst.worse(finding{Verdict: unread("a character that is not read")})
+		case t.class&(sqlDestroys|sqlWrites|sqlPair) != 0 && (!writes || t.class&sqlDestroys != 0) && (i > skip || i == first):
+			worst = worst.worse(finding{Verdict{Operation: s.verb(i)}, i, false})
+		case t.kind == '(' && !writes && i > 0:
+			worst = worst.worse(finding{Verdict{Operation: s.call(i - 1)}, i - 1, true})
 		}
 		if worst.Operation == policy.Destructive {
 			break
@@ -190,35 +236,35 @@ func (s statement) pragma() Verdict {
 }
 
 // verb judges a word that may change something where it stands.
-func (s statement) verb(i int) Verdict {
+func (s statement) verb(i int) policy.Operation {
 	c := s.tokens[i].class
 	switch {
 	case s.kind(i-1) == '.' && c&sqlWrites != 0 && s.is(i, "nextval"): // of a sequence
 	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber: // the name of something
-		return reading
+		return policy.Read
 	case c&(sqlDestroys|sqlWrites) != 0 && s.kind(i+1) == '(' && c&sqlFunction != 0: // REPLACE(…)
-		return reading
+		return policy.Read
 	case c&sqlDestroys != 0 && !s.reference(i):
-		return Verdict{Operation: policy.Destructive, Word: s.said(i)}
+		return policy.Destructive
 	case c&sqlDestroys != 0:
 	case s.is(i, "share") || s.is(i, "key"):
 		if !s.is(i-1, "for") {
-			return reading
+			return policy.Read
 		}
 	case s.is(i, "lock"):
 		if !s.is(i+1, "in") && i > 0 {
-			return reading
+			return policy.Read
 		}
 	case s.is(i, "value"):
 		if !s.is(i-1, "next") || !s.is(i+1, "for") {
-			return reading
+			return policy.Read
 		}
 	case s.is(i, "use") && (s.is(i+1, "index") || s.is(i+1, "key")):
-		return reading
+		return policy.Read
 	case c&sqlWrites == 0:
-		return reading
+		return policy.Read
 	}
-	return Verdict{Operation: policy.Write, Word: s.said(i)}
+	return policy.Write
 }
 
 // reference reports whether a word says what happens to rows that refer to one that is
@@ -229,10 +275,14 @@ func (s statement) reference(i int) bool {
 }
 
 // call judges what stands before a parenthesis.
-func (s statement) call(i int) Verdict {
-	t, name := s.tokens[i], s.word(i)
-	if t.kind == aQuoted {
-		t.class = s.words[name] & sqlFunction // no word of the language stands in quotes
+func (s statement) call(i int) policy.Operation {
+	t := s.tokens[i]
+	switch t.kind {
+	case aWord:
+	case aQuoted:
+		t.class = s.words.inQuotes(s.word(i)) & sqlFunction // no word of the language stands in quotes
+	default:
+		return policy.Read
 	}
 	switch {
 	case s.kind(i-1) == '.' && s.kind(i-2) != aNumber:
@@ -240,15 +290,12 @@ func (s statement) call(i int) Verdict {
 			t.class = 0
 		}
 	case t.class&sqlWord != 0, s.is(i-1, "as"), s.columns(i):
-		return reading
+		return policy.Read
 	}
 	if t.class&sqlFunction != 0 {
-		return reading
+		return policy.Read
 	}
-	if len(name) > maxWord {
-		name = name[:maxWord]
-	}
-	return Verdict{Operation: policy.Write, Word: strings.ToValidUTF8(name, "") + "()"}
+	return policy.Write
 }
 
 // columns reports whether a name is that of a query in WITH, with its columns: name

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -30,8 +31,8 @@ const (
 	endsAtReturn                        // which a carriage return ends
 )
 
-// dialects are the ways in which databases read a text. Each is read; the worst
-// reading counts.
+// dialects are the ways in which databases read a text. The worst reading
+// counts.
 var dialects = [...]dialect{
 	0, // standard SQL: Oracle, Trino, Db2
 	nested | dollar | escapeString | endsAtReturn,                              // PostgreSQL, DuckDB
@@ -51,6 +52,22 @@ var dialects = [...]dialect{
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
+// among is some of the dialects: a bit for each, in their order.
+type among uint16
+
+// first returns the first of them; there must be one.
+func (d among) first() int { return bits.TrailingZeros16(uint16(d)) }
+
+// like returns those that have these bits as a dialect has them.
+func (d among) like(as, bits dialect) (same among) {
+	for rest := d; rest != 0; rest &= rest - 1 {
+		if i := rest.first(); (dialects[i]^as)&bits == 0 {
+			same |= 1 << i
+		}
+	}
+	return same
+}
+
 // The kinds of tokens beside single characters, which are their own kind.
 const (
 	aWord   = 'a'
@@ -66,150 +83,104 @@ type token struct {
 	start, end int32 // of a word, and of what is in the quotes
 }
 
-// lexer finds the tokens of a text as one dialect has them.
+// lexer finds the tokens of a text, one statement after the other. All dialects begin
+// together; they part where they differ, and go on together where a statement begins
+// for both. So what they read alike is read once.
 type lexer struct {
-	text  string
-	words map[string]class
-	*pass
-	before *pass // of the dialect that is most like it, much of which is the same
-	passes []pass
+	text   string
+	words  *wordTable
+	wanted among   // the dialects that are of interest
+	part           // of the dialects that read now
+	as     dialect // the first of them
+	tokens []token // of the statement
+	broken bool    // a quote has no end: no database takes such a text
+	// What is still to be read: from the place where dialects parted in the statement whose
+	// tokens there are, and from where statements begin.
+	parted, starts []part
 }
 
-// pass is a text as one dialect has it.
-type pass struct {
-	as       dialect
-	asked    dialect // of all steps: a dialect that differs in none of it reads the same
-	tokens   []token
-	steps    []step
-	verdicts []judged
-	inside   int  // executable comments
-	broken   bool // a quote has no end: no database takes such a text
+// part is some dialects and where they are.
+type part struct {
+	dialects among
+	at       int
+	kept     int // tokens of the statement that stand before
+	inside   int // executable comments
 }
-
-// judged is how a statement was judged.
-type judged struct {
-	from, to int // its tokens
-	Verdict
-}
-
-// again returns the verdict on a statement that the dialect before has in the same way;
-// no operation where it has not. at is where to look, and moves on.
-func (b *pass) again(tokens []token, at *int) Verdict {
-	for ; *at < len(b.verdicts); *at++ {
-		was := &b.verdicts[*at]
-		if b.tokens[was.from].start >= tokens[0].start {
-			if slices.Equal(b.tokens[was.from:was.to], tokens) {
-				return was.Verdict
-			}
-			break
-		}
-	}
-	return Verdict{}
-}
-
-// step is what next has read at one place, with the blanks after it.
-type step struct {
-	at, end int32
-	tokens  int32 // how many there were before it
-	asked   dialect
-}
-
-// everything is all bits of a dialect.
-const everything = ^dialect(0)
 
 func (l *lexer) add(kind byte, start, end int) {
 	l.tokens = append(l.tokens, token{kind: kind, start: int32(start), end: int32(end)})
 }
 
-// turn makes the lexer ready to read the text as another dialect. It reports whether that
-// may be another reading.
-func (l *lexer) turn(as dialect) bool {
-	nearest, like := bits.UintSize, -1
-	for i := range l.passes {
-		differ := as ^ l.passes[i].as
-		if differ&l.passes[i].asked == 0 {
+// begin makes the lexer ready to read a text as these dialects.
+func (l *lexer) begin(text string, as among) {
+	*l = lexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], part{dialects: as})}
+}
+
+// statement reads one statement as one of the dialects, and as all that read it so. It
+// reports whether there was one more.
+func (l *lexer) statement() bool {
+	for l.dialects = 0; l.dialects == 0; l.dialects &= l.wanted {
+		from := &l.parted
+		if len(l.parted) == 0 {
+			from = &l.starts
+		}
+		if len(*from) == 0 {
 			return false
 		}
-		if apart := bits.OnesCount16(uint16(differ)); apart < nearest {
-			nearest, like = apart, i
+		last := len(*from) - 1
+		l.part, *from = (*from)[last], (*from)[:last]
+	}
+	l.as, l.tokens, l.broken = dialects[l.dialects.first()], l.tokens[:l.kept], false
+	for l.at < len(l.text) {
+		at, c := l.at, l.text[l.at]
+		if blank(c) {
+			l.at++
+			continue
+		}
+		if c == ';' {
+			l.at++
+			break
+		}
+		kept, inside := len(l.tokens), l.inside
+		l.at = l.next(at)
+		if !asks[c] {
+			continue
+		}
+		if asked := l.asked(at, l.at); asked != 0 {
+			if same := l.dialects.like(l.as, asked); same != l.dialects {
+				l.parted, l.dialects = append(l.parted, part{l.dialects &^ same, at, kept, inside}), same
+			}
 		}
 	}
-	n := len(l.passes)
-	l.passes = slices.Grow(l.passes, 1)[:n+1]
-	l.pass, l.before = &l.passes[n], &pass{}
-	if like >= 0 {
-		l.before = &l.passes[like]
+	if l.at < len(l.text) {
+		l.start(part{dialects: l.dialects, at: l.at, inside: l.inside})
 	}
-	*l.pass = pass{as: as, tokens: l.tokens[:0], steps: l.steps[:0], verdicts: l.verdicts[:0]}
 	return true
 }
 
-// run reads the whole text. What the dialect before has read in the same way is taken
-// from there.
-func (l *lexer) run() {
-	steps := l.before.steps
-	for i, k := 0, 0; i < len(l.text) && !l.broken; {
-		for k < len(steps) && steps[k].at < int32(i) {
-			k++
-		}
-		if k < len(steps) && steps[k].at == int32(i) {
-			if same := l.same(k); same > k {
-				l.take(k, same)
-				k, i = same, int(steps[same-1].end)
-				continue
-			}
-		}
-		one, end := step{at: int32(i), tokens: int32(len(l.tokens))}, l.next(i)
-		if asks[l.text[i]] {
-			one.asked = asked(l.text, i, end)
-			l.asked |= one.asked
-		}
-		i = l.blanks(end)
-		one.end = int32(i)
-		l.steps = append(l.steps, one)
+// start lets dialects go on with the next statement: those that are least far first,
+// so that those that come to the same place are together from there on.
+func (l *lexer) start(p part) {
+	i, _ := slices.BinarySearchFunc(l.starts, p, func(a, b part) int { return cmp.Or(b.at-a.at, b.inside-a.inside) })
+	if i < len(l.starts) && l.starts[i].at == p.at && l.starts[i].inside == p.inside {
+		l.starts[i].dialects |= p.dialects
+		return
 	}
-}
-
-// same returns the first step from k on that the dialect before may have read otherwise.
-func (l *lexer) same(k int) int {
-	differ := l.as ^ l.before.as
-	for k < len(l.before.steps) && l.before.steps[k].asked&differ == 0 {
-		k++
-	}
-	return k
-}
-
-// take takes the steps from k to end of the dialect before.
-func (l *lexer) take(k, end int) {
-	b := l.before
-	last := int32(len(b.tokens))
-	if end < len(b.steps) {
-		last = b.steps[end].tokens
-	} else {
-		l.broken = b.broken
-	}
-	first := b.steps[k].tokens
-	moved, from := int32(len(l.tokens))-first, len(l.steps)
-	l.tokens, l.steps = append(l.tokens, b.tokens[first:last]...), append(l.steps, b.steps[k:end]...)
-	for i := from; i < len(l.steps); i++ {
-		l.steps[i].tokens += moved
-		l.asked |= l.steps[i].asked
-	}
+	l.starts = slices.Insert(l.starts, i, p)
 }
 
 // asks has the characters with which begins what dialects may read otherwise.
 var asks = func() (is [256]bool) {
-	for _, c := range []byte("0123456789eEqQnN-#*/'\"`[$") {
+	for _, c := range []byte("0123456789eEqQnN-#/'\"`[$") {
 		is[c] = true
 	}
 	return is
 }()
 
 // asked returns the bits of the dialect on which it depends what was read from i to end:
-// a dialect that has the others otherwise reads the same. All of them are asked where it
-// depends on more than the text from i on.
-func asked(text string, i, end int) (d dialect) {
-	s, read := text[i:], text[i:end]
+// a dialect that has the others otherwise reads the same.
+func (l *lexer) asked(i, end int) (d dialect) {
+	s, read := l.text[i:], l.text[i:end]
 	second, third := byte(0), byte(0)
 	if len(s) > 1 {
 		second = s[1]
@@ -223,12 +194,15 @@ func asked(text string, i, end int) (d dialect) {
 		}
 	}
 	// A comment to the end of its line: the character at end is the one that ended it.
-	returns := func() bool { return strings.IndexByte(text[i:min(end+1, len(text))], '\r') >= 0 }
+	returns := func() bool { return strings.IndexByte(l.text[i:min(end+1, len(l.text))], '\r') >= 0 }
 	switch c := s[0]; {
 	case '0' <= c && c <= '9':
 		also(escapeString|oracleQuote|endsAtReturn|triple, len(s) > len(read) && s[len(read)] == '\'')
-	case c|0x20 == 'e', c|0x20 == 'q':
-		also(escapeString|oracleQuote|endsAtReturn|triple, second == '\'')
+	case c|0x20 == 'e' && second == '\'':
+		d = escapeString
+		also(endsAtReturn|triple, len(read) > 1)
+	case c|0x20 == 'q':
+		also(oracleQuote, second == '\'')
 	case c|0x20 == 'n':
 		also(oracleQuote, second|0x20 == 'q' && third == '\'')
 	case c == '-' && second == '-':
@@ -237,35 +211,45 @@ func asked(text string, i, end int) (d dialect) {
 	case c == '#':
 		d = hash
 		also(endsAtReturn, returns())
-	case c == '*' && second == '/', c == '/' && second == '*' && (third == '!' || third == 'M'):
-		return everything
 	case c == '/' && second == '*':
+		also(executable, third == '!' || third == 'M')
 		also(nested, strings.Contains(read[2:], "/*"))
 	case c == '/' && second == '/':
 		d = slashes
 		also(endsAtReturn, returns())
-	case c == '\'', c == '"':
+	case c == '\'':
 		also(triple, second == c && third == c)
-		also(backslash|backslashInID, strings.IndexByte(read, '\\') >= 0)
+		also(backslash, escaped(read))
+	case c == '"':
+		also(triple, second == c && third == c)
+		also(backslashInID, escaped(read))
 	case c == '`':
-		return backtick | backslashInBT
+		d = backtick
+		also(backslashInBT, escaped(read))
 	case c == '[':
 		return brackets
 	case c == '$':
-		return dollar
+		also(dollar, tagEnd(s) > 0)
 	}
 	return d
 }
 
-func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
-
-// blanks skips them.
-func (l *lexer) blanks(i int) int {
-	for i < len(l.text) && blank(l.text[i]) {
-		i++
+// escaped reports whether a quote may end elsewhere where a backslash takes the next
+// character: there is one before a character like its first.
+func escaped(quote string) bool {
+	for i := 1; i < len(quote); i++ {
+		n := strings.IndexByte(quote[i:], '\\')
+		if n < 0 {
+			break
+		}
+		if i += n + 1; i < len(quote) && quote[i] == quote[0] {
+			return true
+		}
 	}
-	return i
+	return false
 }
+
+func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // next reads what begins at i, and returns where it ends.
 func (l *lexer) next(i int) int {
@@ -276,8 +260,6 @@ func (l *lexer) next(i int) int {
 		after = s[i+1]
 	}
 	switch {
-	case blank(c):
-		return l.blanks(i)
 	case 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '@':
 		return l.word(i)
 	case '0' <= c && c <= '9':
@@ -312,14 +294,12 @@ func (l *lexer) next(i int) int {
 
 // wordEnd returns the end of the word that begins at i, or goes on there.
 func (l *lexer) wordEnd(i int) int {
-	s := l.text
-	for i < len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9', c == '_', c == '@', c == '$':
+	for i < len(l.text) {
+		switch c := l.text[i]; {
+		case letters[c] != 0:
 			i++
 		case c >= utf8.RuneSelf:
-			r, n := utf8.DecodeRuneInString(s[i:])
+			r, n := utf8.DecodeRuneInString(l.text[i:])
 			if !letter(r) {
 				return i
 			}
@@ -336,17 +316,22 @@ func letter(r rune) bool {
 }
 
 func (l *lexer) word(i int) int {
-	end := l.wordEnd(i)
-	if end < len(l.text) && l.text[end] == '\'' {
-		switch word := l.text[i:end]; {
-		case strings.EqualFold(word, "e") && l.as&escapeString != 0:
+	hash, end := hashed(l.text, i)
+	word := l.text[i:end]
+	if end < len(l.text) {
+		switch next := l.text[end]; {
+		case next == '\'' && strings.EqualFold(word, "e") && l.as&escapeString != 0:
 			return l.continued(end)
-		case (strings.EqualFold(word, "q") || strings.EqualFold(word, "nq")) && l.as&oracleQuote != 0:
+		case next == '\'' && (strings.EqualFold(word, "q") || strings.EqualFold(word, "nq")) && l.as&oracleQuote != 0:
 			return l.alternative(end)
+		case next >= utf8.RuneSelf:
+			if whole := l.wordEnd(end); whole > end { // no word with such a letter is known
+				l.add(aWord, i, whole)
+				return whole
+			}
 		}
 	}
-	l.add(aWord, i, end)
-	l.tokens[len(l.tokens)-1].class = classOf(l.words, l.text[i:end])
+	l.tokens = append(l.tokens, token{aWord, l.words.class(word, hash), int32(i), int32(end)})
 	return end
 }
 
@@ -544,16 +529,24 @@ func (l *lexer) alternative(i int) int {
 	return i + 2 + end + 2
 }
 
-// dollar reads $tag$…$tag$, or else the $ as part of a word.
-func (l *lexer) dollar(i int) int {
-	s := l.text
-	tag := i + 1
-	if tag < len(s) && (s[tag] < '0' || s[tag] > '9') {
-		for tag < len(s) && s[tag] != '$' && (s[tag] >= utf8.RuneSelf || s[tag] == '_' || 'a' <= s[tag]|0x20 && s[tag]|0x20 <= 'z' || '0' <= s[tag] && s[tag] <= '9') {
-			tag++
+// tagEnd returns the end of the $tag$ with which a text begins; 0 where it does not.
+func tagEnd(s string) int {
+	i := 1
+	if i < len(s) && (s[i] < '0' || s[i] > '9') {
+		for i < len(s) && s[i] != '$' && (s[i] >= utf8.RuneSelf || s[i] != '@' && letters[s[i]] != 0) {
+			i++
 		}
 	}
-	if l.as&dollar == 0 || tag >= len(s) || s[tag] != '$' {
+	if i == len(s) || s[i] != '$' {
+		return 0
+	}
+	return i + 1
+}
+
+// dollar reads $tag$…$tag$, or else the $ as part of a word.
+func (l *lexer) dollar(i int) int {
+	tag := tagEnd(l.text[i:])
+	if l.as&dollar == 0 || tag == 0 {
 		if end := l.wordEnd(i); end > i+1 {
 			l.add(aWord, i, end)
 			return end
@@ -561,14 +554,14 @@ func (l *lexer) dollar(i int) int {
 		l.add('$', i, i+1)
 		return i + 1
 	}
-	mark := s[i : tag+1]
-	end := strings.Index(s[tag+1:], mark)
+	i += tag
+	end := strings.Index(l.text[i:], l.text[i-tag:i])
 	if end < 0 {
 		l.broken = true
-		return len(s)
+		return len(l.text)
 	}
-	l.add(aString, tag+1, tag+1+end)
-	return tag + 1 + end + len(mark)
+	l.add(aString, i, i+end)
+	return i + end + tag
 }
 
 // foreign reads a character beyond ASCII: the beginning of a word, or a doubt, for it

@@ -2,6 +2,7 @@ package lane
 
 import (
 	_ "embed"
+	"strings"
 	"sync"
 
 	"mcpproxy/internal/wordlist"
@@ -34,31 +35,94 @@ var sqlSections = map[class]string{
 	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions", sqlPair: "pairs",
 }
 
-var sqlWords = sync.OnceValue(func() map[string]class {
+// wordTable finds words whatever their case: each is at the place that its hash names, or
+// at the next that was free.
+type wordTable struct {
+	places [1 << placeBits]place
+	words  []string
+}
+
+const placeBits = 12
+
+type place struct {
+	hash  uint32
+	word  uint16 // 0 for none
+	class class
+}
+
+var sqlWords = sync.OnceValue(func() *wordTable {
 	words, file := map[string]class{}, wordlist.Read(sqlText)
 	for bit, head := range sqlSections {
 		for _, w := range file.Of(head).Words() {
 			words[w] |= bit
 		}
 	}
-	return words
+	t := &wordTable{words: []string{""}}
+	for word, class := range words {
+		hash, _ := hashed(word, 0)
+		at := hash >> (32 - placeBits)
+		for t.places[at%(1<<placeBits)].word != 0 {
+			at++
+		}
+		t.places[at%(1<<placeBits)] = place{hash, uint16(len(t.words)), class}
+		t.words = append(t.words, word)
+	}
+	return t
 })
 
-// maxWord is the longest word that is looked up.
-const maxWord = 48
+// letters has the characters of words, in lower case; 0 for all others.
+var letters = func() (lower [256]byte) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyz0123456789_@$") {
+		lower[c] = c
+		if 'a' <= c {
+			lower[c-'a'+'A'] = c
+		}
+	}
+	return lower
+}()
 
-// classOf looks a word up, whatever its case.
-func classOf(words map[string]class, word string) class {
-	var lower [maxWord]byte
-	if len(word) > maxWord {
-		return 0
+// hashed returns the hash of the word that begins at i, and where it ends.
+func hashed(text string, i int) (hash uint32, end int) {
+	hash = 2166136261
+	for ; i < len(text); i++ {
+		c := letters[text[i]]
+		if c == 0 {
+			break
+		}
+		hash = (hash ^ uint32(c)) * 16777619
+	}
+	return hash, i
+}
+
+// class looks up a word, whatever its case.
+func (t *wordTable) class(word string, hash uint32) class {
+	for at := hash >> (32 - placeBits); ; at++ {
+		switch p := &t.places[at%(1<<placeBits)]; {
+		case p.word == 0:
+			return 0
+		case p.hash == hash && isWord(word, t.words[p.word]):
+			return p.class
+		}
+	}
+}
+
+// isWord reports whether a word is this one, which is in lower case.
+func isWord(word, known string) bool {
+	if len(word) != len(known) {
+		return false
 	}
 	for i := range len(word) {
-		c := word[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
+		if letters[word[i]] != known[i] {
+			return false
 		}
-		lower[i] = c
 	}
-	return words[string(lower[:len(word)])]
+	return true
+}
+
+// inQuotes looks up a name that stands in quotes, where its case matters.
+func (t *wordTable) inQuotes(name string) class {
+	if hash, end := hashed(name, 0); end == len(name) && strings.ToLower(name) == name {
+		return t.class(name, hash)
+	}
+	return 0
 }
