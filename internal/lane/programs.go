@@ -156,7 +156,8 @@ func (p *program) judge(args []arg) Verdict {
 	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
 		return reading
 	}
-	verbs, sure := p.verb(args)
+	var room [maxVerbs]string
+	verbs, sure := p.verb(args, room[:0])
 	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
 		for i := range p.destroys {
 			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (!r.conditional() || r.needs(args)) {
@@ -200,15 +201,19 @@ func clipWord(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
+// maxVerbs is how many operands are looked at as verbs.
+const maxVerbs = 4
+
 // verb returns the operands that are known to come first. sure is false where an option
 // that nobody knows, or something that is not known, comes before the verb is complete.
-func (p *program) verb(args []arg) (verbs []string, sure bool) {
+func (p *program) verb(args []arg, room []string) (verbs []string, sure bool) {
+	verbs = room
 	if !p.verbs {
-		return nil, true
+		return verbs, true
 	}
 	sure = true
 	complete := false // it does not matter any more what is an operand and what a value
-	for i := 0; i < len(args) && len(verbs) < 4; i++ {
+	for i := 0; i < len(args) && len(verbs) < maxVerbs; i++ {
 		a := args[i]
 		name, _, inOne := strings.Cut(a.text, "=")
 		switch {
