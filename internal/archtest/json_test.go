@@ -17,6 +17,7 @@ var byHand = map[string]string{
 	"activity.stepString":        "ends a text that was cut anywhere, and so is no JSON",
 	"jsonc.Extent":               "JSON with comments",
 	"jq.text":                    "the strings of jq, in which expressions stand",
+	"lane.manyCommands":          "the quotes of shell lines",
 	"lane.stringEnd":             "the strings of GraphQL",
 	"oauth.clipCode":             "leaves characters out of a code",
 	"scan.escapeAt":              "undoes escapes of many languages in prose",

@@ -115,6 +115,24 @@ func TestShellNotRead(t *testing.T) {
 	}
 }
 
+// A text of more commands than are read is worth its worst, like one that is too long;
+// what stands in quotes, comments and here-documents is none.
+func TestManyCommands(t *testing.T) {
+	lines := func(n int, line string) string { return strings.Repeat(line+"\n", n) }
+	for text, want := range map[string]policy.Operation{
+		lines(maxCommands-1, "git log"): policy.Read, lines(maxCommands, "git log"): policy.Destructive, lines(maxCommands/2, "ls | wc"): policy.Destructive, lines(maxCommands, "git push -f"): policy.Destructive,
+		strings.Repeat("(", maxText): policy.Destructive, "echo \"" + strings.Repeat("$(", maxCommands): policy.Destructive, strings.Repeat("`", maxCommands): policy.Destructive, "ls \"'\" '\"' \\' \n" + lines(maxCommands, "ls"): policy.Destructive,
+		"ls # don't\n" + lines(maxCommands, "ls"): policy.Destructive, "cat <<< a\n" + lines(maxCommands, "ls"): policy.Destructive, "cat <<-'E F' x\nE F\n" + lines(maxCommands, "ls"): policy.Read,
+		"jq '" + strings.Repeat(".a | (.b; .c) |\n", 50) + "'": policy.Read, "grep -E \"" + strings.Repeat("a|b|", 50) + "\" x": policy.Read, "ls # " + strings.Repeat("; ", 50): policy.Read,
+		"cat > x <<'EOF'\n" + lines(100, "a; b") + "EOF\nls\n": policy.Write, "cat <<EOF\n" + lines(100, "a; b") + "EOF\n" + lines(maxCommands, "ls"): policy.Destructive,
+		"git commit -m \"$(cat <<'EOF'\n" + lines(100, "a \"b\"") + "EOF\n)\"": policy.Write, "ls 2>&1 && ls 2>&1\n" + lines(maxCommands-4, "ls"): policy.Read,
+	} {
+		if v := readShell(text); v.Operation != want {
+			t.Errorf("%.100q: %s (%s), want %s", text, v.Operation, v.Word, want)
+		}
+	}
+}
+
 func FuzzSQL(f *testing.F) {
 	for _, s := range []string{"SELECT 1", "select 'a\\'; drop table x -- '", "/*!1 x */ $a$ ' $a$ q'[x]' \"\"\"x\"\"\" [x] `y`", "WITH a(b) AS (SELECT 1) SELECT * FROM a", "PRAGMA x.y(1)", "EXPLAIN (ANALYZE) SELECT f(1)", "SELECT 0xg 1e1e \u00a0"} {
 		f.Add(s)

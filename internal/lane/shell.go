@@ -18,6 +18,7 @@ const maxNested = 6
 type line struct {
 	*commands
 	depth   int
+	args    []arg // of the command that is judged
 	verdict Verdict
 }
 
@@ -33,6 +34,8 @@ func readNested(text string, depth int) Verdict {
 		return tooLong
 	case depth > maxNested:
 		return unread("commands in commands in commands")
+	case manyCommands(text):
+		return tooMany
 	}
 	parser := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(parser)
@@ -51,6 +54,67 @@ func readNested(text string, depth int) Verdict {
 		return unread("no command")
 	}
 	return l.verdict
+}
+
+// maxCommands is how many commands of one text are read. Nobody reads more of them in
+// an approval, either.
+const maxCommands = 40
+
+// tooMany is for a text that has more: it is worth its worst, like one that is too long.
+var tooMany = Verdict{Operation: policy.Destructive, Word: "more than 40 commands", Unread: true}
+
+// manyCommands reports whether there is more that separates commands than may be, outside
+// of quotes, comments and here-documents. It looks at bytes alone: what it takes for a
+// quote and is none is read, after all, and takes its time.
+func manyCommands(text string) bool {
+	count, quoted := 0, false
+	for i := 0; i < len(text) && count < maxCommands; i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '(', c == '`':
+			count++
+		case c == '<' && strings.HasPrefix(text[i:], "<<"):
+			i += hereDocument(text[i:])
+		case quoted:
+		case c == '\'':
+			i += 1 + before(text[i+1:], '\'')
+		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
+			i += before(text[i+1:], '\n')
+		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
+		case c == '\n', c == ';', c == '|', c == '&':
+			count++
+		}
+	}
+	return count >= maxCommands
+}
+
+// before returns how much of a text stands before a character.
+func before(text string, c byte) int {
+	if n := strings.IndexByte(text, c); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+// hereDocument returns how long a here-document is that a text begins with; all of the
+// text where its end is not found.
+func hereDocument(text string) int {
+	if strings.HasPrefix(text, "<<<") {
+		return 2
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	name := strings.TrimLeft(first[2:], "- \t")
+	if end := strings.IndexAny(name, " \t;|&<>()"); end >= 0 {
+		name = name[:end]
+	}
+	name = "\n" + strings.Trim(name, "'\"\\") + "\n"
+	if end := strings.Index(text, name); end >= 0 {
+		return end + len(name) - 2 // at the end of its last line
+	}
+	return len(text)
 }
 
 // mentioned looks for what is destructive in a text that is no shell line.
@@ -82,11 +146,11 @@ func (l *line) node(n syntax.Node) Verdict {
 		if len(n.Args) == 0 {
 			return reading // assignments alone
 		}
-		args := make([]arg, len(n.Args))
-		for i, w := range n.Args {
-			args[i] = valueOf(w)
+		l.args = l.args[:0]
+		for _, w := range n.Args {
+			l.args = append(l.args, valueOf(w))
 		}
-		return l.command(args, false)
+		return l.command(l.args, false)
 	case *syntax.Redirect:
 		return l.redirect(n)
 	case *syntax.Assign:
