@@ -123,6 +123,7 @@ func TestManyCommands(t *testing.T) {
 		lines(maxCommands-1, "git log"): policy.Read, lines(maxCommands, "git log"): policy.Destructive, lines(maxCommands/2, "ls | wc"): policy.Destructive, lines(maxCommands, "git push -f"): policy.Destructive,
 		strings.Repeat("(", maxText): policy.Destructive, "echo \"" + strings.Repeat("$(", maxCommands): policy.Destructive, strings.Repeat("`", maxCommands): policy.Destructive, "ls \"'\" '\"' \\' \n" + lines(maxCommands, "ls"): policy.Destructive,
 		"ls # don't\n" + lines(maxCommands, "ls"): policy.Destructive, "cat <<< a\n" + lines(maxCommands, "ls"): policy.Destructive, "cat <<-'E F' x\nE F\n" + lines(maxCommands, "ls"): policy.Read,
+		strings.Repeat("{ ", maxText/2): policy.Destructive, "echo " + strings.Repeat("$[", maxText/2): policy.Destructive, `echo ` + strings.Repeat(`\a`, 500): policy.Read,
 		"jq '" + strings.Repeat(".a | (.b; .c) |\n", 50) + "'": policy.Read, "grep -E \"" + strings.Repeat("a|b|", 50) + "\" x": policy.Read, "ls # " + strings.Repeat("; ", 50): policy.Read,
 		"cat > x <<'EOF'\n" + lines(100, "a; b") + "EOF\nls\n": policy.Write, "cat <<EOF\n" + lines(100, "a; b") + "EOF\n" + lines(maxCommands, "ls"): policy.Destructive,
 		"git commit -m \"$(cat <<'EOF'\n" + lines(100, "a \"b\"") + "EOF\n)\"": policy.Write, "ls 2>&1 && ls 2>&1\n" + lines(maxCommands-4, "ls"): policy.Read,

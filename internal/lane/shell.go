@@ -74,7 +74,7 @@ func manyCommands(text string) bool {
 			i++
 		case c == '"':
 			quoted = !quoted
-		case c == '(', c == '`':
+		case c == '(', c == '`', c == '[' && i > 0 && text[i-1] == '$':
 			count++
 		case c == '<' && strings.HasPrefix(text[i:], "<<"):
 			i += hereDocument(text[i:])
@@ -84,7 +84,7 @@ func manyCommands(text string) bool {
 		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
 			i += before(text[i+1:], '\n')
 		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
-		case c == '\n', c == ';', c == '|', c == '&':
+		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && blank(text[i+1]):
 			count++
 		}
 	}
@@ -262,63 +262,63 @@ func procSubst(w *syntax.Word) bool {
 
 // valueOf is what is known of a word before anything is expanded.
 func valueOf(w *syntax.Word) arg {
-	a := arg{known: true}
+	var room [4]string
+	text, known := room[:0], true
+	add := func(s string, all bool) { text, known = append(text, s), all }
 	for _, p := range w.Parts {
-		if !a.known {
+		if !known {
 			break
 		}
 		switch p := p.(type) {
 		case *syntax.Lit:
-			a.add(p.Value, true)
+			add(literal(p.Value, true))
 		case *syntax.SglQuoted:
-			if p.Dollar && strings.ContainsRune(p.Value, '\\') {
-				a.known = false
-				break
+			if known = !p.Dollar || !strings.ContainsRune(p.Value, '\\'); known {
+				add(p.Value, true)
 			}
-			a.text += p.Value
 		case *syntax.DblQuoted:
 			for _, q := range p.Parts {
-				if lit, ok := q.(*syntax.Lit); ok && a.known && !p.Dollar {
-					a.add(lit.Value, false)
+				if lit, ok := q.(*syntax.Lit); ok && known && !p.Dollar {
+					add(literal(lit.Value, false))
 				} else {
-					a.known = false
+					known = false
 				}
 			}
 		case *syntax.ProcSubst:
-			a.text, a.known = a.text+"/dev/fd/", false
+			add("/dev/fd/", false)
 		default:
-			a.known = false
+			known = false
 		}
 	}
-	return a
+	return arg{strings.Join(text, ""), known}
 }
 
-// add takes over literal text, as far as it stands for itself. bare says that it stands
-// outside of quotes.
-func (a *arg) add(text string, bare bool) {
+// literal returns what text stands for, as far as it does for itself, and whether that is
+// all of it. bare says that it stands outside of quotes.
+func literal(text string, bare bool) (string, bool) {
 	special := "\\"
 	if bare {
 		special = "\\*?[{"
 	}
 	plain := strings.IndexAny(text, special)
 	if plain < 0 {
-		plain = len(text)
+		return text, true
 	}
-	a.text += text[:plain]
+	value := []byte(text[:plain])
 	for i := plain; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && i+1 < len(text) && (bare || strings.IndexByte("\"\\$`\n", text[i+1]) >= 0):
 			i++
 			if text[i] != '\n' {
-				a.text += text[i : i+1]
+				value = append(value, text[i])
 			}
 		case bare && (c == '*' || c == '?' || c == '[' && len(text) > 1 || c == '{' && len(text) > 2):
-			a.known = false
-			return
+			return string(value), false
 		default:
-			a.text += text[i : i+1]
+			value = append(value, c)
 		}
 	}
+	return string(value), true
 }
 
 // nameOf returns the name of a command, without the directory in which it is known to be.
