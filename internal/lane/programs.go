@@ -30,6 +30,7 @@ func (a arg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] 
 // rule is a line of shell.txt or cli.txt: what it is about, and its conditions.
 type rule struct {
 	path           []string // the verbs, each perhaps with a * at an end; none for a plain command
+	first          byte     // with which the first verb begins; 0 for any
 	not, only, one []string // options
 	most           int      // operands; -1: any
 }
@@ -111,7 +112,10 @@ func (p *program) add(f []string) {
 		p.flags = append(p.flags, f[1:]...)
 	case "reads", "destroys":
 		for _, path := range paths {
-			r.path = strings.Split(path, "/")
+			r.path, r.first = strings.Split(path, "/"), path[0]
+			if r.first == '*' {
+				r.first = 0
+			}
 			if f[0] == "reads" {
 				p.reads = append(p.reads, r)
 			} else {
@@ -245,7 +249,7 @@ func (p *program) settles(verbs []string) bool {
 func (p *program) complete(verbs []string) (found bool) {
 	for i := range p.reads {
 		r := &p.reads[i]
-		if len(r.path) < len(verbs) || !begins(verbs, r.path[:len(verbs)]) {
+		if len(r.path) < len(verbs) || !r.mayMatch(verbs) || !begins(verbs, r.path[:len(verbs)]) {
 			continue
 		}
 		if len(r.path) > len(verbs) {
@@ -257,7 +261,12 @@ func (p *program) complete(verbs []string) (found bool) {
 }
 
 // matches reports whether the verbs begin with the path of the rule.
-func (r *rule) matches(verbs []string) bool { return begins(verbs, r.path) }
+func (r *rule) matches(verbs []string) bool { return r.mayMatch(verbs) && begins(verbs, r.path) }
+
+// mayMatch reports whether the first verb begins as that of the rule does, which most do not.
+func (r *rule) mayMatch(verbs []string) bool {
+	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
+}
 
 // begins reports whether verbs begin with a path.
 func begins(verbs, path []string) bool {
@@ -266,9 +275,6 @@ func begins(verbs, path []string) bool {
 	}
 	for i, want := range path {
 		if got := verbs[i]; got != want {
-			if got != "" && want != "" && got[0] != want[0] && want[0] != '*' { // which most are
-				return false
-			}
 			before, after, glob := strings.Cut(want, "*")
 			if !glob || len(got) <= len(before)+len(after) || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) {
 				return false

@@ -77,8 +77,13 @@ func BenchmarkTexts(b *testing.B) {
 		b.Fatal(err)
 	}
 	lines := strings.Split(string(everyday), "\n")
-	var shell, one []string
+	var shell, most, one []string
 	for i := range lines {
+		read := ""
+		for at := i; !manyCommands(read + lines[at%len(lines)] + "\n"); at++ {
+			read += lines[at%len(lines)] + "\n"
+		}
+		most = append(most, read)
 		var text strings.Builder
 		for at := i; text.Len() < 4096; at++ {
 			text.WriteString(lines[at%len(lines)] + "\n")
@@ -86,6 +91,7 @@ func BenchmarkTexts(b *testing.B) {
 		shell, one = append(shell, text.String()), append(one, "git commit -m '"+strings.Repeat("x ", 2040)+"'")
 	}
 	run("shell, 200 lines", shell, readShell)
+	run("shell, as many commands as are read", most, readShell)
 	run("shell, one command", one, readShell)
 	run("shell, everyday lines", lines[:len(lines)-1], readShell)
 }
