@@ -186,4 +186,5 @@ func BenchmarkShell(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		benchmark(b, readShell, "grep -rn 'TODO' src/ | sort | uniq -c | head -20 && git log --oneline -10\n")
 	})
+	b.Run("words", func(b *testing.B) { benchmark(b, readShell, `"$x" `) })
 }
