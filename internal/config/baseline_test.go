@@ -17,11 +17,14 @@ type person struct {
 	signed map[string]bool
 	asked  [][]string // what was to be signed, each time
 	refuse error
+
+	void, remedy string
 }
 
 func newPerson() *person { return &person{on: true, signed: map[string]bool{}} }
 
-func (p *person) On() bool { return p.on }
+func (p *person) On() bool                   { return p.on }
+func (p *person) Void() (why, remedy string) { return p.void, p.remedy }
 
 func (p *person) Confirmed(c Claim) bool { return !p.on || p.signed[fmt.Sprintf("%q", c)] }
 
@@ -412,5 +415,31 @@ func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	}
 	if _, err := f.Confirm(p.permit); err == nil {
 		t.Error("a file that is refused is confirmed")
+	}
+}
+
+// TestWhatHasToHoldFirst: where nothing can be signed, nobody is told to confirm the file, but
+// what to do before.
+func TestWhatHasToHoldFirst(t *testing.T) {
+	f, p := present(t, signedText)
+	p.signed = map[string]bool{}
+	p.void, p.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set passphrase`."
+	check(t, f.Verify(p, "here"))
+	said := strings.Join(f.Warnings(), "\n")
+	for _, want := range []string{
+		"nothing of the configuration that widens counts: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
+		"so that these wait: mcpServers.a",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s\nis not in\n%s", want, said)
+		}
+	}
+	if strings.Contains(said, "config confirm") {
+		t.Error(said)
+	}
+	p.void, p.remedy = "", ""
+	check(t, f.Verify(p, "here"))
+	if said := strings.Join(f.Warnings(), "\n"); !strings.Contains(said, "config confirm") {
+		t.Error(said)
 	}
 }

@@ -386,7 +386,7 @@ func (l *Live) publish(r reading, text []byte, next *Config, changes func(key st
 		}
 	}
 	l.last, l.existed, l.wanted = reading{data: text}, true, next
-	l.waiting.Store(&Unconfirmed{found, l.base.why, next.Presence})
+	l.waiting.Store(l.base.waits(found, next.Presence))
 	l.take(live, commits, by)
 	return nil
 }
