@@ -214,7 +214,7 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 	asked("a key", func() error {
 		return f.SetKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"mcp_management": []byte(`"read"`)}, "x")
 	}, `mcp_management = "read"`)
-	asked("a server", func() error { return f.AddServer(p.permit, "b", plainServer) }, `mcpServers.b = {"protocol":"stdio","command":"y","trust":"scan"}`)
+	asked("a server", func() error { return f.AddServers(p.permit, NamedEdit{"b", plainServer}) }, `mcpServers.b = {"protocol":"stdio","command":"y","trust":"scan"}`)
 	if err := f.RemoveServer("b"); err != nil {
 		t.Error(err)
 	}
@@ -228,7 +228,7 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 		_ = f.SetServer(nil, "a", key, []byte(value)) // narrows, or says the same
 	}
 	before = contents(t, f.path)
-	if err := f.AddServer(p.permit, "b", plainServer); !errors.Is(err, p.refuse) || contents(t, f.path) != before || f.Current().Server("b") != nil {
+	if err := f.AddServers(p.permit, NamedEdit{"b", plainServer}); !errors.Is(err, p.refuse) || contents(t, f.path) != before || f.Current().Server("b") != nil {
 		t.Errorf("a server is added unpermitted: %v", err)
 	}
 	if err := f.SetServer(nil, "a", "quarantined", nil); err == nil || contents(t, f.path) != before {
@@ -318,7 +318,7 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	check(t, f.Verify(p, ""))
 	f.edit1(t, `{"mcpServers": {"a": {"command": "y", "trust": "auto"}}}`)
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "y" })
-	check(t, f.AddServer(p.permit, "b", plainServer))
+	check(t, f.AddServers(p.permit, NamedEdit{"b", plainServer}))
 	if len(p.asked) != 1 || len(p.asked[0]) != 0 {
 		t.Errorf("somebody is asked: %q", p.asked)
 	}
