@@ -68,6 +68,7 @@ type TokenView struct {
 	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"Absent: never."`
 	Expired    bool       `json:"expired,omitempty"`
 	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"Absent: never, as far as is known."`
+	Answers    bool       `json:"answers,omitempty" doc:"The form of the client that presents it may approve calls that wait: ask.answer_by_client names it."`
 	Warning    string     `json:"warning,omitempty" doc:"Why it reaches nothing, or less than it says."`
 }
 
@@ -273,6 +274,7 @@ func (a *Access) view(t auth.Token) TokenView {
 	v := TokenView{
 		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
 		ExpiresAt: gateway.WhenSet(t.Expires), LastUsedAt: gateway.WhenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
+		Answers: a.gateway.Config().AnswersByClient(t.Name),
 	}
 	switch {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
@@ -281,6 +283,16 @@ func (a *Access) view(t auth.Token) TokenView {
 		v.Warning = a.strangers(t.Servers)
 	}
 	return v
+}
+
+// NoSuchTokens warns of names in ask.answer_by_client that no token has.
+func NoSuchTokens(c *config.Config, tokens *auth.Tokens) (warnings []string) {
+	for _, name := range c.AnswerByClient {
+		if !tokens.Has(name) {
+			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client names '%s', and no token has this name, so that no form approves for it; take the name out, or make the token: `mcpproxy token create %[1]s`", name))
+		}
+	}
+	return warnings
 }
 
 // strangers says which names and patterns fit no server; "" when each does.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
@@ -72,7 +73,7 @@ func (NewAnchor) Example() string {
 func (a *Access) Presence(ctx context.Context, _ gateway.Caller, _ gateway.Nothing) (PresenceView, error) {
 	s, err := a.gateway.Gate.Standing(ctx)
 	if err != nil {
-		return PresenceView{}, problem.New(problem.ServerUnavailable, "What proves that a person decides cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+		return PresenceView{}, unread(err)
 	}
 	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Gate.Head().String(), ResetAt: gateway.WhenSet(s.Reset),
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
@@ -85,10 +86,17 @@ func (a *Access) Presence(ctx context.Context, _ gateway.Caller, _ gateway.Nothi
 	for _, p := range s.Places {
 		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
 	}
-	if s.On {
+	if s.On { // what somebody has put into the database is told of by nobody
+		if err := a.gateway.Book.Reload(ctx, approval.Decided{}); err != nil {
+			return PresenceView{}, unread(err)
+		}
 		v.Unsigned, err = a.unsigned(ctx)
 	}
 	return v, err
+}
+
+func unread(err error) error {
+	return problem.New(problem.ServerUnavailable, "What persons have decided cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
 // unsigned names what is decided and does not count.
@@ -127,6 +135,10 @@ func (a *Access) KeepPresence(ctx context.Context, c gateway.Caller, _ gateway.N
 }
 
 func (a *Access) prove(ctx context.Context, c gateway.Caller, action, detail string, do func() error) (PresenceView, error) {
+	// Another instance may have set an anchor, and the day of a reset be over.
+	if err := a.gateway.Gate.Look(ctx); err != nil {
+		return PresenceView{}, unread(err)
+	}
 	r := gateway.Action(c, activity.ConfigChange, tool.ID{}, action, detail)
 	if err := (gateway.Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).Act(c, r, do); err != nil {
 		return PresenceView{}, err

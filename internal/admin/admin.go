@@ -20,7 +20,7 @@ import (
 // Editor changes the configuration file, and applies what it changed before it
 // returns. See config.Live.
 type Editor interface {
-	AddServer(permit config.Permit, name string, s config.ServerEdit) error
+	AddServers(permit config.Permit, all ...config.NamedEdit) error
 	RemoveServer(name string) error
 	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
 	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error

@@ -50,7 +50,7 @@ func (f File) AddServer(s gateway.NewServer) (gateway.ServerView, error) {
 		err = nameIsFree(s.Name, f.live.Current())
 	}
 	if err == nil {
-		err = f.live.AddServer(nil, s.Name, edit)
+		err = f.live.AddServers(nil, config.NamedEdit{Name: s.Name, ServerEdit: edit})
 	}
 	if err != nil {
 		return gateway.ServerView{}, err

@@ -214,7 +214,7 @@ func (a *Admin) permitReview(ctx context.Context, s *subject, stage gateway.Revi
 func beginReview(e Editor, permit config.Permit, s *subject) error {
 	switch {
 	case s.proposal != nil:
-		return e.AddServer(permit, s.name, s.proposal.Edit)
+		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: s.proposal.Edit})
 	case !s.config.Quarantined:
 		return e.SetServer(permit, s.name, "quarantined", json.RawMessage("true"))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
@@ -30,7 +31,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 	switch {
 	case c.Person():
 		err = a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServer(a.Permit(ctx), s.Name, edit)
+			return a.editor.AddServers(a.Permit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.Known():
 		if err = a.editor.Itself(edit.Launch); err == nil {
@@ -44,6 +45,64 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 		a.proposals.yield(ctx, &v, c)
 	}
 	return v, err
+}
+
+// AddServers adds several servers for a person, who permits them at once where presence asks
+// for it: a proof is for one text of the file. What is wrong with one of them is in its place
+// of refused, and keeps no other from being added; with err none was.
+func (a *Admin) AddServers(ctx context.Context, c Caller, all []gateway.NewServer) (views []gateway.ServerView, refused []error, err error) {
+	views, refused = make([]gateway.ServerView, len(all)), make([]error, len(all))
+	if c.Person() && a.Gate.On() {
+		if refused, err = addTogether(ctx, a, c, all); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i, s := range all {
+		switch {
+		case refused[i] != nil:
+		case a.Config().Server(s.Name) == nil:
+			views[i], refused[i] = a.AddServer(ctx, c, s)
+		default:
+			if views[i], refused[i] = a.Server(ctx, c, gateway.ServerRef{Name: s.Name}); refused[i] == nil {
+				a.proposals.yield(ctx, &views[i], c)
+			}
+		}
+	}
+	return views, refused, nil
+}
+
+// addTogether adds in one edit those with which nothing is wrong but that a person has to
+// permit them.
+func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServer) (refused []error, err error) {
+	var fit []config.NamedEdit
+	refused = make([]error, len(all))
+	for i, s := range all {
+		one := config.NamedEdit{Name: s.Name}
+		if one.ServerEdit, err = check(s); err == nil {
+			err = a.proposals.nameIsFree(s.Name, c)
+		}
+		if err == nil { // with nobody to permit it
+			err = a.editor.AddServers(nil, one)
+		}
+		switch p := problem.From(err); {
+		case p == nil:
+		case p.Code == problem.PresenceRequired:
+			fit = append(fit, one)
+		default:
+			refused[i] = err
+		}
+	}
+	if len(fit) == 0 {
+		return refused, nil
+	}
+	add := func() error { return a.editor.AddServers(a.Permit(ctx), fit...) }
+	for _, one := range fit { // each is on record
+		next := add
+		add = func() error {
+			return a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: one.Name}, "add_server", ""), next)
+		}
+	}
+	return refused, add()
 }
 
 // isProposed reports whether a name is that of a proposal, and not of a server of

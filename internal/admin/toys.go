@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -40,14 +41,19 @@ func (t *Toys) Add(ctx context.Context, c Caller, _ gateway.Nothing) (AddedToys,
 		}
 	}
 	done := AddedToys{Added: []string{}}
+	var missing []gateway.NewServer
 	for _, s := range t.all {
-		var view gateway.ServerView
-		var err error
-		if t.admin.Config().Server(s.Name) != nil {
-			view, err = t.admin.Server(ctx, c, gateway.ServerRef{Name: s.Name})
-		} else if view, err = t.admin.AddServer(ctx, c, s); err == nil {
+		if t.admin.Config().Server(s.Name) == nil {
+			missing = append(missing, s)
 			done.Added = append(done.Added, s.Name)
 		}
+	}
+	_, refused, err := t.admin.AddServers(ctx, c, missing)
+	if err = cmp.Or(err, cmp.Or(refused...)); err != nil {
+		return AddedToys{}, err
+	}
+	for _, s := range t.all {
+		view, err := t.admin.Server(ctx, c, gateway.ServerRef{Name: s.Name})
 		if err != nil {
 			return AddedToys{}, err
 		}

@@ -108,15 +108,17 @@ func (w *world) relay(r *session.Request) (session.Reply, error) {
 
 var passed = catalogtest.Asked
 
-// AddServer, RemoveServer and SetServer are an Editor of the configuration that
+// AddServers, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
-func (w *world) AddServer(_ config.Permit, name string, s config.ServerEdit) error {
+func (w *world) AddServers(_ config.Permit, all ...config.NamedEdit) error {
 	return w.Edit(func(c *config.Config) error {
-		trust := s.Trust
-		if trust == "" {
-			trust = config.TrustScan
+		for _, s := range all {
+			trust := s.Trust
+			if trust == "" {
+				trust = config.TrustScan
+			}
+			c.Servers = append(c.Servers, config.Server{Name: s.Name, Protocol: "stdio", Launch: config.Launch{Command: s.Command, Args: s.Args, Env: s.Env}, Enabled: true, Quarantined: s.Quarantined, Trust: trust})
 		}
-		c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Launch: config.Launch{Command: s.Command, Args: s.Args, Env: s.Env}, Enabled: true, Quarantined: s.Quarantined, Trust: trust})
 		return nil
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -333,7 +334,9 @@ func (d *daemon) wire() error {
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
-			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string { return d.byName.and(d.live.Warnings()) }, Loaded: func() int { return d.builtin.ListBytes() },
+			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
+				return slices.Concat(d.byName.and(d.live.Warnings()), access.NoSuchTokens(d.live.Current(), d.tokens))
+			}, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)

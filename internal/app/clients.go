@@ -86,8 +86,8 @@ func (d *daemon) takeover(account *permission.Account, a *admin.Admin, store *se
 				_, err := kept.DeleteSecret(ctx, c, secrets.SecretRef{Name: name})
 				return err
 			},
-			Add: func(ctx context.Context, s gateway.NewServer) (gateway.ServerView, error) {
-				return a.AddServer(ctx, c, s)
+			Add: func(ctx context.Context, all []gateway.NewServer) ([]gateway.ServerView, []error, error) {
+				return a.AddServers(ctx, c, all)
 			},
 			Change: func(ctx context.Context, in gateway.ServerChange) error {
 				_, err := a.ChangeServer(ctx, c, in)

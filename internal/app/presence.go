@@ -83,7 +83,7 @@ func (d *daemon) noteAnchor(ctx context.Context) {
 		case s.Void != "":
 			d.logger.Warn("nothing that widens counts: "+s.Void, "hint", s.Remedy)
 		case s.Anchor != nil && s.On:
-			if err := (inLog{d}).SetFingerprint(ctx, s.Anchor.Fingerprint()); err != nil {
+			if err := (inLog{d}).SetMark(ctx, presence.Mark{Anchor: s.Anchor.Fingerprint()}); err != nil {
 				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
 			}
 		}
@@ -103,16 +103,16 @@ const anchorKey = "presence anchor"
 
 func (inKeyring) Name() string { return "the keyring" }
 
-func (k inKeyring) Fingerprint(ctx context.Context) (d presence.Digest, err error) {
+func (k inKeyring) Mark(ctx context.Context) (m presence.Mark, err error) {
 	text, err := k.vault.Load(ctx, anchorKey)
 	if err != nil || text == nil {
-		return d, err
+		return m, err
 	}
-	return d, d.UnmarshalText(text)
+	return presence.ParseMark(string(text))
 }
 
-func (k inKeyring) SetFingerprint(ctx context.Context, d presence.Digest) error {
-	return k.vault.Save(ctx, anchorKey, []byte(d.String()))
+func (k inKeyring) SetMark(ctx context.Context, m presence.Mark) error {
+	return k.vault.Save(ctx, anchorKey, []byte(m.String()))
 }
 
 // inLog is the chained log of this instance as a place of the fingerprint: in the last of
@@ -124,20 +124,20 @@ func (inLog) Name() string { return "the activity log" }
 // anchorRecord is the request of such records, which tells instances apart.
 func (l inLog) anchorRecord() string { return "presence " + l.instance() }
 
-func (l inLog) Fingerprint(ctx context.Context) (d presence.Digest, err error) {
+func (l inLog) Mark(ctx context.Context) (m presence.Mark, err error) {
 	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRecord(), Limit: 1})
 	switch {
 	case err != nil:
-		return d, err
+		return m, err
 	case len(page.Records) == 0:
-		return d, nil
+		return m, nil
 	case page.Records[0].Metadata.Action != "anchor":
-		return d, errors.New("the last record of the anchor is none")
+		return m, errors.New("the last record of the anchor is none")
 	}
-	return d, d.UnmarshalText([]byte(page.Records[0].Metadata.Detail))
+	return presence.ParseMark(page.Records[0].Metadata.Detail)
 }
 
-func (l inLog) SetFingerprint(_ context.Context, d presence.Digest) error {
+func (l inLog) SetMark(_ context.Context, m presence.Mark) error {
 	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
-		Metadata: activity.Metadata{Action: "anchor", Detail: d.String()}})
+		Metadata: activity.Metadata{Action: "anchor", Detail: m.String()}})
 }

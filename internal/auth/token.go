@@ -235,6 +235,17 @@ func (t *Tokens) All(ctx context.Context) ([]Token, error) {
 	return all, nil
 }
 
+// Has reports whether there is a token of this name, as far as is known by now: true as long
+// as nothing is.
+func (t *Tokens) Has(name string) bool {
+	select {
+	case <-t.loaded:
+		return slices.ContainsFunc(t.held(), func(h *Held) bool { return h.Token.Name == name })
+	default:
+		return true
+	}
+}
+
 // ready waits until the tokens are known.
 func (t *Tokens) ready(ctx context.Context) error {
 	select {

@@ -59,7 +59,7 @@ func presenceSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		return r.print(v, func(p *printer) { writePresence(p, v) })
+		return presenceHolds(ctx, r, c, v)
 	})}
 }
 
@@ -154,7 +154,24 @@ func presenceTest(r *run) command {
 
 // presenceJoin proves that the anchor of a shared database is the person's.
 func presenceJoin(r *run) command {
-	return command{run: does(r, api.JoinPresence, nothing, writePresence)}
+	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		v, err := api.JoinPresence.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		return presenceHolds(ctx, r, c, v)
+	})}
+}
+
+// presenceHolds prints how presence stands now, and whether the file still waits: at an
+// instance that joins, and after a reset, nothing of it was confirmed.
+func presenceHolds(ctx context.Context, r *run, c *api.Client, v access.PresenceView) error {
+	status, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	return r.print(v, func(p *printer) {
+		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
+			p.note("What widens in the configuration file waits: look at it and confirm it with `mcpproxy config confirm`.")
+		}
+	})
 }
 
 // presenceReset makes everything that was signed void, or calls that off.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
@@ -36,6 +37,9 @@ type Signed interface {
 	On() bool
 	// Confirmed reports whether a person has signed the claim.
 	Confirmed(Claim) bool
+	// Void returns why nothing that was signed counts, and what to do about that; "" when
+	// it does.
+	Void() (why, remedy string)
 }
 
 // baseline is what the configuration in force may not be wider than, as long as presence
@@ -47,7 +51,8 @@ type baseline struct {
 	logger   *slog.Logger
 
 	limit *Config // nil: presence is none
-	why   string  // why none that was signed counts
+	// why none that was signed counts, and what to do before one can be; "" is to sign one.
+	why, remedy string
 }
 
 // seal is a configuration as it is signed: of a number, so that no earlier one can take
@@ -97,7 +102,7 @@ func claimsOf(all []Difference) (claims []Claim) {
 // load reads what was confirmed. wanted is the configuration that the file says, and parse
 // makes one of a text.
 func (b *baseline) load(wanted *Config, parse func(text []byte) (*Config, error)) error {
-	b.limit, b.why = nil, "no configuration was confirmed"
+	b.limit, b.why, b.remedy = nil, "no configuration was confirmed", ""
 	s, found := b.find()
 	switch off := wanted.Presence == PresenceNone; {
 	case off && b.signed == nil && !found:
@@ -107,6 +112,11 @@ func (b *baseline) load(wanted *Config, parse func(text []byte) (*Config, error)
 		b.why = ""
 		return b.forget()
 	case !found:
+		if b.signed != nil {
+			if why, remedy := b.signed.Void(); why != "" {
+				b.why, b.remedy = clause(why), clause(remedy)
+			}
+		}
 		return b.close(parse)
 	}
 	limit, err := parse(s.text)
@@ -121,6 +131,19 @@ func (b *baseline) load(wanted *Config, parse func(text []byte) (*Config, error)
 		}
 	}
 	return nil
+}
+
+// clause returns a sentence as it stands within another one.
+func clause(sentence string) string {
+	if sentence == "" {
+		return ""
+	}
+	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
+}
+
+// waits is what is found to wait of a file that demands some presence.
+func (b *baseline) waits(found []Difference, demanded Presence) *Unconfirmed {
+	return &Unconfirmed{found, b.why, b.remedy, demanded}
 }
 
 // find returns the seal that counts. One under the other name got signed, and nothing more.
@@ -242,6 +265,9 @@ func (p Permit) call(claims ...Claim) error {
 }
 
 func (b *baseline) confirm(limit *Config, widened []Difference, permit Permit) error {
+	if permit == nil { // nothing is made ready that nobody signs
+		return permit.call(claimsOf(widened)...)
+	}
 	s, err := b.seal(limit)
 	if err != nil {
 		return problem.New(problem.AuditUnavailable, "What is to be confirmed cannot be kept.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)

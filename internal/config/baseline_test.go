@@ -17,11 +17,14 @@ type person struct {
 	signed map[string]bool
 	asked  [][]string // what was to be signed, each time
 	refuse error
+
+	void, remedy string
 }
 
 func newPerson() *person { return &person{on: true, signed: map[string]bool{}} }
 
-func (p *person) On() bool { return p.on }
+func (p *person) On() bool                   { return p.on }
+func (p *person) Void() (why, remedy string) { return p.void, p.remedy }
 
 func (p *person) Confirmed(c Claim) bool { return !p.on || p.signed[fmt.Sprintf("%q", c)] }
 
@@ -211,7 +214,7 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 	asked("a key", func() error {
 		return f.SetKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"mcp_management": []byte(`"read"`)}, "x")
 	}, `mcp_management = "read"`)
-	asked("a server", func() error { return f.AddServer(p.permit, "b", plainServer) }, `mcpServers.b = {"protocol":"stdio","command":"y","trust":"scan"}`)
+	asked("a server", func() error { return f.AddServers(p.permit, NamedEdit{"b", plainServer}) }, `mcpServers.b = {"protocol":"stdio","command":"y","trust":"scan"}`)
 	if err := f.RemoveServer("b"); err != nil {
 		t.Error(err)
 	}
@@ -225,7 +228,7 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 		_ = f.SetServer(nil, "a", key, []byte(value)) // narrows, or says the same
 	}
 	before = contents(t, f.path)
-	if err := f.AddServer(p.permit, "b", plainServer); !errors.Is(err, p.refuse) || contents(t, f.path) != before || f.Current().Server("b") != nil {
+	if err := f.AddServers(p.permit, NamedEdit{"b", plainServer}); !errors.Is(err, p.refuse) || contents(t, f.path) != before || f.Current().Server("b") != nil {
 		t.Errorf("a server is added unpermitted: %v", err)
 	}
 	if err := f.SetServer(nil, "a", "quarantined", nil); err == nil || contents(t, f.path) != before {
@@ -315,7 +318,7 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	check(t, f.Verify(p, ""))
 	f.edit1(t, `{"mcpServers": {"a": {"command": "y", "trust": "auto"}}}`)
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "y" })
-	check(t, f.AddServer(p.permit, "b", plainServer))
+	check(t, f.AddServers(p.permit, NamedEdit{"b", plainServer}))
 	if len(p.asked) != 1 || len(p.asked[0]) != 0 {
 		t.Errorf("somebody is asked: %q", p.asked)
 	}
@@ -412,5 +415,31 @@ func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	}
 	if _, err := f.Confirm(p.permit); err == nil {
 		t.Error("a file that is refused is confirmed")
+	}
+}
+
+// TestWhatHasToHoldFirst: where nothing can be signed, nobody is told to confirm the file, but
+// what to do before.
+func TestWhatHasToHoldFirst(t *testing.T) {
+	f, p := present(t, signedText)
+	p.signed = map[string]bool{}
+	p.void, p.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set passphrase`."
+	check(t, f.Verify(p, "here"))
+	said := strings.Join(f.Warnings(), "\n")
+	for _, want := range []string{
+		"nothing of the configuration that widens counts: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
+		"so that these wait: mcpServers.a",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s\nis not in\n%s", want, said)
+		}
+	}
+	if strings.Contains(said, "config confirm") {
+		t.Error(said)
+	}
+	p.void, p.remedy = "", ""
+	check(t, f.Verify(p, "here"))
+	if said := strings.Join(f.Warnings(), "\n"); !strings.Contains(said, "config confirm") {
+		t.Error(said)
 	}
 }

@@ -75,26 +75,39 @@ func (s ServerEdit) Check() error {
 	return nil
 }
 
-// AddServer writes a server into the file, after those that are there, and
-// applies the file as Reload does; what of that widens, a person permits. Like the other edits it changes nothing,
+// NamedEdit is a server to add, with its name.
+type NamedEdit struct {
+	Name string
+	ServerEdit
+}
+
+// AddServers writes servers into the file, after those that are there, and
+// applies the file as Reload does; what of that widens, a person permits: all of it at
+// once. Like the other edits it changes nothing,
 // neither the file nor what is in force, when anything is wrong with the file
 // as it would be or a component refuses it; the error is a *problem.Problem.
 // The file keeps the form, the comments and the order that its author gave it.
-func (l *Live) AddServer(permit Permit, name string, s ServerEdit) error {
-	if err := tool.CheckServerName(name); err != nil {
-		return problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(name), err).
-			WithHint("Choose another name.").With("parameter", "name").With("value", name)
+func (l *Live) AddServers(permit Permit, all ...NamedEdit) error {
+	var names []string
+	var edits []edit
+	for _, s := range all {
+		if err := tool.CheckServerName(s.Name); err != nil {
+			return problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(s.Name), err).
+				WithHint("Choose another name.").With("parameter", "name").With("value", s.Name)
+		}
+		encoded, err := rawjson.Marshal(s.ServerEdit)
+		if err != nil {
+			return err
+		}
+		names = append(names, s.Name)
+		edits = append(edits, func(d document) ([]jsonc.Splice, error) { return d.addServer(s.Name, encoded) })
 	}
-	encoded, err := rawjson.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return l.edit(permit, name, func(d document) ([]jsonc.Splice, error) { return d.addServer(name, encoded) })
+	return l.edit(permit, names, edits...)
 }
 
 // RemoveServer takes a server out of the file and applies it.
 func (l *Live) RemoveServer(name string) error {
-	return l.edit(nil, name, func(d document) ([]jsonc.Splice, error) {
+	return l.edit(nil, []string{name}, func(d document) ([]jsonc.Splice, error) {
 		servers, i := d.server(name)
 		if i < 0 {
 			return nil, noServer(name)
@@ -127,7 +140,7 @@ func (l *Live) SetServer(permit Permit, name, field string, value json.RawMessag
 			return d.set(jsonc.Parts(servers.Items[i].Value), one)
 		})
 	}
-	return l.edit(permit, name, edits...)
+	return l.edit(permit, []string{name}, edits...)
 }
 
 // setting is a key of a server with its new value, nil to take it out; or a member
@@ -303,13 +316,13 @@ type document struct{ *jsonc.Document }
 // edit is one change of a file's text.
 type edit func(document) ([]jsonc.Splice, error)
 
-// edit changes the file, which concerns the server name alone, and applies it.
-func (l *Live) edit(permit Permit, name string, changes ...edit) error {
+// edit changes the file, which concerns the servers of these names alone, and applies it.
+func (l *Live) edit(permit Permit, servers []string, changes ...edit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const tries = 20
 	for range tries {
-		err := editOnce(l, permit, name, changes)
+		err := editOnce(l, permit, servers, changes)
 		if !errors.Is(err, errMeanwhile) {
 			return err
 		}
@@ -320,7 +333,7 @@ func (l *Live) edit(permit Permit, name string, changes ...edit) error {
 
 // editOnce makes one try. The caller holds mu, so that no file is applied
 // meanwhile, and what is written is known before the watch can see it.
-func editOnce(l *Live, permit Permit, name string, changes []edit) error {
+func editOnce(l *Live, permit Permit, servers []string, changes []edit) error {
 	r := l.read()
 	switch {
 	case r.err != nil:
@@ -344,14 +357,16 @@ func editOnce(l *Live, permit Permit, name string, changes []edit) error {
 		return misfit(filepath.Base(l.path), err)
 	}
 	for _, key := range changed(before, next, everyKey) {
-		if key != join("mcpServers", name) {
+		if !slices.ContainsFunc(servers, func(name string) bool { return key == join("mcpServers", name) }) {
 			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
 				WithHint("Edit the file by hand: " + l.path)
 		}
 	}
-	if s, was := next.Server(name), before.Server(name); s != nil && (was == nil || !reflect.DeepEqual(s.Launch, was.Launch)) {
-		if err := l.Itself(s.Launch); err != nil {
-			return err
+	for _, name := range servers {
+		if s, was := next.Server(name), before.Server(name); s != nil && (was == nil || !reflect.DeepEqual(s.Launch, was.Launch)) {
+			if err := l.Itself(s.Launch); err != nil {
+				return err
+			}
 		}
 	}
 	return l.publish(r, text, next, between(before, next), permit, ByCommand)
@@ -386,7 +401,7 @@ func (l *Live) publish(r reading, text []byte, next *Config, changes func(key st
 		}
 	}
 	l.last, l.existed, l.wanted = reading{data: text}, true, next
-	l.waiting.Store(&Unconfirmed{found, l.base.why, next.Presence})
+	l.waiting.Store(l.base.waits(found, next.Presence))
 	l.take(live, commits, by)
 	return nil
 }

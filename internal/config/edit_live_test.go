@@ -48,12 +48,12 @@ func TestEditIsTwoPhase(t *testing.T) {
 		prepare: func(c *Config) error { seen("prepare", c); return refusal },
 		commit:  func(c *Config) { seen("commit", c) },
 	}}
-	err := f.AddServer(nil, "b", plainServer)
+	err := f.AddServers(nil, NamedEdit{"b", plainServer})
 	if err == nil || err.Error() != "The configuration cannot be applied: the port is taken" || contents(t, f.path) != one || f.LastError() != nil {
 		t.Errorf("a component refused: %v, %v\n%s", err, f.LastError(), contents(t, f.path))
 	}
 	refusal = nil
-	if err := f.AddServer(nil, "b", plainServer); err != nil {
+	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -97,7 +97,7 @@ func TestPersonSavesMeanwhile(t *testing.T) {
 		},
 		commit: func(*Config) {},
 	}}
-	if err := f.AddServer(nil, "b", plainServer); err != nil {
+	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err != nil {
 		t.Fatal(err)
 	}
 	want := "{\n  \"tools_limit\": 7, // by hand\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // a\n    \"b\": {\"command\": \"y\"},\n  },\n}\n"
@@ -110,7 +110,7 @@ func TestPersonSavesMeanwhile(t *testing.T) {
 		prepare: func(*Config) error { n++; write(t, f.path, limit(n%100+1)); return nil },
 		commit:  func(*Config) { t.Error("committed") },
 	}}
-	err := f.AddServer(nil, "c", plainServer)
+	err := f.AddServers(nil, NamedEdit{"c", plainServer})
 	if p := problem.From(err); err == nil || p.Code != problem.Conflict || contents(t, f.path) != limit(n%100+1) {
 		t.Errorf("got %v\n%s", err, contents(t, f.path))
 	}
@@ -121,14 +121,14 @@ func TestEditOfABadFile(t *testing.T) {
 	f := open(t, one)
 	bad := strings.Replace(one, "command", "comand", 1)
 	write(t, f.path, bad)
-	err := f.AddServer(nil, "b", plainServer)
+	err := f.AddServers(nil, NamedEdit{"b", plainServer})
 	if err == nil || !strings.HasPrefix(err.Error(), "mcp_config.json:3:5: the server has neither") || contents(t, f.path) != bad || len(f.Current().Servers) != 1 {
 		t.Errorf("got %v\n%s", err, contents(t, f.path))
 	}
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.AddServer(nil, "b", plainServer); err == nil || !strings.Contains(err.Error(), "is gone") || contents(t, f.path) != "" {
+	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "is gone") || contents(t, f.path) != "" {
 		t.Errorf("without its file: %v", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestWatchKnowsEdits(t *testing.T) {
 	mu.Unlock()
 	var want [][]string
 	for i := range 10 {
-		if err := f.AddServer(nil, fmt.Sprint("s", i), plainServer); err != nil {
+		if err := f.AddServers(nil, NamedEdit{fmt.Sprint("s", i), plainServer}); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, serverNames(f.Current()))
@@ -178,7 +178,7 @@ func TestEditsRace(t *testing.T) {
 		running.Go(func() {
 			for i := range each {
 				name := fmt.Sprintf("s%d-%d", e, i)
-				if err := f.AddServer(nil, name, plainServer); err != nil {
+				if err := f.AddServers(nil, NamedEdit{name, plainServer}); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				if i%2 == 1 {
@@ -216,7 +216,7 @@ func TestEditedFileIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AddServer(nil, "b", plainServer); err != nil {
+	if err := l.AddServers(nil, NamedEdit{"b", plainServer}); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]os.FileMode{l.Path(): 0o600, dir: 0o700} {
@@ -248,7 +248,7 @@ func TestEditThroughALink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AddServer(nil, "b", plainServer); err != nil {
+	if err := l.AddServers(nil, NamedEdit{"b", plainServer}); err != nil {
 		t.Fatal(err)
 	}
 	if target, err := os.Readlink(link); err != nil || target != "dotfiles.json" || !strings.Contains(contents(t, real), `"b"`) {
@@ -263,7 +263,7 @@ func TestEditThroughALink(t *testing.T) {
 	if l, err = Open(link, Options{Lookup: env}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AddServer(nil, "b", plainServer); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
+	if err := l.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -275,7 +275,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.components = []Component{hooks{func(*Config) error { return nil }, func(*Config) { t.Error("committed") }}}
-	err := f.AddServer(nil, "b", plainServer)
+	err := f.AddServers(nil, NamedEdit{"b", plainServer})
 	if p := problem.From(err); err == nil || p.Code != problem.InvalidConfig || !strings.Contains(p.Message, "cannot be written") || contents(t, f.path) != one || len(f.Current().Servers) != 1 {
 		t.Errorf("got %v\n%s", err, contents(t, f.path))
 	}
@@ -321,7 +321,7 @@ func TestKilledWhileEditing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AddServer(nil, "c", plainServer); err != nil {
+	if err := l.AddServers(nil, NamedEdit{"c", plainServer}); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) != 0 {
@@ -340,7 +340,7 @@ func editForever(path string) {
 	go l.Run(ctx)
 	for {
 		if l.RemoveServer("b") != nil {
-			if err := l.AddServer(nil, "b", ServerEdit{Launch: Launch{Command: "y", Args: slices.Repeat([]string{"argument"}, 4_000)}}); err != nil {
+			if err := l.AddServers(nil, NamedEdit{"b", ServerEdit{Launch: Launch{Command: "y", Args: slices.Repeat([]string{"argument"}, 4_000)}}}); err != nil {
 				panic(err)
 			}
 		}

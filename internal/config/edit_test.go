@@ -28,7 +28,7 @@ func (f *fixture) make(t *testing.T, line string) error {
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "add "+words[1]+" ")), &s); err != nil {
 			t.Fatal(err)
 		}
-		return f.AddServer(nil, words[1], s)
+		return f.AddServers(nil, NamedEdit{words[1], s})
 	case "remove":
 		return f.RemoveServer(words[1])
 	case "set":

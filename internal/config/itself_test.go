@@ -58,7 +58,7 @@ func TestItself(t *testing.T) {
 			t.Errorf("%+v: %v", c.launch, err)
 		}
 		if before := contents(t, f.path); c.itself {
-			if err := f.AddServer(nil, "again", ServerEdit{Launch: c.launch}); err == nil || contents(t, f.path) != before {
+			if err := f.AddServers(nil, NamedEdit{"again", ServerEdit{Launch: c.launch}}); err == nil || contents(t, f.path) != before {
 				t.Errorf("%+v is added: %v", c.launch, err)
 			}
 		}

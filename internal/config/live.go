@@ -146,7 +146,7 @@ func start(l *Live, wanted *Config) (*Config, error) {
 		return nil, err
 	}
 	live, found := l.base.hold(wanted)
-	l.waiting.Store(&Unconfirmed{found, l.base.why, wanted.Presence})
+	l.waiting.Store(l.base.waits(found, wanted.Presence))
 	return live, nil
 }
 
@@ -247,7 +247,7 @@ func (l *Live) enforce(next *Config, by string) error {
 // wait has what was found wait for a person, and returns what tells of it.
 func wait(l *Live, found []Difference) (tell func()) {
 	before := keysOf(l.Unconfirmed().Differences)
-	l.waiting.Store(&Unconfirmed{found, l.base.why, l.wanted.Presence})
+	l.waiting.Store(l.base.waits(found, l.wanted.Presence))
 	return func() {
 		if keys := keysOf(found); len(keys) > 0 && !slices.Equal(keys, before) {
 			l.options.observe(Change{Waits: keys, NeedsRestart: l.NeedsRestart()})

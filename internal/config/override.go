@@ -26,5 +26,5 @@ func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMes
 	}); err != nil {
 		return err
 	}
-	return l.edit(permit, name, edits...)
+	return l.edit(permit, []string{name}, edits...)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -11,6 +12,8 @@ type Unconfirmed struct {
 	Differences []Difference // from what is in force
 	// Why is why nothing counts that was confirmed; "" where something does, or has not to.
 	Why string
+	// Remedy is what has to be done before anything can be confirmed; "" is nothing.
+	Remedy string
 	// Presence is what the file demands, whatever is in force.
 	Presence Presence
 }
@@ -27,14 +30,17 @@ func (u Unconfirmed) Count() int {
 func (u Unconfirmed) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
-		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; look at it and confirm it with `mcpproxy config confirm`")
+		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; "+cmp.Or(u.Remedy, "look at it and confirm it with `mcpproxy config confirm`"))
 	}
 	if n := len(u.Differences); n > 0 {
 		keys := strings.Join(keysOf(u.Differences[:min(n, most)]), ", ")
 		if n > most {
 			keys += fmt.Sprintf(" and %d more", n-most)
 		}
-		all = append(all, "the file widens what a person has confirmed, so that these wait: "+keys+"; look at them and confirm them with `mcpproxy config confirm`")
+		if u.Remedy == "" {
+			keys += "; look at them and confirm them with `mcpproxy config confirm`"
+		}
+		all = append(all, "the file widens what a person has confirmed, so that these wait: "+keys)
 	}
 	return all
 }

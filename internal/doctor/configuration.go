@@ -134,8 +134,12 @@ func configUnconfirmed(f *Facts) []Finding {
 	if said.State == OK {
 		return nil
 	}
-	return one(Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
-		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")})
+	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
+		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")}
+	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy names what helps
+		found.Do, found.Command = p.Remedy, ""
+	}
+	return one(found)
 }
 
 var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)

@@ -425,6 +425,11 @@ func sickConfigurations() map[string]sick {
 				p.t.Errorf("%d\n%s\n%s", code, out, screen)
 			}
 		}},
+		"D307 without an anchor": {config: `"presence": "passphrase"`, words: []string{"no anchor is set", "set one: `mcpproxy presence set passphrase`"}, run: func(p *patient, _ string) {
+			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+				p.t.Errorf("%d\n%s\n%s", code, out, screen)
+			}
+		}},
 	}
 }
 

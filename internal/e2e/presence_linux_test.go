@@ -593,7 +593,8 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 	}
 	database := func(all ...presence.Anchor) {
 		a.inDatabase(t, func(ctx context.Context, db *store.DB) error {
-			return errors.Join(db.Asks().Presence().SaveStatement(ctx, evidence), db.Asks().Presence().SaveAnchors(ctx, all))
+			stored, err := db.Asks().Presence().LoadPresence(ctx)
+			return errors.Join(err, db.Asks().Presence().SaveStatement(ctx, evidence), db.Asks().Presence().SaveAnchors(ctx, stored.Head(), all))
 		})
 	}
 	logged := func() { // in the database, where the log is read: of the same length

@@ -336,3 +336,29 @@ func TestAProfileIsReloaded(t *testing.T) {
 		t.Errorf("the address of another profile: %d", status)
 	}
 }
+
+// TestTokensThatAnswer: a token that ask.answer_by_client names is shown as one; of a name that no
+// token has the status warns, and the doctor with it.
+func TestTokensThatAnswer(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"ask": {"answer_by_client": ["trusted", "gone"]}, "mcpServers": {}}`)
+	d.createToken("trusted")
+	d.createToken("other")
+	_, shown := d.rest("GET", "/tokens", "")
+	var list struct {
+		Tokens []struct {
+			Name    string
+			Answers bool
+		}
+	}
+	if err := json.Unmarshal(shown, &list); err != nil || len(list.Tokens) != 2 || list.Tokens[0].Answers || !list.Tokens[1].Answers {
+		t.Errorf("%v: %s", err, shown)
+	}
+	_, status := d.rest("GET", "/status", "")
+	_, doctor, _ := d.cli("doctor", "-o", "json")
+	for _, said := range []string{string(status), doctor} {
+		if !strings.Contains(said, "ask.answer_by_client names 'gone', and no token has this name") || strings.Contains(said, "names 'trusted'") {
+			t.Errorf("%s", said)
+		}
+	}
+}

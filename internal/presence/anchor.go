@@ -22,7 +22,6 @@ type Anchor struct {
 	Since  time.Time `json:"since"`
 	Before Digest    `json:"before"`           // the fingerprint of the anchor before; zero for the first
 	Key    []byte    `json:"key,omitempty"`    // of a passphrase: its Ed25519 key; of a passkey: its key as X.509 has it
-	Sound  bool      `json:"sound,omitempty"`  // of a reset: the anchor before held, so that it can call the reset off
 	Sealed *Sealed   `json:"sealed,omitempty"` // of a passphrase: the private key. No part of the fingerprint
 	Nonce  string    `json:"nonce,omitempty"`  // of the statement by which it was set. No part of the fingerprint
 
@@ -33,7 +32,7 @@ type Anchor struct {
 
 // Fingerprint tells the anchor, and all those before it, from others.
 func (a *Anchor) Fingerprint() Digest {
-	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%t\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Sound, a.Credential, a.Origin))
+	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Credential, a.Origin))
 }
 
 // claim is what is signed to set the anchor.

@@ -95,15 +95,17 @@ func (c chain) check(evidence map[string]*Evidence) error {
 	return nil
 }
 
-// grown reports whether the chain has grown from one with this head by anchors that were
-// signed by those before them.
-func (c chain) grown(from Digest) bool {
-	for i := len(c) - 2; i >= 0 && c.signer(i+1) == &c[i]; i-- {
-		if c[i].Fingerprint() == from {
-			return true
-		}
+// grown returns the place in the chain up to which it has grown from the anchor with this
+// fingerprint by anchors that those before them have signed; known reports whether it has
+// that one. Of no anchor, which is zero, every chain begins anew.
+func (c chain) grown(from Digest) (end int, known bool) {
+	if end = 1 + slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == from }); end == 0 {
+		return 0, from == Digest{}
 	}
-	return false
+	for end < len(c) && c.signer(end) == &c[end-1] {
+		end++
+	}
+	return end, true
 }
 
 // ResetTime is how long after a reset nothing that widens counts, and nothing can be set: the

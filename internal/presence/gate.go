@@ -22,24 +22,32 @@ type Saved struct {
 	Bad        []string
 }
 
+// Head returns the fingerprint of the last anchor, zero for none.
+func (s *Saved) Head() Digest { return chain(s.Anchors).head() }
+
 // ErrUsed is that a statement with this nonce is stored already.
 var ErrUsed = errors.New("the statement was used before")
+
+// ErrMoved is that another instance has set another anchor.
+var ErrMoved = errors.New("another anchor was set meanwhile")
 
 // Keeper stores anchors and statements.
 type Keeper interface {
 	LoadPresence(ctx context.Context) (Saved, error)
 	// SaveStatement stores a statement durably, or returns ErrUsed.
 	SaveStatement(ctx context.Context, e Evidence) error
-	// SaveAnchors has the anchors stored be these and no others.
-	SaveAnchors(ctx context.Context, all []Anchor) error
+	// SaveAnchors has the anchors stored be these and no others, or returns ErrMoved: the
+	// last one that is stored is not the one with the fingerprint head, zero for none.
+	SaveAnchors(ctx context.Context, head Digest, all []Anchor) error
 }
 
-// Place is one of the other places in which the fingerprint of the anchor is.
+// Place is one of the other places in which the fingerprint of the anchor is: those of one
+// instance, when several share a database.
 type Place interface {
 	Name() string
-	// Fingerprint returns what is there, zero for nothing.
-	Fingerprint(ctx context.Context) (Digest, error)
-	SetFingerprint(ctx context.Context, d Digest) error
+	// Mark returns what is there, zero for nothing.
+	Mark(ctx context.Context) (Mark, error)
+	SetMark(ctx context.Context, m Mark) error
 }
 
 // Options is what a Gate is made of.
@@ -83,7 +91,7 @@ func shortOf(c Claim) short {
 type state struct {
 	chain  chain
 	broken error
-	places map[string]PlaceState
+	places map[string]standing
 	signed map[short]time.Time // when last
 	all    []Evidence          // that verify
 	bad    []string            // statements that do not verify
@@ -128,7 +136,7 @@ func (g *Gate) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &state{chain: saved.Anchors, signed: map[short]time.Time{}, counted: map[Digest]uint32{}, bad: saved.Bad, places: map[string]PlaceState{}}
+	s := &state{chain: saved.Anchors, signed: map[short]time.Time{}, counted: map[Digest]uint32{}, bad: saved.Bad, places: map[string]standing{}}
 	byNonce := make(map[string]*Evidence, len(saved.Statements))
 	for i := range saved.Statements {
 		byNonce[saved.Statements[i].Nonce] = &saved.Statements[i]
@@ -149,17 +157,7 @@ func (g *Gate) load(ctx context.Context) error {
 		}
 	}
 	for _, p := range g.opt.Places {
-		read, err := p.Fingerprint(ctx)
-		if err != nil {
-			g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
-		}
-		state := placeState(s.chain, read, err)
-		if state == Behind && s.broken == nil {
-			if err := p.SetFingerprint(ctx, s.chain.head()); err == nil {
-				state = Matches
-			}
-		}
-		s.places[p.Name()] = state
+		s.places[p.Name()] = g.look(ctx, s, p)
 	}
 	s.demanded = g.opt.Demanded()
 	s.judged = judge(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
@@ -167,6 +165,30 @@ func (g *Gate) load(ctx context.Context) error {
 	g.known = s
 	g.mu.Unlock()
 	return nil
+}
+
+// look reads what a place has, and has it follow what it may.
+func (g *Gate) look(ctx context.Context, s *state, p Place) standing {
+	m, err := p.Mark(ctx)
+	if err != nil {
+		g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
+		return standing{Unreadable, Mark{}}
+	}
+	is, next := s.chain.follow(m, g.opt.Now().UTC().Truncate(time.Microsecond), func(reset Digest) bool {
+		_, ok := s.signed[shortOf(calledOff(reset))]
+		return ok
+	})
+	if next == m || s.broken != nil {
+		return standing{is, m}
+	}
+	if err := p.SetMark(ctx, next); err != nil {
+		g.opt.Logger.Error("the fingerprint of the anchor cannot be written", "place", p.Name(), "error", err)
+		return standing{is, m}
+	}
+	if is == Behind {
+		is = Matches
+	}
+	return standing{is, next}
 }
 
 // Look is Load, and tells of it when something else counts than before: another instance
@@ -219,6 +241,16 @@ func (g *Gate) Confirmed(c Claim) bool {
 	defer g.mu.RUnlock()
 	_, ok := s.signed[shortOf(c)]
 	return ok
+}
+
+// Void returns why nothing that was signed counts, and what to do about that; "" when it does,
+// or nothing has to be signed.
+func (g *Gate) Void() (why, remedy string) {
+	if g == nil {
+		return "", ""
+	}
+	_, v := g.verdict()
+	return v.void, v.remedy
 }
 
 // On reports whether what widens needs a person's statement.
@@ -438,10 +470,10 @@ func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 	s, v := g.verdict()
 	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.mayNew, MayJoin: v.join}
 	for _, p := range g.opt.Places {
-		out.Places = append(out.Places, PlaceStanding{p.Name(), s.places[p.Name()]})
+		out.Places = append(out.Places, PlaceStanding{p.Name(), s.places[p.Name()].state})
 	}
-	if last := s.chain.last(); last.Kind == reset {
-		out.Reset, out.ResetOff, out.Kind = last.Since, last.Sound, None
+	if out.ResetOff = v.off; s.chain.last().Kind == reset {
+		out.Reset, out.Kind = s.chain.last().Since, None
 	}
 	if before := s.chain.withoutResets(); before.last().proves() {
 		out.Anchor = before.last()

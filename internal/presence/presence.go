@@ -8,8 +8,9 @@
 // claim counts only when a statement that verifies has it; that a statement is taken once,
 // for the request that it was made for, within five minutes; that a statement is stored
 // before what it permits; that nothing counts where the anchor in the database is not the
-// one whose fingerprint is in every other place; and that what cannot be read counts for
-// nothing.
+// one whose fingerprint is in every other place, of which each instance on one database has
+// its own; that the day after a reset is counted by these places and not by the database;
+// and that what cannot be read counts for nothing.
 //
 // It does not say what widens (the operations do, and config), knows no surface, and
 // proves no more than that somebody had the passphrase: who owns the account can replace
@@ -17,7 +18,7 @@
 // types it, never in the daemon.
 //
 // Claim and statement stand at the bottom; on them passkey; on those anchor and chain; on
-// those proof, verdict and gate.
+// those mark, proof, verdict and gate.
 package presence
 
 import (

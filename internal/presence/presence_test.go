@@ -19,7 +19,7 @@ import (
 type memory struct {
 	anchors    []Anchor
 	statements []Evidence
-	digest     Digest
+	mark       Mark
 	failing    error
 }
 
@@ -37,7 +37,10 @@ func (m *memory) SaveStatement(_ context.Context, e Evidence) error {
 	return m.failing
 }
 
-func (m *memory) SaveAnchors(_ context.Context, all []Anchor) error {
+func (m *memory) SaveAnchors(_ context.Context, head Digest, all []Anchor) error {
+	if chain(m.anchors).head() != head {
+		return ErrMoved
+	}
 	m.anchors = slices.Clone(all)
 	return m.failing
 }
@@ -47,11 +50,11 @@ type place struct {
 	*memory
 }
 
-func (p place) Name() string                                { return p.name }
-func (p place) Fingerprint(context.Context) (Digest, error) { return p.digest, p.failing }
-func (p place) SetFingerprint(_ context.Context, d Digest) error {
+func (p place) Name() string                       { return p.name }
+func (p place) Mark(context.Context) (Mark, error) { return p.mark, p.failing }
+func (p place) SetMark(_ context.Context, m Mark) error {
 	if p.failing == nil {
-		p.digest = d
+		p.mark = m
 	}
 	return p.failing
 }
@@ -281,20 +284,22 @@ func TestWhatIsStoredIsVerified(t *testing.T) {
 // nothing counts.
 func TestOneWithoutTheOthers(t *testing.T) {
 	for what, damage := range map[string]func(w *world, a Anchor){
-		"no vault":      func(w *world, _ Anchor) { w.vault.digest = Digest{} },
-		"another vault": func(w *world, a Anchor) { w.vault.digest = a.Fingerprint() },
-		"no log":        func(w *world, _ Anchor) { w.log.digest = Digest{} },
-		"another log":   func(w *world, a Anchor) { w.log.digest = a.Fingerprint() },
-		"vault and log": func(w *world, a Anchor) { w.log.digest, w.vault.digest = a.Fingerprint(), a.Fingerprint() },
-		"no anchor":     func(w *world, _ Anchor) { w.db.anchors = nil },
-		"none":          func(w *world, _ Anchor) { w.db.anchors = []Anchor{{Kind: None}} },
+		"no vault":      func(w *world, _ Anchor) { w.vault.mark = Mark{} },
+		"another vault": func(w *world, a Anchor) { w.vault.mark = Mark{Anchor: a.Fingerprint()} },
+		"no log":        func(w *world, _ Anchor) { w.log.mark = Mark{} },
+		"another log":   func(w *world, a Anchor) { w.log.mark = Mark{Anchor: a.Fingerprint()} },
+		"vault and log": func(w *world, a Anchor) {
+			w.log.mark, w.vault.mark = Mark{Anchor: a.Fingerprint()}, Mark{Anchor: a.Fingerprint()}
+		},
+		"no anchor": func(w *world, _ Anchor) { w.db.anchors = nil },
+		"none":      func(w *world, _ Anchor) { w.db.anchors = []Anchor{{Kind: None}} },
 		"none after it": func(w *world, _ Anchor) {
 			w.db.anchors = append(w.db.anchors, Anchor{Kind: None, Before: w.db.anchors[0].Fingerprint()})
 		},
 		"own":            func(w *world, a Anchor) { w.db.anchors = []Anchor{a} },
-		"own, and vault": func(w *world, a Anchor) { w.db.anchors, w.vault.digest = []Anchor{a}, a.Fingerprint() },
-		"own, and log":   func(w *world, a Anchor) { w.db.anchors, w.log.digest = []Anchor{a}, a.Fingerprint() },
-		"own, no vault":  func(w *world, a Anchor) { w.db.anchors, w.vault.digest = []Anchor{a}, Digest{} },
+		"own, and vault": func(w *world, a Anchor) { w.db.anchors, w.vault.mark = []Anchor{a}, Mark{Anchor: a.Fingerprint()} },
+		"own, and log":   func(w *world, a Anchor) { w.db.anchors, w.log.mark = []Anchor{a}, Mark{Anchor: a.Fingerprint()} },
+		"own, no vault":  func(w *world, a Anchor) { w.db.anchors, w.vault.mark = []Anchor{a}, Mark{} },
 		"own after it": func(w *world, a Anchor) {
 			a.Before = w.db.anchors[0].Fingerprint()
 			w.db.anchors = append(w.db.anchors, a)
@@ -302,13 +307,13 @@ func TestOneWithoutTheOthers(t *testing.T) {
 		"an old reset": func(w *world, _ Anchor) { w.db.anchors = append(w.db.anchors, oldReset(w)) },
 		"reset and vault": func(w *world, _ Anchor) {
 			r := oldReset(w)
-			w.db.anchors, w.vault.digest = append(w.db.anchors, r), r.Fingerprint()
+			w.db.anchors, w.vault.mark = append(w.db.anchors, r), Mark{w.vault.mark.Anchor, r.Fingerprint(), r.Since}
 		},
 		"unreadable": func(w *world, _ Anchor) { w.vault.failing = errors.New("locked") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
-			_, k := w.enrol()
+			person, k := w.enrol()
 			if err := w.do(k, require(w.Gate, approve)); err != nil {
 				t.Fatal(err)
 			}
@@ -334,11 +339,12 @@ func TestOneWithoutTheOthers(t *testing.T) {
 				}
 				w.restart()
 			}
-			// A reset of what does not hold cannot be called off by who made it so.
+			// A reset of what does not hold cannot be called off by who made it so: by nobody,
+			// or by the person.
 			if err := w.Reset(t.Context()); err != nil && !errors.Is(err, w.vault.failing) {
 				t.Fatal(err)
 			}
-			if s := w.standing(); s.ResetOff || s.Void == "" {
+			if s := w.standing(); s.ResetOff && s.Anchor.Fingerprint() != person.Fingerprint() || s.Void == "" {
 				t.Errorf("after a reset: %+v", s)
 			}
 		})
@@ -346,7 +352,7 @@ func TestOneWithoutTheOthers(t *testing.T) {
 }
 
 func oldReset(w *world) Anchor {
-	return Anchor{Kind: reset, Since: w.now.Add(-2 * ResetTime), Before: w.db.anchors[0].Fingerprint(), Sound: true}
+	return Anchor{Kind: reset, Since: w.now.Add(-2 * ResetTime), Before: w.db.anchors[0].Fingerprint()}
 }
 
 // TestAFirstAnchorSignsWhatIsInForce.
@@ -387,9 +393,9 @@ func TestAnAnchorSignsTheNext(t *testing.T) {
 		t.Error("what an earlier anchor has signed counts no more")
 	}
 	// An instance that has not heard of the second follows, since the first has signed it.
-	w.vault.digest, w.log.digest = second.Before, second.Before
+	w.vault.mark, w.log.mark = Mark{Anchor: second.Before}, Mark{Anchor: second.Before}
 	w.restart()
-	if s := w.standing(); s.Void != "" || w.vault.digest != second.Fingerprint() {
+	if s := w.standing(); s.Void != "" || w.vault.mark.Anchor != second.Fingerprint() {
 		t.Errorf("%+v", s)
 	}
 	none := Anchor{Kind: None, Since: w.now.UTC().Truncate(time.Microsecond), Before: w.Head()}
@@ -469,7 +475,7 @@ func TestAnInstanceJoins(t *testing.T) {
 	if w.Confirmed(approve) || !w.standing().MayJoin {
 		t.Fatalf("%+v", w.standing())
 	}
-	if err := w.do(k, w.Join); err != nil || !w.Confirmed(approve) || w.log.digest != w.Head() {
+	if err := w.do(k, w.Join); err != nil || !w.Confirmed(approve) || w.log.mark.Anchor != w.Head() {
 		t.Error(err)
 	}
 }

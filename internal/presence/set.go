@@ -74,7 +74,7 @@ func (g *Gate) Join(ctx context.Context) error {
 	if s == nil || p == nil || !v.join {
 		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
 	}
-	return g.signedChange(ctx, s, p, s.chain.last(), NewClaim("presence join", s.chain.head().String()), s.chain)
+	return g.signedChange(ctx, s, p, s.chain.last(), []Claim{NewClaim("presence join", s.chain.head().String())}, s.chain)
 }
 
 // Reset makes everything that was signed void, now, and lets a new anchor be set after
@@ -93,41 +93,37 @@ func (g *Gate) Reset(ctx context.Context) error {
 		if s.broken != nil {
 			before = nil
 		}
-		sound := v.mayAdd || s.chain.last().Kind == reset && s.chain.last().Sound && s.allMatch()
-		return append(before[:len(before):len(before)], Anchor{Kind: reset, Since: at, Before: before.head(), Sound: sound}), nil
+		return append(before[:len(before):len(before)], Anchor{Kind: reset, Since: at, Before: before.head()}), nil
 	})
-}
-
-// allMatch reports whether the fingerprint is everywhere.
-func (s *state) allMatch() bool {
-	for _, state := range s.places {
-		if state != Matches {
-			return false
-		}
-	}
-	return s.broken == nil
 }
 
 // CallOff calls a reset off: the anchor before it signs that.
 func (g *Gate) CallOff(ctx context.Context) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
-	if s == nil || p == nil || s.chain.last().Kind != reset {
+	switch {
+	case s == nil || p == nil:
+		return notNow(v)
+	case s.chain.last().Kind != reset && !v.off:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
-	}
-	if !s.chain.last().Sound || !s.allMatch() {
+	case !v.off:
 		return problem.New(problem.PresenceRequired, "This reset cannot be called off: the anchor did not hold when it was made, or does not now.", v.remedy)
 	}
 	before := s.chain.withoutResets()
-	return g.signedChange(ctx, s, p, before.last(), NewClaim("presence reset called off", s.chain.head().String()), before)
+	var claims []Claim // of each that somebody knows of, so that other instances follow
+	for _, place := range s.places {
+		claims = append(claims, calledOff(place.mark.Reset))
+	}
+	return g.signedChange(ctx, s, p, before.last(), claims, before)
 }
 
-// signedChange has a chain be in force that an anchor has signed a claim for.
-func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, c Claim, next chain) error {
+// signedChange has a chain be in force that an anchor has signed claims for.
+func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, claims []Claim, next chain) error {
+	claims = sorted(claims)
 	if p.Text == "" {
-		return g.ask(p, a, []Claim{c})
+		return g.ask(p, a, claims)
 	}
-	e, why := g.proven(p, a, []Claim{c})
+	e, why := g.proven(p, a, claims)
 	if why != "" {
 		return refused(why)
 	}
@@ -141,17 +137,24 @@ func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, erro
 		g.deciding.Lock()
 		defer g.deciding.Unlock()
 		if now, _ := g.verdict(); now.chain.head() != seen.chain.head() {
-			return refused("another anchor was set meanwhile")
+			return refused(ErrMoved.Error())
 		}
 		c, err := next()
 		if err != nil {
 			return err
 		}
-		if err := g.opt.Keeper.SaveAnchors(ctx, c); err != nil {
+		switch err := g.opt.Keeper.SaveAnchors(ctx, seen.chain.head(), c); {
+		case errors.Is(err, ErrMoved):
+			return refused(err.Error())
+		case err != nil:
 			return unstored("the database", err)
 		}
 		for _, p := range g.opt.Places {
-			if err := p.SetFingerprint(ctx, c.head()); err != nil {
+			m := Mark{Anchor: c.head()}
+			if c.last().Kind == reset {
+				m = Mark{seen.places[p.Name()].mark.Anchor, c.head(), c.last().Since}
+			}
+			if err := p.SetMark(ctx, m); err != nil {
 				return unstored(p.Name(), err)
 			}
 		}
@@ -183,11 +186,15 @@ func (g *Gate) Restore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.opt.Keeper.SaveAnchors(ctx, s.chain); err != nil || v.void != "" {
+	stored, err := g.opt.Keeper.LoadPresence(ctx)
+	if err == nil {
+		err = g.opt.Keeper.SaveAnchors(ctx, stored.Head(), s.chain)
+	}
+	if err != nil || v.void != "" {
 		return err
 	}
 	for _, p := range g.opt.Places {
-		if err := p.SetFingerprint(ctx, s.chain.head()); err != nil {
+		if err := p.SetMark(ctx, Mark{Anchor: s.chain.head()}); err != nil {
 			return err
 		}
 	}

@@ -5,36 +5,10 @@ import (
 	"time"
 )
 
-// PlaceState is how one of the places of the fingerprint stands.
-type PlaceState string
-
-// The states. What is behind follows by itself.
-const (
-	Matches    PlaceState = "matches"
-	Behind     PlaceState = "behind"
-	Missing    PlaceState = "missing"
-	Differs    PlaceState = "differs"
-	Unreadable PlaceState = "unreadable"
-)
-
-// Words are all states.
-func (PlaceState) Words() []string {
-	return []string{string(Matches), string(Behind), string(Missing), string(Differs), string(Unreadable)}
-}
-
-// placeState says how a place stands in which a fingerprint was read, zero for none.
-func placeState(c chain, read Digest, err error) PlaceState {
-	switch {
-	case err != nil:
-		return Unreadable
-	case read == c.head():
-		return Matches
-	case read == Digest{}:
-		return Missing
-	case c.grown(read):
-		return Behind
-	}
-	return Differs
+// standing is how one place stands, and what it has.
+type standing struct {
+	state PlaceState
+	mark  Mark
 }
 
 // verdict is what follows from everything that is known of the anchor.
@@ -45,49 +19,63 @@ type verdict struct {
 	mayNew bool   // an anchor can be set that stands alone
 	mayAdd bool   // the anchor in force can sign the next one
 	join   bool   // the anchor in force can have its fingerprint put where it is missing
+	off    bool   // a reset can be called off, by the anchor before it
 }
 
 // judge says what counts. It is pure.
-func judge(c chain, broken error, places map[string]PlaceState, demanded Kind, now time.Time) (v verdict) {
+func judge(c chain, broken error, places map[string]standing, demanded Kind, now time.Time) (v verdict) {
 	bad := map[PlaceState]string{} // the name of a place in each state
-	for name, state := range places {
-		if bad[state] == "" || name < bad[state] {
-			bad[state] = name
+	last, before := c.last(), c.withoutResets()
+	at := last.Since // of the last reset that anybody knows of
+	v.off = broken == nil && before.last().proves()
+	for name, p := range places {
+		if bad[p.state] == "" || name < bad[p.state] {
+			bad[p.state] = name
 		}
+		if p.mark.At.After(at) {
+			at = p.mark.At
+		}
+		// Whoever had another anchor be there does not call it off with that one.
+		v.off = v.off && p.mark.Anchor == before.head()
 	}
-	last := c.last()
+	v.off = v.off && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
 	v.on = last.Kind != None || demanded != None
-	const reset = "`mcpproxy presence reset` makes all decisions void and takes another anchor 24 hours later"
+	until := at.Add(ResetTime)
+	const again = "`mcpproxy presence reset` makes all decisions void and takes another anchor 24 hours later"
+	const cancel = "If that was not you, call it off: `mcpproxy presence reset --cancel`."
 	switch {
 	case broken != nil:
 		v.on, v.void = true, "The anchor in the database is not what was set: "+broken.Error()+"."
-		v.remedy = "Put the database back as it was; " + reset + "."
+		v.remedy = "Put the database back as it was; " + again + "."
 	case bad[Differs] != "":
 		v.on, v.void = true, "The anchor in the database is not the one whose fingerprint is in "+bad[Differs]+"."
-		v.remedy = "Put back what was changed; " + reset + "."
+		v.remedy = "Put back what was changed; " + again + "."
 	case bad[Unreadable] != "" && v.on:
 		v.void = "The fingerprint of the anchor in " + bad[Unreadable] + " cannot be read."
 		v.remedy = "Unlock the keyring, or see the log of the daemon, and restart MCPProxy."
-	case last.Kind == None && demanded != None:
-		v.mayNew = bad[Unreadable] == ""
-		v.void, v.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
+	case bad[WasReset] != "" && v.off:
+		v.on, v.void = true, "Presence was reset, as "+bad[WasReset]+" has it, and the database has no reset."
+		v.remedy = "If you have called it off, do so here, too: `mcpproxy presence reset --cancel`."
+	case bad[WasReset] != "":
+		v.on, v.void = true, fmt.Sprintf("Presence was reset: until %s nothing that widens counts here.", until.UTC().Format(time.RFC3339))
+		v.remedy = "If you have set another anchor since, prove it then: `mcpproxy presence join`."
 	case last.Kind == None:
-		v.mayNew = bad[Unreadable] == ""
-	case bad[Missing] != "":
-		v.join = last.proves()
-		v.void = "The fingerprint of the anchor is missing in " + bad[Missing] + "."
-		v.remedy = "If you have set this anchor, prove it: `mcpproxy presence join`."
-		if !v.join {
-			v.remedy = "Reset it once more: `mcpproxy presence reset`."
+		if v.mayNew = bad[Unreadable] == ""; demanded != None {
+			v.void, v.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
 		}
-	case !last.proves():
-		until := last.Since.Add(ResetTime)
+	case last.Kind == reset:
 		if v.mayNew = !now.Before(until); v.mayNew {
 			v.void, v.remedy = "Presence was reset.", "Set a new anchor: `mcpproxy presence set passphrase`."
-		} else {
-			v.void = fmt.Sprintf("Presence was reset: until %s nothing that widens counts.", until.UTC().Format(time.RFC3339))
-			v.remedy = "If that was not you, call it off: `mcpproxy presence reset --cancel`."
+			break
 		}
+		v.void, v.remedy = fmt.Sprintf("Presence was reset: until %s nothing that widens counts.", until.UTC().Format(time.RFC3339)), cancel
+		if !v.off {
+			v.remedy = "It cannot be called off, since the anchor did not hold everywhere. Set a new one then."
+		}
+	case bad[Missing] != "":
+		v.join = true
+		v.void = "The fingerprint of the anchor is missing in " + bad[Missing] + "."
+		v.remedy = "If you have set this anchor, prove it: `mcpproxy presence join`."
 	default:
 		v.mayAdd = true
 	}

@@ -210,7 +210,10 @@ func clockCheck(clock, steady time.Duration) Check {
 }
 
 func unconfirmedCheck(waits config.Unconfirmed) Check {
-	const confirm = "mcpproxy config confirm"
+	confirm := "mcpproxy config confirm"
+	if waits.Remedy != "" { // which is among what is said
+		confirm = "mcpproxy presence test"
+	}
 	switch said := waits.Warnings(); {
 	case waits.Why != "":
 		return Check{"config_unconfirmed", "Unconfirmed changes", Bad, strings.Join(said, "; "), confirm}

@@ -28,19 +28,11 @@ func tellPresence(ctx context.Context, t transaction) error {
 func (p *Presence) LoadPresence(ctx context.Context) (all presence.Saved, err error) {
 	err = p.in.read(ctx, func(t transaction) error {
 		all = presence.Saved{}
-		var place int64
-		var raw, statement, signature []byte
-		var nonce, claims string
-		if err := t.each(ctx, into{&place, &raw}, func() error {
-			a, err := presence.ParseAnchor(raw)
-			if err != nil {
-				all.Bad = append(all.Bad, fmt.Sprintf("anchor %d", place))
-			}
-			all.Anchors = append(all.Anchors, a) // one that cannot be read is none, in its place
-			return nil
-		}, "SELECT place, anchor FROM presence_anchor ORDER BY place"); err != nil {
+		if err := anchors(ctx, t, &all); err != nil {
 			return err
 		}
+		var statement, signature []byte
+		var nonce, claims string
 		return t.each(ctx, into{&nonce, &statement, &signature, &claims}, func() error {
 			e, err := presence.ParseEvidence(statement, slices.Clone(signature), claims)
 			if err != nil || e.Nonce != nonce {
@@ -52,6 +44,20 @@ func (p *Presence) LoadPresence(ctx context.Context) (all presence.Saved, err er
 		}, "SELECT nonce, statement, signature, claims FROM presence_statement ORDER BY at, nonce")
 	})
 	return all, err
+}
+
+// anchors reads them in order.
+func anchors(ctx context.Context, t transaction, all *presence.Saved) error {
+	var place int64
+	var raw []byte
+	return t.each(ctx, into{&place, &raw}, func() error {
+		a, err := presence.ParseAnchor(raw)
+		if err != nil {
+			all.Bad = append(all.Bad, fmt.Sprintf("anchor %d", place))
+		}
+		all.Anchors = append(all.Anchors, a) // one that cannot be read is none, in its place
+		return nil
+	}, "SELECT place, anchor FROM presence_anchor ORDER BY place")
 }
 
 // SaveStatement stores a statement, or returns presence.ErrUsed.
@@ -71,9 +77,20 @@ func (p *Presence) SaveStatement(ctx context.Context, e presence.Evidence) error
 	})
 }
 
-// SaveAnchors has the anchors stored be these and no others.
-func (p *Presence) SaveAnchors(ctx context.Context, all []presence.Anchor) error {
+// SaveAnchors has the anchors stored be these and no others, or returns presence.ErrMoved: the
+// last one that is stored is not head.
+func (p *Presence) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
 	return p.in.write(ctx, func(t transaction) error {
+		if err := t.alone(ctx); err != nil {
+			return err
+		}
+		var stored presence.Saved
+		if err := anchors(ctx, t, &stored); err != nil {
+			return err
+		}
+		if stored.Head() != head {
+			return presence.ErrMoved
+		}
 		if err := t.do(ctx, "DELETE FROM presence_anchor"); err != nil {
 			return err
 		}

@@ -49,9 +49,9 @@ type Results struct {
 	Results []Result `json:"results"`
 }
 
-// Import takes over the servers with these ids, one by one: what fails for one is in
-// its result, and keeps no other from being taken over. The error is a
-// *problem.Problem for ids that are none, and then nothing was done.
+// Import takes over the servers with these ids: what fails for one is in its result, and
+// keeps no other from being taken over. The error is a *problem.Problem for ids that are
+// none, or where a person has to permit all of it, and then nothing was done.
 func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, error) {
 	chosen, err := h.chosen(ids)
 	if err != nil {
@@ -69,8 +69,9 @@ func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, er
 		defer release()
 	}
 	out := Results{make([]Result, len(chosen))}
-	t := taking{h.here, o}
-	done := map[int]int{} // candidates to results
+	t := taking{here: h.here, Options: o}
+	done := map[int]int{}  // candidates to results
+	again := map[int]int{} // results to those that they are as
 	for at, i := range chosen {
 		c := h.all[i]
 		r := &out.Results[at]
@@ -79,19 +80,26 @@ func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, er
 		if c.twin >= 0 {
 			first = c.twin
 		}
-		before, again := done[first]
+		before, twice := done[first]
 		switch {
 		case c.Have:
 			r.State = "here"
-		case again:
-			*r = out.Results[before]
-			r.ID, r.Added = c.ID, false
-			if out.Results[before].Added {
-				r.State = "here"
-			}
+		case twice:
+			again[at] = before
 		default:
 			done[first] = at
-			t.add(ctx, c, r)
+			t.prepare(ctx, c, r)
+		}
+	}
+	if err := t.add(ctx); err != nil {
+		return Results{}, err
+	}
+	for at, before := range again {
+		id := out.Results[at].ID
+		out.Results[at] = out.Results[before]
+		r := &out.Results[at]
+		if r.ID = id; r.Added {
+			r.Added, r.State = false, "here"
 		}
 	}
 	if o.Remove && !o.DryRun {
@@ -104,10 +112,19 @@ func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, er
 type taking struct {
 	here Here
 	Options
+	ready []ready
 }
 
-// add adds one server, with its secrets before it.
-func (t *taking) add(ctx context.Context, c candidate, r *Result) {
+// ready is a server that can be added, whose secrets are kept.
+type ready struct {
+	candidate
+	server gateway.NewServer
+	kept   []string
+	result *Result
+}
+
+// prepare makes one server ready, with its secrets.
+func (t *taking) prepare(ctx context.Context, c candidate, r *Result) {
 	launch := c.entry.Launch
 	if t.Keyring {
 		launch = with(launch, c.secret, reference)
@@ -122,24 +139,46 @@ func (t *taking) add(ctx context.Context, c candidate, r *Result) {
 	}
 	kept, err := t.keep(ctx, c)
 	review := !t.Confirmed || c.entry.Quarantined || hides(c.secret) || len(c.changes()) > 0
-	var v gateway.ServerView
-	if err == nil {
-		v, err = t.here.Add(ctx, gateway.NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review})
-	}
 	if err != nil {
 		r.Problem = troubleOf(err)
 		t.forget(ctx, kept)
 		return
 	}
-	r.Added, r.State = true, v.State
-	if review {
-		r.State = "review"
+	t.ready = append(t.ready, ready{c, gateway.NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review}, kept, r})
+}
+
+// add adds all that are ready, and sets what narrows them.
+func (t *taking) add(ctx context.Context) error {
+	if len(t.ready) == 0 {
+		return nil
 	}
-	for _, change := range append(c.changes(), c.timeout()...) {
-		if err := t.here.Change(ctx, change); err != nil && r.Problem == nil {
-			r.Problem = troubleOf(err)
+	servers := make([]gateway.NewServer, len(t.ready))
+	for i, one := range t.ready {
+		servers[i] = one.server
+	}
+	views, refused, err := t.here.Add(ctx, servers)
+	for i, one := range t.ready {
+		r := one.result
+		switch {
+		case err != nil:
+			t.forget(ctx, one.kept)
+			continue
+		case refused[i] != nil:
+			r.Problem = troubleOf(refused[i])
+			t.forget(ctx, one.kept)
+			continue
+		}
+		r.Added, r.State = true, views[i].State
+		if one.server.Quarantined {
+			r.State = "review"
+		}
+		for _, change := range append(one.changes(), one.timeout()...) {
+			if err := t.here.Change(ctx, change); err != nil && r.Problem == nil {
+				r.Problem = troubleOf(err)
+			}
 		}
 	}
+	return err
 }
 
 // keep puts the secrets of a server into the keyring that are not there, and returns

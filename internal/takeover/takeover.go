@@ -68,8 +68,21 @@ type Here struct {
 	Secret func(ctx context.Context, name string) (string, error)
 	Keep   func(ctx context.Context, name, value string) error
 	Forget func(ctx context.Context, name string) error
-	Add    func(context.Context, gateway.NewServer) (gateway.ServerView, error)
+	// Add adds servers. What is wrong with one of them is in its place of refused, and keeps
+	// no other from being added; with err none was.
+	Add    func(context.Context, []gateway.NewServer) (views []gateway.ServerView, refused []error, err error)
 	Change func(context.Context, gateway.ServerChange) error
+}
+
+// OneByOne is Add where servers are added one after the other.
+func OneByOne(add func(context.Context, gateway.NewServer) (gateway.ServerView, error)) func(context.Context, []gateway.NewServer) ([]gateway.ServerView, []error, error) {
+	return func(ctx context.Context, all []gateway.NewServer) ([]gateway.ServerView, []error, error) {
+		views, refused := make([]gateway.ServerView, len(all)), make([]error, len(all))
+		for i, s := range all {
+			views[i], refused[i] = add(ctx, s)
+		}
+		return views, refused, nil
+	}
 }
 
 // Account are the clients of one account, and where changes of their files are kept.

@@ -37,7 +37,7 @@ test("the header, and the fingerprint that the command line shows", async () => 
   const [of, assertion] = header.split(".").map(text);
   expect(of).toBe(JSON.stringify(statement));
   expect(assertion!.split(".").map(text)).toEqual(["id", "data", "{}", "~~>?"]);
-  expect(await fingerprint(anchor)).toBe("sha256:" + await sum('mcpproxy presence anchor v1\npasskey\n2026-11-26T10:00:00.123000Z\nsha256:00\n0102\nfalse\nffff\n"http://localhost:8080"\n'));
+  expect(await fingerprint(anchor)).toBe("sha256:" + await sum('mcpproxy presence anchor v1\npasskey\n2026-11-26T10:00:00.123000Z\nsha256:00\n0102\nffff\n"http://localhost:8080"\n'));
   expect(base64url(fromBase64("++//"))).toBe("--__");
 });
 

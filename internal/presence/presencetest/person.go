@@ -47,7 +47,7 @@ func (s *stored) SaveStatement(_ context.Context, e presence.Evidence) error {
 	return nil
 }
 
-func (s *stored) SaveAnchors(_ context.Context, all []presence.Anchor) error {
+func (s *stored) SaveAnchors(_ context.Context, _ presence.Digest, all []presence.Anchor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Anchors = slices.Clone(all)

@@ -41,8 +41,19 @@ func testPresence(t *testing.T, open Opener) {
 			t.Errorf("stored twice: %v", err)
 		}
 	}
-	if err := errors.Join(p.SaveAnchors(ctx, []presence.Anchor{first}), p.SaveAnchors(ctx, []presence.Anchor{none, first})); err != nil {
-		t.Fatal(err)
+	for _, one := range []struct {
+		head presence.Digest
+		all  []presence.Anchor
+		want error
+	}{
+		{first.Fingerprint(), []presence.Anchor{none}, presence.ErrMoved},
+		{presence.Digest{}, []presence.Anchor{first}, nil},
+		{presence.Digest{}, []presence.Anchor{none}, presence.ErrMoved},
+		{first.Fingerprint(), []presence.Anchor{none, first}, nil},
+	} {
+		if err := p.SaveAnchors(ctx, one.head, one.all); !errors.Is(err, one.want) {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -150,7 +150,7 @@ export interface LeaseView { id: string; server: string; lane: Lane /* the worst
 export interface SecretView { name: string; state: "set" | "missing" | "locked"; kept?: "keyring" | "file"; used_by: string[]; set_at?: string }
 
 // ── Tokens ── GET /tokens -> {tokens: TokenView[]} · POST /tokens {name, profile?, servers?, lanes?, expires_in?: "30d"} -> CreatedToken · DELETE /tokens/{name} -> {revoked} · GET /profiles -> {profiles: ProfileView[]}
-export interface TokenView { name: string; profile?: string; servers?: string[]; lanes?: Lane[]; created_by: string; created_at: string; expires_at?: string; expired?: boolean; last_used_at?: string; warning?: string /* why it reaches less than it says */ } // left out: no bound
+export interface TokenView { name: string; profile?: string; servers?: string[]; lanes?: Lane[]; created_by: string; created_at: string; expires_at?: string; expired?: boolean; last_used_at?: string; answers?: boolean /* the form of its client may approve calls that wait */; warning?: string /* why it reaches less than it says */ } // left out: no bound
 export interface CreatedToken extends TokenView { token: string /* told this once */ }
 export interface ProfileView { name: string; servers?: string[]; lanes?: Lane[]; reaches: { server: string; tools: number; callable: number }[] }
 

@@ -15,7 +15,7 @@ const hex = (bytes: Uint8Array) => Array.from(bytes, (b) => b.toString(16).padSt
 
 /** Returns the fingerprint of a passkey's anchor, whose since has milliseconds. */
 export async function fingerprint(a: Anchor): Promise<string> {
-  const lines = [a.kind, a.since.replace("Z", "000Z"), a.before, hex(fromBase64(a.key ?? "")), "false", hex(fromBase64(a.credential ?? "")), `"${a.origin}"`];
+  const lines = [a.kind, a.since.replace("Z", "000Z"), a.before, hex(fromBase64(a.key ?? "")), hex(fromBase64(a.credential ?? "")), `"${a.origin}"`];
   return "sha256:" + hex(await digest("anchor", lines.map((l) => l + "\n").join("")));
 }
 

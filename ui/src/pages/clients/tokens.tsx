@@ -34,7 +34,7 @@ export function Tokens({ of }: { of: Resource<{ tokens: TokenView[] }> }) {
             <tbody>
               {tokens.map((t) => (
                 <tr key={t.name}>
-                  <td class="strong"><Visible text={t.name} /></td>
+                  <td class="strong"><Visible text={t.name} />{t.answers && <> <span title={answers}><Tag>answers</Tag></span><span class="vh">{answers}</span></>}</td>
                   <td title={reaches(t)}><Visible text={reaches(t)} />{t.warning && <> <span title={t.warning}><Tag kind="warm">look</Tag></span><span class="vh"><Visible text={t.warning} /></span></>}</td>
                   <td>{t.lanes?.join(", ") || "all"}</td>
                   <td>{t.expired ? <span class="state bad">expired</span> : t.expires_at ? <time dateTime={t.expires_at} title={exact(t.expires_at)}>{date(new Date(t.expires_at), now.value)}</time> : "no end"}</td>
@@ -59,6 +59,8 @@ export function Tokens({ of }: { of: Resource<{ tokens: TokenView[] }> }) {
     </section>
   );
 }
+
+const answers = "The form of its client may approve calls that wait (ask.answer_by_client).";
 
 /** Returns what a token is bound to: "profile research", "github, git", "everything". */
 function reaches(t: TokenView): string {

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/presence"
+	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/tool"
+)
+
+// sharedPresence are instances that share a database, and an anchor.
+type sharedPresence struct {
+	t        *testing.T
+	server   *pgtest.Server
+	config   string
+	database string // its name
+	world    *counted
+}
+
+// calls reports whether a tool can be called at an instance.
+func (s *sharedPresence) calls(d *daemon, name string, want bool) func() error {
+	return func() error {
+		if r := d.stateless().call("call_tool_read", fmt.Sprintf(`{"name":"s:%s","args":{}}`, name)); r.IsError == want {
+			return fmt.Errorf("a call of %s at %s is answered with %s", name, d.address, r.text())
+		}
+		return nil
+	}
+}
+
+// void wants nothing to count at an instance that was signed.
+func (s *sharedPresence) void(d *daemon, why string) func() error {
+	return func() error {
+		var v struct{ Void string }
+		if _, body := d.rest("GET", "/presence", ""); json.Unmarshal(body, &v) != nil || (why == "") != (v.Void == "") || !strings.Contains(v.Void, why) {
+			return fmt.Errorf("it says %s", body)
+		}
+		return nil
+	}
+}
+
+func (s *sharedPresence) sql(statements string) {
+	s.t.Helper()
+	if out, err := s.server.QueryIn(s.database, statements); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// typed does something as the person does it, in a terminal.
+func (s *sharedPresence) typed(d *daemon, args ...string) (out string) {
+	s.t.Helper()
+	d.t = s.t
+	code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, args...)
+	if code != 0 {
+		s.t.Fatalf("%q: %d\n%s\n%s", args, code, out, screen)
+	}
+	return out + screen
+}
+
+// named wants each of these checks of the doctor at an instance to name something.
+func (s *sharedPresence) named(d *daemon, codes, what string) {
+	s.t.Helper()
+	_, r := (&patient{daemon: d}).report("--only", codes)
+	if len(r.Checks) == 0 || slices.ContainsFunc(r.Checks, func(c doctor.Result) bool { return c.State != doctor.Bad || !strings.Contains(c.What+c.Subject, what) }) {
+		s.t.Errorf("%s: the doctor says %+v", d.address, r.Checks)
+	}
+}
+
+// TestInstancesHoldToOneAnchor: what is signed at one instance counts at those at which the
+// anchor was proven, running or started later; what nobody has signed counts at none and is
+// named at all; a reset reaches all, and so does that it is called off.
+func TestInstancesHoldToOneAnchor(t *testing.T) {
+	world := &counted{}
+	for _, name := range []string{"look", "more", "extra"} {
+		world.add(name, `{"readOnlyHint":true}`, `{"type":"object"}`)
+	}
+	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
+	server := pgtest.Start(t)
+	address := server.Database(t)
+	s := &sharedPresence{t: t, server: server, database: "d1", world: world,
+		config: fmt.Sprintf(`{"database":%q,"mcpServers":{"s":{"url":%q,"trust":"manual"}}}`, address, u.URL)}
+	a, b := startDaemon(t, s.config), startDaemon(t, s.config)
+	for _, d := range []*daemon{a, b} {
+		awaitReady(d)
+		eventually(t, "the tools are listed", func() error {
+			if n := len(d.lockedTools()); n != 3 {
+				return fmt.Errorf("%d are locked", n)
+			}
+			return nil
+		})
+	}
+	if code, _, stderr := a.cli("tools", "approve", "s:look", "--yes"); code != 0 {
+		t.Fatal(stderr)
+	}
+	inASecond(t, "it is approved at the other one", s.calls(b, "look", true))
+
+	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase")
+	if code != 0 {
+		t.Fatal(out, screen)
+	}
+	eventually(t, "what was in force counts", s.calls(a, "look", true))
+	inASecond(t, "an instance at which nobody has proven the anchor", s.calls(b, "look", false))
+	c := startDaemon(t, s.config)
+	awaitReady(c)
+	for _, d := range []*daemon{b, c} {
+		if err := s.void(d, "missing")(); err != nil {
+			t.Error(err)
+		}
+		if err := s.calls(d, "look", false)(); err != nil {
+			t.Error(err)
+		}
+		if d == c {
+			s.named(d, "D709,D307", "missing")
+		}
+		if out := s.typed(d, "presence", "join"); !strings.Contains(out, "config confirm") {
+			t.Errorf("nobody says that the file waits: %s", out)
+		}
+		s.typed(d, "config", "confirm")
+		eventually(t, "what was signed at the first counts", s.calls(d, "look", true))
+	}
+
+	s.typed(a, "tools", "approve", "s:more", "--yes")
+	inASecond(t, "what is signed at one counts at another", s.calls(b, "more", true))
+	inASecond(t, "and at one that was started later", s.calls(c, "more", true))
+
+	// Somebody writes a row, and an anchor, and a reset, into the database.
+	parsed, err := tool.ParseDefinition("s", []byte(world.tool[2].Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	print := parsed.Fingerprint()
+	s.sql(fmt.Sprintf(`INSERT INTO mcpproxy.approval (server, kind, tool, approved, hints, approved_by, approved_at) VALUES ('s', 'tool', 'extra', '\x%x', '{"readOnlyHint":true}', 'admin', 1764000000000000)
+		ON CONFLICT (server, kind, tool) DO UPDATE SET approved = excluded.approved, hints = excluded.hints, approved_by = excluded.approved_by, approved_at = excluded.approved_at`, print[:]))
+	s.named(a, "D712", "extra")
+	s.named(b, "D712", "extra")
+	for _, d := range []*daemon{a, b, c} {
+		if err := s.calls(d, "extra", false)(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.sql(`NOTIFY mcpproxy, 'server true s'`)
+	own, _, err := presence.NewPassphrase([]byte("one of my own, too"), presence.Digest{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := own.Text()
+	s.sql(fmt.Sprintf(`CREATE TABLE kept AS TABLE mcpproxy.presence_anchor; UPDATE mcpproxy.presence_anchor SET anchor = '\x%x'; NOTIFY mcpproxy, 'presence'`, text))
+	for _, d := range []*daemon{a, b, c} {
+		inASecond(t, "another anchor", s.calls(d, "look", false))
+		if status, body := d.rest("POST", "/presence/join", ""); status == http.StatusOK {
+			t.Errorf("another anchor joins: %s", body)
+		}
+	}
+	s.named(b, "D709", "differs")
+	s.sql(`DELETE FROM mcpproxy.presence_anchor; INSERT INTO mcpproxy.presence_anchor SELECT * FROM kept; NOTIFY mcpproxy, 'presence'`)
+	for _, d := range []*daemon{a, b, c} {
+		inASecond(t, "the anchor is put back", s.calls(d, "look", true))
+		if err := s.calls(d, "extra", false)(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if code, _, stderr := a.cli("presence", "reset", "--yes"); code != 0 {
+		t.Fatal(stderr)
+	}
+	inASecond(t, "a reset reaches another", s.calls(b, "look", false))
+	for _, d := range []*daemon{a, b, c} {
+		if err := s.void(d, "Presence was reset: until")(); err != nil {
+			t.Error(err)
+		}
+		if status, body := d.rest("POST", "/tokens", `{"name":"mine"}`); status != http.StatusForbidden || strings.Contains(string(body), `"statement"`) {
+			t.Errorf("something can be permitted: %d %s", status, body)
+		}
+	}
+	// One that starts meanwhile knows of it, too; at any of them it can be called off.
+	c.stop()
+	c.start()
+	awaitReady(c)
+	if err := s.void(c, "Presence was reset: until")(); err != nil {
+		t.Error(err)
+	}
+	s.typed(b, "presence", "reset", "--cancel")
+	for _, d := range []*daemon{a, b, c} {
+		inASecond(t, "the reset is called off", s.calls(d, "more", true))
+		if err := s.void(d, "")(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := world.all(); slices.Contains(got, "extra") {
+		t.Errorf("extra ran: %q", got)
+	}
+}

@@ -1,0 +1,242 @@
+package presence
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// beside is another instance on the same database, which has heard of no anchor.
+func (w *world) beside() *world {
+	w.t.Helper()
+	b := &world{t: w.t, db: w.db, vault: &memory{}, log: &memory{}, demanded: None, now: w.now}
+	b.restart()
+	return b
+}
+
+// pair is two instances at which an anchor is known that has signed approve.
+func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
+	here = newWorld(t)
+	there = here.beside()
+	_, k = here.enrol()
+	if err := here.do(k, require(here.Gate, approve)); err != nil {
+		t.Fatal(err)
+	}
+	there.looks("missing")
+	if err := there.do(k, there.Join); err != nil || !there.Confirmed(approve) {
+		t.Fatal(err)
+	}
+	return here, there, k
+}
+
+// looks has the instance hear what others have stored, and checks why nothing counts then;
+// "" is that everything does that was signed.
+func (w *world) looks(void string) {
+	w.t.Helper()
+	if err := w.Look(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	s := w.standing()
+	if (s.Void == "") != (void == "") || !strings.Contains(s.Void, void) || void != "" && s.Remedy == "" || w.Confirmed(approve) != (void == "") {
+		w.t.Errorf("%+v, want %q", s, void)
+	}
+}
+
+// anew sets an anchor that stands alone.
+func (w *world) anew() (Anchor, ed25519.PrivateKey) {
+	w.t.Helper()
+	a, k, err := newPassphrase([]byte("another passphrase"), w.Head(), w.now, cheap)
+	if err == nil {
+		err = w.do(k, func(ctx context.Context) error { return w.Set(ctx, a) })
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a, k
+}
+
+// attempt is do by whoever is not asked perhaps.
+func (w *world) attempt(k ed25519.PrivateKey, f func(context.Context) error) error {
+	err := f(With(w.t.Context(), &Proof{For: request}))
+	if p := problem.From(err); p == nil || p.Detail("statement") == nil {
+		return err
+	}
+	return w.do(k, f)
+}
+
+// TestAResetReachesOthers, and so does that it was called off, at either of them.
+func TestAResetReachesOthers(t *testing.T) {
+	here, there, k := pair(t)
+	if err := here.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there.looks("Presence was reset: until 2026-11-27T10:00:00Z")
+	here.looks("Presence was reset")
+	if err := there.do(k, there.CallOff); err != nil {
+		t.Fatal(err)
+	}
+	there.looks("")
+	here.looks("")
+	here.restart()
+	here.looks("")
+	// One that was away meanwhile has missed nothing.
+	if err := errors.Join(here.Reset(t.Context()), here.do(k, here.CallOff)); err != nil {
+		t.Fatal(err)
+	}
+	there.looks("")
+}
+
+// TestTheDayOfAResetIsCountedHere: whatever time it has in the database, where somebody else
+// may have written it; and the anchor after it is proven by a person.
+func TestTheDayOfAResetIsCountedHere(t *testing.T) {
+	for what, seen := range map[string]bool{"seen": true, "away": false} {
+		t.Run(what, func(t *testing.T) {
+			here, there, _ := pair(t)
+			if err := here.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if seen {
+				there.looks("Presence was reset")
+			}
+			here.now = here.now.Add(ResetTime)
+			second, k2 := here.anew()
+			if err := here.do(k2, require(here.Gate, other)); err != nil {
+				t.Fatal(err)
+			}
+			if !seen { // it learns of the reset and of the new anchor at once
+				there.now = here.now
+				for range 2 {
+					there.looks("Presence was reset: until 2026-11-28T10:00:00Z")
+					if err := there.Join(With(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
+						t.Error("it joins before the day is over")
+					}
+					there.restart()
+				}
+			}
+			there.now = there.now.Add(ResetTime)
+			there.looks("missing")
+			if err := there.do(k2, there.Join); err != nil {
+				t.Fatal(err)
+			}
+			if there.Confirmed(approve) || !there.Confirmed(other) || there.log.mark != (Mark{Anchor: second.Fingerprint()}) {
+				t.Errorf("%+v", there.standing())
+			}
+		})
+	}
+}
+
+// TestAnotherChainIsNotFollowed: whoever writes the database leads no instance to another
+// anchor, with a reset between or without one; and what was taken back there is not back.
+func TestAnotherChainIsNotFollowed(t *testing.T) {
+	here, there, k := pair(t)
+	theirs := here.db.anchors
+	var ownKey ed25519.PrivateKey
+	own := func(after Digest) Anchor { // which signs itself
+		a, key, err := newPassphrase([]byte("my own passphrase"), after, here.now, cheap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := StatementOf([]Claim{a.claim()}, here.now.UTC().Truncate(time.Microsecond), strings.ToLower(rand.Text()))
+		s.For, s.Anchor = "x", a.Fingerprint()
+		here.db.statements = append(here.db.statements, Evidence{Sign(s, key), []Claim{a.claim()}})
+		a.Nonce, ownKey = s.Nonce, key
+		return a
+	}
+	backdated := func(after Digest) Anchor {
+		return Anchor{Kind: reset, Since: here.now.Add(-3 * ResetTime), Before: after}
+	}
+	first := own(Digest{})
+	old := backdated(theirs[0].Fingerprint())
+	for what, all := range map[string][]Anchor{
+		"their own":         {first},
+		"a reset of it":     {first, backdated(first.Fingerprint())},
+		"a reset":           {theirs[0], old},
+		"after a reset":     {theirs[0], old, own(old.Fingerprint())},
+		"after the person":  {theirs[0], own(theirs[0].Fingerprint())},
+		"nothing":           nil,
+		"reset and nothing": {backdated(Digest{})},
+	} {
+		here.db.anchors = all
+		for _, w := range []*world{here, there} {
+			if err := w.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s := w.standing()
+			if s.Void == "" || !s.On || w.Confirmed(approve) {
+				t.Errorf("%s: %+v", what, s)
+			}
+			for name, err := range map[string]error{
+				"join":     w.attempt(ownKey, w.Join),
+				"set":      w.attempt(ownKey, func(ctx context.Context) error { a := first; a.Before = w.Head(); return w.Set(ctx, a) }),
+				"call off": w.attempt(ownKey, w.CallOff),
+			} {
+				if err == nil {
+					t.Errorf("%s: %s is taken", what, name)
+				}
+			}
+		}
+	}
+	// Put back, nothing counts where a reset was seen, until the person calls that off.
+	here.db.anchors = theirs
+	if err := errors.Join(here.Look(t.Context()), there.Look(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	there.looks("the database has no reset")
+	here.looks("the database has no reset")
+	if err := here.do(k, here.CallOff); err != nil {
+		t.Fatal(err)
+	}
+	here.looks("")
+	there.looks("")
+}
+
+// TestAnchorsAreNotOverwritten: who has not heard yet that another one is set sets none.
+func TestAnchorsAreNotOverwritten(t *testing.T) {
+	here, there, k := pair(t)
+	if err := here.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := newPassphrase([]byte("another passphrase"), there.Head(), there.now, cheap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.Set(ctx, second) }), "another anchor was set meanwhile")
+	here.looks("Presence was reset")
+	there.looks("Presence was reset")
+}
+
+// TestNoneIsFollowed, and the anchor that stands alone after it is proven anew.
+func TestNoneIsFollowed(t *testing.T) {
+	here, there, k := pair(t)
+	none := Anchor{Kind: None, Since: here.now.UTC().Truncate(time.Microsecond), Before: here.Head()}
+	if err := here.do(k, func(ctx context.Context) error { return here.Set(ctx, none) }); err != nil {
+		t.Fatal(err)
+	}
+	if there.Look(t.Context()) != nil || there.On() {
+		t.Errorf("%+v", there.standing())
+	}
+	_, k2 := here.anew()
+	there.looks("missing")
+	if err := there.do(k2, there.Join); err != nil || there.standing().Void != "" {
+		t.Errorf("%v %+v", err, there.standing())
+	}
+}
+
+// FuzzParseMark: a mark is written in one way.
+func FuzzParseMark(f *testing.F) {
+	d := Digest{1}
+	for _, m := range []Mark{{}, {Anchor: d}, {Reset: d, At: time.Unix(1, 2000)}, {Anchor: d, Reset: d}} {
+		f.Add(m.String())
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if m, err := ParseMark(text); err == nil && m.String() != text {
+			t.Errorf("%q is read as %q", text, m)
+		}
+	})
+}
