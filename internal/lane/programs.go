@@ -202,7 +202,10 @@ func clipWord(s string) string {
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
-	return strings.ToValidUTF8(s, "")
+	if s = strings.ToValidUTF8(s, ""); s == "" { // the name of a command can be empty, or no text
+		return "''"
+	}
+	return s
 }
 
 // maxVerbs is how many operands are looked at as verbs.

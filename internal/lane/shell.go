@@ -133,9 +133,6 @@ func mentioned(text string) Verdict {
 func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }
 
 func write(word string) Verdict {
-	if word == "" { // the name of a command can be empty
-		word = "''"
-	}
 	return Verdict{Operation: policy.Write, Word: clipWord(word)}
 }
 
