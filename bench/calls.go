@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -243,7 +244,8 @@ func compare(o options, subjects []subject, clients int) error {
 }
 
 // printPaired prints the medians of the ratios, round by round, of the figures
-// of this tree to those of the binary beside it, with the quartiles.
+// of this tree to those of the binary beside it. In brackets are the ratios between which
+// the true median is in 95 of 100 cases, by their ranks.
 func printPaired(name string, own, other []figure) {
 	of := func(value func(figure) float64) string {
 		var all []float64
@@ -251,7 +253,9 @@ func printPaired(name string, own, other []figure) {
 			all = append(all, value(own[round])/value(other[round]))
 		}
 		slices.Sort(all)
-		return fmt.Sprintf("%.3f (%.3f–%.3f)", all[len(all)/2], all[len(all)/4], all[len(all)*3/4])
+		n := float64(len(all))
+		low := max(0, int(n/2-0.98*math.Sqrt(n))-1)
+		return fmt.Sprintf("%.3f (%.3f–%.3f)", all[len(all)/2], all[low], all[len(all)-1-low])
 	}
 	fmt.Printf("%-15s × beside: p50 %s, calls/s %s, CPU/call %s\n", name,
 		of(func(f figure) float64 { return float64(f.p50) }), of(func(f figure) float64 { return f.rate }), of(func(f figure) float64 { return float64(f.cpu) }))

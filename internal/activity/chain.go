@@ -1,15 +1,12 @@
 package activity
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
+import "crypto/sha256"
 
 // chainHash returns the hash of a text that is chained after prev.
 func chainHash(prev Hash, text []byte) Hash {
 	d := sha256.New()
 	var head [hexLen + 1]byte
-	hex.Encode(head[:], prev[:])
+	prev.put(head[:])
 	head[hexLen] = ' '
 	d.Write(head[:])
 	d.Write(text)

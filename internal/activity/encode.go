@@ -3,7 +3,6 @@ package activity
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"sync"
@@ -180,8 +179,8 @@ func appendBody(dst []byte, p *payload, salts *salts) body {
 		before = ','
 		var inner []byte
 		dst, inner = appendInner(dst, v, salts)
-		sum := sha256.Sum256(inner)
-		hex.Encode(dst[commit:], sum[:])
+		sum := Hash(sha256.Sum256(inner))
+		sum.put(dst[commit:])
 		commit += hexLen + len(`",`)
 		dst = append(dst, ']')
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"time"
@@ -25,6 +26,21 @@ const (
 // Hash is the place of an entry in the chain: the SHA-256 of its line in the
 // spool, written with the hash of the entry before in the place of its own.
 type Hash [sha256.Size]byte
+
+// put writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes
+// seven of them, so it takes eight digits at a time.
+func (h *Hash) put(dst []byte) {
+	const each = 0x0101010101010101
+	dst = dst[:hexLen]
+	for i := 0; i < len(h); i += 4 {
+		x := uint64(binary.BigEndian.Uint32(h[i:]))
+		x = (x | x<<16) & 0x0000ffff0000ffff
+		x = (x | x<<8) & 0x00ff00ff00ff00ff
+		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f // a digit in each byte
+		letters := (x + 6*each) >> 4 & each
+		binary.BigEndian.PutUint64(dst[2*i:], x+'0'*each+letters*('a'-'0'-10))
+	}
+}
 
 // link is a place in the chain.
 type link struct {
@@ -136,9 +152,9 @@ const (
 // seal hashes the line in buf, which holds room for the hash, the blank and what is
 // chained of the payload, and writes the hash into its place.
 func seal(buf []byte, prev Hash) Hash {
-	hex.Encode(buf, prev[:])
+	prev.put(buf)
 	h := Hash(sha256.Sum256(buf))
-	hex.Encode(buf, h[:])
+	h.put(buf)
 	return h
 }
 

@@ -136,11 +136,11 @@ func (c *conn) next(now time.Time, first bool) (*request, error) {
 // answer runs the handler, and reports whether the connection can go on.
 func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 	c.br.Discard(r.size)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	c.cancel = cancel
 	// What a handler writes after its end must not get into another answer: each
 	// has a writer of its own.
-	w := &response{c: &c.stream, header: make(http.Header, 4), length: -1, out: c.room, body: body{c: &c.stream, left: r.length}}
+	w := &response{c: &c.stream, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.room, body: body{c: &c.stream, left: r.length}}
 	c.room = nil
 	if r.length == 0 {
 		c.watchLater()
@@ -149,7 +149,7 @@ func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 	if w.body.left == 0 {
 		c.unwatch()
 	}
-	cancel()
+	cancel(nil)
 	w.body.over = true
 	return !aborted && w.finish() && w.body.drain() && !w.last
 }

@@ -5,18 +5,18 @@
 // A request is plain when it is a POST of HTTP/1.1 with one Host, one
 // Content-Length of a moderate size, no other framing, no expectation, and
 // nothing in its head that could be read in two ways. The handler gets from it
-// what net/http would have given it. On the first request that is not plain,
-// the connection goes, with every byte of that request, to the http.Server that
-// accepts from the Listener, and stays there: what is odd is judged by the
-// library and by nobody else.
+// what net/http would have given it, and a writer with Cancel. On the first
+// request that is not plain, the connection goes, with every byte of that
+// request, to the http.Server that accepts from the Listener, and stays there:
+// what is odd is judged by the library and by nobody else.
 //
-// It guarantees that the handler's context ends when the client has gone or the
-// handler has returned, that waiting for a client has bounds (for the first
-// byte, the head and the body; for the answer the handler sets it), that a body
-// which nobody reads is not waited for, here and at net/http, and that no
-// connection outlives the Listener's Close. When connections run short, those
-// are closed that keep their places by saying little, and a client that sends
-// whole requests finds a place. Why it is there:
+// It guarantees that the handler's context ends when the client has gone, the
+// handler has returned, or its writer was told to Cancel it, that waiting for a
+// client has bounds (for the first byte, the head and the body; for the answer
+// the handler sets it), that a body which nobody reads is not waited for, here
+// and at net/http, and that no connection outlives the Listener's Close. When
+// connections run short, those are closed that keep their places by saying
+// little, and a client that sends whole requests finds a place. Why it is there:
 // docs/adr/0032-a-short-way-for-plain-requests.md and
 // docs/adr/0042-who-keeps-a-place.md.
 package http1

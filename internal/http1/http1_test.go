@@ -362,6 +362,43 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
+// TestCancel: a handler ends the context of its own request, and of no other one.
+func TestCancel(t *testing.T) {
+	enough := errors.New("enough")
+	var before func(error)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.ReadAll(r.Body)
+		if before != nil {
+			before(enough)
+		}
+		if err := r.Context().Err(); err != nil {
+			t.Errorf("it begins with %v", err)
+		}
+		before = w.(interface{ Cancel(why error) }).Cancel
+		before(enough)
+		if err := context.Cause(r.Context()); err != enough {
+			t.Errorf("it ends with %v", err)
+		}
+		w.Write([]byte("ok"))
+	})
+	nc, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	br := bufio.NewReader(nc)
+	for range 3 {
+		fmt.Fprintf(nc, "%sContent-Length: 2\r\n\r\nab", plainHead)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, _ := io.ReadAll(resp.Body); string(body) != "ok" {
+			t.Errorf("answer %q", body)
+		}
+	}
+}
+
 // TestWatchedAgain: many requests on one connection, each long enough to be
 // watched, with the next one sent while the first is answered.
 func TestWatchedAgain(t *testing.T) {

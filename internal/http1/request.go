@@ -52,6 +52,7 @@ const maxFields = 32
 type names struct {
 	paths  [2]string
 	fields [maxFields]field
+	size   int // of the last header, so that the next one gets no more room than it takes
 }
 
 type field struct {
@@ -80,7 +81,7 @@ func (s *names) parse(head []byte) (*request, error) {
 	if !ok || len(path) == 0 || path[0] != '/' || !all(path, &pathByte) {
 		return nil, errOdd
 	}
-	r := &request{path: s.path(path), length: -1, header: make(http.Header, 12)}
+	r := &request{path: s.path(path), length: -1, header: make(http.Header, s.size)}
 	for lines := 0; ; lines++ {
 		if line, rest, whole = bytes.Cut(rest, newline); !whole {
 			return nil, partial(line)
@@ -98,7 +99,7 @@ func (s *names) parse(head []byte) (*request, error) {
 	if r.host == "" || r.length < 0 {
 		return nil, errOdd
 	}
-	r.size = len(head) - len(rest)
+	r.size, s.size = len(head)-len(rest), len(r.header)
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"slices"
@@ -20,6 +21,7 @@ const (
 // An answer is one write to the connection, unless it is flushed or large.
 type response struct {
 	c       *stream
+	cancel  context.CancelCauseFunc
 	body    body // of the request
 	header  http.Header
 	status  int   // 0 until it is known
@@ -33,6 +35,10 @@ type response struct {
 	err     error
 	by      time.Time // the deadline that the handler has set
 }
+
+// Cancel ends the context of the request, for a reason: a handler that wants to needs no
+// context of its own.
+func (w *response) Cancel(why error) { w.cancel(why) }
 
 // Header is the header that will be sent.
 func (w *response) Header() http.Header { return w.header }
@@ -241,6 +247,6 @@ func (w *response) send(p []byte) {
 	}
 	w.out = w.out[:0]
 	if w.err != nil {
-		w.c.cancel() // there is nobody to work for
+		w.c.cancel(nil) // there is nobody to work for
 	}
 }

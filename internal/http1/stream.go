@@ -18,10 +18,10 @@ type stream struct {
 	readBy  time.Time // the deadline that is set for reading; zero = none
 	writeBy time.Time
 
-	timer  *time.Timer        // begins the watch
-	fired  chan struct{}      // the watch has ended; has room for that
-	cancel context.CancelFunc // ends the context of the request
-	over   bool               // the handler has returned: nobody is watched; mu guards it
+	timer  *time.Timer             // begins the watch
+	fired  chan struct{}           // the watch has ended; has room for that
+	cancel context.CancelCauseFunc // ends the context of the request
+	over   bool                    // the handler has returned: nobody is watched; mu guards it
 }
 
 // scratch is what a connection is read with. It is used again: who opens many
@@ -56,7 +56,7 @@ func (c *stream) watch() {
 	}
 	c.mu.Unlock()
 	if _, err := c.br.Peek(1); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.cancel()
+		c.cancel(nil)
 	}
 }
 

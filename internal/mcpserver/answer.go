@@ -19,7 +19,8 @@ func (x *request) answer() {
 		x.finish(x.ask(x.r.Context(), nil, nil))
 		return
 	}
-	ctx, cancel := x.begin(x.r.Context())
+	ctx, cancel := x.cancelable()
+	x.begin(cancel)
 	defer x.end(cancel)
 	if x.form == session.Waiting {
 		x.req.Head = x.out.takeHead
@@ -38,6 +39,15 @@ func (x *request) answer() {
 		x.out.stream.open()
 	}
 	x.finish(x.ask(ctx, cancel, &x.out.stream.outlet))
+}
+
+// cancelable returns the context of the HTTP request, or one of our own where its writer
+// cannot end that.
+func (x *request) cancelable() (context.Context, context.CancelCauseFunc) {
+	if w, ok := x.out.w.(interface{ Cancel(why error) }); ok {
+		return x.r.Context(), w.Cancel
+	}
+	return context.WithCancelCause(x.r.Context())
 }
 
 // finish writes the outcome of a request. A client that has

@@ -76,7 +76,8 @@ func (m *message) answerPart(parent context.Context) outcome {
 	}
 	m.prepare()
 	m.req.Endless = false // it has no exchange of its own
-	ctx, cancel := m.begin(parent)
+	ctx, cancel := context.WithCancelCause(parent)
+	m.begin(cancel)
 	defer m.end(cancel)
 	return m.ask(ctx, cancel, nil)
 }

@@ -272,7 +272,18 @@ func TestDisconnectCancels(t *testing.T) {
 }
 
 func TestCancelledNotification(t *testing.T) {
-	h := newHarness(t)
+	t.Run("net/http", func(t *testing.T) {
+		h := newHarness(t)
+		cancelByNotification(t, h, h.http.Close)
+	})
+	t.Run("http1", func(t *testing.T) {
+		h, stop := newPlainHarness(t)
+		cancelByNotification(t, h, stop)
+	})
+}
+
+// cancelByNotification cancels calls; stop waits for the handlers.
+func cancelByNotification(t *testing.T, h *harness, stop func()) {
 	session, other := h.open(mcp.Legacy), h.open(mcp.Legacy)
 	entered, left := make(chan struct{}), make(chan error)
 	h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
@@ -310,7 +321,7 @@ func TestCancelledNotification(t *testing.T) {
 			}
 		}
 	}
-	h.http.Close() // waits for the handlers, which end after their answers are out
+	stop() // they end after their answers are out
 	if s := h.srv.sessions.byID[session]; s.inflight != nil || s.busy != 0 {
 		t.Error("something is left behind")
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,11 +15,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/http1"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
@@ -188,6 +191,28 @@ func newHarness(t *testing.T) *harness {
 		h.http.Close()
 	})
 	return h
+}
+
+// newPlainHarness is newHarness behind http1, as clients have it. stop waits for the
+// handlers.
+func newPlainHarness(t *testing.T) (h *harness, stop func()) {
+	h = newHarness(t)
+	h.http.Close()
+	h.http = httptest.NewUnstartedServer(h.srv)
+	l := http1.New(h.http.Listener, http1.Options{
+		Handler: h.srv, Plain: func(string) bool { return true }, Base: func(net.Listener) context.Context { return context.Background() },
+		HeaderTime: time.Minute, BodyTime: time.Minute, IdleTime: time.Minute, MaxConns: 40, Logger: slog.New(slog.DiscardHandler),
+	})
+	l.Oversee(h.http.Config)
+	h.http.Listener = l
+	h.http.Start()
+	stop = func() {
+		if err := l.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop) // before the harness is closed
+	return h, stop
 }
 
 // answer is a response with its body read.

@@ -225,7 +225,8 @@ func (l *lines) hear(parent context.Context, x *message) {
 // it. Its answer may come in any order.
 func (l *lines) launch(parent context.Context, x *message) {
 	x.prepare()
-	ctx, cancel := x.begin(parent)
+	ctx, cancel := context.WithCancelCause(parent)
+	x.begin(cancel)
 	l.work(func() {
 		defer l.recover(x)
 		defer x.end(cancel)

@@ -173,15 +173,12 @@ func (m *message) endless() bool {
 	return m.Method == mcp.TaskResult
 }
 
-// begin returns the context of a request that its client can cancel by a
-// notification, until end. The server gets the client's own words where it gets
-// the request as the client has made it.
-func (m *message) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
+// begin lets the client cancel a request by a notification, until end. The server
+// gets the client's own words where it gets the request as the client has made it.
+func (m *message) begin(cancel context.CancelCauseFunc) {
 	if m.calls != nil {
 		m.calls.begin(m.ID, cancel, m.form == session.Waiting && !m.modern)
 	}
-	return ctx, cancel
 }
 
 func (m *message) end(cancel context.CancelCauseFunc) {
@@ -215,7 +212,7 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 	return ctx, func() { cancel(); <-ended }
 }
 
-// ask has a request answered that was prepared, within a context of begin. What
+// ask has a request answered that was prepared, within a context that cancel ends. What
 // is said before goes out by out; nil: nobody can be told.
 func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *outlet) outcome {
 	within := ctx

@@ -231,6 +231,55 @@ func TestLeanStreamsAreReused(t *testing.T) {
 	}
 }
 
+// deadlines counts the deadlines that are set.
+type deadlines struct {
+	net.Conn
+	set int
+}
+
+func (d *deadlines) SetReadDeadline(by time.Time) error {
+	d.set++
+	return d.Conn.SetReadDeadline(by)
+}
+
+func TestLeanStreamsEndWithTheirAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		end     string
+		left    int // of the answer, unread
+		set     int // deadlines
+		keeps   bool
+		pending bool
+	}{
+		{end: "0\r\n\r\n", keeps: true},
+		{end: "0\r\nTrailer: 1\r\n\r\n", set: 2, keeps: true},
+		{end: "0\r\n\r\n", left: 1, set: 2, keeps: true},
+		{end: "5\r\n0\r\n\r\n\r\n0\r\n\r\n", set: 2, keeps: true},
+		{end: "0\r\n\r\n0\r\n\r\n", set: 2, keeps: true}, // and found to be odd when it is wanted
+		{end: "0\r\n\r", set: 2},
+		{end: "", pending: true},
+	} {
+		const answer = "data: 1\n\n"
+		u := rawServer(t, func(int, int) string {
+			return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n9\r\n" + answer + "\r\n" + tt.end
+		})
+		c, r := leanFor(t, u)
+		a, err := c.Do(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := a.Body.(*leanConn)
+		seen := &deadlines{Conn: conn.nc}
+		conn.nc = seen
+		if _, err := io.ReadFull(a.Body, make([]byte, len(answer)-tt.left)); err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if seen.set != tt.set || (len(c.idle) == 1) != tt.keeps || (len(c.unfinished) == 1) != tt.pending {
+			t.Errorf("%q, %d left: %d deadlines, %d idle, %d unfinished", tt.end, tt.left, seen.set, len(c.idle), len(c.unfinished))
+		}
+	}
+}
+
 func TestLeanReaps(t *testing.T) {
 	u := rawServer(t, func(int, int) string { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" })
 	c, r := leanFor(t, u)

@@ -300,8 +300,15 @@ const (
 // finishTime is how long the rest of a body that has begun to arrive may take.
 const finishTime = 20 * time.Millisecond
 
+// lastChunk ends most streams, all at once.
+const lastChunk = "0\r\n\r\n"
+
 // finish reads the rest of a body as far as it has arrived.
 func (c *leanConn) finish() finished {
+	if rest, _ := c.br.Peek(c.br.Buffered()); c.err == nil && c.left == 0 && string(rest) == lastChunk {
+		c.br.Discard(len(rest)) // without deadlines, which cost more
+		c.err = io.EOF
+	}
 	if c.err == nil && c.br.Buffered() == 0 {
 		switch c.peek() {
 		case peekSilent:
