@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -340,6 +341,11 @@ func TestNoFiles(t *testing.T) {
 	io.WriteString(nc, plainHead)
 	again, _ := dialRaw(t, s.addr) // is being waited for
 	io.WriteString(again, plainHead)
+	for here := 0; here < 2; runtime.Gosched() { // or the error is met before they are
+		s.plain.mu.Lock()
+		here = s.plain.newcomers.Len()
+		s.plain.mu.Unlock()
+	}
 	inner.errs <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	if got := exchangeRaw(t, s.addr, plainRequest, 1); !strings.HasPrefix(got[0], "200") {
 		t.Errorf("got %q", got)
