@@ -56,19 +56,19 @@ func readNested(text string, depth int) Verdict {
 	return l.verdict
 }
 
-// maxCommands is how many commands of one text are read. Nobody reads more of them in
-// an approval, either.
-const maxCommands = 40
+// maxCommands and maxWords are how many commands and words of one text are read. Nobody
+// reads more of them in an approval, either.
+const maxCommands, maxWords = 40, 120
 
 // tooMany is for a text that has more: it is worth its worst, like one that is too long.
-var tooMany = Verdict{Operation: policy.Destructive, Word: "more than 40 commands", Unread: true}
+var tooMany = Verdict{Operation: policy.Destructive, Word: "more than 40 commands or 120 words", Unread: true}
 
-// manyCommands reports whether there is more that separates commands than may be, outside
-// of quotes, comments and here-documents. It looks at bytes alone: what it takes for a
-// quote and is none is read, after all, and takes its time.
+// manyCommands reports whether there is more that separates commands or words than may be,
+// outside of quotes, comments and here-documents. It looks at bytes alone: what it takes
+// for a quote and is none is read, after all, and takes its time.
 func manyCommands(text string) bool {
-	count, quoted := 0, false
-	for i := 0; i < len(text) && count < maxCommands; i++ {
+	count, words, quoted := 0, 0, false
+	for i := 0; i < len(text) && count < maxCommands && words < maxWords; i++ {
 		switch c := text[i]; {
 		case c == '\\':
 			i++
@@ -83,12 +83,16 @@ func manyCommands(text string) bool {
 			i += 1 + before(text[i+1:], '\'')
 		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
 			i += before(text[i+1:], '\n')
+		case c == ' ', c == '\t':
+			if i > 0 && !blank(text[i-1]) {
+				words++
+			}
 		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
 		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && blank(text[i+1]):
 			count++
 		}
 	}
-	return count >= maxCommands
+	return count >= maxCommands || words >= maxWords
 }
 
 // before returns how much of a text stands before a character.

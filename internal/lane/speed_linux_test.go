@@ -81,7 +81,7 @@ func BenchmarkTexts(b *testing.B) {
 		b.Fatal(err)
 	}
 	lines := strings.Split(string(everyday), "\n")
-	var shell, most, one []string
+	var shell, most, one, words []string
 	for i := range lines {
 		read := ""
 		for at := i; !manyCommands(read + lines[at%len(lines)] + "\n"); at++ {
@@ -93,9 +93,11 @@ func BenchmarkTexts(b *testing.B) {
 			text.WriteString(lines[at%len(lines)] + "\n")
 		}
 		shell, one = append(shell, text.String()), append(one, "git commit -m '"+strings.Repeat("x ", 2040)+"'")
+		words = append(words, "cat"+strings.Repeat(` "$x"/src/main.go`, maxWords-1))
 	}
 	run("shell, 200 lines", shell, readShell)
 	run("shell, as many commands as are read", most, readShell)
 	run("shell, one command", one, readShell)
+	run("shell, as many words as are read", words, readShell)
 	run("shell, everyday lines", lines[:len(lines)-1], readShell)
 }
