@@ -181,10 +181,3 @@ func BenchmarkSQL(b *testing.B) {
 		benchmark(b, readSQL, "SELECT `a`, [b], \"c\", $1, E'x\\\\' /* c */ -- #\n + q'x' /*!x*/ + /* y */ \n -- x UNION ALL \r ")
 	})
 }
-
-func BenchmarkShell(b *testing.B) {
-	b.Run("plain", func(b *testing.B) {
-		benchmark(b, readShell, "grep -rn 'TODO' src/ | sort | uniq -c | head -20 && git log --oneline -10\n")
-	})
-	b.Run("words", func(b *testing.B) { benchmark(b, readShell, `"$x" `) })
-}
