@@ -137,7 +137,7 @@ func configUnconfirmed(f *Facts) []Finding {
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
 		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")}
 	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy names what helps
-		found.Do, found.Command = p.Remedy, ""
+		found.Do, found.Command = p.Remedy, f.mcpproxy("presence test")
 	}
 	return one(found)
 }
