@@ -21,6 +21,7 @@ import (
 // returns. See config.Live.
 type Editor interface {
 	AddServers(permit config.Permit, all ...config.NamedEdit) error
+	FitServers(all ...config.NamedEdit) error
 	RemoveServer(name string) error
 	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
 	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error

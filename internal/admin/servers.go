@@ -71,8 +71,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []gateway.NewServe
 	return views, refused, nil
 }
 
-// addTogether adds in one edit those with which nothing is wrong but that a person has to
-// permit them.
+// addTogether adds in one edit those with which nothing is wrong.
 func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServer) (refused []error, err error) {
 	var fit []config.NamedEdit
 	refused = make([]error, len(all))
@@ -81,15 +80,11 @@ func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServe
 		if one.ServerEdit, err = check(s); err == nil {
 			err = a.proposals.nameIsFree(s.Name, c)
 		}
-		if err == nil { // with nobody to permit it
-			err = a.editor.AddServers(nil, one)
+		if err == nil {
+			err = a.editor.FitServers(one)
 		}
-		switch p := problem.From(err); {
-		case p == nil:
-		case p.Code == problem.PresenceRequired:
+		if refused[i] = err; err == nil {
 			fit = append(fit, one)
-		default:
-			refused[i] = err
 		}
 	}
 	if len(fit) == 0 {

@@ -108,7 +108,7 @@ func (w *world) relay(r *session.Request) (session.Reply, error) {
 
 var passed = catalogtest.Asked
 
-// AddServers, RemoveServer and SetServer are an Editor of the configuration that
+// AddServers, FitServers, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
 func (w *world) AddServers(_ config.Permit, all ...config.NamedEdit) error {
 	return w.Edit(func(c *config.Config) error {
@@ -122,6 +122,8 @@ func (w *world) AddServers(_ config.Permit, all ...config.NamedEdit) error {
 		return nil
 	})
 }
+
+func (w *world) FitServers(...config.NamedEdit) error { return nil }
 
 func (w *world) RemoveServer(name string) error {
 	return w.Edit(func(c *config.Config) error {

@@ -88,21 +88,44 @@ type NamedEdit struct {
 // as it would be or a component refuses it; the error is a *problem.Problem.
 // The file keeps the form, the comments and the order that its author gave it.
 func (l *Live) AddServers(permit Permit, all ...NamedEdit) error {
-	var names []string
-	var edits []edit
+	names, edits, err := additions(all)
+	if err != nil {
+		return err
+	}
+	return l.edit(permit, names, edits...)
+}
+
+// FitServers returns what would be wrong with adding servers that a person permits. It
+// changes nothing.
+func (l *Live) FitServers(all ...NamedEdit) error {
+	names, edits, err := additions(all)
+	if err != nil {
+		return err
+	}
+	return tryEdit(l, names, edits, func(_ reading, _ []byte, next *Config, changes func(key string) bool) error {
+		live := next
+		if limit := l.base.allow(next, changes); limit != nil {
+			live, _ = clamp(limit, next, nil)
+		}
+		_, err := prepare(l.components, live)
+		return err
+	})
+}
+
+func additions(all []NamedEdit) (names []string, edits []edit, err error) {
 	for _, s := range all {
 		if err := tool.CheckServerName(s.Name); err != nil {
-			return problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(s.Name), err).
+			return nil, nil, problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(s.Name), err).
 				WithHint("Choose another name.").With("parameter", "name").With("value", s.Name)
 		}
 		encoded, err := rawjson.Marshal(s.ServerEdit)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		names = append(names, s.Name)
 		edits = append(edits, func(d document) ([]jsonc.Splice, error) { return d.addServer(s.Name, encoded) })
 	}
-	return l.edit(permit, names, edits...)
+	return names, edits, nil
 }
 
 // RemoveServer takes a server out of the file and applies it.
@@ -318,11 +341,21 @@ type edit func(document) ([]jsonc.Splice, error)
 
 // edit changes the file, which concerns the servers of these names alone, and applies it.
 func (l *Live) edit(permit Permit, servers []string, changes ...edit) error {
+	return tryEdit(l, servers, changes, func(r reading, text []byte, next *Config, changes func(key string) bool) error {
+		return publish(l, r, text, next, changes, permit, ByCommand)
+	})
+}
+
+// use does something with the text that a file would have, and with the keys that changed.
+type use func(r reading, text []byte, next *Config, changes func(key string) bool) error
+
+// tryEdit makes the text, and tries again when the file was changed meanwhile.
+func tryEdit(l *Live, servers []string, changes []edit, then use) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const tries = 20
 	for range tries {
-		err := editOnce(l, permit, servers, changes)
+		err := editOnce(l, servers, changes, then)
 		if !errors.Is(err, errMeanwhile) {
 			return err
 		}
@@ -333,7 +366,7 @@ func (l *Live) edit(permit Permit, servers []string, changes ...edit) error {
 
 // editOnce makes one try. The caller holds mu, so that no file is applied
 // meanwhile, and what is written is known before the watch can see it.
-func editOnce(l *Live, permit Permit, servers []string, changes []edit) error {
+func editOnce(l *Live, servers []string, changes []edit, then use) error {
 	r := l.read()
 	switch {
 	case r.err != nil:
@@ -369,12 +402,12 @@ func editOnce(l *Live, permit Permit, servers []string, changes []edit) error {
 			}
 		}
 	}
-	return l.publish(r, text, next, between(before, next), permit, ByCommand)
+	return then(r, text, next, between(before, next))
 }
 
 // publish prepares the components for next, has a person permit what widens by the keys
 // that were changed, writes its text and commits. What else of next widens goes on waiting.
-func (l *Live) publish(r reading, text []byte, next *Config, changes func(key string) bool, permit Permit, by string) error {
+func publish(l *Live, r reading, text []byte, next *Config, changes func(key string) bool, permit Permit, by string) error {
 	limit := l.base.allow(next, changes)
 	live, found := next, []Difference(nil)
 	if limit != nil {

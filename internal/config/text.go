@@ -174,7 +174,7 @@ func (l *Live) rewrite(permit Permit, match, by string, change func(text []byte)
 	if err != nil {
 		return err
 	}
-	if err = l.publish(r, text, next, between(before, next), permit, by); errors.Is(err, errMeanwhile) {
+	if err = publish(l, r, text, next, between(before, next), permit, by); errors.Is(err, errMeanwhile) {
 		return isAnother(l.path, l.read())
 	}
 	return err

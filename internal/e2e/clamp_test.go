@@ -227,12 +227,9 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
 	d := startDaemon(t, fileOf(u.URL, false, 5))
-	closed := func(c settings.Config) bool {
-		return strings.Contains(c.UnconfirmedWhy, "no configuration was confirmed")
-	}
 	o := &owner{daemon: d}
 	eventually(t, "nothing counts before there is an anchor", func() error {
-		if shown := o.config(); !closed(shown) || !slices.Contains(waiting(shown), "mcpServers.s") {
+		if shown := o.config(); !strings.Contains(shown.UnconfirmedWhy, "no anchor is set") || !slices.Contains(waiting(shown), "mcpServers.s") {
 			return fmt.Errorf("%q %q", shown.UnconfirmedWhy, waiting(shown))
 		}
 		return nil
