@@ -36,6 +36,11 @@ func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.
 func (l *launcher) Prepare(*config.Config) (func(), error) { return l.launch, nil }
 
 func (l *launcher) launch() {
+	select {
+	case <-l.book.Loaded():
+	default: // until the decisions are read it is not known which servers may run, and requests wait
+		return
+	}
 	var names []string
 	for _, s := range startable(l.config(), l.book) {
 		names = append(names, s.SecretNames()...)
@@ -44,7 +49,7 @@ func (l *launcher) launch() {
 	l.apply()
 }
 
-// apply is launch with the secrets that are known.
+// apply is launch with the secrets that are known, once there has been one.
 func (l *launcher) apply() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
