@@ -84,9 +84,13 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 // askTime is how long the daemon has for all that the doctor asks.
 const askTime = doctor.PartTime - 500*time.Millisecond
 
-// presenceFacts are how presence stands.
+// presenceFacts are how presence stands. What is signed cannot be read without the
+// database, and then nothing counts.
 func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) {
 	v, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
+		return doctor.Presence{Void: why.Message, Remedy: why.Hint}, nil
+	}
 	p := doctor.Presence{On: v.On, Void: v.Void, Remedy: v.Remedy, Bad: v.Bad, Unsigned: v.Unsigned}
 	for _, place := range v.Places {
 		if v.On && v.Anchor != nil && place.State != presence.Matches && place.State != presence.Behind {
