@@ -1,0 +1,72 @@
+package lane
+
+import (
+	"strings"
+
+	"mcpproxy/internal/policy"
+)
+
+// maxCommands and maxWords are how many commands and words of one text are read. Nobody
+// reads more of them in an approval, either.
+const maxCommands, maxWords = 40, 120
+
+// tooMany is for a text that has more: it is worth its worst, like one that is too long.
+var tooMany = Verdict{Operation: policy.Destructive, Word: "more than 40 commands or 120 words", Unread: true}
+
+// manyCommands reports whether there is more that separates commands or words than may be,
+// outside of quotes, comments and here-documents. It looks at bytes alone: what it takes
+// for a quote and is none is read, after all, and takes its time.
+func manyCommands(text string) bool {
+	count, words, quoted := 0, 0, false
+	for i := 0; i < len(text) && count < maxCommands && words < maxWords; i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '(', c == '`', c == '[' && i > 0 && text[i-1] == '$':
+			count++
+		case c == '<' && strings.HasPrefix(text[i:], "<<"):
+			i += hereDocument(text[i:])
+		case quoted:
+		case c == '\'':
+			i += 1 + before(text[i+1:], '\'')
+		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
+			i += before(text[i+1:], '\n')
+		case c == ' ', c == '\t':
+			if i > 0 && !blank(text[i-1]) {
+				words++
+			}
+		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
+		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && blank(text[i+1]):
+			count++
+		}
+	}
+	return count >= maxCommands || words >= maxWords
+}
+
+// before returns how much of a text stands before a character.
+func before(text string, c byte) int {
+	if n := strings.IndexByte(text, c); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+// hereDocument returns how long a here-document is that a text begins with; all of the
+// text where its end is not found.
+func hereDocument(text string) int {
+	if strings.HasPrefix(text, "<<<") {
+		return 2
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	name := strings.TrimLeft(first[2:], "- \t")
+	if end := strings.IndexAny(name, " \t;|&<>()"); end >= 0 {
+		name = name[:end]
+	}
+	name = "\n" + strings.Trim(name, "'\"\\") + "\n"
+	if end := strings.Index(text, name); end >= 0 {
+		return end + len(name) - 2 // at the end of its last line
+	}
+	return len(text)
+}
