@@ -75,13 +75,18 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []gateway.NewServe
 func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServer) (refused []error, err error) {
 	var fit []config.NamedEdit
 	refused = make([]error, len(all))
+	recorded := func(name string, do func() error) error {
+		return a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
+	}
 	for i, s := range all {
 		one := config.NamedEdit{Name: s.Name}
 		if one.ServerEdit, err = check(s); err == nil {
 			err = a.proposals.nameIsFree(s.Name, c)
 		}
 		if err == nil {
-			err = a.editor.FitServers(one)
+			if unfit := a.editor.FitServers(one); unfit != nil {
+				err = recorded(s.Name, func() error { return unfit })
+			}
 		}
 		if refused[i] = err; err == nil {
 			fit = append(fit, one)
@@ -93,9 +98,7 @@ func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServe
 	add := func() error { return a.editor.AddServers(a.Permit(ctx), fit...) }
 	for _, one := range fit { // each is on record
 		next := add
-		add = func() error {
-			return a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: one.Name}, "add_server", ""), next)
-		}
+		add = func() error { return recorded(one.Name, next) }
 	}
 	return refused, add()
 }
