@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"mcpproxy/internal/activity/activitytest"
 	"mcpproxy/internal/problem"
 )
 
@@ -237,19 +237,17 @@ func TestProjectedSegmentsAreRemoved(t *testing.T) {
 
 func TestIDsGrowAcrossRestartsAndClockJumps(t *testing.T) {
 	dir, st := t.TempDir(), &memory{}
-	var clock atomic.Int64
-	clock.Store(time.Now().UnixNano())
-	now := func() time.Time { return time.Unix(0, clock.Load()) }
+	clock := activitytest.NewClock(time.Now())
 	last := ""
 	for _, jump := range []time.Duration{0, -time.Hour, 365 * 24 * time.Hour, -2 * 365 * 24 * time.Hour, time.Millisecond} {
-		clock.Add(int64(jump))
-		l := openLog(t, Options{Dir: dir, Now: now}, st)
+		clock.Pass(jump)
+		l := openLog(t, Options{Dir: dir, Now: clock.Now}, st)
 		for range 3 {
 			r := call(t, l, "a")
 			if r.ID <= last {
 				t.Fatalf("%s came after %s", r.ID, last)
 			}
-			if !r.Timestamp.Equal(now().Truncate(time.Microsecond)) {
+			if !r.Timestamp.Equal(clock.Now().Truncate(time.Microsecond)) {
 				t.Fatalf("the time is %v, not that of the clock", r.Timestamp)
 			}
 			last = r.ID

@@ -27,9 +27,9 @@ func (w *world) server(name string) ServerDetail {
 // turned puts a server's state on record.
 func (w *world) turned(server, state string, ago time.Duration) {
 	w.T.Helper()
-	now := w.clock
-	defer func() { w.clock = now }()
-	w.clock = now.Add(-ago)
+	now := w.clock.Now()
+	defer w.clock.Set(now)
+	w.clock.Set(now.Add(-ago))
 	r := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: server, Metadata: activity.Metadata{Action: state}}
 	if err := w.log.Append(&r); err != nil {
 		w.T.Fatal(err)
@@ -42,16 +42,16 @@ func TestServersSayHowTheyWereCalled(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers = append(c.Servers, config.Server{Name: "quiet", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto})
 	}, defined("show", "Show.", reads))
-	now := w.clock
+	now := w.clock.Now()
 	for _, c := range []struct {
 		ago    time.Duration
 		n      int
 		status activity.Status
 	}{{30 * time.Hour, 7, activity.Failed}, {3 * time.Hour, 20, activity.Success}, {0, 2, activity.Failed}} {
-		w.clock = now.Add(-c.ago)
+		w.clock.Set(now.Add(-c.ago))
 		w.called("s", "show", c.n, c.status, 40*time.Millisecond)
 	}
-	w.clock = now
+	w.clock.Set(now)
 	all, err := w.inspect.Servers(t.Context(), catalogtest.APerson, gateway.Nothing{})
 	if err != nil || len(all.Servers) != 2 || all.Servers[0].Name != "quiet" || all.Servers[0].Calls != nil {
 		t.Fatalf("%+v, %v", all, err)
@@ -116,7 +116,7 @@ func TestAvailability(t *testing.T) {
 	}
 	var got []string
 	for _, turn := range w.server("s").Availability {
-		got = append(got, turn.State+" "+w.clock.Sub(turn.At).Round(time.Minute).String())
+		got = append(got, turn.State+" "+w.clock.Now().Sub(turn.At).Round(time.Minute).String())
 	}
 	if want := []string{"ready 50h0m0s", "failed 19h0m0s", "ready 1h0m0s", "idle 1m0s"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -60,8 +60,8 @@ func TestSlimAndFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, defined("show", "Show a thing.\nAnd more.", reads), defined("long", strings.Repeat("ä", 300), writes), `{"name":"get_it","description":""}`)
 	w.called("s", "long", 3, activity.Success, 0)
-	w.clock = w.clock.Add(2 * time.Hour)
-	last := w.clock
+	w.clock.Pass(2 * time.Hour)
+	last := w.clock.Now()
 	w.called("s", "show", 2, activity.Failed, 0)
 	slim := w.tools(ToolQuery{})
 	show, long, get := slim.Tools[0], slim.Tools[1], slim.Tools[2]
@@ -96,10 +96,10 @@ func TestHintsAndUse(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "wipe*", Hints: tool.Hints{Destructive: tool.True}}, {Pattern: "web", Hints: tool.Hints{OpenWorld: tool.True}}}
 	}, defined("show", "Show.", reads), defined("wipe_it", "Wipe.", reads), defined("touch", "Touch.", ""), defined("web", "Ask.", ""))
-	now := w.clock
-	w.clock = now.Add(-40 * 24 * time.Hour)
+	now := w.clock.Now()
+	w.clock.Set(now.Add(-40 * 24 * time.Hour))
 	w.called("s", "show", 2, activity.Success, 0)
-	w.clock = now
+	w.clock.Set(now)
 	w.called("s", "touch", 1, activity.Success, 0)
 	for _, c := range []struct {
 		filter ToolFilter

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/activity/activitytest"
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
@@ -25,7 +26,7 @@ type world struct {
 	gateway *gateway.Gateway
 	inspect *Inspector
 	log     *activity.Log
-	clock   time.Time
+	clock   *activitytest.Clock
 	dir     string // of the logs of servers
 }
 
@@ -40,12 +41,12 @@ func (w *world) ReadLog(server string) *process.LogReader { return process.ReadL
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{World: catalogtest.New(t, change, definitions...), clock: time.Now(), dir: filepath.Join(dir, "logs")}
+	w := &world{World: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	var err error
-	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return w.clock }}, db)
+	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: w.clock.Now}, db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/activity/activitytest"
 	"mcpproxy/internal/store/pgtest"
 )
 
@@ -24,8 +25,8 @@ func BenchmarkPostgresMillion(b *testing.B) {
 		b.Fatal(err)
 	}
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	clock := begun
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 8 << 30, Now: func() time.Time { return clock }}, db)
+	clock := activitytest.NewClock(begun)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 8 << 30, Now: clock.Now}, db)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func BenchmarkPostgresMillion(b *testing.B) {
 	list(activity.Filter{Limit: 1})
 	began, used := time.Now(), processTime()
 	for i := range records {
-		clock = begun.Add(time.Duration(i) * (90 * 24 * time.Hour / records))
+		clock.Set(begun.Add(time.Duration(i) * (90 * 24 * time.Hour / records)))
 		r := mixed(i)
 		r.DurationMS, r.OwnUS = int64(i%400), int64(60+i%300)
 		if err := l.Append(r); err != nil {
@@ -91,14 +92,14 @@ func BenchmarkPostgresMillion(b *testing.B) {
 		{"summary 90 days filtered", 90, one, activity.ByServer},
 	} {
 		run(s.name, func(b *testing.B) {
-			s.filter.Since, s.filter.Until = clock.AddDate(0, 0, -s.days), clock.Add(time.Second)
+			s.filter.Since, s.filter.Until = clock.Now().AddDate(0, 0, -s.days), clock.Now().Add(time.Second)
 			if _, err := l.Summary(b.Context(), activity.SummaryQuery{Filter: s.filter, Step: 24 * time.Hour, Group: s.group, Most: 2_000_000}); err != nil {
 				b.Fatal(err)
 			}
 		})
 	}
 	run("sessions of 24 h", func(b *testing.B) {
-		if _, err := l.Sessions(b.Context(), activity.SessionQuery{Since: clock.AddDate(0, 0, -1), Until: clock.Add(time.Hour), Limit: 50, Most: 2_000_000}); err != nil {
+		if _, err := l.Sessions(b.Context(), activity.SessionQuery{Since: clock.Now().AddDate(0, 0, -1), Until: clock.Now().Add(time.Hour), Limit: 50, Most: 2_000_000}); err != nil {
 			b.Fatal(err)
 		}
 	})

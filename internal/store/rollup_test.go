@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/activity/activitytest"
 )
 
 func (e *engine) count(t *testing.T, query string) (n int64) {
@@ -33,8 +34,8 @@ func tidyAll(t *testing.T, db *DB, now time.Time, keep activity.Retention) {
 func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	dir := t.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
-	clock := time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return clock }}, db)
+	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		clock = clock.Add(time.Hour)
+		clock.Pass(time.Hour)
 	}
 	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
 		t.Fatal(err)
@@ -64,13 +65,13 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, keep := range []int64{2500, 1000, each, 1} {
-		tidyAll(t, db, clock, activity.Retention{MaxRecords: keep})
+		tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: keep})
 		want := (keep + each - 1) / each * each // whole hours; of records in a chunk, its first
 		if n := e.count(t, "SELECT coalesce(sum(records), 0) FROM activity_hour"); keep < 2000 && n != want {
 			t.Errorf("the roll-up of %d records counts %d, want %d", keep, n, want)
 		}
 	}
-	tidyAll(t, db, clock, activity.Retention{MaxBytes: 1})
+	tidyAll(t, db, clock.Now(), activity.Retention{MaxBytes: 1})
 	if n := e.count(t, "SELECT count(*) FROM activity_hour"); n != 0 {
 		t.Errorf("%d rows are left of no records", n)
 	}
@@ -105,8 +106,8 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 func TestCallsOfServers(t *testing.T) {
 	dir := t.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
-	clock := time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return clock }}, db)
+	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +132,13 @@ func TestCallsOfServers(t *testing.T) {
 		if err := l.Refuse(&activity.Record{ServerName: "a", ToolName: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		clock = clock.Add(2 * time.Hour)
+		clock.Pass(2 * time.Hour)
 	}
 	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	for since, want := range map[time.Duration]string{5 * time.Hour: "map[a:3 b:4 c:1]", 3 * time.Hour: "map[a:1 b:3 c:1]", 0: "map[]"} {
-		if calls, err := l.Calls(t.Context(), clock.Add(-since)); err != nil || fmt.Sprint(calls) != want {
+		if calls, err := l.Calls(t.Context(), clock.Now().Add(-since)); err != nil || fmt.Sprint(calls) != want {
 			t.Errorf("the last %s: %v, %v, want %s", since, calls, err, want)
 		}
 	}

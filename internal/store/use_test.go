@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/activity/activitytest"
 )
 
 // What the roll-up says of servers and tools is what their records say, whether it
@@ -18,13 +19,13 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
-	clock := time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)
+	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
 	var db *DB
 	var l *activity.Log
 	open := func() {
 		db = Open(filepath.Join(dir, "mcpproxy.db"), nil)
 		var err error
-		if l, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return clock }}, db); err != nil {
+		if l, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +49,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	tools := map[[2]string]activity.Use{}
 	for round := range 30 {
 		for range rng.IntN(40) {
-			c := call{server: fmt.Sprint("s", rng.IntN(3)), at: clock, failed: rng.IntN(4) == 0, ms: int64(rng.ExpFloat64() * 300)}
+			c := call{server: fmt.Sprint("s", rng.IntN(3)), at: clock.Now(), failed: rng.IntN(4) == 0, ms: int64(rng.ExpFloat64() * 300)}
 			id := [2]string{c.server, fmt.Sprint("t", rng.IntN(5))}
 			r := activity.Record{Type: activity.ToolCall, ServerName: id[0], ToolName: id[1]}
 			if err := l.Begin(&r); err != nil {
@@ -58,9 +59,9 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 			if c.failed {
 				status = activity.Failed
 			}
-			began := clock
-			clock = clock.Add(time.Duration(c.ms) * time.Millisecond)
-			if err := l.End(r.ID, activity.Outcome{Status: status, Duration: clock.Sub(began)}); err != nil {
+			began := clock.Now()
+			clock.Pass(time.Duration(c.ms) * time.Millisecond)
+			if err := l.End(r.ID, activity.Outcome{Status: status, Duration: clock.Now().Sub(began)}); err != nil {
 				t.Fatal(err)
 			}
 			calls = append(calls, c)
@@ -85,7 +86,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 				t.Fatalf("%v: %v, want %v", id, got, want)
 			}
 		}
-		servers, err := l.ServerUse(t.Context(), clock, 24)
+		servers, err := l.ServerUse(t.Context(), clock.Now(), 24)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 			want := make([]activity.HourUse, 24)
 			var durations []int64
 			for _, c := range calls {
-				ago := clock.Truncate(time.Hour).Sub(c.at.Truncate(time.Hour)) / time.Hour
+				ago := clock.Now().Truncate(time.Hour).Sub(c.at.Truncate(time.Hour)) / time.Hour
 				if c.server != server || ago > 23 {
 					continue
 				}
@@ -119,12 +120,12 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 				t.Fatalf("%s: the 95th percentile is %d ms, want about %d of %v", server, ms, p95, durations)
 			}
 		}
-		clock = clock.Add(time.Duration(rng.IntN(200)) * time.Minute)
+		clock.Pass(time.Duration(rng.IntN(200)) * time.Minute)
 	}
 	if _, err := l.ToolUse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tidyAll(t, db, clock, activity.Retention{MaxRecords: 1})
+	tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: 1})
 	use, err := l.ToolUse(t.Context())
 	e, _ := db.use(t.Context())
 	if took := e.count(t, "SELECT count(DISTINCT hour) FROM activity_took"); err != nil || len(use) > 15 || took > 1 {

@@ -92,7 +92,7 @@ func testChainUnderLoad(t *testing.T, open Opener) {
 			}
 		}
 		wg.Wait()
-		if _, err := e.store.Tidy(t.Context(), e.now(), activity.Retention{MaxRecords: 500}, false); err != nil {
+		if _, err := e.store.Tidy(t.Context(), e.clock.Now(), activity.Retention{MaxRecords: 500}, false); err != nil {
 			t.Error(err)
 		}
 	}

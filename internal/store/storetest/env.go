@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/activity/activitytest"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/store"
@@ -39,14 +39,13 @@ type env struct {
 	t     *testing.T
 	open  Opener
 	dir   string
-	clock atomic.Int64 // nanoseconds since 1970; the log's own work reads it, too
+	clock *activitytest.Clock
 	log   *activity.Log
 	store Store
 }
 
 func start(t *testing.T, open Opener) *env {
-	e := &env{t: t, open: open, dir: t.TempDir()}
-	e.clock.Store(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC).UnixNano())
+	e := &env{t: t, open: open, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
 	e.up()
 	t.Cleanup(func() {
 		if e.log != nil {
@@ -60,17 +59,12 @@ func start(t *testing.T, open Opener) *env {
 func (e *env) up() {
 	e.t.Helper()
 	e.store = e.open(e.t, e.dir)
-	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.now}, e.store)
+	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.clock.Now}, e.store)
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	e.log = log
 }
-
-func (e *env) now() time.Time { return time.Unix(0, e.clock.Load()).UTC() }
-
-// pass sets the clock forward, or back.
-func (e *env) pass(d time.Duration) { e.clock.Add(int64(d)) }
 
 func (e *env) down() {
 	e.t.Helper()
@@ -140,7 +134,7 @@ func (e *env) tidy(keep activity.Retention) {
 	e.t.Helper()
 	e.list(activity.Filter{Limit: 1}) // everything is projected
 	for {
-		more, err := e.store.Tidy(e.t.Context(), e.now(), keep, true)
+		more, err := e.store.Tidy(e.t.Context(), e.clock.Now(), keep, true)
 		if err != nil {
 			e.t.Fatal(err)
 		}

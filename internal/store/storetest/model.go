@@ -150,7 +150,7 @@ func testRandomFilters(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	rounds := 0
-	from := e.now()
+	from := e.clock.Now()
 	run := func(rt *rapid.T) {
 		d := draw{rt}
 		if rounds++; rounds <= 12 {
@@ -167,7 +167,7 @@ func testRandomFilters(t *testing.T, open Opener) {
 			}
 		}
 		for range 4 {
-			check(e, d.filter(from, e.now()), records)
+			check(e, d.filter(from, e.clock.Now()), records)
 		}
 	}
 	// The examples of one seed: the store grows with them.
@@ -182,7 +182,7 @@ func testRandomFilters(t *testing.T, open Opener) {
 func (e *env) fill(d draw, n int) []activity.Record {
 	var out []activity.Record
 	for range n {
-		e.pass(time.Duration(rapid.Int64Range(-2000, 100_000).Draw(d.t, "wait")) * time.Microsecond)
+		e.clock.Pass(time.Duration(rapid.Int64Range(-2000, 100_000).Draw(d.t, "wait")) * time.Microsecond)
 		r := d.record()
 		switch s := pick(d, statuses); s {
 		case activity.Blocked:

@@ -158,11 +158,11 @@ func sessionsOf(q activity.SessionQuery, records []activity.Record) (out []activ
 // refuse has a call refused some times, and returns the record.
 func (e *env) refuse(d draw) activity.Record {
 	e.t.Helper()
-	e.pass(time.Millisecond)
+	e.clock.Pass(time.Millisecond)
 	var first activity.Record
 	times := pick(d, []int64{1, 2, 50})
 	for i := range times {
-		r := activity.Record{ServerName: pick(d, servers), Actor: "agent", ErrorMessage: e.now().String(), SessionID: pick(d, sessions),
+		r := activity.Record{ServerName: pick(d, servers), Actor: "agent", ErrorMessage: e.clock.Now().String(), SessionID: pick(d, sessions),
 			Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: "write"}}}
 		if i > 0 {
 			r = first
@@ -185,7 +185,7 @@ func testSummaries(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	rounds := 0
-	from := e.now()
+	from := e.clock.Now()
 	run := func(rt *rapid.T) {
 		d := draw{rt}
 		if rounds++; rounds <= 12 {
@@ -218,12 +218,12 @@ func testSummaries(t *testing.T, open Opener) {
 			}
 		}
 		for range 4 {
-			f := d.filter(from, e.now())
+			f := d.filter(from, e.clock.Now())
 			if f.Since.IsZero() {
 				f.Since = from.Add(-time.Minute)
 			}
 			if f.Until.IsZero() {
-				f.Until = e.now().Add(time.Minute)
+				f.Until = e.clock.Now().Add(time.Minute)
 			}
 			checkSummary(e, activity.SummaryQuery{
 				Filter: f, Step: pick(d, []time.Duration{time.Second, 15 * time.Second, time.Minute, time.Hour, 24 * time.Hour}),
@@ -275,7 +275,7 @@ func testEach(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	for i := range aBit {
-		e.pass(time.Second)
+		e.clock.Pass(time.Second)
 		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}
 	for _, f := range []activity.Filter{{}, {Servers: []string{"github"}, Limit: 1}, {Since: records[100].Timestamp, Until: records[200].Timestamp}} {
@@ -283,7 +283,7 @@ func testEach(t *testing.T, open Opener) {
 		var got []activity.Record
 		err := e.log.Each(t.Context(), f, func(r *activity.Record) error {
 			if len(got)%500 == 0 {
-				e.pass(time.Second)
+				e.clock.Pass(time.Second)
 				records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: "github"}))
 			}
 			got = append(got, *r)
