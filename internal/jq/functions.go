@@ -2,7 +2,6 @@ package jq
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -353,46 +352,6 @@ func join(r *run, in, by []byte) ([]byte, error) {
 		return []byte(`""`), err
 	}
 	return append(out, '"'), err
-}
-
-// test reports whether a regular expression (RE2) matches.
-func (r *run) test(in, re, flags []byte) ([]byte, error) {
-	text, one := rawjson.String(in)
-	expr, two := rawjson.String(re)
-	if !one || !two {
-		return nil, failed("%s cannot be matched by %s", kind(in), kind(re))
-	}
-	if flags != nil && string(flags) != "null" {
-		given, ok := rawjson.String(flags)
-		if !ok || strings.Trim(given, "gisx") != "" || strings.Contains(given, "x") {
-			return nil, failed("the flags of test are i and s")
-		}
-		if given = strings.ReplaceAll(given, "g", ""); given != "" {
-			expr = "(?" + given + ")" + expr
-		}
-	}
-	p := r.patterns[expr]
-	if p == nil {
-		if len(expr) > 500 || len(r.patterns) >= maxPatterns {
-			return nil, ErrBounds
-		}
-		compiled, err := regexp.Compile(expr)
-		if err != nil {
-			return nil, failed("a regular expression is wrong")
-		}
-		if r.patterns == nil {
-			r.patterns = map[string]*pattern{}
-		}
-		p = &pattern{Regexp: compiled, size: len(expr)}
-		if err := r.made(100*len(expr) + 1<<16); err != nil { // repetitions are written out
-			return nil, err
-		}
-		r.patterns[expr] = p
-	}
-	if err := r.spend(len(text) * (8 + p.size)); err != nil {
-		return nil, err
-	}
-	return boolean(p.MatchString(text)), nil
 }
 
 func length(_ *run, in []byte) ([]byte, error) {

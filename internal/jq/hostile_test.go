@@ -16,6 +16,13 @@ import (
 // hostile are expressions that would take for ever, or all memory, if they were let.
 func hostile(rnd *rand.Rand) (all []string) {
 	times := func(n int, s, between string) string { return strings.Repeat(s+between, n-1) + s }
+	patterns := func(n int) string { // n that are not the same
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`test("%s(a|b|.){%d}$")?`, strings.Repeat("(.?){300}", i%20), i)
+		}
+		return strings.Join(all, ", ")
+	}
 	for len(all) < 1000 {
 		n := 2 + rnd.IntN(60)
 		seed := []string{".", "[.[]]", "[.[] | tostring]", ".[0]", "[1,2,3]", `"abc"`, "{a: .}"}[rnd.IntN(7)]
@@ -32,8 +39,9 @@ func hostile(rnd *rand.Rand) (all []string) {
 			times(1+n%9, ".[]", " + "),
 			"map(. as $x | $x) | "+times(n, "map([., .])", " | ")+" | flatten",
 			". as $all | "+times(1+n%6, "map($all)", " | "),
-			"[.[] | test(\""+strings.Repeat("(a{1,50}){1,50}", 1+n%3)+"\")?]",
+			"[.[] | test(\""+strings.Repeat("(a{0,30}){1,30}", 1+n%30)+"$\")?]",
 			"[.[] | tostring | test(\""+strings.Repeat("(.*)*", n)+"b$\")]",
+			"[.[] | tostring | "+patterns(n)+"]",
 			"sort_by("+times(1+n%5, "[., .]", " | ")+") | group_by(.) | unique",
 			". as $x | [.[] | . as $y | $x | contains([$y])]",
 			"[.[] | [.]] | "+times(n, "add | [.[]?, .[]?] | [[.]]", " | "),

@@ -28,7 +28,7 @@ type run struct {
 	work     int
 	asked    int // work at which the clock is looked at again
 	made_    int
-	patterns map[string]*pattern
+	patterns map[patternKey]*pattern
 }
 
 // spend accounts for bytes that are read.
@@ -52,13 +52,14 @@ func (r *run) made(n int) error {
 	return r.spend(n)
 }
 
-// pattern is a regular expression, or why it is none.
+// pattern is a regular expression.
 type pattern struct {
 	*regexp.Regexp
-	size int
+	instructions int // which one character may take
 }
 
-const maxPatterns = 16
+// patternKey is a pattern and its flags as they are in JSON.
+type patternKey struct{ expr, flags string }
 
 // kind is the kind of a value, as errors say it.
 func kind(v []byte) string {

@@ -127,6 +127,8 @@ func TestManyCommands(t *testing.T) {
 		"jq '" + strings.Repeat(".a | (.b; .c) |\n", 50) + "'": policy.Read, "grep -E \"" + strings.Repeat("a|b|", 50) + "\" x": policy.Read, "ls # " + strings.Repeat("; ", 50): policy.Read,
 		"cat > x <<'EOF'\n" + lines(100, "a; b") + "EOF\nls\n": policy.Write, "cat <<EOF\n" + lines(100, "a; b") + "EOF\n" + lines(maxCommands, "ls"): policy.Destructive,
 		"git commit -m \"$(cat <<'EOF'\n" + lines(100, "a \"b\"") + "EOF\n)\"": policy.Write, "ls 2>&1 && ls 2>&1\n" + lines(maxCommands-4, "ls"): policy.Read,
+		"echo " + strings.Repeat("$a", maxWords-2): policy.Read, "echo " + strings.Repeat("$a", maxWords): policy.Destructive, "echo \"" + strings.Repeat("$a", maxWords) + "\"": policy.Destructive,
+		"cat" + strings.Repeat("<a", maxWords-1): policy.Read, "cat" + strings.Repeat(">a", maxWords): policy.Destructive, "echo " + strings.Repeat("'a'\"b\"", maxWords/2): policy.Destructive,
 	} {
 		if v := readShell(text); v.Operation != want {
 			t.Errorf("%.100q: %s (%s), want %s", text, v.Operation, v.Word, want)

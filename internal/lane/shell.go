@@ -59,7 +59,7 @@ func readNested(text string, depth int) Verdict {
 // mentioned looks for what is destructive in a text that is no shell line.
 func mentioned(text string) Verdict {
 	known := allCommands()
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&(){}`$\"'<>\\", r) }) {
+	for word := range strings.FieldsFuncSeq(text, endsWord) {
 		if p := known.programs[word[strings.LastIndexByte(word, '/')+1:]]; p != nil {
 			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && !r.conditional() }) {
 				return Verdict{Operation: policy.Destructive, Word: p.name}
@@ -67,6 +67,15 @@ func mentioned(text string) Verdict {
 		}
 	}
 	return Verdict{}
+}
+
+// endsWord reports whether a character ends the name of a command.
+func endsWord(c rune) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n', ';', '|', '&', '(', ')', '{', '}', '`', '$', '\'', '"', '<', '>', '\\':
+		return true
+	}
+	return false
 }
 
 func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }

@@ -8,28 +8,36 @@ import (
 
 // maxCommands and maxWords are how many commands and words of one text are read. Nobody
 // reads more of them in an approval, either.
-const maxCommands, maxWords = 40, 120
+const maxCommands, maxWords = 20, 120
 
 // tooMany is for a text that has more: it is worth its worst, like one that is too long.
-var tooMany = Verdict{Operation: policy.Destructive, Word: "more than 40 commands or 120 words", Unread: true}
+var tooMany = Verdict{Operation: policy.Destructive, Word: "more than 20 commands or 120 words", Unread: true}
 
 // manyCommands reports whether there is more that separates commands or words than may be,
-// outside of quotes, comments and here-documents. It looks at bytes alone: what it takes
-// for a quote and is none is read, after all, and takes its time.
+// outside of comments and here-documents. A quoted text, a variable and a redirection count
+// as a word each, since they take as long. It looks at bytes alone: what it takes for a
+// quote and is none is read, after all, and takes its time; so do the operators of
+// arithmetic.
 func manyCommands(text string) bool {
-	count, words, quoted := 0, 0, false
-	for i := 0; i < len(text) && count < maxCommands && words < maxWords; i++ {
+	commands, words, quoted := 0, 0, false
+	for i := 0; i < len(text) && commands < maxCommands && words < maxWords; i++ {
 		switch c := text[i]; {
 		case c == '\\':
 			i++
 		case c == '"':
-			quoted = !quoted
+			if quoted = !quoted; quoted {
+				words++
+			}
 		case c == '(', c == '`', c == '[' && i > 0 && text[i-1] == '$':
-			count++
+			commands++
+		case c == '$':
+			words++
 		case c == '<' && strings.HasPrefix(text[i:], "<<"):
+			words++
 			i += hereDocument(text[i:])
 		case quoted:
 		case c == '\'':
+			words++
 			i += 1 + before(text[i+1:], '\'')
 		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
 			i += before(text[i+1:], '\n')
@@ -37,12 +45,14 @@ func manyCommands(text string) bool {
 			if i > 0 && !blank(text[i-1]) {
 				words++
 			}
+		case c == '<', c == '>':
+			words++
 		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
 		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && blank(text[i+1]):
-			count++
+			commands++
 		}
 	}
-	return count >= maxCommands || words >= maxWords
+	return commands >= maxCommands || words >= maxWords
 }
 
 // before returns how much of a text stands before a character.

@@ -93,7 +93,7 @@ func BenchmarkTexts(b *testing.B) {
 			text.WriteString(lines[at%len(lines)] + "\n")
 		}
 		shell, one = append(shell, text.String()), append(one, "git commit -m '"+strings.Repeat("x ", 2040)+"'")
-		words = append(words, "cat"+strings.Repeat(` "$x"/src/main.go`, maxWords-1))
+		words = append(words, "cat"+strings.Repeat(` "$x"/src/main.go`, maxWords/3-1))
 	}
 	run("shell, 200 lines", shell, readShell)
 	run("shell, as many commands as are read", most, readShell)
