@@ -10,7 +10,7 @@
 //
 // run.go bounds and accounts; on it stand numbers, values and their order. lex.go makes words
 // of an expression, parse.go a tree (node.go), and eval.go walks it, with the functions of
-// functions.go, sort.go and delete.go.
+// functions.go, sort.go, delete.go and pattern.go.
 package jq
 
 import (
