@@ -48,9 +48,11 @@ func (t *Toys) Add(ctx context.Context, c Caller, _ gateway.Nothing) (AddedToys,
 			done.Added = append(done.Added, s.Name)
 		}
 	}
-	_, refused, err := t.admin.AddServers(ctx, c, missing)
-	if err = cmp.Or(err, cmp.Or(refused...)); err != nil {
-		return AddedToys{}, err
+	if len(missing) > 0 {
+		_, refused, err := t.admin.AddServers(ctx, c, missing)
+		if err = cmp.Or(err, cmp.Or(refused...)); err != nil {
+			return AddedToys{}, err
+		}
 	}
 	for _, s := range t.all {
 		view, err := t.admin.Server(ctx, c, gateway.ServerRef{Name: s.Name})

@@ -39,7 +39,7 @@ func (in *input) members(body []byte, set func(name string, value []byte) error)
 			"Send one JSON object without duplicate members.").Because(err)
 	}
 	if rawjson.Kind(body) != '{' {
-		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.example+".")
+		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.sample()+".")
 	}
 	return rawjson.Members(body, func(name, value []byte) error { return set(string(name), value) })
 }
@@ -54,6 +54,11 @@ func (in *input) readBody(r *http.Request, into reflect.Value) error {
 	if own, ok := into.Addr().Interface().(ownBody); ok {
 		return own.readMembers(in, body)
 	}
+	return in.readMembers(body, into)
+}
+
+// readMembers reads an object into an input, or into one of a list in it.
+func (in *input) readMembers(body []byte, into reflect.Value) error {
 	given := map[string]bool{}
 	if err := in.members(body, func(name string, value []byte) error {
 		f, err := in.member(name)
@@ -62,12 +67,11 @@ func (in *input) readBody(r *http.Request, into reflect.Value) error {
 			return err
 		case rawjson.Kind(value) == 'n':
 			return nil // as good as nothing
-		}
-		given[name] = true
-		if err := json.Unmarshal(value, into.FieldByIndex(f.index).Addr().Interface()); err != nil || holdsNull(value) {
+		case holdsNull(value):
 			return f.wrongType()
 		}
-		return nil
+		given[name] = true
+		return f.take(value, into.FieldByIndex(f.index))
 	}); err != nil {
 		return err
 	}
@@ -79,9 +83,32 @@ func (in *input) readBody(r *http.Request, into reflect.Value) error {
 	return nil
 }
 
+// take reads a value of a body. The objects of a list are read as strictly as the body.
+func (f *field) take(value []byte, into reflect.Value) error {
+	if f.of.Kind() != reflect.Slice || f.of.Elem().Kind() != reflect.Struct || rawjson.Kind(value) != '[' {
+		if json.Unmarshal(value, into.Addr().Interface()) != nil {
+			return f.wrongType()
+		}
+		return nil
+	}
+	each := inputOf(f.of.Elem(), "")
+	into.SetZero()
+	return rawjson.Elements(value, func(object []byte) error {
+		if rawjson.Kind(object) != '{' {
+			return f.wrongType()
+		}
+		one := reflect.New(f.of.Elem()).Elem()
+		if err := each.readMembers(object, one); err != nil {
+			return problem.From(err).With("list", f.name).With("index", into.Len())
+		}
+		into.Set(reflect.Append(into, one))
+		return nil
+	})
+}
+
 // lacks is the refusal of a body without a member.
 func (in *input) lacks(name string) error {
-	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.example+".").With("parameter", name)
+	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.sample()+".").With("parameter", name)
 }
 
 // holdsNull reports whether a list or an object has null for a member, which

@@ -29,7 +29,7 @@ func (in *Change) readMembers(of *input, body []byte) error {
 	})
 	if err == nil && members != 1 {
 		err = problem.Newf(problem.InvalidRequest, "The body of the request has %d members: one change at a time.", members).
-			WithHint("Send " + of.example + ".")
+			WithHint("Send " + of.sample() + ".")
 	}
 	if err != nil {
 		return err

@@ -12,7 +12,16 @@ import (
 // input is how an operation reads its input, and how a client writes it.
 type input struct {
 	fields  []field
-	example string // of the body
+	example string // of the body, if its type has one
+}
+
+// inputOf follows from the tags of a struct; path is that of the operation that takes it.
+func inputOf(t reflect.Type, path string) *input {
+	in := &input{fields: fieldsOf(t, path)}
+	if says, ok := reflect.New(t).Interface().(interface{ Example() string }); ok {
+		in.example = says.Example()
+	}
+	return in
 }
 
 // at are the fields in one place.
@@ -34,8 +43,12 @@ func (in *input) names(p place) []string {
 	return names
 }
 
-// sample is an object with the members that a body needs, or that it may have.
+// sample is what a body looks like: the example, else an object with the members that it
+// needs, or that it may have.
 func (in *input) sample() string {
+	if in.example != "" {
+		return in.example
+	}
 	var needs, may []string
 	for _, f := range in.at(inBody) {
 		if may = append(may, strconv.Quote(f.name)+": …"); f.required {

@@ -83,24 +83,17 @@ func (d *Deps) operations() []Operation {
 
 // input follows from the tags of In.
 func (o *operation) input() *input {
-	in := &input{fields: fieldsOf(o.in, o.path)}
+	in := inputOf(o.in, o.path)
 	in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return slices.Contains(o.leftOut, f.name) })
 	for i, f := range in.fields {
 		if doc := o.docs[f.name]; doc != "" {
 			in.fields[i].doc = doc
 		}
 	}
-	zero := reflect.New(o.in).Interface()
-	if says, ok := zero.(interface{ Example() string }); ok {
-		in.example = says.Example()
-	}
-	if own, ok := zero.(ownBody); ok {
+	if own, ok := reflect.New(o.in).Interface().(ownBody); ok {
 		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.place == inBody })
 		described := input{fields: fieldsOf(reflect.TypeOf(own.members()), "")}
 		in.fields = append(in.fields, described.at(inBody)...)
-	}
-	if in.example == "" {
-		in.example = in.sample()
 	}
 	return in
 }

@@ -187,8 +187,8 @@ func TestBodiesHaveASample(t *testing.T) {
 	for _, op := range (&Deps{Homes: homes}).operations() {
 		o := op.head()
 		in := o.input()
-		if len(in.at(inBody)) > 0 && !strings.Contains(in.example, ": ") {
-			t.Errorf("%s says %q", o.id, in.example)
+		if len(in.at(inBody)) > 0 && !strings.Contains(in.sample(), ": ") {
+			t.Errorf("%s says %q", o.id, in.sample())
 		}
 	}
 }

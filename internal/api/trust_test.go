@@ -313,6 +313,20 @@ func TestServersAreAddedAsSent(t *testing.T) {
 	if r := ask(t, s, "POST", Prefix+"/servers", `{"name":"a","comand":"x"}`); problemOf(t, r).Hint != "Did you mean command?" {
 		t.Errorf("%s", r.body)
 	}
+	// The servers of a list are read as strictly.
+	for body, want := range map[string]string{
+		`{"servers":[{"name":"a","comand":"x"}]}`:                   "Did you mean command?",
+		`{"servers":[{"name":"a","command":"x"},{"command":"x"}]}`:  `"index":1`,
+		`{"servers":[{"name":"a","env":{"T":["` + secret + `"]}}]}`: `"parameter":"env"`,
+		`{"servers":[{"name":"a"},null]}`:                           `"parameter":"servers"`,
+		`{"servers":[["a"]]}`:                                       `"parameter":"servers"`,
+		`{"servers":{}}`:                                            `"allowed":"array"`,
+		`{}`:                                                        `"parameter":"servers"`,
+	} {
+		if r := ask(t, s, "POST", Prefix+"/servers/add", body); r.status != 400 || !strings.Contains(r.body, want) || strings.Contains(r.body, secret) {
+			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
 	if len(f.added) != 1 {
 		t.Errorf("%d servers came through", len(f.added))
 	}

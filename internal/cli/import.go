@@ -235,9 +235,14 @@ func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
 			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Delete(ctx, in) })
 			return err
 		},
-		Add: takeover.OneByOne(func(ctx context.Context, s gateway.NewServer) (gateway.ServerView, error) {
-			return change(r, ctx, c, api.AddServer, s, admin.File.AddServer)
-		}),
+		Add: func(ctx context.Context, all []gateway.NewServer) ([]gateway.ServerView, []error, error) {
+			added, err := api.AddServers.Call(ctx, c, gateway.NewServers{Servers: all})
+			if api.Absent(err) {
+				return takeover.OneByOne(admin.NewFile(live).AddServer)(ctx, all)
+			}
+			views, refused := added.Each()
+			return views, refused, err
+		},
 		Change: func(ctx context.Context, in gateway.ServerChange) error {
 			_, err := change(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f admin.File, in api.Change) (gateway.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)

@@ -229,6 +229,24 @@ func TestAddServersByHand(t *testing.T) {
 	if code, _, stderr := d.cli("upstream", "add", "bad name", "--url", u.URL); code != 2 || !strings.HasPrefix(stderr, "Error: ") {
 		t.Errorf("a bad name: %d %s", code, stderr)
 	}
+	// Several at once: what is wrong with one keeps no other away.
+	status, answer := d.rest("POST", "/servers/add", fmt.Sprintf(`{"servers":[{"name":"more","command":%q,"args":["demo-upstream","notes"]},{"name":"notes","url":%q},{"name":"bad name","url":%[2]q}]}`, binary, u.URL))
+	var added struct {
+		Results []struct {
+			Name    string
+			Server  *struct{ Name string }
+			Problem *struct{ Code, Detail string }
+		}
+	}
+	if err := json.Unmarshal(answer, &added); err != nil || status != http.StatusOK || len(added.Results) != 3 || added.Results[0].Server == nil || added.Results[1].Problem == nil || added.Results[2].Problem == nil {
+		t.Errorf("several: %d %s", status, answer)
+	}
+	d.awaitTools("more:list_notes")
+	for _, body := range []string{`{"servers":[]}`, `{"servers":[{"name":"x","command":"a"},{"name":"x","command":"b"}]}`, `{"servers":"x"}`, `{"servers":[{"name":"x","comand":"a"}]}`, `{"servers":[null]}`} {
+		if status, answer := d.rest("POST", "/servers/add", body); status < 400 || status >= 500 || strings.Contains(d.readConfig(), `"x"`) {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
 	for body, want := range map[string]string{
 		`{"trust":"manual"}`:              `"trust": "manual"`,
 		`{"disabled_tools":["delete_*"]}`: `"disabled_tools": ["delete_*"]`,

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,5 +81,31 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 	_ = resp.Body.Close()
 	if to := resp.Header.Get("Location"); to != "http://localhost:"+port+"/ui/settings?part=presence" {
 		t.Errorf("%s to %q", resp.Status, to)
+	}
+}
+
+// What is imported is one statement, however many servers it is.
+func TestAnImportIsPermittedOnce(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+		t.Fatalf("%d %s %s", code, out, screen)
+	}
+	var servers []string
+	for _, name := range []string{"one", "two", "three"} {
+		servers = append(servers, fmt.Sprintf(`%q: {"command": %q, "args": ["demo-upstream", "notes"], "env": {"WHICH": %[1]q}}`, name, binary))
+	}
+	file := d.inHome("servers.json", `{"mcpServers": {`+strings.Join(servers, ", ")+`}}`)
+	if code, out, _ := d.atTerminal([]prompted{{"Passphrase", ""}}, "upstream", "import", file, "--yes"); code == 0 || strings.Contains(d.readConfig(), "demo-upstream") {
+		t.Fatalf("imported without the passphrase: %s", out)
+	}
+	code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, "upstream", "import", file, "--yes")
+	if code != 0 || strings.Count(screen, "Passphrase") != 1 {
+		t.Fatalf("%d\n%s\n%s", code, out, screen)
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		if !strings.Contains(screen, `"mcpServers.`+name+`"`) || !strings.Contains(d.readConfig(), `"`+name+`"`) {
+			t.Errorf("%s is not there\n%s\n%s", name, screen, d.readConfig())
+		}
 	}
 }

@@ -79,6 +79,16 @@ func (NewServer) Example() string {
 	return `{"name": "files", "command": "npx", "args": ["-y", "…"]} or {"name": "remote", "url": "https://…"}`
 }
 
+// NewServers are servers to add together.
+type NewServers struct {
+	Servers []NewServer `json:"servers" required:"true" doc:"From 1 to 500 servers."`
+}
+
+// Example is what servers to add look like.
+func (NewServers) Example() string {
+	return `{"servers": [{"name": "files", "command": "npx", "args": ["-y", "…"]}]}`
+}
+
 // ServerChange is a key of a server with its new value; nil takes it out.
 type ServerChange struct {
 	ServerRef

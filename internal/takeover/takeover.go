@@ -75,11 +75,11 @@ type Here struct {
 }
 
 // OneByOne is Add where servers are added one after the other.
-func OneByOne(add func(context.Context, gateway.NewServer) (gateway.ServerView, error)) func(context.Context, []gateway.NewServer) ([]gateway.ServerView, []error, error) {
-	return func(ctx context.Context, all []gateway.NewServer) ([]gateway.ServerView, []error, error) {
+func OneByOne(add func(gateway.NewServer) (gateway.ServerView, error)) func(context.Context, []gateway.NewServer) ([]gateway.ServerView, []error, error) {
+	return func(_ context.Context, all []gateway.NewServer) ([]gateway.ServerView, []error, error) {
 		views, refused := make([]gateway.ServerView, len(all)), make([]error, len(all))
 		for i, s := range all {
-			views[i], refused[i] = add(ctx, s)
+			views[i], refused[i] = add(s)
 		}
 		return views, refused, nil
 	}

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, configuration string) *world {
 			return err
 		},
 		Forget: w.store.Delete,
-		Add:    takeover.OneByOne(func(_ context.Context, s gateway.NewServer) (gateway.ServerView, error) { return file.AddServer(s) }),
+		Add:    takeover.OneByOne(file.AddServer),
 		Change: func(_ context.Context, c gateway.ServerChange) error { _, err := file.ChangeServer(c); return err },
 	}
 	return w

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, explain, path } from "../api/client";
-import type { Parsed, ParsedServer, SecretView } from "../api/types";
+import type { AddedServers, Parsed, ParsedServer, SecretView } from "../api/types";
 import { useResource } from "../data/resource";
 import { servers as known } from "../data/shared";
 import { bodyOf, keep, nameTrouble, type Choice, type Kept } from "../lib/paste";
@@ -27,7 +27,6 @@ export interface Paste {
 }
 
 const pause = 150;
-const atOnce = 3; // servers that are added at a time: each answer waits until it has started
 
 /** Returns the state of a box to paste servers into; <ParseBox of={…}> draws it. */
 export function usePaste(): Paste {
@@ -78,7 +77,6 @@ export function usePaste(): Paste {
     ...(found.parsed ? { parsed: found.parsed } : {}),
     ...(found.error === undefined ? {} : { error: found.error }),
     add: async () => {
-      const out: Added[] = [];
       let taken: Taken;
       try {
         taken = ready.some((s) => s.kept.size > 0) ? await takenNames() : new Map();
@@ -87,21 +85,16 @@ export function usePaste(): Paste {
       }
       // Named anew, since somebody may have taken a name meanwhile.
       const planned = ready.map((s) => ({ ...s, kept: keep(s.server, s.choice, taken) }));
-      const shared = (name: string) => planned.filter((s) => [...s.kept.values()].some((k) => k.name === name)).length > 1;
-      const queue = [...planned];
-      const worker = async () => {
-        for (let s = queue.shift(); s; s = queue.shift()) {
-          const error = await addOne(s, shared);
-          out.push(error ? { name: s.name, error } : { name: s.name });
-          const key = keyOf(s.server, servers.findIndex((is) => is.server === s.server));
-          if (error) setFailed((all) => ({ ...all, [key]: [error.message, error.hint].filter(Boolean).join(" ") }));
-          else s.choose({ skip: true, done: true });
-          known.reload();
-        }
-      };
       setFailed({});
-      await Promise.all(Array.from({ length: atOnce }, worker));
-      return ready.flatMap((s) => out.find((o) => o.name === s.name) ?? []);
+      const added = await addAll(planned);
+      planned.forEach((p, i) => {
+        const error = added[i]!.error;
+        const key = keyOf(p.server, servers.findIndex((is) => is.server === p.server));
+        if (error) setFailed((all) => ({ ...all, [key]: [error.message, error.hint].filter(Boolean).join(" ") }));
+        else p.choose({ skip: true, done: true });
+      });
+      known.reload();
+      return added;
     },
   };
 }
@@ -116,18 +109,32 @@ async function takenNames(signal?: AbortSignal): Promise<Taken> {
   return new Map(secrets.map((s) => [s.name, undefined]));
 }
 
-// First its secrets, then the server that names them; of one that is not added no secret stays that is its alone.
-async function addOne(s: Pasted, shared: (name: string) => boolean): Promise<Added["error"]> {
-  const stored: string[] = [];
-  try {
-    for (const k of s.kept.values()) {
-      await api.put(path`/secrets/${k.name}`, { value: k.value });
-      stored.push(k.name);
+// First their secrets, then the servers that name them, together: a person permits them once. Of
+// one that is not added no secret stays that is its alone.
+async function addAll(all: readonly Pasted[]): Promise<Added[]> {
+  const out: Added[] = all.map(({ name }) => ({ name }));
+  const stored = all.map((): string[] => []);
+  await Promise.all(all.map(async (s, i) => {
+    try {
+      for (const k of s.kept.values()) {
+        await api.put(path`/secrets/${k.name}`, { value: k.value });
+        stored[i]!.push(k.name);
+      }
+    } catch (error) {
+      out[i]!.error = explain(error);
     }
-    await api.post("/servers", bodyOf(s.server, s.choice, s.kept));
-    return undefined;
+  }));
+  const ready = all.flatMap((s, i) => (out[i]!.error ? [] : [{ ...s, i }]));
+  try {
+    const { results } = ready.length
+      ? await api.post<AddedServers>("/servers/add", { servers: ready.map((s) => bodyOf(s.server, s.choice, s.kept)) })
+      : { results: [] };
+    results.forEach(({ problem: p }, n) => p && (out[ready[n]!.i]!.error = { message: p.detail, hint: p.hint ?? "" }));
   } catch (error) {
-    for (const name of stored) if (!shared(name)) await api.delete(path`/secrets/${name}`).catch(() => {});
-    return explain(error);
+    for (const { i } of ready) out[i]!.error = explain(error);
   }
+  const needed = new Set(stored.flatMap((names, i) => (out[i]!.error ? [] : names)));
+  const left = stored.flat().filter((name) => !needed.has(name));
+  await Promise.all([...new Set(left)].map((name) => api.delete(path`/secrets/${name}`).catch(() => {})));
+  return out;
 }

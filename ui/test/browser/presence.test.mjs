@@ -126,6 +126,28 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   assert.equal(early.url(), `${daemon.url}/ui/approvals?id=issues:close_issue`);
   await early.locator(".review h1", { hasText: "close_issue" }).waitFor();
 
+  // Servers that are pasted are permitted once, all of them.
+  await page.bringToFront();
+  await visit("servers");
+  await page.keyboard.press("n");
+  const add = async () => {
+    await dialog.getByLabel("Paste any client’s JSON").fill(JSON.stringify({ mcpServers: Object.fromEntries(["first", "second", "third"].map((name) => [name, { command: "true", args: [name] }])) }));
+    await press("Add 3 servers");
+    await page.getByText("Permit this with your passkey").waitFor();
+    assert.match(await dialog.last().innerText(), /mcpServers\.first[\s\S]*mcpServers\.second[\s\S]*mcpServers\.third/);
+  };
+  await add();
+  await page.keyboard.press("Escape");
+  await dialog.getByRole("heading", { name: "0 of 3 servers added" }).waitFor();
+  await dialog.getByText("You did not permit it").first().waitFor();
+  assert.equal((await s.api("GET", "/servers")).servers.length, 1);
+  await press("Add more");
+  await add();
+  await press("Use the passkey");
+  await dialog.getByRole("heading", { name: "3 servers added" }).waitFor();
+  assert.equal((await s.api("GET", "/servers")).servers.length, 4);
+  await press("Done");
+
   // It is turned off with the passkey alone.
   await page.bringToFront();
   await visit("settings?part=presence");

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"context"
+
+	"mcpproxy/internal/admin"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// AddServers adds several servers, which a person permits once.
+var AddServers = declare("POST /servers/add", "addServers", Decide, "Write several servers into the configuration file, which a person permits at once; each has its own result", addServers).within(restartPatience)
+
+// AddedServers is what became of each server, in their order.
+type AddedServers struct {
+	Results []ServerResult `json:"results"`
+}
+
+// ServerResult is what became of one.
+type ServerResult struct {
+	Name    string              `json:"name"`
+	Server  *gateway.ServerView `json:"server,omitempty" doc:"How it is, where it was added."`
+	Problem *problemDocument    `json:"problem,omitempty" doc:"Why it was not."`
+}
+
+func addServers(a *admin.Admin, ctx context.Context, c gateway.Caller, in gateway.NewServers) (AddedServers, error) {
+	views, refused, err := a.AddServers(ctx, c, in.Servers)
+	if err != nil {
+		return AddedServers{}, err
+	}
+	var out AddedServers
+	for i, s := range in.Servers {
+		result := ServerResult{Name: s.Name}
+		if refused[i] == nil {
+			result.Server = &views[i]
+		} else {
+			document := refuse(refused[i])
+			result.Problem = &document
+		}
+		out.Results = append(out.Results, result)
+	}
+	return out, nil
+}
+
+// Each returns how each server is, or why it was not added.
+func (a AddedServers) Each() (views []gateway.ServerView, refused []error) {
+	views, refused = make([]gateway.ServerView, len(a.Results)), make([]error, len(a.Results))
+	for i, r := range a.Results {
+		if r.Server != nil {
+			views[i] = *r.Server
+		}
+		if d := r.Problem; d != nil {
+			p := problem.New(d.Code, d.Detail, d.Hint)
+			p.Details = d.Details
+			refused[i] = p
+		}
+	}
+	return views, refused
+}
