@@ -35,6 +35,14 @@ func NotStarted(server string) *problem.Problem {
 		With("server", server).With("state", string(Stopped))
 }
 
+// notKnownYet is the problem of a request to a server while it is not known which ones are
+// wanted: the database that says so cannot be read.
+func notKnownYet(server string) *problem.Problem {
+	return problem.Newf(problem.ServerUnavailable, "Server '%s' is not started yet: which servers may be started is still being read", server).
+		WithHint("Try again; if that lasts, `mcpproxy doctor` says what is wrong with the database.").
+		With("server", server).With("state", string(Stopped))
+}
+
 // Unjudged refuses a call of a tool that comes without the proof that it was
 // decided about. A notification is one, too: some servers act on it.
 func Unjudged() *problem.Problem {

@@ -137,6 +137,7 @@ func (s *Set) Server(ctx context.Context, name string) (*Server, error) {
 	case <-s.applied:
 	case <-ctx.Done():
 	case <-limit.C:
+		return nil, notKnownYet(name)
 	}
 	if sv := s.find(name); sv != nil {
 		return sv, nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpproxy/internal/mcp"
@@ -511,3 +513,26 @@ func TestTwoSpecsWithOneName(t *testing.T) {
 	f.Apply([]Spec{changed, running})
 	f.until(t, "the first one runs", func() bool { return f.last("s").PID != pid && f.last("s").Phase == Ready })
 } // the fixture waits for the end of everything
+
+// A request that comes before it is known which servers are wanted waits for that, and
+// says so when it takes too long; it does not say that its server is not wanted.
+func TestRequestsWaitUntilServersAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSet(Options{}, noClients)
+		for _, of := range []struct {
+			known bool
+			want  string
+		}{{false, "still being read"}, {true, "is not started"}} {
+			if of.known {
+				time.AfterFunc(firstApply/2, func() { s.Apply(nil) })
+			}
+			_, err := s.Server(t.Context(), "s")
+			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.ServerUnavailable || !strings.HasSuffix(p.Message, of.want) {
+				t.Errorf("%+v: %v", of, err)
+			}
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
