@@ -3,12 +3,13 @@
 // GraphQL and the names of actions, and finds out which argument of a tool is one.
 //
 // It guarantees that what is judged to read consists of what it knows: statements,
-// functions, commands, options and verbs that stand in its lists. What it does not know
-// is a write; what is known to take away is destructive; what it cannot read to its end
-// is never less than a write, and what is longer than 64 KB, or a shell text of more than
-// 20 commands or 120 words, is destructive. SQL is read as every database would read it
-// (where quotes and comments end), and the worst reading counts; several statements are never a read. Each verdict names the word that decided.
-// It is pure and deterministic, and bounded in time by the length of the text.
+// functions, commands, options and verbs that stand in its lists. What it does not know is
+// a write; what is known to take away is destructive; what it cannot read to its end is
+// never less than a write, and what is longer than 64 KB, or a shell text of more than 20
+// commands or 120 words, is destructive. SQL is read as every database would read it
+// (where quotes and comments end), and the worst reading counts; several statements are
+// never a read. Each verdict names the word that decided. It is pure and deterministic,
+// and bounded in time by the length of the text.
 //
 // It does not know what is behind a name: a view, a function, an operator or a program
 // that stands in its lists and was replaced by another. It does not run, resolve or
