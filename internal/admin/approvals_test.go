@@ -171,6 +171,32 @@ func TestWithdrawOffers(t *testing.T) {
 			}
 			w.offers(kind, fullOffers[kind])
 		}
+		id, wrong := "s:"+in.Name, "s"
+		if kind == tool.KindInstructions {
+			id, wrong = "s", "s:x"
+		}
+		together := func(name string, kind tool.Kind, fingerprint string) problem.Code {
+			t.Helper()
+			all, err := w.gateway.ApproveTools(t.Context(), aPerson, gateway.ToolsApproval{Tools: []gateway.NamedDefinition{{Name: name, Kind: kind, Fingerprint: fingerprint}}})
+			if err != nil || len(all) != 1 || all[0].Name != name {
+				t.Fatalf("%+v, %v", all, err)
+			}
+			if all[0].Problem == nil {
+				return ""
+			}
+			return problem.From(all[0].Problem).Code
+		}
+		for got, want := range map[problem.Code]problem.Code{
+			together(wrong, kind, in.Fingerprint): problem.InvalidName, together(id, "tools", in.Fingerprint): problem.InvalidParameter,
+			together(id, kind, strings.Repeat("0", 64)): problem.Conflict,
+		} {
+			if got != want {
+				t.Errorf("%s: %q, want %s", kind, got, want)
+			}
+		}
+		if got := together(id, kind, in.Fingerprint); got != "" || len(waits()) != 0 {
+			t.Errorf("%s: %s, %+v waits", kind, got, waits())
+		}
 	}
 }
 

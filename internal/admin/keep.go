@@ -43,7 +43,7 @@ func (a *Admin) keep(ctx context.Context, c Caller, in gateway.ToolApproval) err
 	})
 }
 
-// maxTools is how many tools are approved at once.
+// maxTools is how many definitions are approved at once.
 const maxTools = 500
 
 // ApproveTools approves definitions that were seen, each by itself and on record
@@ -51,7 +51,7 @@ const maxTools = 500
 // does not find clean, what loosens a hint, and what a person has refused.
 func (a *Admin) ApproveTools(ctx context.Context, c Caller, in gateway.ToolsApproval) ([]gateway.DecidedTool, error) {
 	if n := len(in.Tools); n == 0 || n > maxTools {
-		return nil, problem.Newf(problem.InvalidParameter, "%d tools are named: from 1 to %d are approved at once.", n, maxTools).
+		return nil, problem.Newf(problem.InvalidParameter, "%d definitions are named: from 1 to %d are approved at once.", n, maxTools).
 			WithHint("Approve them in parts.").With("parameter", "tools").With("limit", maxTools)
 	}
 	if err := a.permitAll(ctx, c, in); err != nil {
@@ -60,10 +60,13 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in gateway.ToolsAppr
 	all := make([]gateway.DecidedTool, len(in.Tools))
 	for i, one := range in.Tools {
 		all[i].Name = one.Name
-		id, wrong := tool.ParseID(one.Name)
-		err := error(problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.Brief(one.Name), wrong).WithHint("A tool is named server:tool."))
-		if wrong == nil {
-			_, err = a.decideTool(ctx, c, gateway.ToolRef(id), "approve_tool", &gateway.Seen{Fingerprint: one.Fingerprint}, a.permitted(approveClean, definition.approval))
+		ref, err := one.Ref()
+		if seen, decide := (gateway.Seen{Fingerprint: one.Fingerprint}), a.permitted(approveClean, definition.approval); err == nil {
+			if ref.Kind == tool.KindTool {
+				_, err = a.decideTool(ctx, c, gateway.ToolRef{Server: ref.Server, Tool: ref.Name}, "approve_tool", &seen, decide)
+			} else {
+				_, err = a.decideOffer(ctx, c, gateway.OfferDecision{OfferRef: ref, Seen: seen}, "approve_", &seen, decide)
+			}
 		}
 		all[i].Problem = err
 		if err := ctx.Err(); err != nil {
@@ -80,11 +83,17 @@ func (a *Admin) permitAll(ctx context.Context, c Caller, in gateway.ToolsApprova
 	}
 	var claims []gateway.Claim
 	for _, one := range in.Tools {
-		id, err := tool.ParseID(one.Name)
+		ref, err := one.Ref()
 		if err != nil {
 			continue
 		}
-		if d, err := a.findTool(id); err == nil && d.Fingerprint.String() == one.Fingerprint {
+		find := a.findOffer
+		if ref.Kind == tool.KindTool {
+			find = func(gateway.OfferRef) (definition, error) {
+				return a.findTool(tool.ID{Server: ref.Server, Tool: ref.Name})
+			}
+		}
+		if d, err := find(ref); err == nil && d.Fingerprint.String() == one.Fingerprint {
 			claims = append(claims, d.approval())
 		}
 	}
@@ -107,8 +116,12 @@ func approveClean(ctx context.Context, b *approval.Book, d definition, by string
 		why = "the scanner has found something in it"
 	}
 	if why != "" {
+		look := "tools diff " + d.id().String()
+		if d.Kind != tool.KindTool {
+			look = "approvals"
+		}
 		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.id(), why).
-			WithHint("Look at it with `mcpproxy tools diff " + d.id().String() + "`, then decide about it alone.")
+			WithHint("Look at it with `mcpproxy " + look + "`, then decide about it alone.")
 	}
 	return approve(ctx, b, d, by)
 }

@@ -42,6 +42,16 @@ func refuse(err error) problemDocument {
 	return d
 }
 
+// problem returns the problem of a document; nil of none.
+func (d *problemDocument) problem() error {
+	if d == nil {
+		return nil
+	}
+	p := problem.New(d.Code, d.Detail, d.Hint)
+	p.Details = d.Details
+	return p
+}
+
 // recorded is an error of a call that has a record.
 type recorded struct {
 	error

@@ -25,9 +25,16 @@ type ApprovedTool struct {
 	Problem *problemDocument `json:"problem,omitempty" doc:"Why it is not."`
 }
 
+// Refused returns why it is not approved; nil when it is.
+func (t ApprovedTool) Refused() error { return t.Problem.problem() }
+
 func approveTools(a *admin.Admin, ctx context.Context, c gateway.Caller, in gateway.ToolsApproval) (ApprovedTools, error) {
 	all, err := a.ApproveTools(ctx, c, in)
-	var out ApprovedTools
+	return Approved(all), err
+}
+
+// Approved is the answer to an approval of many.
+func Approved(all []gateway.DecidedTool) (out ApprovedTools) {
 	for _, one := range all {
 		result := ApprovedTool{Name: one.Name, OK: one.Problem == nil}
 		if one.Problem != nil {
@@ -36,5 +43,5 @@ func approveTools(a *admin.Admin, ctx context.Context, c gateway.Caller, in gate
 		}
 		out.Results = append(out.Results, result)
 	}
-	return out, err
+	return out
 }

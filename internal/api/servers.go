@@ -5,7 +5,6 @@ import (
 
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/problem"
 )
 
 // AddServers adds several servers, which a person permits once.
@@ -49,11 +48,7 @@ func (a AddedServers) Each() (views []gateway.ServerView, refused []error) {
 		if r.Server != nil {
 			views[i] = *r.Server
 		}
-		if d := r.Problem; d != nil {
-			p := problem.New(d.Code, d.Detail, d.Hint)
-			p.Details = d.Details
-			refused[i] = p
-		}
+		refused[i] = r.Problem.problem()
 	}
 	return views, refused
 }

@@ -91,6 +91,52 @@ func waitingIn(all gateway.Waiting) []waits {
 	return out
 }
 
+// alone reports whether the daemon approves it by itself only.
+func (w waits) alone() bool {
+	return w.suspicious() || len(w.Loosened) > 0 || w.Reason == approval.Changed && w.What == nil
+}
+
+// mostTogether is how many definitions the daemon approves at once.
+const mostTogether = 500
+
+// approve approves definitions, in one request, which a person permits once, those that are
+// approved together.
+func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
+	done := func(w waits, err error) {
+		if err != nil {
+			b.Failed = append(b.Failed, failed{w.Name, problem.From(err)})
+		} else {
+			b.Approved = append(b.Approved, w.Name)
+		}
+	}
+	var alone, together []waits
+	for _, w := range all {
+		if w.alone() {
+			alone = append(alone, w)
+		} else {
+			together = append(together, w)
+		}
+	}
+	for part := range slices.Chunk(together, mostTogether) {
+		var in gateway.ToolsApproval
+		for _, w := range part {
+			in.Tools = append(in.Tools, gateway.NamedDefinition{Name: w.of.id(), Kind: w.of.Kind, Fingerprint: w.Fingerprint})
+		}
+		out, err := api.ApproveTools.Call(ctx, c, in)
+		for i, w := range part {
+			if err == nil {
+				done(w, out.Results[i].Refused())
+			} else {
+				done(w, err)
+			}
+		}
+	}
+	for _, w := range alone {
+		_, _, err := w.of.approve(ctx, c, gateway.Seen{Fingerprint: w.Fingerprint})
+		done(w, err)
+	}
+}
+
 // approveAll approves what of a server waits and is clean, each as it was listed.
 // One that fails does not keep the others from being approved.
 func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, server string, f approveFlags) error {
@@ -132,13 +178,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 			return err
 		}
 	}
-	for _, w := range wanted {
-		if _, _, err := w.of.approve(ctx, c, gateway.Seen{Fingerprint: w.Fingerprint}); err != nil {
-			done.Failed = append(done.Failed, failed{w.Name, problem.From(err)})
-			continue
-		}
-		done.Approved = append(done.Approved, w.Name)
-	}
+	done.approve(ctx, c, wanted)
 	err = r.print(done, func(p *printer) {
 		if len(done.Approved) > 0 || kind != tool.KindTool {
 			p.line("Approved %s.", counted(len(done.Approved), kind.Word()))

@@ -171,6 +171,20 @@ func (f *fake) ApproveTool(ctx context.Context, c gateway.Caller, in gateway.Too
 	return gateway.ToolView{Name: d.Name, Server: d.Server, Tool: d.Tool}, nil
 }
 
+func (f *fake) ApproveTools(ctx context.Context, c gateway.Caller, in gateway.ToolsApproval) (api.ApprovedTools, error) {
+	var all []gateway.DecidedTool
+	for _, one := range in.Tools {
+		ref, err := one.Ref()
+		if seen := (gateway.Seen{Fingerprint: one.Fingerprint}); err == nil && ref.Kind == tool.KindTool {
+			_, err = f.ApproveTool(ctx, c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef{Server: ref.Server, Tool: ref.Name}, Seen: seen}})
+		} else if err == nil {
+			_, err = f.ApproveOffer(ctx, c, gateway.OfferDecision{OfferRef: ref, Seen: seen})
+		}
+		all = append(all, gateway.DecidedTool{Name: one.Name, Problem: err})
+	}
+	return api.Approved(all), nil
+}
+
 func (f *fake) BlockTool(ctx context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	d, err := f.DiffTool(ctx, c, in.ToolRef)

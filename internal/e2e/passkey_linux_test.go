@@ -84,8 +84,9 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 	}
 }
 
-// What is imported is one statement, however many servers it is.
-func TestAnImportIsPermittedOnce(t *testing.T) {
+// What is imported is one statement, however many servers it is; so is what is approved of a
+// server.
+func TestManyArePermittedOnce(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
@@ -108,4 +109,13 @@ func TestAnImportIsPermittedOnce(t *testing.T) {
 			t.Errorf("%s is not there\n%s\n%s", name, screen, d.readConfig())
 		}
 	}
+	u := startUpstream(t, `{"name":"a","inputSchema":{"type":"object"}}`, `{"name":"b","inputSchema":{"type":"object"}}`, `{"name":"c","inputSchema":{"type":"object"}}`)
+	if code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, "upstream", "add", "up", "--url", u.URL, "--trust", "manual"); code != 0 {
+		t.Fatalf("%d\n%s\n%s", code, out, screen)
+	}
+	code, out, screen = d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, "tools", "approve", "up:*", "--yes")
+	if code != 0 || !strings.Contains(out, "Approved 3 tools.") || strings.Count(screen, "Passphrase") != 1 || strings.Count(screen, `approve "tool" "up"`) != 3 {
+		t.Errorf("%d\n%s\n%s", code, out, screen)
+	}
+	d.awaitTools("up:a", "up:b", "up:c")
 }

@@ -3,11 +3,14 @@ package gateway
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
 
@@ -153,15 +156,38 @@ type ToolApproval struct {
 	Keep string `json:"keep" enum:"destructive" doc:"destructive: the tool is called with call_tool_destructive from now on, whatever its server says. That is written into hint_overrides first; then the definition is approved."`
 }
 
-// NamedDefinition is a tool by its id, and the definition of it that was seen.
+// NamedDefinition is a tool by its id, or something else that a server offers, and the
+// definition of it that was seen.
 type NamedDefinition struct {
-	Name        string `json:"name" doc:"The tool id: server:tool."`
-	Fingerprint string `json:"fingerprint" doc:"What was seen of it."`
+	Name        string    `json:"name" doc:"The tool id, server:tool; of a prompt, resource or template the server, a colon and its name or address; of instructions the server."`
+	Kind        tool.Kind `json:"kind,omitempty" doc:"prompt, resource, template or instructions; absent for a tool."`
+	Fingerprint string    `json:"fingerprint" doc:"What was seen of it."`
+}
+
+// Ref is what it names. Its error is a *problem.Problem.
+func (d NamedDefinition) Ref() (OfferRef, error) {
+	if d.Kind == tool.KindTool {
+		id, err := tool.ParseID(d.Name)
+		if err != nil {
+			return OfferRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.Brief(d.Name), err).WithHint("A tool is named server:tool.")
+		}
+		return OfferRef{id.Server, d.Kind, id.Tool}, nil
+	}
+	if kinds := tool.OfferKinds(); !slices.Contains(kinds, d.Kind) {
+		return OfferRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.Brief(string(d.Kind))).
+			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
+	}
+	server, name, named := strings.Cut(d.Name, ":")
+	if named == (d.Kind == tool.KindInstructions) {
+		return OfferRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of the kind %s.", problem.Brief(d.Name), d.Kind.Word()).
+			WithHint("Instructions are named by their server alone, all else by the server, a colon and the name or address.")
+	}
+	return OfferRef{server, d.Kind, name}, nil
 }
 
 // ToolsApproval is the approval of many definitions, each by itself.
 type ToolsApproval struct {
-	Tools []NamedDefinition `json:"tools" required:"true" doc:"From 1 to 500 tools."`
+	Tools []NamedDefinition `json:"tools" required:"true" doc:"From 1 to 500 definitions."`
 }
 
 // Example is what an approval of many looks like.
