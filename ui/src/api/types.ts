@@ -133,7 +133,7 @@ export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "inst
 // GET /servers/{name}/tools/{tool}/diff, /servers/{name}/review, /servers/{name}/{prompts|resources|templates}/{item}/diff, /servers/{name}/instructions/diff: look at the daemon's openapi.json
 // POST /servers/{name}/tools/{tool}/approve {fingerprint, keep?: "destructive"} · block {fingerprint} · withdraw {fingerprint}
 // the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: what was accepted before it is not restored.
-// POST /approvals/approve {tools:[{name, fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
+// POST /approvals/approve {tools:[{name, kind? (of what is no tool), fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
 
 // ── Calls that wait ── GET /pending -> {pending: PendingCall[]}, the oldest first, of long arguments the beginning · GET /pending/{id} -> PendingCall, also when it was answered
 // POST /pending/{id}/approve · POST /pending/{id}/deny {reason} -> PendingCall; the first answer counts, the second one is a 409 that says what was decided.
