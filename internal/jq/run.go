@@ -37,7 +37,7 @@ func (r *run) spend(n int) error {
 	if r.work < r.asked {
 		return nil
 	}
-	r.asked = r.work + 1<<20
+	r.asked = r.work + 1<<18
 	if r.work > MaxWork || time.Since(r.begun) > MaxTime {
 		return ErrBounds
 	}
