@@ -103,6 +103,7 @@ var contractCases = map[string]contractCase{
 	"getServerLogs":    {ok: at("/servers/s/logs?lines=10"), missing: at("/servers/none/logs"), no409: changesNone},
 	"followServerLogs": {ok: at("/servers/s/logs/follow"), missing: at("/servers/none/logs/follow"), no409: changesNone},
 	"addServer":        {ok: with("/servers", `{"name":"added","command":"x","quarantined":true}`), conflict: with("/servers", `{"name":"s","command":"x"}`), no404: namesNothing},
+	"addServers":       {ok: with("/servers/add", `{"servers":[{"name":"added2","command":"x","quarantined":true},{"name":"s","command":"x"}]}`), conflict: with("/servers/add", `{"servers":[{"name":"twice","command":"x"},{"name":"twice","command":"x"}]}`), no404: namesNothing},
 	"addToys":          {ok: at("/demo"), no404: seeToys, no409: seeToys},
 	"parseServers":     {ok: with("/servers/parse", `{"text":"TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz npx -y a"}`), no404: namesNothing, no409: changesNone},
 	"findServers":      {ok: at("/clients/servers"), no404: namesNothing, no409: changesNone},
