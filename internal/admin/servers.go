@@ -78,9 +78,11 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []gateway.NewServe
 	return views, refused, nil
 }
 
-// addTogether adds in one edit those with which nothing is wrong.
+// addTogether adds in one edit those with which nothing is wrong. What does not fit into the
+// file is on record, as is what is added.
 func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServer) (refused []error, err error) {
-	var fit []config.NamedEdit
+	var sound []config.NamedEdit
+	var at []int // in all
 	refused = make([]error, len(all))
 	recorded := func(name string, do func() error) error {
 		return a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
@@ -90,13 +92,16 @@ func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServe
 		if one.ServerEdit, err = check(s); err == nil {
 			err = a.proposals.nameIsFree(s.Name, c)
 		}
-		if err == nil {
-			if unfit := a.editor.FitServers(one); unfit != nil {
-				err = recorded(s.Name, func() error { return unfit })
-			}
-		}
 		if refused[i] = err; err == nil {
-			fit = append(fit, one)
+			sound, at = append(sound, one), append(at, i)
+		}
+	}
+	var fit []config.NamedEdit
+	for n, unfit := range unfitOf(a.editor, sound) {
+		if unfit == nil {
+			fit = append(fit, sound[n])
+		} else {
+			refused[at[n]] = recorded(sound[n].Name, func() error { return unfit })
 		}
 	}
 	if len(fit) == 0 {
@@ -108,6 +113,23 @@ func addTogether(ctx context.Context, a *Admin, c Caller, all []gateway.NewServe
 		add = func() error { return recorded(one.Name, next) }
 	}
 	return refused, add()
+}
+
+// unfitOf returns what is wrong with each. It looks for them by halves, since each look reads
+// the whole file.
+func unfitOf(e Editor, all []config.NamedEdit) []error {
+	if len(all) == 0 {
+		return nil
+	}
+	err := e.FitServers(all...)
+	if len(all) == 1 {
+		return []error{err}
+	}
+	if err == nil {
+		return make([]error, len(all))
+	}
+	half := len(all) / 2
+	return append(unfitOf(e, all[:half]), unfitOf(e, all[half:])...)
 }
 
 // isProposed reports whether a name is that of a proposal, and not of a server of

@@ -230,7 +230,7 @@ func TestAddServersByHand(t *testing.T) {
 		t.Errorf("a bad name: %d %s", code, stderr)
 	}
 	// Several at once: what is wrong with one keeps no other away.
-	status, answer := d.rest("POST", "/servers/add", fmt.Sprintf(`{"servers":[{"name":"more","command":%q,"args":["demo-upstream","notes"]},{"name":"notes","url":%q},{"name":"bad name","url":%[2]q}]}`, binary, u.URL))
+	status, answer := d.rest("POST", "/servers/add", fmt.Sprintf(`{"servers":[{"name":"more","command":%q,"args":["demo-upstream","notes"]},{"name":"notes","url":%q},{"name":"bad name","url":%[2]q},{"name":"itself","url":"http://%[3]s/mcp"},{"name":"last","command":%[1]q,"args":["demo-upstream","notes"]}]}`, binary, u.URL, d.address))
 	var added struct {
 		Results []struct {
 			Name    string
@@ -238,10 +238,11 @@ func TestAddServersByHand(t *testing.T) {
 			Problem *struct{ Code, Detail string }
 		}
 	}
-	if err := json.Unmarshal(answer, &added); err != nil || status != http.StatusOK || len(added.Results) != 3 || added.Results[0].Server == nil || added.Results[1].Problem == nil || added.Results[2].Problem == nil {
+	if err := json.Unmarshal(answer, &added); err != nil || status != http.StatusOK || len(added.Results) != 5 ||
+		added.Results[0].Server == nil || added.Results[1].Problem == nil || added.Results[2].Problem == nil || added.Results[3].Problem == nil || added.Results[4].Server == nil {
 		t.Errorf("several: %d %s", status, answer)
 	}
-	d.awaitTools("more:list_notes")
+	d.awaitTools("more:list_notes", "last:list_notes")
 	for _, body := range []string{`{"servers":[]}`, `{"servers":[{"name":"x","command":"a"},{"name":"x","command":"b"}]}`, `{"servers":"x"}`, `{"servers":[{"name":"x","comand":"a"}]}`, `{"servers":[null]}`} {
 		if status, answer := d.rest("POST", "/servers/add", body); status < 400 || status >= 500 || strings.Contains(d.readConfig(), `"x"`) {
 			t.Errorf("%s: %d %s", body, status, answer)
