@@ -245,7 +245,7 @@ func TestApproveTools(t *testing.T) {
 			t.Errorf("%s is %s", id, got)
 		}
 	}
-	for _, n := range []int{0, maxTools + 1} {
+	for _, n := range []int{0, gateway.MostTogether + 1} {
 		if _, err := w.gateway.ApproveTools(t.Context(), aPerson, gateway.ToolsApproval{Tools: make([]gateway.NamedDefinition, n)}); err == nil {
 			t.Errorf("%d tools at once", n)
 		}

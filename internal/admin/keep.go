@@ -43,16 +43,21 @@ func (a *Admin) keep(ctx context.Context, c Caller, in gateway.ToolApproval) err
 	})
 }
 
-// maxTools is how many definitions are approved at once.
-const maxTools = 500
+// together refuses a request about none, or about more than are done in one.
+func together(n int, what, done, parameter string) error {
+	if n > 0 && n <= gateway.MostTogether {
+		return nil
+	}
+	return problem.Newf(problem.InvalidParameter, "%d %s are named: from 1 to %d are %s at once.", n, what, gateway.MostTogether, done).
+		WithHint("Name them in parts.").With("parameter", parameter).With("limit", gateway.MostTogether)
+}
 
 // ApproveTools approves definitions that were seen, each by itself and on record
 // by itself. What a person has to look at one by one is refused: what the scanner
 // does not find clean, what loosens a hint, and what a person has refused.
 func (a *Admin) ApproveTools(ctx context.Context, c Caller, in gateway.ToolsApproval) ([]gateway.DecidedTool, error) {
-	if n := len(in.Tools); n == 0 || n > maxTools {
-		return nil, problem.Newf(problem.InvalidParameter, "%d definitions are named: from 1 to %d are approved at once.", n, maxTools).
-			WithHint("Approve them in parts.").With("parameter", "tools").With("limit", maxTools)
+	if err := together(len(in.Tools), "definitions", "approved", "tools"); err != nil {
+		return nil, err
 	}
 	if err := a.permitAll(ctx, c, in); err != nil {
 		return nil, err

@@ -47,16 +47,12 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 	return v, err
 }
 
-// maxServers is how many servers are added at once.
-const maxServers = 500
-
 // AddServers adds several servers for a person, who permits them at once where presence asks
 // for it: a proof is for one text of the file. What is wrong with one of them is in its place
 // of refused, and keeps no other from being added; with err none was.
 func (a *Admin) AddServers(ctx context.Context, c Caller, all []gateway.NewServer) (views []gateway.ServerView, refused []error, err error) {
-	if n := len(all); n == 0 || n > maxServers {
-		return nil, nil, problem.Newf(problem.InvalidParameter, "%d servers are named: from 1 to %d are added at once.", n, maxServers).
-			WithHint("Add them in parts.").With("parameter", "servers").With("limit", maxServers)
+	if err := together(len(all), "servers", "added", "servers"); err != nil {
+		return nil, nil, err
 	}
 	views, refused = make([]gateway.ServerView, len(all)), make([]error, len(all))
 	if c.Person() {
@@ -67,7 +63,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []gateway.NewServe
 	for i, s := range all {
 		switch {
 		case refused[i] != nil:
-		case a.Config().Server(s.Name) == nil:
+		case !c.Person():
 			views[i], refused[i] = a.AddServer(ctx, c, s)
 		default:
 			if views[i], refused[i] = a.Server(ctx, c, gateway.ServerRef{Name: s.Name}); refused[i] == nil {

@@ -96,9 +96,6 @@ func (w waits) alone() bool {
 	return w.suspicious() || len(w.Loosened) > 0 || w.Reason == approval.Changed && w.What == nil
 }
 
-// mostTogether is how many definitions the daemon approves at once.
-const mostTogether = 500
-
 // approve approves definitions, in one request, which a person permits once, those that are
 // approved together.
 func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
@@ -117,7 +114,7 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 			together = append(together, w)
 		}
 	}
-	for part := range slices.Chunk(together, mostTogether) {
+	for part := range slices.Chunk(together, gateway.MostTogether) {
 		var in gateway.ToolsApproval
 		for _, w := range part {
 			in.Tools = append(in.Tools, gateway.NamedDefinition{Name: w.of.id(), Kind: w.of.Kind, Fingerprint: w.Fingerprint})

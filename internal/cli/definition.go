@@ -45,17 +45,11 @@ func definitionNamed(kind tool.Kind, arg string) (definition, error) {
 		id, err := toolID(arg)
 		return definition{id.Server, kind, id.Tool}, err
 	}
-	server, name, _ := strings.Cut(arg, ":")
-	if err := tool.CheckServerName(server); err != nil {
-		return definition{}, usage("Invalid name '"+printable(arg)+"': "+err.Error()+".", "Write it as `mcpproxy approvals` does.")
+	ref, err := gateway.NamedDefinition{Name: arg, Kind: kind}.Ref()
+	if p := problem.From(err); p != nil {
+		return definition{}, usage(printable(p.Message), p.Hint)
 	}
-	switch instructions := kind == tool.KindInstructions; {
-	case instructions && name != "":
-		return definition{}, usage("A server has its instructions once: give its name alone.", "")
-	case !instructions && name == "":
-		return definition{}, usage("Invalid name '"+printable(arg)+"': it is the server, a colon and the "+kind.Word()+".", "Write it as `mcpproxy approvals` does.")
-	}
-	return definition{server, kind, name}, nil
+	return definition(ref), nil
 }
 
 // id is how it is called in lists.

@@ -82,6 +82,9 @@ func (NewServer) Example() string {
 	return `{"name": "files", "command": "npx", "args": ["-y", "…"]} or {"name": "remote", "url": "https://…"}`
 }
 
+// MostTogether is how many servers are added, or definitions approved, in one request.
+const MostTogether = 500
+
 // NewServers are servers to add together.
 type NewServers struct {
 	Servers []NewServer `json:"servers" required:"true" doc:"From 1 to 500 servers."`
@@ -177,10 +180,19 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 		return OfferRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.Brief(string(d.Kind))).
 			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
-	server, name, named := strings.Cut(d.Name, ":")
-	if named == (d.Kind == tool.KindInstructions) {
-		return OfferRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of the kind %s.", problem.Brief(d.Name), d.Kind.Word()).
-			WithHint("Instructions are named by their server alone, all else by the server, a colon and the name or address.")
+	server, name, _ := strings.Cut(d.Name, ":")
+	instructions, why := d.Kind == tool.KindInstructions, ""
+	switch err := tool.CheckServerName(server); {
+	case err != nil:
+		why = err.Error()
+	case instructions && name != "":
+		why = "a server has its instructions once, which are named by it alone"
+	case !instructions && name == "":
+		why = "it is the server, a colon and the " + d.Kind.Word()
+	}
+	if why != "" {
+		return OfferRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.Brief(d.Name), why).
+			WithHint("Write it as `mcpproxy approvals` does.")
 	}
 	return OfferRef{server, d.Kind, name}, nil
 }

@@ -179,6 +179,7 @@ export interface Outcome {
 
 // POST /servers/add {servers: [what POST /servers takes]} -> AddedServers: one edit, which a person permits once
 export interface AddedServers { results: { name: string; server?: Server; problem?: Problem }[] }
+
 // ── Import ── GET /clients/servers -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
 export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
 export interface FoundServer {
