@@ -1,7 +1,7 @@
 // The state of a text that is pasted to add servers: it is parsed as it is typed.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, explain, path } from "../api/client";
+import { api, explain, OfflineError, path } from "../api/client";
 import type { AddedServers, Parsed, ParsedServer, SecretView } from "../api/types";
 import { useResource } from "../data/resource";
 import { servers as known } from "../data/shared";
@@ -132,6 +132,7 @@ async function addAll(all: readonly Pasted[]): Promise<Added[]> {
     results.forEach(({ problem: p }, n) => p && (out[ready[n]!.i]!.error = { message: p.detail, hint: p.hint ?? "" }));
   } catch (error) {
     for (const { i } of ready) out[i]!.error = explain(error);
+    if (error instanceof OfflineError) return out; // perhaps they were added, and need their secrets
   }
   const needed = new Set(stored.flatMap((names, i) => (out[i]!.error ? [] : names)));
   const left = stored.flat().filter((name) => !needed.has(name));
