@@ -310,10 +310,10 @@ func TestMatches(t *testing.T) {
 // lists it to us too it is found.
 func TestToolsForClientsAreFoundNowhere(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
-	tools := named(t, "a", "ours", "theirs")
 	for _, theirs := range []bool{true, false} {
+		tools := named(t, "a", "ours", "theirs") // anew: what was listed is the catalog's, which reads it when it likes
 		tools[1].ForClients = theirs
-		c.list("a", slices.Clone(tools))
+		c.list("a", tools)
 		s := c.Current()
 		known := s.Tool(tools[1].ID)
 		if known == nil || known.Status != policy.Callable || known.ForClients != theirs {
