@@ -23,6 +23,7 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/session"
@@ -35,7 +36,7 @@ import (
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
-	walkAtRandom(t, walkSteps, func() func() database { // in each of rapid's 100 walks
+	walkAtRandom(t, race.Volume(50, 10), func() func() database { // in each of rapid's 100 walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
 		return func() database { return store.Open(file, nil) }

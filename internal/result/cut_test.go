@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"mcpproxy/internal/race"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -276,7 +278,7 @@ func TestCutLarge(t *testing.T) {
 	for name, raw := range large() {
 		t.Run(name, func(t *testing.T) {
 			for try := 1; ; try++ {
-				most := max(slowdown*100*time.Millisecond, 3*readOnce(raw))
+				most := max(race.Slowdown*100*time.Millisecond, 3*readOnce(raw))
 				took, used := cutOnce(t, raw)
 				t.Logf("%d bytes: %v, %d bytes of memory", len(raw), took, used)
 				if used > 2*uint64(len(raw)) {

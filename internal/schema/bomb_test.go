@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/race"
 )
 
 // bomb is a schema, with arguments, that is made to cost.
@@ -139,7 +141,7 @@ func twins(n int) string {
 func TestBombs(t *testing.T) {
 	// Five times what the slowest takes alone: a bomb takes seconds, and a busy
 	// machine is none.
-	const most, memory = slowdown * 250 * time.Millisecond, slowdown * 32 << 20
+	const most, memory = race.Slowdown * 250 * time.Millisecond, race.Slowdown * 32 << 20
 	for _, b := range bombs() {
 		t.Run(b.name, func(t *testing.T) {
 			took, used, err := detonate(b)
