@@ -264,7 +264,7 @@ func exists(file string) bool {
 // untilExists waits for a file that a process makes.
 func untilExists(t *testing.T, file string) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); !exists(file); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(patience); !exists(file); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("there is no " + file)
 		}
