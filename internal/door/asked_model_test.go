@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,13 +31,18 @@ import (
 	"mcpproxy/internal/store"
 )
 
+func TestMain(m *testing.M) {
+	race.FewerChecks()
+	os.Exit(m.Run())
+}
+
 // TestNothingRunsUnapproved walks at random: calls, answers of people and of clients' forms, leases,
 // other definitions, arguments and configurations, restarts, deaths and times. No call reaches its server that is
 // not approved, twice, or with other arguments; and one that is approved does. rapid prints
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
-	walkAtRandom(t, race.Volume(50, 10), func() func() database { // in each of rapid's 100 walks
+	walkAtRandom(t, race.Volume(50, 10), func() func() database { // in each of rapid's walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
 		return func() database { return store.Open(file, nil) }
