@@ -500,16 +500,17 @@ func TestWithoutTheDatabase(t *testing.T) {
 
 // TestTheClockRunsAfterTheAnswer: a person may think longer than the call may take.
 func TestTheClockRunsAfterTheAnswer(t *testing.T) {
-	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "200ms"`), destroysTool)
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "2s"`), destroysTool)
+	const thought = 2100 * time.Millisecond
 	done := make(chan error, 1)
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
 	a.waits(1)
-	<-time.After(300 * time.Millisecond)
+	<-time.After(thought)
 	a.answer(true)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if o := a.Ended[len(a.Ended)-1]; o.Duration < 300*time.Millisecond || o.Own > 300*time.Millisecond {
+	if o := a.Ended[len(a.Ended)-1]; o.Duration < thought || o.Own > o.Duration-thought {
 		t.Errorf("it took %v, of which %v were our own", o.Duration, o.Own)
 	}
 }
