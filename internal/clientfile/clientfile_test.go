@@ -251,7 +251,7 @@ func TestLargeTexts(t *testing.T) {
 	} {
 		start := time.Now()
 		_, err := Parse([]byte(text))
-		if took := time.Since(start); took > 20*time.Second {
+		if took := time.Since(start); took > 5*time.Minute {
 			t.Errorf("%s takes %v: %v", name, took, err)
 		} else {
 			t.Logf("%s takes %v: %.80v", name, took, err)

@@ -626,6 +626,7 @@ func TestNoHome(t *testing.T) {
 // A file that an editor has emptied and not written yet is no news.
 func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	f := open(t, limit(1))
+	f.settle = 500 * time.Millisecond // it waits ten times as long, also on a busy machine
 	f.run(t)
 	write(t, f.path, "")
 	time.AfterFunc(3*f.settle, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })

@@ -19,6 +19,7 @@ import (
 
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
 )
 
 // TestHostileServers calls every bad tool of the zoo, and after each a good
@@ -228,7 +229,7 @@ func TestStopWithoutGraceOnClose(t *testing.T) {
 	if err := f.Close(ctx); err != context.Canceled {
 		t.Errorf("close: %v", err)
 	}
-	if alive(pid) || time.Since(start) > time.Second {
+	if alive(pid) || time.Since(start) > process.TermGrace {
 		t.Errorf("it is alive (%v), or it took long: %v", alive(pid), time.Since(start))
 	}
 }

@@ -315,7 +315,7 @@ func TestAHurriedStopLetsAPackageManagerTakeBack(t *testing.T) {
 			if err := f.Close(ctx); err != nil {
 				t.Errorf("that is an orderly stop: %v", err)
 			}
-			if !exists(undone) || exists(installed) || time.Since(start) > 20*time.Second {
+			if !exists(undone) || exists(installed) || time.Since(start) > 50*time.Second {
 				t.Errorf("after %v: taken back: %t", time.Since(start), exists(undone))
 			}
 		})
