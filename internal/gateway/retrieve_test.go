@@ -125,12 +125,13 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 
 // Nothing that a server or a client makes large makes an answer larger.
 func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
-	quotes := strings.Repeat(`\"`, 90_000)
+	size := race.Volume(90_000, 18_000)
+	quotes := strings.Repeat(`\"`, size)
 	var names, open, denied []string
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("away-%02d-%s", i, strings.Repeat("a", 56)))
 		name := strings.Repeat(`\u0001`, 240) + strconv.Itoa(i)
-		open = append(open, fmt.Sprintf(`{"name":"open %s","description":"thing %s","inputSchema":%s}`, name, quotes[:2*(i+1)*900], schemaOf(500*(i+1))))
+		open = append(open, fmt.Sprintf(`{"name":"open %s","description":"thing %s","inputSchema":%s}`, name, quotes[:2*(i+1)*size/100], schemaOf(500*(i+1))))
 		denied = append(denied, fmt.Sprintf(`{"name":"denied %s","description":"thing %s"}`, name, quotes))
 	}
 	w := newWorld(t, func(c *config.Config) {
