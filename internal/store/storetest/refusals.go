@@ -51,13 +51,13 @@ func testRefusals(t *testing.T, open Opener) {
 	e.up()
 	look("after a restart")
 	e.list(activity.Filter{Search: "banana"})
-	add(400, open.Volume(20, 10))
+	add(400, 20)
 	e.tidy(keep)
 	look("a second flood")
 	if len(calls) != 500 {
 		t.Fatalf("%d calls", len(calls))
 	}
-	add(open.Volume(2000, 1000), 0)
+	add(2000, 0)
 	e.tidy(keep)
 	calls = calls[len(calls)-600:]
 	look("calls go for calls")
