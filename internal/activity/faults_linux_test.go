@@ -168,7 +168,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 				if err := die(disk); err != nil {
 					t.Fatal(err)
 				}
-				made = append(made, refusesCalls(t, l, 3*time.Second)...)
+				made = append(made, refusesCalls(t, l, time.Minute)...)
 				if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "refused") {
 					t.Errorf("round %d: health: %+v", round, h)
 				}
@@ -208,11 +208,11 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	if err := disk.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, refusesCalls(t, l, 3*time.Second)...)
+	made = append(made, refusesCalls(t, l, time.Minute)...)
 	if err := disk.Repair(); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, takesCalls(t, l, 5*time.Second))
+	made = append(made, takesCalls(t, l, time.Minute))
 	if h := l.Health(); h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
@@ -247,13 +247,13 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 					made = append(made, unlessRefused(t, l)...)
 				}
 				if kill == "later" {
-					within(t, 5*time.Second, "the spool is there again", func() error {
+					within(t, time.Minute, "the spool is there again", func() error {
 						if there, _ := filepath.Glob(filepath.Join(opt.Dir, "*"+segmentSuffix)); len(there) == 0 {
 							return errors.New("there is none")
 						}
 						return nil
 					})
-					made = append(made, takesCalls(t, l, 5*time.Second))
+					made = append(made, takesCalls(t, l, time.Minute))
 				}
 				dieOf(t, l)
 				wantAll(t, openLog(t, opt, st), made)
@@ -335,14 +335,14 @@ func TestAFullDiskComesBack(t *testing.T) {
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	refusesCalls(t, l, 10*time.Second)
+	refusesCalls(t, l, time.Minute)
 	if h := l.Health(); !h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
 	if err := disk.Unfill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, "the log is well, though nobody calls", func() error {
+	within(t, time.Minute, "the log is well, though nobody calls", func() error {
 		if h := l.Health(); h.Degraded {
 			return fmt.Errorf("%+v", h)
 		}
@@ -448,7 +448,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		made = append(made, call(t, l, "before").ID)
 	}
 	list(t, l)
-	within(t, 5*time.Second, "all is on the disk", func() error {
+	within(t, time.Minute, "all is on the disk", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
 		if l.spool.good != l.spool.durable {
@@ -459,11 +459,11 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if err := disk.Away(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, "the spool goes on elsewhere", func() error {
+	within(t, time.Minute, "the spool goes on elsewhere", func() error {
 		_, err := os.Stat(opt.Dir)
 		return err
 	})
-	made = append(made, takesCalls(t, l, 5*time.Second))
+	made = append(made, takesCalls(t, l, time.Minute))
 	list(t, l)
 	st.setFail(fmt.Errorf("%w: gone", ErrIO))
 	made = append(made, call(t, l, "waits").ID)
@@ -474,7 +474,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if err := disk.Back(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, "the spool is where it was", func() error {
+	within(t, time.Minute, "the spool is where it was", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
 		if ok, err := ondisk.Named(filepath.Join(opt.Dir, "lock"), l.spool.lock); err != nil || !ok {
@@ -483,7 +483,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		return nil
 	})
 	st.setFail(nil)
-	made = append(made, takesCalls(t, l, 5*time.Second))
+	made = append(made, takesCalls(t, l, time.Minute))
 	wantAll(t, l, made)
 	dieOf(t, l)
 	wantAll(t, openLog(t, opt, &memory{}), made)
@@ -509,7 +509,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, "the copy is there again", func() error {
+	within(t, time.Minute, "the copy is there again", func() error {
 		_, err := os.Stat(path)
 		return err
 	})

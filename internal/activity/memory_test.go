@@ -153,7 +153,7 @@ func openLog(t *testing.T, opt Options, st Store) *Log {
 
 func closeLog(t *testing.T, l *Log) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
 		t.Errorf("close: %v", err)

@@ -78,7 +78,7 @@ func TestSpareSessionsEndWithTheirServer(t *testing.T) {
 	untilPhase(t, f, "zoo", Idle)
 	select {
 	case <-kept[0].ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("it goes on")
 	}
 }

@@ -153,7 +153,7 @@ func (f *fixture) join(t testing.TB, server string) *member {
 // untilHears waits until the client has heard, on its stream, what ok wants.
 func (m *member) untilHears(t testing.TB, what string, ok func(heard []string) bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for {
 		m.mu.Lock()
 		heard := slices.Clone(m.heard)
@@ -212,7 +212,7 @@ func (m *member) seen(t testing.TB, method string) []string {
 
 func (m *member) untilSeen(t testing.TB, method string, want ...string) {
 	t.Helper()
-	limit, pause := time.Now().Add(20*time.Second), time.NewTicker(5*time.Millisecond)
+	limit, pause := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
 	defer pause.Stop()
 	for got := m.seen(t, method); !slices.Equal(got, want); got = m.seen(t, method) {
 		if time.Now().After(limit) {
@@ -455,7 +455,7 @@ func (m *member) untilSeenCount(t testing.TB, method string, n int) {
 
 func (m *member) untilTrue(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	limit, pause := time.Now().Add(20*time.Second), time.NewTicker(5*time.Millisecond)
+	limit, pause := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
 	defer pause.Stop()
 	for !ok() {
 		if time.Now().After(limit) {

@@ -112,7 +112,7 @@ func TestRefusedQuestionThatIsNotTaken(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !refused.Load() {
 			t.Errorf("%v, refused %v", err, refused.Load())
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("the request goes on although its client has given up")
 	}
 }

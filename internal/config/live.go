@@ -259,27 +259,32 @@ func wait(l *Live, found []Difference) (tell func()) {
 // counts of the last text that was read or written.
 func (l *Live) take(next *Config, commits []func(), by string) {
 	applied := InForce{Data: l.last.data, Since: time.Now(), By: by, Keys: keysOf(Differences(l.Current(), next))}
-	l.swap(next, commits)
+	tell := l.swap(next, commits)
 	l.conclude(nil)
-	if before := l.InForce(); applied.ETag() != before.ETag() {
+	before := l.InForce()
+	another := applied.ETag() != before.ETag()
+	if another {
 		l.inForce.Store(&applied)
-		if l.options.Applied != nil {
-			l.options.Applied(applied)
-		}
+	}
+	tell() // who asks then is told the same
+	if another && l.options.Applied != nil {
+		l.options.Applied(applied)
 	}
 }
 
-// swap makes next the configuration in force, for which everything is prepared.
-func (l *Live) swap(next *Config, commits []func()) {
+// swap makes next the configuration in force, for which everything is prepared, and returns what
+// tells of it.
+func (l *Live) swap(next *Config, commits []func()) (tell func()) {
 	keys := changed(l.Current(), next, everyKey)
 	l.current.Store(next)
 	l.base.narrow(next)
 	commit(commits)
-	if len(keys) > 0 {
-		l.swapped = true
-		l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
-		l.options.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()})
+	if len(keys) == 0 {
+		return func() {}
 	}
+	l.swapped = true
+	l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
+	return func() { l.options.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()}) }
 }
 
 // prepare asks every component; one that refuses leaves all as they were.

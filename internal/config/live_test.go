@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/race"
 )
 
 // Reload reads the file, prepares all components, swaps and commits; on any
@@ -27,7 +28,10 @@ func (l *Live) Reload() error {
 	return l.apply(l.read())
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	race.FewerChecks()
+	goleak.VerifyTestMain(m)
+}
 
 // fixture is a file and the Live that follows it.
 type fixture struct {
@@ -74,7 +78,7 @@ func (f *fixture) next(t *testing.T) Change {
 	select {
 	case c := <-f.changes:
 		return c
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing changes")
 		return Change{}
 	}
@@ -233,6 +237,27 @@ func TestBadFileChangesNothing(t *testing.T) {
 	want := Change{Keys: []string{"tools_limit", "mcpServers.a"}}
 	if diff := cmp.Diff(want, f.next(t)); diff != "" || f.LastError() != nil {
 		t.Errorf("%v: -want +got:\n%s", f.LastError(), diff)
+	}
+}
+
+// TestWhoIsToldFindsItSo: who is told of a change and asks at once hears of no older mistake, and
+// of the text that is in force.
+func TestWhoIsToldFindsItSo(t *testing.T) {
+	var f *fixture
+	told := 0
+	f = open(t, limit(1), func(o *Options) {
+		o.Observe = func(c Change) {
+			if told++; f.LastError() != c.Err || f.Current().ToolsLimit == 2 && string(f.InForce().Data) != limit(2) {
+				t.Errorf("told %+v; the last error is %v, in force is %s", c, f.LastError(), f.InForce().Data)
+			}
+		}
+	})
+	for _, text := range []string{"{", limit(2)} {
+		write(t, f.path, text)
+		_ = f.Reload() // which tells
+	}
+	if told != 2 {
+		t.Errorf("told %d times", told)
 	}
 }
 

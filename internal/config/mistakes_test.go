@@ -14,6 +14,7 @@ import (
 
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/race"
 )
 
 var update = flag.Bool("update", false, "write the golden and the generated files")
@@ -117,11 +118,12 @@ func TestManyMistakes(t *testing.T) {
 
 // A file of another kind is refused quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
+	many := func(n int) int { return race.Volume(n, n/10) }
 	for name, text := range map[string]string{
-		"unknown keys":  `{"mcpServers":{"a":{` + strings.Repeat(`"commando":1,`, 60_000) + "}}}",
-		"other keys":    "{" + strings.Repeat(`"a":1,`, 100_000) + "}",
-		"wrong servers": `{"mcpServers":[` + strings.Repeat(`1,`, 50_000) + "]}",
-		"references":    `{"mcpServers":{"a":{"command":"` + strings.Repeat("${env:A}", 50_000) + `"}}}`,
+		"unknown keys":  `{"mcpServers":{"a":{` + strings.Repeat(`"commando":1,`, many(60_000)) + "}}}",
+		"other keys":    "{" + strings.Repeat(`"a":1,`, many(100_000)) + "}",
+		"wrong servers": `{"mcpServers":[` + strings.Repeat(`1,`, many(50_000)) + "]}",
+		"references":    `{"mcpServers":{"a":{"command":"` + strings.Repeat("${env:A}", many(50_000)) + `"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n := len(mistakesOf(t, second(Parse([]byte(text), nil)))); n > maxMistakes {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,11 +24,17 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
 )
+
+func TestMain(m *testing.M) {
+	race.FewerChecks()
+	os.Exit(m.Run())
+}
 
 // TestNothingRunsUnapproved walks at random: calls, answers of people and of clients' forms, leases,
 // other definitions, arguments and configurations, restarts, deaths and times. No call reaches its server that is
@@ -35,7 +42,7 @@ import (
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
-	walkAtRandom(t, walkSteps, func() func() database { // in each of rapid's 100 walks
+	walkAtRandom(t, race.Volume(50, 10), func() func() database { // in each of rapid's walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
 		return func() database { return store.Open(file, nil) }

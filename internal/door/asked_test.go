@@ -72,6 +72,9 @@ func (a *asking) use(text string) {
 	a.Reload(func(c *config.Config) { *c = *next })
 }
 
+// hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
+func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
+
 // open opens the database, and the door before it.
 func (a *asking) open() {
 	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
@@ -339,6 +342,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 		"variant":      func(a *asking) error { return as(a, anAgent, policy.CallToolWrite, `{"x":1}`) },
 		"configuration": func(a *asking) error {
 			a.use(textWith(atOnce + `, "intent_declaration": {"strict_server_validation": false}, "tools_limit": 7`))
+			a.hurry()
 			return a.destroy(t.Context(), `{"x":1}`)
 		},
 		"definition": func(a *asking) error {
@@ -351,6 +355,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 		},
 	} {
 		a := newAsking(t, textWith(atOnce+`, "intent_declaration": {"strict_server_validation": false}`), destroysTool)
+		a.hurry()
 		wantCode(t, "at first", a.destroy(t.Context(), `{"x":1}`), problem.ApprovalPending)
 		a.answer(true)
 		wantCode(t, name, call(a), problem.ApprovalPending)

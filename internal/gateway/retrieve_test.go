@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -48,7 +49,7 @@ func withServers(c *config.Config, names ...string) {
 func TestAnswersStayWithinTheLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	large := json.RawMessage(schemaOf(40_000))
-	tools := make([]*tool.Definition, 10_000)
+	tools := make([]*tool.Definition, race.Volume(10_000, 1_000))
 	for i := range tools {
 		name := "get_thing_" + strconv.Itoa(i)
 		tools[i] = &tool.Definition{ID: tool.ID{Server: "s", Tool: name}, Raw: json.RawMessage(`{"name":"` + name + `"}`),
@@ -61,7 +62,7 @@ func TestAnswersStayWithinTheLimit(t *testing.T) {
 		for _, limit := range []int{1, 10, 100} {
 			for _, detail := range []config.Detail{config.Full, config.Compact} {
 				a, raw := w.answer(RetrieveRequest{Query: "get thing", Limit: limit, Detail: detail})
-				if a.Total != 10_000 || size >= 40_000 && len(a.Tools) != limit || len(a.Tools) == 0 {
+				if a.Total != len(tools) || size >= 40_000 && len(a.Tools) != limit || len(a.Tools) == 0 {
 					t.Errorf("limit %d, %d bytes: %d tools of %d", limit, size, len(a.Tools), a.Total)
 				}
 				whole := 0
@@ -124,12 +125,13 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 
 // Nothing that a server or a client makes large makes an answer larger.
 func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
-	quotes := strings.Repeat(`\"`, 90_000)
+	size := race.Volume(90_000, 18_000)
+	quotes := strings.Repeat(`\"`, size)
 	var names, open, denied []string
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("away-%02d-%s", i, strings.Repeat("a", 56)))
 		name := strings.Repeat(`\u0001`, 240) + strconv.Itoa(i)
-		open = append(open, fmt.Sprintf(`{"name":"open %s","description":"thing %s","inputSchema":%s}`, name, quotes[:2*(i+1)*900], schemaOf(500*(i+1))))
+		open = append(open, fmt.Sprintf(`{"name":"open %s","description":"thing %s","inputSchema":%s}`, name, quotes[:2*(i+1)*size/100], schemaOf(500*(i+1))))
 		denied = append(denied, fmt.Sprintf(`{"name":"denied %s","description":"thing %s"}`, name, quotes))
 	}
 	w := newWorld(t, func(c *config.Config) {

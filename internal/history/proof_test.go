@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 )
 
@@ -86,8 +87,8 @@ func verify(t *testing.T, text string) history.FileVerification {
 
 // TestAnExportProvesItself: whole, without bodies, filtered, and after pruning.
 func TestAnExportProvesItself(t *testing.T) {
-	const records = 9000
-	l, h, db := instance(t, records)
+	records := int64(race.Volume(9000, 1500))
+	l, h, db := instance(t, int(records))
 	whole, _ := export(t, h, history.ExportQuery{Bodies: true})
 	v := verify(t, whole)
 	if !v.OK || v.Filtered || !v.Bodies || v.Signer != l.Key().String() || v.Withheld != 0 || v.Erased != 10 || v.Linked != v.Entries || v.Records < records*9/10 {
@@ -127,12 +128,12 @@ func TestAnExportProvesItself(t *testing.T) {
 	}
 	for more := true; more; {
 		var err error
-		if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{MaxRecords: 3000, Signer: l.Key()}, false); err != nil {
+		if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{MaxRecords: records / 3, Signer: l.Key()}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rest, _ := export(t, h, history.ExportQuery{})
-	if v := verify(t, rest); !v.OK || v.Records > 4000 {
+	if v := verify(t, rest); !v.OK || v.Records > records*4/9 {
 		t.Errorf("%+v, %+v", v, v.FirstBreak)
 	}
 	if v, err := l.Verify(t.Context()); err != nil || !v.OK {
@@ -147,13 +148,12 @@ func TestAnExportProvesItself(t *testing.T) {
 // TestMutationsOfAnExport changes an export at random; every change must be named. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfAnExport(t *testing.T) {
-	const records = 10_000
-	n := 30
+	records, n := race.Volume(10_000, 1500), race.Volume(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
 	_, h, _ := instance(t, records)
-	_, other, _ := instance(t, 2000)
+	_, other, _ := instance(t, race.Volume(2000, 300))
 	var texts []string
 	for _, q := range []history.ExportQuery{{Bodies: true}, {}, {Filter: activity.Filter{Statuses: []activity.Status{activity.Success}}, Bodies: true}} {
 		text, _ := export(t, h, q)

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var discard = slog.NewLogLogger(slog.DiscardHandler, 0)
 
+// patience bounds every wait; what takes that long is broken.
+const patience = time.Minute
+
 // served is a server as the daemon has it: plain requests here, the rest by
 // net/http.
 type served struct {
@@ -67,7 +70,7 @@ func serveOn(t testing.TB, inner net.Listener, h http.HandlerFunc, change ...fun
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.plain) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		server.Shutdown(ctx)
 		if err := s.plain.Shutdown(ctx); err != nil {
@@ -109,7 +112,7 @@ func exchangeRaw(t testing.TB, addr string, raw string, answers int) []string {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(time.Minute))
+	nc.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(nc, raw); err != nil {
 		return []string{"cut"}
 	}
@@ -356,7 +359,7 @@ func TestClientGoes(t *testing.T) {
 		nc.Close()
 		select {
 		case <-ended:
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Fatal("the handler was not told that its client has gone")
 		}
 	}
@@ -473,7 +476,7 @@ func TestSlowClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		io.WriteString(nc, raw)
-		nc.SetReadDeadline(time.Now().Add(time.Minute))
+		nc.SetReadDeadline(time.Now().Add(patience))
 		got, err := io.ReadAll(nc)
 		if err != nil || strings.HasPrefix(string(got), "HTTP/1.1 408") != (name == "half a body") {
 			t.Errorf("%s: %q, %v", name, got, err)

@@ -177,7 +177,7 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("one too many got %q", got)
 	}
 	finish <- true
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(patience); ; {
 		got := exchangeRaw(t, s.addr, plainRequest, 1)
 		if strings.HasPrefix(got[0], "200") {
 			break

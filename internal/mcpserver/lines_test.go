@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/session"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // scripted is a surface whose methods say what it does.
 type scripted struct {

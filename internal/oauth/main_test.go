@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // memory is a vault.
 type memory struct {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/tool"
 )
 
@@ -11,9 +12,10 @@ func TestAmongTenThousand(t *testing.T) {
 	wanted := definition("tracker", "create_issue", "Create an issue in a project of the tracker.",
 		`{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`)
 	same := nameWording(wanted.ID.Tool).meaning
-	defs := scaleTools(t, 10_100)
+	n := race.Volume(10_000, 2_000)
+	defs := scaleTools(t, n+100)
 	defs = slices.DeleteFunc(defs, func(d tool.Definition) bool { return nameWording(d.ID.Tool).meaning == same })
-	defs = append(defs[:9_999], wanted)
+	defs = append(defs[:n-1], wanted)
 	ix := build(defs)
 	t.Run("one tool", func(t *testing.T) { findsTracker(t, ix) })
 	t.Run("odd queries", func(t *testing.T) { answersOddQueries(t, ix) })

@@ -57,7 +57,7 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			defer func() { _ = db.Close() }()
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
-			for deadline := time.Now().Add(20 * time.Second); ; <-tick.C { // until it was looked at often enough
+			for deadline := time.Now().Add(store.Patience); ; <-tick.C { // until it was looked at often enough
 				if saved, err = db.LoadApprovals(t.Context()); err == nil || time.Now().After(deadline) {
 					break
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 )
 
@@ -18,7 +19,8 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)
 	var running []string
-	for i := range 60 { // long calls, whose ends are far from their beginnings
+	rounds := race.Volume(60, 15)
+	for i := range rounds { // long calls, whose ends are far from their beginnings
 		r := activity.Record{Type: activity.ToolCall}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
@@ -35,11 +37,11 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "mcpproxy.db")
-	if n := walkChain(t, path); n != 60*101+50 {
+	if n := walkChain(t, path); n != int64(rounds*102-10) {
 		t.Errorf("%d entries", n)
 	}
 	linked(t, l)
-	for _, keep := range []int64{2500, 1000, 3} {
+	for _, keep := range []int64{int64(rounds) * 125 / 3, int64(rounds) * 50 / 3, 3} {
 		for more := true; more; {
 			var err error
 			if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{MaxRecords: keep}, false); err != nil {
@@ -75,8 +77,9 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 		}
 	}
 	var entries int64
+	each := int64(race.Volume(100, 60))
 	for round := range 4 {
-		for i := range 100 { // the same ones, so that the counts of those before are written again
+		for i := range each { // the same ones, so that the counts of those before are written again
 			addCalls(t, l, 2)
 			for range 10 {
 				if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked}); err != nil {
@@ -90,19 +93,19 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 			}
 		}
 		closeBoth(t, l, db)
-		entries += 100 * (10 + 1 + 1 + 4)
+		entries += each * (10 + 1 + 1 + 4)
 		if n := walkChain(t, path); n != entries {
 			t.Errorf("%d entries, want %d", n, entries)
 		}
 		l, db = openBoth(t, dir)
-		tidy(activity.Retention{MaxRecords: 1000})
+		tidy(activity.Retention{MaxRecords: 10 * each})
 		if n := walkChain(t, path); n != entries {
 			t.Errorf("round %d: %d of %d entries are accounted for", round, n, entries)
 		}
 	}
 	gaps := count(t, path, "SELECT count(*) FROM activity_gap")
 	calls := count(t, path, "SELECT count(*) FROM activity WHERE outcome IS NOT NULL AND CAST(entry AS TEXT) LIKE '%\"tool_call\"%'")
-	if gone := entries/16*13 - count(t, path, "SELECT count(*) FROM activity") + calls; calls != 800 || gone < 1000 || gaps > gone/5 {
+	if gone := entries/16*13 - count(t, path, "SELECT count(*) FROM activity") + calls; calls != 8*each || gone < 10*each || gaps > gone/5 {
 		t.Errorf("%d calls, %d others are gone and leave %d gaps", calls, gone, gaps)
 	}
 	linked(t, l)

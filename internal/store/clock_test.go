@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/race"
 )
 
 // TestRecordsUnderAClockThatIsSet writes records while the clock is set between a
 // year back and a year ahead, over restarts: ids only grow, nothing is lost,
 // doubled or has another outcome, the chain holds, and little goes by age.
 func TestRecordsUnderAClockThatIsSet(t *testing.T) {
-	const year, rounds, each = 365 * 24 * time.Hour, 12, 250
+	const year, each = 365 * 24 * time.Hour, 250
+	rounds := race.Volume(12, 4)
 	dir, random := t.TempDir(), rand.New(rand.NewPCG(47, 0))
 	var set atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(set.Load())).Round(0) }

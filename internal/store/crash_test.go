@@ -146,7 +146,7 @@ func everything(t *testing.T, l *activity.Log) map[string]activity.Status {
 	t.Helper()
 	statuses := map[string]activity.Status{}
 	for f := (activity.Filter{Limit: 1000}); ; {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), store.Patience)
 		p, err := l.List(ctx, f)
 		cancel()
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 )
 
@@ -49,7 +50,7 @@ func openBoth(t *testing.T, dir string) (*activity.Log, *store.DB) {
 
 func closeBoth(t *testing.T, l *activity.Log, db *store.DB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), store.Patience)
 	defer cancel()
 	if err := errors.Join(l.Close(ctx), db.Close()); err != nil {
 		t.Error(err)
@@ -86,7 +87,7 @@ func goodFile(t *testing.T, n int) (dir string) {
 // must work, with the old file kept aside, or say clearly that it does not; and
 // what the spool has must be there.
 func TestDamagedFiles(t *testing.T) {
-	dir := goodFile(t, 2500)
+	dir := goodFile(t, race.Volume(2500, 500))
 	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestDamagedFiles(t *testing.T) {
 		"no database": func(rnd *rand.Rand, b []byte) []byte { return bytes.Repeat([]byte("hello "), rnd.IntN(5000)) },
 	}
 	for name, damage := range damages {
-		for seed := range uint64(5) {
+		for seed := range uint64(race.Volume(5, 2)) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				useDamaged(t, damage(rand.New(rand.NewPCG(seed, 7)), bytes.Clone(good)))
 			})
@@ -134,7 +135,7 @@ func looked(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, er
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(store.Patience); ; <-tick.C {
 		page, err := l.List(t.Context(), f)
 		if err == nil || time.Now().After(deadline) || strings.Contains(l.Health().Message, "this program knows") {
 			return page, err
@@ -153,7 +154,7 @@ func useDamaged(t *testing.T, file []byte) {
 	var p *problem.Problem
 	_, _ = looked(t, l, activity.Filter{}) // or it says that it cannot, below
 	for _, f := range []activity.Filter{{}, {Servers: []string{"server 1"}}, {Limit: 1000}, {Search: "hello"}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), store.Patience)
 		page, err := l.List(ctx, f)
 		cancel()
 		if err != nil && (!errors.As(err, &p) || p.Code != problem.AuditUnavailable) {
@@ -195,7 +196,7 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 
 // TestDamageWhileRunning damages the file under an open database.
 func TestDamageWhileRunning(t *testing.T) {
-	dir := goodFile(t, 3000)
+	dir := goodFile(t, race.Volume(3000, 500))
 	path := filepath.Join(dir, "mcpproxy.db")
 	l, db := openBoth(t, dir)
 	defer closeBoth(t, l, db)
@@ -333,7 +334,7 @@ func TestADamagedSchema(t *testing.T) {
 		_, _ = db.LoadApprovals(t.Context()) // as the daemon does
 		_, _ = looked(t, l, activity.Filter{})
 		tick := time.NewTicker(20 * time.Millisecond)
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		for deadline := time.Now().Add(store.Patience); time.Now().Before(deadline); <-tick.C {
 			if _, err = db.LoadApprovals(t.Context()); err == nil {
 				break
 			}
@@ -371,7 +372,7 @@ func TestADamagedTableOfVersions(t *testing.T) {
 	f.Close()
 	l, opened := openBoth(t, dir)
 	defer closeBoth(t, l, opened)
-	for deadline := time.Now().Add(20 * time.Second); opened.Ready(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(store.Patience); opened.Ready(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(opened.Ready(t.Context()))
 		}

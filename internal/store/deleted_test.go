@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store"
 )
 
 // TestADeletedDatabaseIsWrittenAgain: its files, or the folder with all that is
@@ -32,7 +33,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			was, _ := os.Stat(path)
-			deadline, tick := time.Now().Add(10*time.Second), time.NewTicker(10*time.Millisecond)
+			deadline, tick := time.Now().Add(store.Patience), time.NewTicker(10*time.Millisecond)
 			defer tick.Stop()
 			for {
 				now, err := os.Stat(path)

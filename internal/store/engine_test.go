@@ -20,7 +20,7 @@ func logOver(t *testing.T, n int) (*activity.Log, *DB, *engine) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			t.Error(err)

@@ -16,6 +16,9 @@ import (
 	"time"
 )
 
+// Patience bounds every wait of the tests; what takes that long is broken.
+const Patience = 2 * time.Minute
+
 // OpenImpatient is Open with short pauses between the looks at a damaged file.
 func OpenImpatient(path string) *DB { return open(path, nil, time.Millisecond) }
 

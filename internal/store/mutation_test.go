@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/race"
 )
 
 // columnsOf are what the rows of a record and of a signed place are made of.
@@ -144,7 +145,7 @@ func (m *mutator) mutate() (kind string, back func()) {
 // TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the spool; every
 // change must be named. With MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfTheLog(t *testing.T) {
-	n := 30
+	records, n := race.Volume(10_000, 2500), race.Volume(30, 16)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
@@ -158,7 +159,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	addCalls(t, l, 10_000-25) // with the key
+	addCalls(t, l, records-25) // with the key
 	l2, db2 := proven(t, theirs)
 	addCalls(t, l2, 500)
 	closeBoth(t, l2, db2)
@@ -166,7 +167,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 	m := &mutator{t: t, db: database(t, filepath.Join(dir, "mcpproxy.db"))}
 	m.db.SetMaxOpenConns(1)
 	write(t, m.db, "PRAGMA busy_timeout = 20000") // the log makes its text index meanwhile
-	if err := m.db.QueryRow("SELECT count(*) FROM activity").Scan(&m.records); err != nil || m.records != 10_000 {
+	if err := m.db.QueryRow("SELECT count(*) FROM activity").Scan(&m.records); err != nil || m.records != records {
 		t.Fatalf("%d records, %v", m.records, err)
 	}
 	m.theirs = readRaw(t, database(t, filepath.Join(theirs, "mcpproxy.db")), "SELECT "+columnsOfRecord+" FROM activity")

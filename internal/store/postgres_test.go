@@ -18,6 +18,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/pgtest"
 	"mcpproxy/internal/store/storetest"
@@ -42,12 +43,13 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 func TestPostgres(t *testing.T) {
 	server := pgtest.Start(t)
 	databases := map[string]string{}
-	storetest.Run(t, func(t *testing.T, dir string) storetest.Store {
+	open := func(t *testing.T, dir string) storetest.Store {
 		if databases[dir] == "" {
 			databases[dir] = server.Database(t)
 		}
 		return openPostgres(t, databases[dir], dir)
-	})
+	}
+	storetest.Run(t, storetest.Opener{Open: open, Volume: race.Volume})
 }
 
 // TestPostgresShared: what one instance decides another has to know before it decides, and
@@ -190,7 +192,7 @@ func TestPostgresMigrates(t *testing.T) {
 	}()
 	waits := func(where string) {
 		t.Helper()
-		for until := time.Now().Add(20 * time.Second); query("SELECT count(*) FROM pg_locks WHERE "+where) == "0"; time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(store.Patience); query("SELECT count(*) FROM pg_locks WHERE "+where) == "0"; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatal("not in time: " + where)
 			}
@@ -233,7 +235,7 @@ func TestPostgresMigrates(t *testing.T) {
 // the place of those of the other; every change must be named, from either instance. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestPostgresMutations(t *testing.T) {
-	n := 30
+	n := race.Volume(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
@@ -360,7 +362,7 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found []activity.Record
-	for until := time.Now().Add(time.Minute); len(found) < len(taken); time.Sleep(100 * time.Millisecond) {
+	for until := time.Now().Add(store.Patience); len(found) < len(taken); time.Sleep(100 * time.Millisecond) {
 		found = nil
 		for f := (activity.Filter{Types: []activity.Type{activity.ToolCall}, Limit: 1000}); ; {
 			p, err := l.List(t.Context(), f)
@@ -382,7 +384,7 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 		}
 		delete(taken, r.ID)
 	}
-	for until := time.Now().Add(20 * time.Second); call() != nil; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(store.Patience); call() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("calls are refused for ever")
 		}

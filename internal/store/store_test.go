@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/storetest"
 )
@@ -39,4 +40,6 @@ type sqlite struct {
 	*store.Tokens
 }
 
-func TestSQLite(t *testing.T) { storetest.Run(t, openSQLite) }
+func TestSQLite(t *testing.T) {
+	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: race.Volume})
+}

@@ -44,7 +44,7 @@ func saved(t *testing.T, db *DB) approval.Saved {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(Patience); ; <-tick.C {
 		s, err := db.LoadApprovals(t.Context())
 		if err == nil {
 			return s

@@ -34,7 +34,7 @@ func telemeter(t testing.TB, endpoint string) *Telemetry {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := x.Close(ctx); err != nil {
 			t.Error(err)

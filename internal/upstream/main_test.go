@@ -25,6 +25,9 @@ import (
 	"mcpproxy/internal/tool"
 )
 
+// patience bounds every wait; what takes that long is broken.
+const patience = time.Minute
+
 // The stdio servers of these tests.
 func servers() map[string]func() *mcptest.Server {
 	zoo := func(opt mcptest.Options) func() *mcptest.Server {
@@ -122,7 +125,7 @@ func (w *watcher) wake() {
 // until waits until ok, which is called with the lock held, is true.
 func (w *watcher) until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for {
 		w.mu.Lock()
 		done, changed := ok(), w.changed
@@ -189,7 +192,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	}
 	f := &fixture{Set: NewSet(opt, noClients), watcher: w, t: t}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := f.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -209,7 +212,7 @@ func httpSpec(t testing.TB, name string, s *mcptest.Server) Spec {
 
 // call calls a tool with arguments as JSON.
 func (f *fixture) call(server, name, args string) (session.Reply, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
 }

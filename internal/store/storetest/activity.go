@@ -14,13 +14,10 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// aBit is more records than any store keeps in one place.
-const aBit = 3500
-
 func testFilters(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
-	for i := range aBit {
+	for i := range open.aBit() {
 		e.clock.Pass(time.Second)
 		r := activity.Record{
 			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
@@ -109,7 +106,7 @@ func testTime(t *testing.T, open Opener) {
 func testPages(t *testing.T, open Opener) {
 	e := start(t, open)
 	var want []string
-	for i := range aBit {
+	for i := range open.aBit() {
 		r := e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%2]})
 		if i%2 == 1 {
 			want = append(want, r.ID)
@@ -149,7 +146,7 @@ func testPages(t *testing.T, open Opener) {
 func testPagesUnderLoad(t *testing.T, open Opener) {
 	e := start(t, open)
 	var before []string
-	for range aBit {
+	for range open.aBit() {
 		before = append(before, e.put(activity.Record{Type: activity.System, Status: activity.Success}).ID)
 	}
 	slices.Reverse(before)
@@ -197,11 +194,11 @@ func testCursor(t *testing.T, open Opener) {
 func testGet(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
-	for range aBit {
+	for range open.aBit() {
 		e.clock.Pass(100 * time.Millisecond)
 		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
 	}
-	for _, i := range []int{0, 1, 1023, 1024, 2000, aBit - 1} {
+	for _, i := range []int{0, 1, 1023, 1024, 2000, open.aBit() - 1} {
 		id := records[i].ID
 		for _, prefix := range []string{id, id[:25], id[:14]} {
 			got, err := e.log.Get(t.Context(), prefix)
@@ -226,7 +223,7 @@ func testRestart(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	for round := range 4 {
-		for i := range 1500 {
+		for i := range open.Volume(1500, 500) {
 			r := e.begin(activity.Record{Type: activity.ToolCall, ServerName: servers[i%5]})
 			r.Status, r.DurationMS = activity.Success, 1
 			e.end(r.ID, r.Status)
@@ -246,11 +243,11 @@ func testRestart(t *testing.T, open Opener) {
 func testLateEnds(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
-	for i := range aBit {
+	for i := range open.aBit() {
 		records = append(records, e.begin(activity.Record{Type: activity.ToolCall, RequestID: fmt.Sprint(i)}))
 	}
 	check(e, activity.Filter{Statuses: []activity.Status{activity.Pending}}, records)
-	for i := 0; i < aBit; i += 3 {
+	for i := 0; i < open.aBit(); i += 3 {
 		records[i].Status, records[i].DurationMS = activity.Failed, 1
 		e.end(records[i].ID, activity.Failed)
 	}
@@ -267,7 +264,7 @@ func testLateEnds(t *testing.T, open Opener) {
 func testInterrupted(t *testing.T, open Opener) {
 	e := start(t, open)
 	var running []string
-	for range aBit {
+	for range open.aBit() {
 		running = append(running, e.begin(activity.Record{Type: activity.ToolCall}).ID)
 	}
 	e.list(activity.Filter{Limit: 1})
@@ -327,9 +324,9 @@ func testRetention(t *testing.T, open Opener) {
 			t.Errorf("%s: %d records are left, want %d", what, p.Total, want)
 		}
 	}
-	add(aBit)
-	keep("nothing to do", activity.Retention{}, aBit)
-	keep("enough room", activity.Retention{Days: 90, MaxRecords: aBit, MaxBytes: 1 << 30}, aBit)
+	add(open.aBit())
+	keep("nothing to do", activity.Retention{}, open.aBit())
+	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(open.aBit()), MaxBytes: 1 << 30}, open.aBit())
 	keep("records", activity.Retention{MaxRecords: 2000}, 2000)
 	keep("days", activity.Retention{Days: 1}, 24*60+1)
 	e.down()
@@ -442,11 +439,11 @@ func testSearch(t *testing.T, open Opener) {
 		}
 	}
 	look("fresh")
-	for range aBit {
+	for range open.aBit() {
 		e.put(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
 	look("behind others") // found by now in an index
-	if p := e.list(activity.Filter{Search: "needle 7 start"}); p.Total != aBit {
+	if p := e.list(activity.Filter{Search: "needle 7 start"}); p.Total != int64(open.aBit()) {
 		t.Errorf("%d of the others are found", p.Total)
 	}
 	e.down()

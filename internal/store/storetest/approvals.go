@@ -26,7 +26,7 @@ func markAt(by string, minute int) approval.Mark {
 // store that is opened anew.
 func testApprovals(t *testing.T, open Opener) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := open.Open(t, dir)
 	ctx := t.Context()
 	save := func(c approval.Change) {
 		t.Helper()
@@ -103,7 +103,7 @@ func testApprovals(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, dir)
+	s = open.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	all.Tools["one"][0] = a
 	want(all)
@@ -121,7 +121,7 @@ func testApprovals(t *testing.T, open Opener) {
 // testRestoredApprovals: what is restored is there, and nothing else; a
 // definition that is not given is the one from before.
 func testRestoredApprovals(t *testing.T, open Opener) {
-	s, ctx := open(t, t.TempDir()), t.Context()
+	s, ctx := open.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
 	pin, off := &approval.Pin{Fingerprint: print(1), Mark: markAt("admin", 1)}, markAt("admin", 2)
 	row := func(name string, e approval.Entry, definition string) approval.Row {

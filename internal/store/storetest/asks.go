@@ -44,7 +44,7 @@ func codeOf(err error) problem.Code {
 // restart.
 func testAsks(t *testing.T, open Opener) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := open.Open(t, dir)
 	a, ctx := s.Asks(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
@@ -71,7 +71,7 @@ func testAsks(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, dir)
+	s = open.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	a = s.Asks()
 	if all, err := a.Waiting(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
@@ -142,7 +142,7 @@ func testAsks(t *testing.T, open Opener) {
 
 // testAskBounds: so many questions wait, so many of one actor, and what is old goes.
 func testAskBounds(t *testing.T, open Opener) {
-	s := open(t, t.TempDir())
+	s := open.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	a, ctx := s.Asks(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
@@ -189,7 +189,7 @@ func testAskBounds(t *testing.T, open Opener) {
 // testLeases: a lease covers what it says, so many times, in its time, until it is revoked.
 func testLeases(t *testing.T, open Opener) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := open.Open(t, dir)
 	a, ctx := s.Asks(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: scope.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
@@ -200,7 +200,7 @@ func testLeases(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, dir)
+	s = open.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	a = s.Asks()
 	if all, err := a.Leases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {

@@ -15,9 +15,16 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// Opener opens the store in a folder of the test; the same folder has the same
-// store again.
-type Opener func(t *testing.T, dir string) Store
+// Opener is what the suite is run with.
+type Opener struct {
+	// Open opens the store in a folder of the test; the same folder has the same store again.
+	Open func(t *testing.T, dir string) Store
+	// Volume returns how much of something a test does: all of it, or what is enough.
+	Volume func(all, enough int) int
+}
+
+// aBit is more records than any store keeps in one place.
+func (o Opener) aBit() int { return o.Volume(3500, 2100) }
 
 // Store is what the suite checks.
 type Store interface {
@@ -58,7 +65,7 @@ func start(t *testing.T, open Opener) *env {
 // up opens the log and the store.
 func (e *env) up() {
 	e.t.Helper()
-	e.store = e.open(e.t, e.dir)
+	e.store = e.open.Open(e.t, e.dir)
 	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.clock.Now}, e.store)
 	if err != nil {
 		e.t.Fatal(err)
@@ -68,7 +75,7 @@ func (e *env) up() {
 
 func (e *env) down() {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := e.log.Close(ctx); err != nil {
 		e.t.Errorf("close the log: %v", err)

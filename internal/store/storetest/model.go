@@ -154,7 +154,7 @@ func testRandomFilters(t *testing.T, open Opener) {
 	run := func(rt *rapid.T) {
 		d := draw{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.fill(d, 300)...)
+			records = append(records, e.fill(d, open.Volume(300, 100))...)
 		}
 		if rounds == 6 {
 			e.down()

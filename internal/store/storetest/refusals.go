@@ -75,7 +75,7 @@ func testSizeOfRefusals(t *testing.T, open Opener) {
 	const limit = 8 << 20
 	call := e.put(activity.Record{Type: activity.ToolCall, Status: activity.Success})
 	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
-	for range 6000 {
+	for range open.Volume(6000, 4000) {
 		e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, Arguments: body})
 	}
 	e.tidy(activity.Retention{MaxBytes: limit})
@@ -117,12 +117,12 @@ func testCounts(t *testing.T, open Opener) {
 		}
 	}
 	var later []activity.Record
-	for i := range aBit {
+	for i := range open.aBit() {
 		later = append(later, refuse(fmt.Sprint(i%400), 1))
 	}
 	e.put(activity.Record{Type: activity.System})
 	e.tidy(activity.Retention{MaxRecords: 2}) // what is said of the flood, and the one above
 	e.down()
 	e.up()
-	want(later[399].ID, aBit/400)
+	want(later[399].ID, int64(open.aBit()/400))
 }

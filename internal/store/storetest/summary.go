@@ -189,7 +189,7 @@ func testSummaries(t *testing.T, open Opener) {
 	run := func(rt *rapid.T) {
 		d := draw{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.fill(d, 300)...)
+			records = append(records, e.fill(d, open.Volume(300, 100))...)
 			records = append(records, e.refuse(d), e.refuse(d))
 		}
 		if rounds == 6 {
@@ -274,7 +274,7 @@ func checkSessions(e *env, q activity.SessionQuery, records []activity.Record) {
 func testEach(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
-	for i := range aBit {
+	for i := range open.aBit() {
 		e.clock.Pass(time.Second)
 		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}
