@@ -168,8 +168,9 @@ func span(now time.Time, longest time.Duration) (after, latest int64) {
 	return now.UnixMicro(), now.Add(longest + ask.Skew).UnixMicro()
 }
 
-// Find returns the question that a call waits with, which then waits anew, or whose answer
-// holds at a time; found reports whether there is one.
+// Find returns the question of a call whose answer holds at a time, or that it waits with,
+// which then waits anew; found reports whether there is one. There may be both when a clock
+// was set back.
 func (a *Asks) Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t transaction) error {
 		q, found, err = findQuestion(ctx, t, k, now)
@@ -182,8 +183,10 @@ func findQuestion(ctx context.Context, t transaction, k ask.Key, now time.Time) 
 	after, latest := span(now, ask.Life)
 	all, err := questions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
-	if err == nil && len(all) == 0 {
-		all, err = questions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY asked DESC LIMIT 1", k[:], after, latest)
+	if err == nil { // after what waits: it may be answered meanwhile
+		var answered []ask.Question
+		answered, err = questions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY asked DESC LIMIT 1", k[:], after, latest)
+		all = append(answered, all...)
 	}
 	if err != nil || len(all) == 0 {
 		return ask.Question{}, false, err

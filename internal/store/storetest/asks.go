@@ -138,6 +138,27 @@ func testAsks(t *testing.T, open Opener) {
 	if _, found, err := a.Find(ctx, q.Key, at(7*time.Minute+ask.Life)); found || err != nil {
 		t.Errorf("the denial outlives its time: %v", err)
 	}
+
+	// A clock that is set back has the call asked about twice; then the answer counts.
+	later := at(time.Hour)
+	for _, q := range []ask.Question{aQuestion("q4", `{"a":1}`, later.Add(3*time.Minute)), aQuestion("q5", `{"a":1}`, later)} {
+		if _, fresh, err := a.Add(ctx, q); !fresh || err != nil {
+			t.Errorf("%s: %v, %v", q.ID, fresh, err)
+		}
+	}
+	later = later.Add(2 * time.Minute)
+	if _, err := a.Answer(ctx, "q4", ask.Answer{Approve: true, By: "admin", At: later}); err != nil {
+		t.Error(err)
+	}
+	if got, found, err := a.Find(ctx, q.Key, later); !found || err != nil || got.ID != "q4" || got.State != ask.Approved {
+		t.Errorf("%+v, %v, %v", got, found, err)
+	}
+	if ok, err := a.Use(ctx, "q4", q.Key, later); !ok || err != nil {
+		t.Errorf("the approval is not used: %v", err)
+	}
+	if got, found, err := a.Find(ctx, q.Key, later); !found || err != nil || got.ID != "q5" {
+		t.Errorf("%+v, %v, %v", got, found, err)
+	}
 }
 
 // testAskBounds: so many questions wait, so many of one actor, and what is old goes.
