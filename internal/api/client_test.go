@@ -123,6 +123,23 @@ func TestClientGetsProblems(t *testing.T) {
 	})
 }
 
+// What became of one of many is read whole, as a problem is that stands alone.
+func TestClientGetsProblemsOfSome(t *testing.T) {
+	raw, err := json.Marshal(Approved([]gateway.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got ApprovedTools
+	if err := json.Unmarshal(raw, &got); err != nil || len(got.Results) != 2 || got.Results[0].Refused() != nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	p := problem.From(got.Results[1].Refused())
+	want, _ := json.Marshal(conflict())
+	if is, err := json.Marshal(p); err != nil || string(is) != string(want) || len(p.Details) == 0 {
+		t.Errorf("%s, %v, want %s", is, err, want)
+	}
+}
+
 func codeOf(err error) problem.Code { return problem.From(err).Code }
 
 func TestClientWithoutDaemon(t *testing.T) {
