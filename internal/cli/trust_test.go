@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -246,9 +247,16 @@ func TestAddTellsHowItEnded(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if got := daemon(t, &fake{}).runIn(ctx, "upstream", "add", "slow", "--", "x"); got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
+	ctx, leave := context.WithCancel(t.Context())
+	w := daemonBehind(t, &fake{}, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/servers/slow") {
+				leave() // while it is waited for
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	if got := w.runIn(ctx, "upstream", "add", "slow", "--", "x"); ctx.Err() == nil || got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
 		t.Errorf("%+v", got)
 	}
 }
