@@ -500,16 +500,16 @@ func TestWithoutTheDatabase(t *testing.T) {
 
 // TestTheClockRunsAfterTheAnswer: a person may think longer than the call may take.
 func TestTheClockRunsAfterTheAnswer(t *testing.T) {
-	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "200ms"`), destroysTool)
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "1s"`), destroysTool)
 	done := make(chan error, 1)
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
 	a.waits(1)
-	<-time.After(300 * time.Millisecond)
+	<-time.After(1100 * time.Millisecond)
 	a.answer(true)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if o := a.Ended[len(a.Ended)-1]; o.Duration < 300*time.Millisecond || o.Own > 300*time.Millisecond {
+	if o := a.Ended[len(a.Ended)-1]; o.Duration-o.Own < 1100*time.Millisecond {
 		t.Errorf("it took %v, of which %v were our own", o.Duration, o.Own)
 	}
 }

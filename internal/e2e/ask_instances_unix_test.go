@@ -59,7 +59,7 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 		if got := <-answer; !strings.Contains(got, "it ran") {
 			t.Errorf("%s", got)
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 10*time.Second { // as inASecond
 			t.Errorf("it took %v", took)
 		}
 	}

@@ -205,6 +205,7 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 	const yes = `{"approval":{"action":"accept","content":{"decision":"approve once"}}}`
 	quoted := func(s string) string { return string(rawjson.AppendString(nil, s)) }
 	var tried, pending atomic.Int64
+	room := make(chan struct{}, 80) // of one client at most 100 may wait
 	var all sync.WaitGroup
 	for path, call := range map[string]string{
 		"/mcp": `{"name":"call_tool_destructive","arguments":{"name":"q:wipe","args":{"n":%d}}%s}`, "/mcp/p/p": `{"name":"call_tool_destructive","arguments":{"name":"q:wipe","args":{"n":%d}}%s}`,
@@ -248,6 +249,8 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 			var trying sync.WaitGroup
 			for name, one := range tries {
 				trying.Go(func() {
+					room <- struct{}{}
+					defer func() { <-room }()
 					_, answer := f.once(path, one.who, fmt.Sprintf(call, one.n, one.more))
 					if tried.Add(1); !strings.Contains(answer, "input_required") && !strings.Contains(answer, "waits for the user's approval") && !strings.Contains(answer, "error") {
 						t.Errorf("%s, %s: %s", path, name, answer)

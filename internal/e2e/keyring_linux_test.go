@@ -56,7 +56,7 @@ func unlocked(t *testing.T) error {
 	ring.Stdin = strings.NewReader("password of the keyring\n")
 	run(t, ring)
 	var err error
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var out []byte
 		out, err = exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets/aliases/default",
 			"org.freedesktop.DBus.Properties.Get", "string:org.freedesktop.Secret.Collection", "string:Locked").CombinedOutput()

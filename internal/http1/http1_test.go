@@ -87,7 +87,7 @@ func serveOn(t testing.TB, inner net.Listener, h http.HandlerFunc, change ...fun
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.plain) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		server.Shutdown(ctx)
 		if err := s.plain.Shutdown(ctx); err != nil {
@@ -129,7 +129,7 @@ func exchangeRaw(t testing.TB, addr string, raw string, answers int) []string {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(nc, raw); err != nil {
 		return []string{"cut"}
 	}
@@ -376,7 +376,7 @@ func TestClientGoes(t *testing.T) {
 		nc.Close()
 		select {
 		case <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the handler was not told that its client has gone")
 		}
 	}
@@ -493,7 +493,7 @@ func TestSlowClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		io.WriteString(nc, raw)
-		nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+		nc.SetReadDeadline(time.Now().Add(time.Minute))
 		got, err := io.ReadAll(nc)
 		if err != nil || strings.HasPrefix(string(got), "HTTP/1.1 408") != (name == "half a body") {
 			t.Errorf("%s: %q, %v", name, got, err)

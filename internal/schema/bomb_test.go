@@ -137,13 +137,16 @@ func twins(n int) string {
 // No schema costs more than a bounded time and memory, at compiling and at
 // validating, whatever the arguments.
 func TestBombs(t *testing.T) {
-	// Five times what the slowest takes alone: a bomb takes seconds, and a busy
-	// machine is none.
+	// Five times what the slowest takes alone: a bomb takes seconds, each time.
 	const most, memory = slowdown * 250 * time.Millisecond, slowdown * 32 << 20
 	for _, b := range bombs() {
 		t.Run(b.name, func(t *testing.T) {
-			took, used, err := detonate(b)
-			t.Logf("%v, %d KiB, %v", took, used>>10, err)
+			took, used := time.Hour, uint64(0)
+			for try := 0; try < 5 && took > most; try++ { // a busy machine is no bomb
+				var err error
+				took, used, err = detonate(b)
+				t.Logf("%v, %d KiB, %v", took, used>>10, err)
+			}
 			if took > most {
 				t.Errorf("took %v, more than %v", took, most)
 			}
@@ -157,10 +160,10 @@ func TestBombs(t *testing.T) {
 func detonate(b bomb) (took time.Duration, used uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
+	start := processTime()
 	s := Compile(json.RawMessage(b.schema))
 	_, err = s.Check(json.RawMessage(b.args))
-	took = time.Since(start)
+	took = processTime() - start
 	runtime.ReadMemStats(&after)
 	return took, after.TotalAlloc - before.TotalAlloc, err
 }

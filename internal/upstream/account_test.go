@@ -85,7 +85,7 @@ func accountSet(t *testing.T, address string, headers map[string]string, p *purs
 }
 
 func tryCall(s *Set) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := s.Call(ctx, "s", Call{Tool: "t"})
 	return err

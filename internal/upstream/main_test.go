@@ -122,7 +122,7 @@ func (w *watcher) wake() {
 // until waits until ok, which is called with the lock held, is true.
 func (w *watcher) until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		w.mu.Lock()
 		done, changed := ok(), w.changed
@@ -189,7 +189,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	}
 	f := &fixture{Set: NewSet(opt, noClients), watcher: w, t: t}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := f.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -209,7 +209,7 @@ func httpSpec(t testing.TB, name string, s *mcptest.Server) Spec {
 
 // call calls a tool with arguments as JSON.
 func (f *fixture) call(server, name, args string) (session.Reply, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
 }

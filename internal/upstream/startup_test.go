@@ -101,7 +101,7 @@ func TestAQuietStartFailsAfterTheConnectTimeout(t *testing.T) {
 	f.Apply([]Spec{spec})
 	f.until(t, "it has failed", func() bool { return f.last("s").Phase == Failed })
 	s, _ := f.State("s")
-	if took := time.Since(start); took < spec.ConnectTimeout || took > 5*time.Second || s.LastError != "it did not answer within 300ms" || s.Failure.Code != "TIMEOUT" {
+	if took := time.Since(start); took < spec.ConnectTimeout || took > 50*time.Second || s.LastError != "it did not answer within 300ms" || s.Failure.Code != "TIMEOUT" {
 		t.Errorf("after %v: %+v", took, s)
 	}
 }
@@ -264,7 +264,7 @@ func exists(file string) bool {
 // untilExists waits for a file that a process makes.
 func untilExists(t *testing.T, file string) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); !exists(file); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); !exists(file); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("there is no " + file)
 		}
@@ -315,7 +315,7 @@ func TestAHurriedStopLetsAPackageManagerTakeBack(t *testing.T) {
 			if err := f.Close(ctx); err != nil {
 				t.Errorf("that is an orderly stop: %v", err)
 			}
-			if !exists(undone) || exists(installed) || time.Since(start) > 20*time.Second {
+			if !exists(undone) || exists(installed) || time.Since(start) > 50*time.Second {
 				t.Errorf("after %v: taken back: %t", time.Since(start), exists(undone))
 			}
 		})

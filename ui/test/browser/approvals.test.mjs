@@ -29,12 +29,19 @@ async function inbox(t, options) {
   };
 }
 
-// github has four tools that were accepted, and has changed them all; one is new.
+// github has four tools and a prompt that were accepted, and has changed them all; one tool is new.
 async function changed(s) {
   await s.add("github", 1, 0, { trust: "scan" });
   await s.daemon.tools("github:create_issue", "github:list_pages");
+  await until("the prompt is accepted", async () => {
+    const prompts = (await s.api("GET", "/servers/github")).offers?.prompts;
+    return prompts?.total === 1 && !prompts.waiting;
+  });
   s.stage("github", 2);
-  await until("the changes wait", async () => (await s.waiting()).tools.some((w) => w.name === "github:put_secret"));
+  await until("the changes wait", async () => {
+    const all = await s.waiting();
+    return all.tools.some((w) => w.name === "github:put_secret") && all.offers.some((w) => w.name === "triage");
+  });
 }
 
 test("a poisoned definition is blocked, a loosened hint kept, one that changes meanwhile looked at again", async (t) => {

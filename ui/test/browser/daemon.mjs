@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { weather } from "./servers/weather.mjs";
 
-export const patience = 20_000; // ms; what takes longer is broken
+export const patience = 60_000; // ms; what takes longer is broken
 
 /** Waits until look returns something true, and returns it; what it throws last is the reason of the failure. */
 export async function until(what, look, ms = patience) {
