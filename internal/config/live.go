@@ -259,8 +259,9 @@ func wait(l *Live, found []Difference) (tell func()) {
 // counts of the last text that was read or written.
 func (l *Live) take(next *Config, commits []func(), by string) {
 	applied := InForce{Data: l.last.data, Since: time.Now(), By: by, Keys: keysOf(Differences(l.Current(), next))}
-	l.swap(next, commits)
+	tell := l.swap(next, commits)
 	l.conclude(nil)
+	defer tell() // when it is so, whatever is asked then
 	if before := l.InForce(); applied.ETag() != before.ETag() {
 		l.inForce.Store(&applied)
 		if l.options.Applied != nil {
@@ -269,14 +270,18 @@ func (l *Live) take(next *Config, commits []func(), by string) {
 	}
 }
 
-// swap makes next the configuration in force, for which everything is prepared.
-func (l *Live) swap(next *Config, commits []func()) {
+// swap makes next the configuration in force, for which everything is prepared, and returns
+// what tells of it.
+func (l *Live) swap(next *Config, commits []func()) (tell func()) {
 	keys := changed(l.Current(), next, everyKey)
 	l.current.Store(next)
 	l.base.narrow(next)
 	commit(commits)
-	if len(keys) > 0 {
-		l.swapped = true
+	if len(keys) == 0 {
+		return func() {}
+	}
+	l.swapped = true
+	return func() {
 		l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
 		l.options.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()})
 	}

@@ -243,6 +243,28 @@ func TestBadFileChangesNothing(t *testing.T) {
 	}
 }
 
+// Who is told of a change, and asks then, hears how it is.
+func TestAChangeIsToldWhenItIsSo(t *testing.T) {
+	var f *fixture
+	var told []error
+	f = open(t, limit(1), func(o *Options) {
+		o.Observe = func(Change) {
+			told = append(told, f.LastError())
+			if f.LastError() == nil && string(f.InForce().Data) != limit(2) {
+				t.Errorf("in force is %s", f.InForce().Data)
+			}
+		}
+	})
+	write(t, f.path, "{")
+	if err := f.Reload(); err == nil {
+		t.Fatal("it was applied")
+	}
+	write(t, f.path, limit(2))
+	if err := f.Reload(); err != nil || len(told) != 2 || told[0] == nil || told[1] != nil {
+		t.Errorf("%v, told %v", err, told)
+	}
+}
+
 func TestOnlyChangesAreTold(t *testing.T) {
 	a := `"a": {"command": "x", "args": ["1"]}`
 	f := open(t, `{"mcpServers": {`+a+`, "b": {"command": "y"}, "c.d": {"command": "z"}}}`)

@@ -20,8 +20,9 @@ func (l *Live) Verify(signed Signed, instance string) error {
 		return err
 	}
 	told := wait(l, found)
-	l.swap(live, commits)
+	tell := l.swap(live, commits)
 	l.conclude(refused)
+	tell()
 	told()
 	return nil
 }
