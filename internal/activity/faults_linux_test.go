@@ -54,9 +54,9 @@ func dieOf(t *testing.T, l *Log) {
 }
 
 // within tries until it works.
-func within(t *testing.T, d time.Duration, what string, try func() error) {
+func within(t *testing.T, what string, try func() error) {
 	t.Helper()
-	deadline, tick := time.Now().Add(d), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := try()
@@ -64,16 +64,16 @@ func within(t *testing.T, d time.Duration, what string, try func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, d, err)
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
 		}
 		<-tick.C
 	}
 }
 
 // refusesCalls tries calls until one is refused, and returns those that were made.
-func refusesCalls(t *testing.T, l *Log, d time.Duration) (made []string) {
+func refusesCalls(t *testing.T, l *Log) (made []string) {
 	t.Helper()
-	within(t, d, "calls are refused", func() error {
+	within(t, "calls are refused", func() error {
 		r := Record{Type: ToolCall, ToolName: "late"}
 		if err := l.Begin(&r); err != nil {
 			wantCode(t, err, problem.AuditUnavailable)
@@ -102,9 +102,9 @@ func unlessRefused(t *testing.T, l *Log) (made []string) {
 	return []string{r.ID}
 }
 
-func takesCalls(t *testing.T, l *Log, d time.Duration) (id string) {
+func takesCalls(t *testing.T, l *Log) (id string) {
 	t.Helper()
-	within(t, d, "calls are taken again", func() error {
+	within(t, "calls are taken again", func() error {
 		r := Record{Type: ToolCall, ToolName: "after"}
 		if err := l.Begin(&r); err != nil {
 			return err
@@ -168,7 +168,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 				if err := die(disk); err != nil {
 					t.Fatal(err)
 				}
-				made = append(made, refusesCalls(t, l, time.Minute)...)
+				made = append(made, refusesCalls(t, l)...)
 				if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "refused") {
 					t.Errorf("round %d: health: %+v", round, h)
 				}
@@ -208,11 +208,11 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	if err := disk.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, refusesCalls(t, l, time.Minute)...)
+	made = append(made, refusesCalls(t, l)...)
 	if err := disk.Repair(); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, takesCalls(t, l, time.Minute))
+	made = append(made, takesCalls(t, l))
 	if h := l.Health(); h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
@@ -247,13 +247,13 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 					made = append(made, unlessRefused(t, l)...)
 				}
 				if kill == "later" {
-					within(t, time.Minute, "the spool is there again", func() error {
+					within(t, "the spool is there again", func() error {
 						if there, _ := filepath.Glob(filepath.Join(opt.Dir, "*"+segmentSuffix)); len(there) == 0 {
 							return errors.New("there is none")
 						}
 						return nil
 					})
-					made = append(made, takesCalls(t, l, time.Minute))
+					made = append(made, takesCalls(t, l))
 				}
 				dieOf(t, l)
 				wantAll(t, openLog(t, opt, st), made)
@@ -335,14 +335,14 @@ func TestAFullDiskComesBack(t *testing.T) {
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	refusesCalls(t, l, time.Minute)
+	refusesCalls(t, l)
 	if h := l.Health(); !h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
 	if err := disk.Unfill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the log is well, though nobody calls", func() error {
+	within(t, "the log is well, though nobody calls", func() error {
 		if h := l.Health(); h.Degraded {
 			return fmt.Errorf("%+v", h)
 		}
@@ -448,7 +448,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		made = append(made, call(t, l, "before").ID)
 	}
 	list(t, l)
-	within(t, time.Minute, "all is on the disk", func() error {
+	within(t, "all is on the disk", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
 		if l.spool.good != l.spool.durable {
@@ -459,11 +459,11 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if err := disk.Away(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the spool goes on elsewhere", func() error {
+	within(t, "the spool goes on elsewhere", func() error {
 		_, err := os.Stat(opt.Dir)
 		return err
 	})
-	made = append(made, takesCalls(t, l, time.Minute))
+	made = append(made, takesCalls(t, l))
 	list(t, l)
 	st.setFail(fmt.Errorf("%w: gone", ErrIO))
 	made = append(made, call(t, l, "waits").ID)
@@ -474,7 +474,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if err := disk.Back(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the spool is where it was", func() error {
+	within(t, "the spool is where it was", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
 		if ok, err := ondisk.Named(filepath.Join(opt.Dir, "lock"), l.spool.lock); err != nil || !ok {
@@ -483,7 +483,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		return nil
 	})
 	st.setFail(nil)
-	made = append(made, takesCalls(t, l, time.Minute))
+	made = append(made, takesCalls(t, l))
 	wantAll(t, l, made)
 	dieOf(t, l)
 	wantAll(t, openLog(t, opt, &memory{}), made)
@@ -509,7 +509,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Minute, "the copy is there again", func() error {
+	within(t, "the copy is there again", func() error {
 		_, err := os.Stat(path)
 		return err
 	})

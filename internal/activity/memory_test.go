@@ -151,9 +151,12 @@ func openLog(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
+// patience bounds what ends soon, however busy the machine is.
+const patience = time.Minute
+
 func closeLog(t *testing.T, l *Log) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
 		t.Errorf("close: %v", err)

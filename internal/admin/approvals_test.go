@@ -161,7 +161,7 @@ func TestWithdrawOffers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", kind, d, err)
 		}
 		for range 2 {
-			if got := waits(); len(got) != 1 || got[0].Since == nil {
+			if got := waits(); len(got) != 1 || got[0].Since == nil || !got[0].Together {
 				t.Errorf("%s: %+v waits", kind, got)
 			}
 			for request, err := range w.used(kind) {
@@ -220,6 +220,10 @@ func TestApproveTools(t *testing.T) {
 	}
 	in.Tools = append(in.Tools, gateway.NamedDefinition{Name: "s:new", Fingerprint: "other"}, gateway.NamedDefinition{Name: "s:none", Fingerprint: "x"},
 		gateway.NamedDefinition{Name: "none", Fingerprint: "x"}, in.Tools[2])
+	listed := map[string]bool{}
+	for _, one := range w.waiting(WaitingQuery{}).Tools {
+		listed[one.Name] = one.Together
+	}
 	all, err := w.gateway.ApproveTools(t.Context(), aPerson, in)
 	if err != nil {
 		t.Fatal(err)
@@ -240,6 +244,14 @@ func TestApproveTools(t *testing.T) {
 	if len(all) != len(want) {
 		t.Errorf("%d results", len(all))
 	}
+	if len(listed) != len(now) {
+		t.Errorf("%d tools wait", len(listed))
+	}
+	for _, one := range all[:len(now)] { // the list says which
+		if approved := one.Problem == nil; listed[one.Name] != approved {
+			t.Errorf("%s: to be approved together %v, approved %v", one.Name, listed[one.Name], approved)
+		}
+	}
 	for id, status := range map[string]string{"s:changed": "callable", "s:new": "callable", "s:wipes": "pending_approval", "s:poisoned": "pending_approval", "s:refused": "pending_approval"} {
 		if got := w.status(id); got != status {
 			t.Errorf("%s is %s", id, got)
@@ -252,6 +264,20 @@ func TestApproveTools(t *testing.T) {
 	}
 	if all, _ := w.gateway.ApproveTools(t.Context(), anAgent, gateway.ToolsApproval{Tools: in.Tools[2:3]}); all[0].Problem == nil || problem.From(all[0].Problem).Code != problem.Forbidden {
 		t.Errorf("by an agent: %+v", all)
+	}
+}
+
+// What has changed is looked at by itself when it is not known any more from what.
+func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
+	w := newWorld(t, trust(config.TrustManual), readsTool)
+	d, err := w.gateway.findTool(tool.ID{Server: "s", Tool: "reads"})
+	if err != nil || d.waits.Why != approval.New || d.alone() != "" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	another := tool.Fingerprint{1}
+	lost := define(d.Candidate, d.server, d.status, approval.Entry{Was: &another})
+	if lost.waits.Why != approval.Changed || !strings.Contains(lost.alone(), "lost") || w.gateway.pending(&lost).Together {
+		t.Errorf("%s: %q", lost.waits.Why, lost.alone())
 	}
 }
 

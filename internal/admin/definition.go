@@ -45,6 +45,22 @@ func (d *definition) unsettled() bool {
 	return d.waits.Why == approval.New || d.waits.Why == approval.Changed
 }
 
+// alone returns why a person has to look at it by itself; "" when it may be
+// approved together with others.
+func (d *definition) alone() string {
+	switch {
+	case d.waits.Why == approval.Blocked:
+		return "a person has refused this definition"
+	case len(d.waits.Loosened) > 0:
+		return "its hints claim more harmless effects than before"
+	case d.waits.Why == approval.Changed && d.pin == nil:
+		return "it has changed, and what was approved of it is lost"
+	case d.Report().Verdict != scan.Clean:
+		return "the scanner has found something in it"
+	}
+	return ""
+}
+
 // approved is the fingerprint that is approved, "" when none is.
 func (d *definition) approved() string {
 	if d.pin == nil {
@@ -63,7 +79,7 @@ func scanned(r scan.Report) gateway.Scanned {
 
 // pending returns why a definition waits, and since when.
 func (a *Admin) pending(d *definition) gateway.Pending {
-	p := gateway.Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
+	p := gateway.Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved(), Together: d.alone() == ""}
 	if since := a.Book.Since(d.server, d.Candidate).UTC(); !since.IsZero() {
 		p.Since = &since
 	}

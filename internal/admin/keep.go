@@ -8,7 +8,6 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scan"
 	"mcpproxy/internal/tool"
 )
 
@@ -107,20 +106,10 @@ func (a *Admin) permitAll(ctx context.Context, c Caller, in gateway.ToolsApprova
 
 // approveClean is approve for what nobody has to look at one by one.
 func approveClean(ctx context.Context, b *approval.Book, d definition, by string) error {
-	why := ""
-	switch {
-	case d.waits.Why == "":
+	if d.waits.Why == "" {
 		return nil // approved by now
-	case d.waits.Why == approval.Blocked:
-		why = "a person has refused this definition"
-	case len(d.waits.Loosened) > 0:
-		why = "its hints claim more harmless effects than before"
-	case d.waits.Why == approval.Changed && d.pin == nil:
-		why = "it has changed, and what was approved of it is lost"
-	case d.Report().Verdict != scan.Clean:
-		why = "the scanner has found something in it"
 	}
-	if why != "" {
+	if why := d.alone(); why != "" {
 		look := "tools diff " + d.id().String()
 		if d.Kind != tool.KindTool {
 			look = "approvals"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -105,9 +106,10 @@ func respell(r *rand.Rand, raw json.RawMessage) string {
 	switch {
 	case json.Unmarshal(raw, &object) == nil && object != nil:
 		var parts []string
-		for name, value := range object { // in any order
-			parts = append(parts, fmt.Sprintf("%s%q%s:%s%s", space(), name, space(), space(), respell(r, value)))
+		for _, name := range slices.Sorted(maps.Keys(object)) { // the seed alone says in which order
+			parts = append(parts, fmt.Sprintf("%s%q%s:%s%s", space(), name, space(), space(), respell(r, object[name])))
 		}
+		r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 		return "{" + strings.Join(parts, space()+",") + space() + "}"
 	case json.Unmarshal(raw, &array) == nil && array != nil:
 		var parts []string

@@ -49,6 +49,9 @@ func (d *problemDocument) problem() error {
 	}
 	p := problem.New(d.Code, d.Detail, d.Hint)
 	p.Details = d.Details
+	if d.ActivityID != "" {
+		p.With("activity_id", d.ActivityID)
+	}
 	return p
 }
 

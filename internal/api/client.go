@@ -244,26 +244,10 @@ func (c *Client) where() string {
 
 // readProblem decodes a problem document.
 func readProblem(resp *http.Response, body []byte) error {
-	var d struct {
-		Detail     string          `json:"detail"`
-		Code       problem.Code    `json:"code"`
-		Hint       string          `json:"hint"`
-		Details    json.RawMessage `json:"details"`
-		ActivityID string          `json:"activity_id"`
-	}
+	var d problemDocument
 	if err := json.Unmarshal(body, &d); err != nil || d.Code == "" {
 		return problem.Newf(problem.Internal, "Something that is not MCPProxy's API answered: %s.", resp.Status).
 			WithHint("See whether the address is right.")
 	}
-	p := &problem.Problem{Code: d.Code, Message: d.Detail, Hint: d.Hint}
-	if len(d.Details) > 0 {
-		_ = rawjson.Members(d.Details, func(name, value []byte) error {
-			p.With(string(name), json.RawMessage(value))
-			return nil
-		})
-	}
-	if d.ActivityID != "" {
-		p.With("activity_id", d.ActivityID)
-	}
-	return p
+	return d.problem()
 }

@@ -123,6 +123,23 @@ func TestClientGetsProblems(t *testing.T) {
 	})
 }
 
+// What became of one of many is read whole, as a problem is that stands alone.
+func TestClientGetsProblemsOfSome(t *testing.T) {
+	raw, err := json.Marshal(Approved([]gateway.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got ApprovedTools
+	if err := json.Unmarshal(raw, &got); err != nil || len(got.Results) != 2 || got.Results[0].Refused() != nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	p := problem.From(got.Results[1].Refused())
+	want, _ := json.Marshal(conflict())
+	if is, err := json.Marshal(p); err != nil || string(is) != string(want) || len(p.Details) == 0 {
+		t.Errorf("%s, %v, want %s", is, err, want)
+	}
+}
+
 func codeOf(err error) problem.Code { return problem.From(err).Code }
 
 func TestClientWithoutDaemon(t *testing.T) {
@@ -135,13 +152,8 @@ func TestClientWithoutDaemon(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
 	for name, e := range map[string]Endpoint{
-		"no socket": {Socket: SocketPath(dir)}, "stale socket": {Socket: stale}, "closed port": {URL: "http://" + free.Addr().String()},
+		"no socket": {Socket: SocketPath(dir)}, "stale socket": {Socket: stale}, "closed port": {URL: "http://" + closedPort(t)},
 	} {
 		_, err := GetStatus.Call(t.Context(), NewClient(e), gateway.Nothing{})
 		p := problem.From(err)
@@ -149,6 +161,23 @@ func TestClientWithoutDaemon(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
+}
+
+// closedPort returns an address at which nobody listens, and at which nobody else will: it is
+// the near end of a connection.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.LocalAddr().String()
 }
 
 // A daemon that takes connections and says nothing is given up, except for a

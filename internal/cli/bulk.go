@@ -91,13 +91,8 @@ func waitingIn(all gateway.Waiting) []waits {
 	return out
 }
 
-// alone reports whether the daemon approves it by itself only.
-func (w waits) alone() bool {
-	return w.suspicious() || len(w.Loosened) > 0 || w.Reason == approval.Changed && w.What == nil
-}
-
-// approve approves definitions, in one request, which a person permits once, those that are
-// approved together.
+// approve approves definitions: in one request, which a person permits once, those that the
+// daemon approves together.
 func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 	done := func(w waits, err error) {
 		if err != nil {
@@ -108,10 +103,10 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 	}
 	var alone, together []waits
 	for _, w := range all {
-		if w.alone() {
-			alone = append(alone, w)
-		} else {
+		if w.Together {
 			together = append(together, w)
+		} else {
+			alone = append(alone, w)
 		}
 	}
 	for part := range slices.Chunk(together, gateway.MostTogether) {

@@ -173,6 +173,7 @@ func (f *fake) ApproveTool(ctx context.Context, c gateway.Caller, in gateway.Too
 
 func (f *fake) ApproveTools(ctx context.Context, c gateway.Caller, in gateway.ToolsApproval) (api.ApprovedTools, error) {
 	var all []gateway.DecidedTool
+	f.decided("together %d", len(in.Tools))
 	for _, one := range in.Tools {
 		ref, err := one.Ref()
 		if seen := (gateway.Seen{Fingerprint: one.Fingerprint}); err == nil && ref.Kind == tool.KindTool {
@@ -272,6 +273,10 @@ func (f *fake) Approvals(context.Context, gateway.Caller, gateway.WaitingQuery) 
 	waits := func(name string, why approval.Why, fingerprint string, v scan.Verdict, found ...scan.Finding) gateway.WaitingTool {
 		return gateway.WaitingTool{Name: "github:" + name, Server: "github", Tool: name, Pending: gateway.Pending{Reason: why, Fingerprint: fingerprint}, Scanned: gateway.Scanned{Verdict: v, Findings: found}}
 	}
+	together := func(w gateway.WaitingTool) gateway.WaitingTool {
+		w.Together = true
+		return w
+	}
 	changed := waits("changed", approval.Changed, printOfChange, scan.Review, findings()...)
 	changed.Loosened = []string{"destructiveHint"}
 	waiting := gateway.Waiting{
@@ -280,17 +285,17 @@ func (f *fake) Approvals(context.Context, gateway.Caller, gateway.WaitingQuery) 
 			{Name: "old", Stage: gateway.StageDefinitions, Fingerprint: printOfTools, ToolCount: 2, Findings: 1},
 		},
 		Tools: []gateway.WaitingTool{
-			waits("fresh", approval.New, printOfNew, scan.Clean),
-			waits("a b", approval.New, printOfNew, scan.Clean),
+			together(waits("fresh", approval.New, printOfNew, scan.Clean)),
+			together(waits("a b", approval.New, printOfNew, scan.Clean)),
 			waits("half", approval.New, printOfNew, scan.Incomplete),
 			waits("refused", approval.Blocked, printOfNew, scan.Clean),
 			changed,
 		},
 		Offers: []gateway.WaitingOffer{
 			{Kind: tool.KindInstructions, Server: "github", Pending: gateway.Pending{Reason: approval.Changed, Fingerprint: printOfChange}, Scanned: gateway.Scanned{Verdict: scan.Review, Findings: findings()}},
-			{Kind: tool.KindPrompt, Server: "github", Name: "review", Pending: gateway.Pending{Reason: approval.New, Fingerprint: printOfNew}, Scanned: gateway.Scanned{Verdict: scan.Clean}},
+			{Kind: tool.KindPrompt, Server: "github", Name: "review", Pending: gateway.Pending{Reason: approval.New, Fingerprint: printOfNew, Together: true}, Scanned: gateway.Scanned{Verdict: scan.Clean}},
 			{Kind: tool.KindPrompt, Server: "github", Name: "odd\u202e one", Pending: gateway.Pending{Reason: approval.New, Fingerprint: printOfNew}, Scanned: gateway.Scanned{Verdict: scan.Block, Findings: findings()}},
-			{Kind: tool.KindResource, Server: "github", Name: "repo://a/b?c=d", Pending: gateway.Pending{Reason: approval.Changed, Fingerprint: printOfChange}, Scanned: gateway.Scanned{Verdict: scan.Clean}},
+			{Kind: tool.KindResource, Server: "github", Name: "repo://a/b?c=d", Pending: gateway.Pending{Reason: approval.Changed, Fingerprint: printOfChange, Together: true}, Scanned: gateway.Scanned{Verdict: scan.Clean}},
 		},
 		TotalOffers: 5,
 	}

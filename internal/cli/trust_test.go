@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,10 +69,10 @@ func TestConsent(t *testing.T) {
 		{"tools approve github:racy --yes", "", problem.ExitFailed, "", "mcpproxy tools diff github:racy"},
 		{"tools approve github:create_issue", "", 0, "", "approved already"},
 		{"tools approve github:missing", "y", problem.ExitNotFound, "", "not found"},
-		{"tools approve github:*", "y", 0, "approve github:fresh 4e30|approve github:a b 4e30", "Left out"},
+		{"tools approve github:*", "y", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30", "Left out"},
 		{"tools approve github:*", "", problem.ExitUsage, "", "--yes"},
-		{"tools approve --server github --all --yes", "", 0, "approve github:fresh 4e30|approve github:a b 4e30", "Approved 2 tools"},
-		{"tools approve github:* --yes --with-findings", "", 0, "approve github:fresh 4e30|approve github:a b 4e30|approve github:half 4e30|approve github:changed c4a9", "Approved 4 tools"},
+		{"tools approve --server github --all --yes", "", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30", "Approved 2 tools"},
+		{"tools approve github:* --yes --with-findings", "", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30|approve github:half 4e30|approve github:changed c4a9", "Approved 4 tools"},
 		{"tools approve old:* --yes", "", problem.ExitRefused, "", "mcpproxy upstream approve old"},
 		{"tools approve gitub:* --yes", "", problem.ExitNotFound, "", ""},
 		{"tools approve github:* --fingerprint " + printOfNew, "", 0, "approve github:* 4e30", "Approved github:*"},
@@ -92,9 +93,10 @@ func TestConsent(t *testing.T) {
 		{"tools approve --kind prompt github", "", problem.ExitUsage, "", "a colon and the prompt"},
 		{"tools approve --kind prompts github:review", "", problem.ExitUsage, "", "prompt, resource, template"},
 		{"tools approve --kind resource github:repo://a/b?c=d --fingerprint " + printOfNew, "", 0, "approve resource github:repo://a/b?c=d 4e30", "Approved"},
-		{"tools approve --kind prompt github:* --yes", "", 0, "approve prompt github:review 4e30", "Left out"},
+		{"tools approve --kind prompt github:* --yes", "", 0, "together 1|approve prompt github:review 4e30", "Left out"},
+		{"tools approve --kind resource github:* --yes", "", problem.ExitFailed, "together 1", "repo://a/b?c=d: It has changed since it was looked at."},
 		{"tools approve --kind prompt --server github --all", "", problem.ExitUsage, "", "--yes"},
-		{"tools approve --kind prompt --server github --all --yes --with-findings", "", 0, "approve prompt github:review 4e30|approve prompt github:odd\u202e one 4e30", "Approved 2 prompts"},
+		{"tools approve --kind prompt --server github --all --yes --with-findings", "", 0, "together 1|approve prompt github:review 4e30|approve prompt github:odd\u202e one 4e30", "Approved 2 prompts"},
 		{"tools approve --kind prompt --all", "", problem.ExitUsage, "", "--server"},
 		{"tools approve --kind prompt", "", problem.ExitUsage, "", "mcpproxy approvals"},
 		{"tools block --kind template github:x://{a}", "", 0, "block template github:x://{a} 4e30", "Blocked the template"},
@@ -245,9 +247,16 @@ func TestAddTellsHowItEnded(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if got := daemon(t, &fake{}).runIn(ctx, "upstream", "add", "slow", "--", "x"); got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
+	ctx, leave := context.WithCancel(t.Context())
+	w := daemonBehind(t, &fake{}, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/servers/slow") {
+				leave() // while it is waited for
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	if got := w.runIn(ctx, "upstream", "add", "slow", "--", "x"); ctx.Err() == nil || got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
 		t.Errorf("%+v", got)
 	}
 }

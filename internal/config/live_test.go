@@ -182,8 +182,7 @@ func TestEditors(t *testing.T) {
 	for i, save := range []func(text string){
 		func(text string) { write(t, f.path, text) }, // truncates, writes
 		func(text string) { // writes another file, renames it
-			write(t, f.path+".tmp", text)
-			rename(t, f.path+".tmp", f.path)
+			replace(t, f.path, text)
 		},
 		func(text string) { // moves the old one away, writes a new one
 			rename(t, f.path, f.path+"~")
@@ -214,6 +213,13 @@ func TestEditors(t *testing.T) {
 	}
 }
 
+// replace writes a text as a whole, by another file that takes the place.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	write(t, path+".tmp", text)
+	rename(t, path+".tmp", path)
+}
+
 func rename(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -224,16 +230,17 @@ func rename(t *testing.T, from, to string) {
 func TestBadFileChangesNothing(t *testing.T) {
 	f := open(t, limit(1))
 	f.run(t)
-	write(t, f.path, `{"tools_limit": 2, "lisen": 5}`)
+	// Each is there at once: a file that is emptied, and then written late, is told by itself.
+	replace(t, f.path, `{"tools_limit": 2, "lisen": 5}`)
 	c := f.next(t)
 	if c.Err == nil || c.Err.Error() != `mcp_config.json:1:20: unknown key "lisen" (did you mean "listen"?)` || f.LastError() != c.Err || f.Current().ToolsLimit != 1 {
 		t.Errorf("got %v, %v, %d", c.Err, f.LastError(), f.Current().ToolsLimit)
 	}
-	write(t, f.path, `{"tools_limit": 2, "mcpServers": {"a": {"comm`) // half-written
+	replace(t, f.path, `{"tools_limit": 2, "mcpServers": {"a": {"comm`) // half-written
 	if c := f.next(t); c.Err == nil || f.Current().ToolsLimit != 1 {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}
-	write(t, f.path, `{"tools_limit": 2, "mcpServers": {"a": {"command": "x"}}}`)
+	replace(t, f.path, `{"tools_limit": 2, "mcpServers": {"a": {"command": "x"}}}`)
 	want := Change{Keys: []string{"tools_limit", "mcpServers.a"}}
 	if diff := cmp.Diff(want, f.next(t)); diff != "" || f.LastError() != nil {
 		t.Errorf("%v: -want +got:\n%s", f.LastError(), diff)
@@ -533,8 +540,7 @@ func TestStorm(t *testing.T) {
 			text = text[:len(text)/2]
 		}
 		if n%2 == 0 {
-			write(t, f.path+".tmp", text)
-			rename(t, f.path+".tmp", f.path)
+			replace(t, f.path, text)
 		} else {
 			write(t, f.path, text)
 		}
@@ -626,10 +632,10 @@ func TestNoHome(t *testing.T) {
 // A file that an editor has emptied and not written yet is no news.
 func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	f := open(t, limit(1))
-	f.settle = 500 * time.Millisecond // it waits ten times as long, also on a busy machine
+	f.settle = 500 * time.Millisecond // it is waited for ten times as long, so that who writes may be late
 	f.run(t)
 	write(t, f.path, "")
-	time.AfterFunc(3*f.settle, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })
+	time.AfterFunc(f.settle*6/5, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })
 	if c := f.next(t); c.Err != nil || f.Current().ToolsLimit != 2 {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}

@@ -3,6 +3,7 @@ package consent
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,7 +46,9 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = db.Close() })
 	w.asks = db.Asks()
 	tokens := auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {}, nil)
-	go tokens.Run(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { tokens.Run(t.Context()) })
+	t.Cleanup(running.Wait) // before the database is closed
 	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}, nil); err != nil {
 		t.Fatal(err)
 	}

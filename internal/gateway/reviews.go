@@ -58,6 +58,7 @@ type Pending struct {
 	Fingerprint string       `json:"fingerprint" doc:"What an approval has to name."`
 	Approved    string       `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
 	Since       *time.Time   `json:"since,omitempty" doc:"Since when it waits; absent when that is not known."`
+	Together    bool         `json:"together,omitempty" doc:"It may be approved together with others: it is clean, loosens no hint, nobody has refused it, and what was approved before is known."`
 }
 
 // Scanned is what the scanner says of a definition.

@@ -52,6 +52,26 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
+// until waits until it is so.
+func until(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !so(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not after a minute: %s", what)
+		}
+	}
+}
+
+// hear waits until as many connections are waited for to say something.
+func (s *served) hear(t testing.TB, n int) {
+	t.Helper()
+	until(t, "newcomers are here", func() bool {
+		s.plain.mu.Lock()
+		defer s.plain.mu.Unlock()
+		return s.plain.newcomers.Len() >= n
+	})
+}
+
 func serveOn(t testing.TB, inner net.Listener, h http.HandlerFunc, change ...func(*Options)) *served {
 	t.Helper()
 	s := &served{addr: inner.Addr().String()}
@@ -565,11 +585,7 @@ func TestStopAnswersWhoHasCome(t *testing.T) {
 		conns, readers = append(conns, nc), append(readers, br)
 	}
 	io.WriteString(conns[1], plainHead) // half of a request
-	for here := 0; here < len(conns); runtime.Gosched() {
-		s.plain.mu.Lock()
-		here = s.plain.newcomers.Len()
-		s.plain.mu.Unlock()
-	}
+	s.hear(t, len(conns))
 	var closing sync.WaitGroup
 	closing.Go(func() {
 		if err := s.plain.Close(); err != nil {
@@ -626,9 +642,7 @@ func TestStopLosesNobody(t *testing.T) {
 					}
 				})
 			}
-			for asked.Load() < 200 {
-				runtime.Gosched()
-			}
+			until(t, "200 have asked", func() bool { return asked.Load() >= 200 })
 			if err := s.plain.Close(); err != nil {
 				t.Error(err)
 			}

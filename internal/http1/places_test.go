@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,15 +176,7 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("one too many got %q", got)
 	}
 	finish <- true
-	for deadline := time.Now().Add(patience); ; {
-		got := exchangeRaw(t, s.addr, plainRequest, 1)
-		if strings.HasPrefix(got[0], "200") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no place became free: %q", got)
-		}
-	}
+	until(t, "a place is free", func() bool { return strings.HasPrefix(exchangeRaw(t, s.addr, plainRequest, 1)[0], "200") })
 }
 
 // TestWhoGoesFirst: of those that have been heard before.
@@ -341,11 +332,7 @@ func TestNoFiles(t *testing.T) {
 	io.WriteString(nc, plainHead)
 	again, _ := dialRaw(t, s.addr) // is being waited for
 	io.WriteString(again, plainHead)
-	for here := 0; here < 2; runtime.Gosched() { // or the error is met before they are
-		s.plain.mu.Lock()
-		here = s.plain.newcomers.Len()
-		s.plain.mu.Unlock()
-	}
+	s.hear(t, 2) // or the error is met before they are
 	inner.errs <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	if got := exchangeRaw(t, s.addr, plainRequest, 1); !strings.HasPrefix(got[0], "200") {
 		t.Errorf("got %q", got)

@@ -183,3 +183,12 @@ func BenchmarkSQL(b *testing.B) {
 		benchmark(b, readSQL, "SELECT `a`, [b], \"c\", $1, E'x\\\\' /* c */ -- #\n + q'x' /*!x*/ + /* y */ \n -- x UNION ALL \r ")
 	})
 }
+
+// TestGuideSaysTheBound: the guide says how much of a shell text is read, in the words of
+// the refusal.
+func TestGuideSaysTheBound(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guide/lanes.md")
+	if err != nil || !strings.Contains(string(guide), tooMany.Word) {
+		t.Errorf("the guide does not say %q: %v", tooMany.Word, err)
+	}
+}

@@ -5,8 +5,8 @@
 // It guarantees that what is judged to read consists of what it knows: statements,
 // functions, commands, options and verbs that stand in its lists. What it does not know is
 // a write; what is known to take away is destructive; what it cannot read to its end is
-// never less than a write, and what is longer than 64 KB, or a shell text of more than 20
-// commands or 120 words, is destructive. SQL is read as every database would read it
+// never less than a write, and what is longer than 64 KB, or a shell text of more commands
+// or words than anybody reads, is destructive. SQL is read as every database would read it
 // (where quotes and comments end), and the worst reading counts; several statements are
 // never a read. Each verdict names the word that decided. It is pure and deterministic,
 // and bounded in time by the length of the text.

@@ -345,17 +345,14 @@ func (g *Gate) Require(ctx context.Context, claims ...Claim) error {
 	case p == nil:
 		return problem.New(problem.PresenceRequired, "A person has to permit this, and cannot from here.", "Use the command of mcpproxy that does it, in a terminal.")
 	}
-	return g.require(ctx, p, s.chain.last(), sorted(claims))
+	return g.require(ctx, p, s.chain.last(), claims)
 }
 
 // require takes the proof of a request for claims, of an anchor.
 func (g *Gate) require(ctx context.Context, p *Proof, a *Anchor, claims []Claim) error {
-	if p.Text == "" {
-		return g.ask(p, a, claims)
-	}
-	e, why := g.proven(p, a, claims)
-	if why != "" {
-		return refused(why)
+	e, err := g.signed(p, a, claims)
+	if err != nil {
+		return err
 	}
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
@@ -388,6 +385,20 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 	g.mu.Unlock()
 	p.grant(e.Claims)
 	return nil
+}
+
+// signed returns the evidence that an anchor has signed claims for a request. Of a request
+// without a proof the error is what has to be signed.
+func (g *Gate) signed(p *Proof, a *Anchor, claims []Claim) (*Evidence, error) {
+	claims = sorted(claims)
+	if p.Text == "" {
+		return nil, g.ask(p, a, claims)
+	}
+	e, why := g.proven(p, a, claims)
+	if why != "" {
+		return nil, refused(why)
+	}
+	return e, nil
 }
 
 // proven returns the evidence that a proof is, or why it is none.

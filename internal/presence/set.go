@@ -44,13 +44,9 @@ func (g *Gate) Set(ctx context.Context, a Anchor) error {
 		}
 		claims = append(claims, inForce...)
 	}
-	claims = sorted(claims)
-	if p.Text == "" {
-		return g.ask(p, signer, claims)
-	}
-	e, why := g.proven(p, signer, claims)
-	if why != "" {
-		return refused(why)
+	e, err := g.signed(p, signer, claims)
+	if err != nil {
+		return err
 	}
 	a.Nonce = e.Nonce
 	return g.change(ctx, s, func() (chain, error) {
@@ -119,13 +115,9 @@ func (g *Gate) CallOff(ctx context.Context) error {
 
 // signedChange has a chain be in force that an anchor has signed claims for.
 func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, claims []Claim, next chain) error {
-	claims = sorted(claims)
-	if p.Text == "" {
-		return g.ask(p, a, claims)
-	}
-	e, why := g.proven(p, a, claims)
-	if why != "" {
-		return refused(why)
+	e, err := g.signed(p, a, claims)
+	if err != nil {
+		return err
 	}
 	return g.change(ctx, s, func() (chain, error) { return next, g.take(ctx, p, e) })
 }

@@ -7,6 +7,7 @@
 package problem
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,6 +114,15 @@ func (d Details) MarshalJSON() ([]byte, error) {
 		out = append(append(append(out, k...), ':'), v...)
 	}
 	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads them from an object, each value as the bytes it is.
+func (d *Details) UnmarshalJSON(raw []byte) error {
+	*d = nil
+	return rawjson.Members(bytes.Clone(raw), func(name, value []byte) error {
+		*d = append(*d, Detail{string(name), json.RawMessage(value)})
+		return nil
+	})
 }
 
 // MarshalJSON returns {"code","message","hint"?,"details"?}: the error object of

@@ -136,6 +136,22 @@ func TestJSON(t *testing.T) {
 			}
 		})
 	}
+	details := json.RawMessage(`{"z":1,"a\u002f":["b"],"n":null}`)
+	var read problem.Details
+	if err := json.Unmarshal(details, &read); err != nil || len(read) != 3 || read[1].Key != "a/" {
+		t.Errorf("details are read as %v, %v", read, err)
+	}
+	for i := range details {
+		details[i] = 'x' // whose they are may use the place again
+	}
+	if got, err := json.Marshal(read); err != nil || string(got) != `{"z":1,"a/":["b"],"n":null}` {
+		t.Errorf("details that were read are %s, %v", got, err)
+	}
+	for _, wrong := range []string{`7`, `["a"]`} {
+		if err := json.Unmarshal([]byte(wrong), &read); err == nil {
+			t.Errorf("%s are details", wrong)
+		}
+	}
 	if got, err := json.Marshal(problem.Details(nil)); err != nil || string(got) != "{}" {
 		t.Errorf("no details are %s, %v", got, err)
 	}

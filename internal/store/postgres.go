@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,8 +13,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"mcpproxy/internal/ondisk"
 )
 
 // Postgres is a PostgreSQL database that any number of processes share, each of them an
@@ -52,50 +47,23 @@ type pgDecisions struct {
 }
 
 const (
-	// pgPing is how often the server is asked whether it is there, pgSlow after what time
-	// without an answer that is said, and pgGone after what time it counts as away.
+	// pgPing is how often the server is asked whether it is there, and pgSlow after what
+	// time without an answer that is said.
 	pgPing = 400 * time.Millisecond
 	pgSlow = 500 * time.Millisecond
-	pgGone = 5 * time.Second
 	// pgAgain is how long is waited at most before the next try to connect.
 	pgAgain = time.Second
 	// pgReaders is how many connections read at a time. There is one that writes and
 	// one that listens, too.
 	pgReaders = 4
-	// pgStatement bounds one statement.
-	pgStatement = 2 * time.Minute
-	pgConnect   = 3 * time.Second
-	// InstanceFile is the name of the file in the data directory that says which
-	// instance it is.
-	InstanceFile = "instance"
 )
-
-// IsPostgres reports whether a database is one of PostgreSQL, by its address.
-func IsPostgres(address string) bool {
-	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
-}
-
-// CheckPostgres returns why an address cannot be that of a database. It does not repeat
-// the address, which may hold a password.
-func CheckPostgres(address string) error {
-	if !IsPostgres(address) {
-		return errors.New("the address of a database begins with postgres://; such as postgres://mcpproxy@db.example.com/mcpproxy")
-	}
-	if _, err := pgconn.ParseConfig(address); err != nil {
-		return errors.New("the address cannot be read; write it as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters of the password as %XX")
-	}
-	return nil
-}
 
 // OpenPostgres opens the database at an address in the background. In the data
 // directory is which instance it is.
 func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
-	if err := CheckPostgres(address); err != nil {
-		return nil, err
-	}
-	config, err := pgconn.ParseConfig(address)
+	config, err := pgConfig(address)
 	if err != nil {
-		return nil, errors.New("the address of the database cannot be read")
+		return nil, err
 	}
 	name, err := instanceName(dir)
 	if err != nil {
@@ -103,21 +71,6 @@ func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
-	}
-	for param, value := range map[string]string{
-		"application_name": "mcpproxy",
-		// Every statement has its index, whatever the server knows of how much there is.
-		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
-		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatement.Milliseconds()),
-		// What a connection that was cut off holds must not hold up the next one.
-		"idle_in_transaction_session_timeout": fmt.Sprint(pgGone.Milliseconds()),
-	} {
-		if config.RuntimeParams[param] == "" {
-			config.RuntimeParams[param] = value
-		}
-	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = pgConnect
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &Postgres{
@@ -127,21 +80,6 @@ func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 	db.pgDecisions.db, db.pgProofs.db = db, db
 	go db.keepOpen(ctx)
 	return db, nil
-}
-
-// instanceName reads which instance a data directory has, and makes one up where there is
-// none.
-func instanceName(dir string) (string, error) {
-	path := filepath.Join(dir, InstanceFile)
-	text, err := os.ReadFile(path)
-	if name := strings.TrimSpace(string(text)); name != "" {
-		return name, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	name := rand.Text()[:10]
-	return name, ondisk.Replace(path, []byte(name+"\n"))
 }
 
 // Name is that of the instance.

@@ -18,7 +18,7 @@ const call = (over: Partial<PendingCall> = {}): PendingCall => ({
 
 suite("calls that wait", () => {
   it("are the first group, in the order in which they came, and no filter of definitions takes them", () => {
-    const all = itemsOf(waiting([tool("s:a"), tool("s:b", { verdict: "block" })]), [call(), call({ id: "q2" })]);
+    const all = itemsOf(waiting([tool("s:a", { together: true }), tool("s:b", { verdict: "block" })]), [call(), call({ id: "q2" })]);
     expect(sections(all).map((s) => [s.title, s.items.length])).toEqual([["Calls that wait", 2], ["Changed since you accepted them", 2]]);
     expect(ordered(sections(all)).map((i) => i.key)).toEqual(["call q1", "call q2", "tool s:b", "tool s:a"]);
     expect(all.filter(waits)).toHaveLength(4);
@@ -84,12 +84,10 @@ suite("what waits", () => {
     expect(all.filter((i) => fits(i, "findings") && waits(i))).toHaveLength(2);
   });
 
-  it("approves together only what nobody has to look at", () => {
-    const all = itemsOf(waiting([
-      tool("s:a"), tool("s:b", { reason: "new", approved: undefined }), tool("s:c", { loosened: ["openWorldHint"] }), tool("s:d", { verdict: "review" }),
-      tool("s:e", { approved: undefined }), tool("s:f", { reason: "blocked" }), tool("s:g", { verdict: "incomplete" as never }),
-    ]));
-    expect(all.filter(isClean).map((i) => i.name)).toEqual(["a", "b"]);
+  it("approves together what the daemon says may be", () => {
+    const offer = { kind: "prompt" as const, server: "s", reason: "new", fingerprint: "f", verdict: "clean" as const, findings: [] };
+    const all = itemsOf({ ...waiting([tool("s:a", { together: true }), tool("s:b")]), offers: [{ ...offer, name: "c", together: true }, { ...offer, name: "d" }] }, [call()]);
+    expect(all.filter(isClean).map((i) => i.name)).toEqual(["a", "c"]);
   });
 
   it("groups hundreds by server", () => {

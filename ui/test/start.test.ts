@@ -6,8 +6,8 @@ const server = (name: string, over: Partial<Server> = {}): Server => ({ name, pr
 const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.split(":")[1]!, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over });
 const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
 
-test("only what is clean and not loosened is accepted in bulk", () => {
-  const w = waiting([tool("a:x"), tool("a:y", { verdict: "review" }), tool("a:z", { loosened: ["destructiveHint"] }), tool("a:no", { reason: "blocked" })]);
+test("only what the daemon approves together is accepted in bulk", () => {
+  const w = waiting([tool("a:x", { together: true }), tool("a:y", { verdict: "review" }), tool("a:z"), tool("a:no", { reason: "blocked" })]);
   expect(clean(w).map((t) => t.name)).toEqual(["a:x"]);
   expect(left(w)).toBe(3);
   expect(clean(undefined)).toEqual([]);

@@ -138,25 +138,32 @@ func testAsks(t *testing.T, open Opener) {
 	if _, found, err := a.Find(ctx, q.Key, at(7*time.Minute+ask.Life)); found || err != nil {
 		t.Errorf("the denial outlives its time: %v", err)
 	}
+}
 
-	// A clock that is set back has the call asked about twice; then the answer counts.
-	later := at(time.Hour)
-	for _, q := range []ask.Question{aQuestion("q4", `{"a":1}`, later.Add(3*time.Minute)), aQuestion("q5", `{"a":1}`, later)} {
+// testAskedTwice: where a clock that is set back has a call asked about twice, the answer counts.
+func testAskedTwice(t *testing.T, open Opener) {
+	s := open.Open(t, t.TempDir())
+	defer func() { _ = s.Close() }()
+	a, ctx := s.Asks(), t.Context()
+	now := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
+	call := aCall(`{"a":1}`)
+	key := call.Key()
+	for _, q := range []ask.Question{aQuestion("before", `{"a":1}`, now.Add(3*time.Minute)), aQuestion("after", `{"a":1}`, now)} {
 		if _, fresh, err := a.Add(ctx, q); !fresh || err != nil {
 			t.Errorf("%s: %v, %v", q.ID, fresh, err)
 		}
 	}
-	later = later.Add(2 * time.Minute)
-	if _, err := a.Answer(ctx, "q4", ask.Answer{Approve: true, By: "admin", At: later}); err != nil {
+	now = now.Add(2 * time.Minute)
+	if _, err := a.Answer(ctx, "before", ask.Answer{Approve: true, By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
-	if got, found, err := a.Find(ctx, q.Key, later); !found || err != nil || got.ID != "q4" || got.State != ask.Approved {
+	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "before" || got.State != ask.Approved {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
-	if ok, err := a.Use(ctx, "q4", q.Key, later); !ok || err != nil {
+	if ok, err := a.Use(ctx, "before", key, now); !ok || err != nil {
 		t.Errorf("the approval is not used: %v", err)
 	}
-	if got, found, err := a.Find(ctx, q.Key, later); !found || err != nil || got.ID != "q5" {
+	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "after" {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
 }

@@ -36,6 +36,7 @@ func Run(t *testing.T, open Opener) {
 		"restored approvals": testRestoredApprovals,
 		"tokens":             testTokens,
 		"asks":               testAsks,
+		"a call asked twice": testAskedTwice,
 		"bounds of asks":     testAskBounds,
 		"leases":             testLeases,
 		"presence":           testPresence,

@@ -150,11 +150,16 @@ test("hundreds are one row, what is clean is approved at once, and taken back", 
   const clean = page.getByRole("button", { name: /^Approve [\d,]+ clean$/ });
   const n = Number((await clean.innerText()).replace(/\D/g, ""));
   assert.ok(n > many, `more than ${many} are clean: ${n}`);
+  const asked = [];
+  page.on("request", (r) => { if (r.method() === "POST") asked.push(new URL(r.url()).pathname); });
+  const offers = (await waiting()).offers.filter((w) => w.together).map((w) => w.kind);
+  assert.ok(offers.includes("prompt"), `a prompt is among them: ${offers}`);
   await clean.click();
   await toast(`Approved ${n}.`);
+  assert.deepEqual(asked, Array(Math.ceil(n / 500)).fill("/api/v1/approvals/approve"), "what is no tool is approved with the tools");
   const left = await waiting();
   assert.equal(left.total_tools + left.total_offers, before - n);
-  assert.deepEqual(left.tools.filter((w) => w.verdict === "clean" && !w.loosened?.length), [], "only what is to be looked at is left");
+  assert.deepEqual([...left.tools, ...left.offers].filter((w) => w.together), [], "only what is to be looked at is left");
   await until("the page agrees", async () => (await heading()) === before - n);
   await page.keyboard.press("Control+z");
   await until("all of them wait again", async () => (await total()) === before);

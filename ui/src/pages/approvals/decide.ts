@@ -1,8 +1,9 @@
 // The routes of what waits, and what a person decides.
 
-import { api, explain, path } from "../../api/client";
-import type { Piece, Problem, ToolDiff } from "../../api/types";
-import type { DefinitionItem, Item } from "./model";
+import { api, path } from "../../api/client";
+import type { Piece, ToolDiff } from "../../api/types";
+import { approveTogether } from "../../data/approve";
+import { idOf, type DefinitionItem, type Item } from "./model";
 
 /** A definition beside the approved one: of a tool, or of what a server offers beside. */
 export type Diff = Omit<ToolDiff, "name" | "tool"> & { name?: string; words?: Piece[] };
@@ -29,22 +30,10 @@ export function decide(t: Target, verb: Verb, fingerprint: string, keep = false)
 
 export const takeBack = (t: Target, fingerprint: string) => decide(t, "withdraw", fingerprint);
 
-const atOnce = 500;
-
 /** Approves many definitions, each by itself; returns those that are, and why others are not. */
 export async function approveMany(items: readonly DefinitionItem[]): Promise<{ done: DefinitionItem[]; problems: string[] }> {
-  const done: DefinitionItem[] = [];
-  const problems: string[] = [];
-  const tools = items.filter((i) => i.kind === "tool");
-  for (let i = 0; i < tools.length; i += atOnce) {
-    const part = tools.slice(i, i + atOnce);
-    const body = { tools: part.map((t) => ({ name: `${t.server}:${t.name}`, fingerprint: t.fingerprint })) };
-    const { results } = await api.post<{ results: { name: string; ok: boolean; problem?: Problem }[] }>("/approvals/approve", body);
-    results.forEach((r, k) => (r.ok ? done.push(part[k]!) : problems.push(r.problem?.detail ?? `${r.name} is not approved.`)));
-  }
-  // What a server offers beside tools has no request for many.
-  await each(items.filter((i) => i.kind !== "tool"), (i) => decide(i, "approve", i.fingerprint).then(() => done.push(i), (error) => problems.push(explain(error).message)));
-  return { done, problems };
+  const refused = await approveTogether(items.map((i) => ({ name: idOf(i), kind: i.kind === "tool" ? undefined : i.kind, fingerprint: i.fingerprint })));
+  return { done: items.filter((_, k) => !refused[k]), problems: refused.flatMap((p) => p?.detail ?? []) };
 }
 
 /** Takes many approvals back; the first failure is thrown when all have been tried. */

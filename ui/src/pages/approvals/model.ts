@@ -16,6 +16,8 @@ export interface DefinitionItem {
   reason: WaitingTool["reason"];
   fingerprint: string;
   approved?: string;
+  /** It may be approved together with others. */
+  together?: boolean;
   verdict: Verdict | "incomplete";
   findings: readonly Finding[];
   loosened: readonly string[];
@@ -105,9 +107,9 @@ function fromServer(s: WaitingServer): ServerItem {
 
 export type Show = "all" | "findings" | "clean";
 
-/** Reports whether nobody has to look at it closely: no finding, no hint loosened, and something to hold a change against. */
+/** Reports whether nobody has to look at it by itself. The daemon says so. */
 export function isClean(i: Item): i is DefinitionItem {
-  return isDefinition(i) && i.verdict === "clean" && i.loosened.length === 0 && i.reason !== "blocked" && (i.reason === "new" || !!i.approved);
+  return isDefinition(i) && !!i.together;
 }
 
 export function hasFindings(i: Item): boolean {

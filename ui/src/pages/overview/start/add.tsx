@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../../../api/client";
-import type { Server } from "../../../api/types";
+import type { Server, WaitingTool } from "../../../api/types";
+import { approveTogether } from "../../../data/approve";
 import { approvals, servers as shared, useApprovals } from "../../../data/shared";
 import { count } from "../../../lib/format";
 import { href } from "../../../router";
@@ -75,12 +76,7 @@ export function Add({ servers }: { servers: Server[] }) {
   );
 }
 
-async function acceptAll(tools: readonly { name: string; fingerprint: string }[]): Promise<void> {
-  let refused = 0;
-  for (let at = 0; at < tools.length; at += 500) {
-    const part = tools.slice(at, at + 500).map(({ name, fingerprint }) => ({ name, fingerprint }));
-    const { results } = await api.post<{ results: { ok: boolean }[] }>("/approvals/approve", { tools: part });
-    refused += results.filter((r) => !r.ok).length;
-  }
+async function acceptAll(tools: readonly WaitingTool[]): Promise<void> {
+  const refused = (await approveTogether(tools.map(({ name, fingerprint }) => ({ name, fingerprint })))).filter((p) => p).length;
   if (refused > 0) toast({ text: `${count(refused, "definition")} changed meanwhile, and still ${refused === 1 ? "waits" : "wait"}.` });
 }

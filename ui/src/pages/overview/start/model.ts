@@ -5,9 +5,9 @@ import type { StateKind } from "../../../ui/marks";
 import { serverState } from "../../../ui/marks";
 import { count, number } from "../../../lib/format";
 
-/** Returns the definitions that nobody has to look at: clean, and no hint loosened. */
+/** Returns the tools that nobody has to look at by themselves. */
 export function clean(w: Waiting | undefined): WaitingTool[] {
-  return w?.tools.filter((t) => t.verdict === "clean" && t.reason !== "blocked" && !t.loosened?.length) ?? [];
+  return w?.tools.filter((t) => t.together) ?? [];
 }
 
 /** Returns how many definitions and servers wait for a look of their own. */
