@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/wire"
@@ -84,7 +85,7 @@ func accountSet(t *testing.T, address string, headers map[string]string, p *purs
 }
 
 func tryCall(s *Set) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := s.Call(ctx, "s", Call{Tool: "t"})
 	return err
