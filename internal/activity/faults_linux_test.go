@@ -240,7 +240,7 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 				if what == "file" {
 					gone = l.spool.mark().segments[0].path
 				}
-				if err := os.RemoveAll(gone); err != nil {
+				if err := faultfs.Delete(gone); err != nil {
 					t.Fatal(err)
 				}
 				for range 50 {
@@ -514,7 +514,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 		return err
 	})
 	made = append(made, call(t, l, "after").ID)
-	if err := os.RemoveAll(opt.Dir); err != nil {
+	if err := faultfs.Delete(opt.Dir); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, unlessRefused(t, l)...)

@@ -5,3 +5,18 @@
 // It is for Linux and needs the rights to mount and to trace; Available reports
 // whether it has them. What it makes, Close and Stop take away.
 package faultfs
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// Delete deletes a file, or a folder in which a program that runs may make files meanwhile.
+func Delete(path string) error {
+	for try := 1; ; try++ {
+		if err := os.RemoveAll(path); !errors.Is(err, syscall.ENOTEMPTY) || try == 100 {
+			return err
+		}
+	}
+}

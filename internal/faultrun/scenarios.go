@@ -76,7 +76,7 @@ func deletes(pattern string) func(*run) (func() error, error) {
 			return nil, fmt.Errorf("there is no %s: %w", pattern, err)
 		}
 		for _, path := range gone {
-			err = errors.Join(err, os.RemoveAll(path))
+			err = errors.Join(err, faultfs.Delete(path))
 		}
 		began := time.Now()
 		return func() error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/faultfs"
 	"mcpproxy/internal/store"
 )
 
@@ -18,7 +19,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	for name, remove := range map[string]func(dir string) error{
 		"the file":    func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db")) },
 		"the wal":     func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db-wal")) },
-		"the folder":  os.RemoveAll,
+		"the folder":  faultfs.Delete,
 		"replaced by": func(dir string) error { return replace(filepath.Join(dir, "mcpproxy.db")) },
 	} {
 		t.Run(name, func(t *testing.T) {
