@@ -169,8 +169,8 @@ func span(now time.Time, longest time.Duration) (after, latest int64) {
 }
 
 // Find returns the question of a call whose answer holds at a time, or that it waits with,
-// which then waits anew; found reports whether there is one. There may be both when a clock
-// was set back.
+// which then waits anew; found reports whether there is one. When a clock was set
+// back there may be both, and two answers: then the denial counts.
 func (a *Asks) Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t transaction) error {
 		q, found, err = findQuestion(ctx, t, k, now)
@@ -185,7 +185,7 @@ func findQuestion(ctx context.Context, t transaction, k ask.Key, now time.Time) 
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
 	if err == nil { // after what waits: it may be answered meanwhile
 		var answered []ask.Question
-		answered, err = questions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY asked DESC LIMIT 1", k[:], after, latest)
+		answered, err = questions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY state DESC LIMIT 1", k[:], after, latest)
 		all = append(answered, all...)
 	}
 	if err != nil || len(all) == 0 {

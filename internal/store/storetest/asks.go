@@ -140,7 +140,8 @@ func testAsks(t *testing.T, open Opener) {
 	}
 }
 
-// testAskedTwice: where a clock that is set back has a call asked about twice, the answer counts.
+// testAskedTwice: where a clock that is set back has a call asked about twice, an answer counts,
+// and of two the denial.
 func testAskedTwice(t *testing.T, open Opener) {
 	s := open.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -160,11 +161,11 @@ func testAskedTwice(t *testing.T, open Opener) {
 	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "before" || got.State != ask.Approved {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
-	if ok, err := a.Use(ctx, "before", key, now); !ok || err != nil {
-		t.Errorf("the approval is not used: %v", err)
+	if _, err := a.Answer(ctx, "after", ask.Answer{By: "admin", At: now}); err != nil {
+		t.Error(err)
 	}
-	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "after" {
-		t.Errorf("%+v, %v, %v", got, found, err)
+	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "after" || got.State != ask.Denied {
+		t.Errorf("denied as well: %+v, %v, %v", got, found, err)
 	}
 }
 
