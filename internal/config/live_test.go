@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // Reload reads the file, prepares all components, swaps and commits; on any
@@ -29,7 +29,7 @@ func (l *Live) Reload() error {
 }
 
 func TestMain(m *testing.M) {
-	race.FewerChecks()
+	volume.Rapid()
 	goleak.VerifyTestMain(m)
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 var update = flag.Bool("update", false, "write the golden and the generated files")
@@ -118,7 +118,7 @@ func TestManyMistakes(t *testing.T) {
 
 // A file of another kind is refused quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
-	many := func(n int) int { return race.Volume(n, n/10) }
+	many := func(n int) int { return volume.Of(n, n/10) }
 	for name, text := range map[string]string{
 		"unknown keys":  `{"mcpServers":{"a":{` + strings.Repeat(`"commando":1,`, many(60_000)) + "}}}",
 		"other keys":    "{" + strings.Repeat(`"a":1,`, many(100_000)) + "}",

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/connect"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/permission"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/textedit"
 	"mcpproxy/internal/userfile"
 )
@@ -83,11 +83,11 @@ var variants = []variant{
 	{name: "huge", text: func(s string, f textedit.Format) string {
 		switch f {
 		case textedit.JSON:
-			return strings.Replace(s, "{", "{\n  \"big\": \""+strings.Repeat("x", race.Volume(1<<20, 64<<10))+"\",", 1)
+			return strings.Replace(s, "{", "{\n  \"big\": \""+strings.Repeat("x", volume.Of(1<<20, 64<<10))+"\",", 1)
 		case textedit.TOML:
-			return "big = \"" + strings.Repeat("x", race.Volume(1<<20, 64<<10)) + "\"\n" + s
+			return "big = \"" + strings.Repeat("x", volume.Of(1<<20, 64<<10)) + "\"\n" + s
 		}
-		return "big: " + strings.Repeat("x", race.Volume(200<<10, 64<<10)) + "\n" + s
+		return "big: " + strings.Repeat("x", volume.Of(200<<10, 64<<10)) + "\n" + s
 	}},
 	{name: "a link", text: plain, link: "inside"},
 	{name: "mode 0640", text: plain, mode: 0o640},

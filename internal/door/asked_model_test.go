@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -25,18 +24,17 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // TestMain has the walks be the same each time, since a change must not fail by what an older one
 // has left: -rapid.seed=0 takes others.
 func TestMain(m *testing.M) {
-	race.FewerChecks()
-	_ = flag.Set("rapid.seed", "1")
+	volume.Rapid()
 	os.Exit(m.Run())
 }
 
@@ -46,7 +44,7 @@ func TestMain(m *testing.M) {
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
-	walkAtRandom(t, race.Volume(50, 10), func() func() database { // in each of rapid's walks
+	walkAtRandom(t, volume.Of(50, 10), func() func() database { // in each of rapid's walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
 		return func() database { return store.Open(file, nil) }

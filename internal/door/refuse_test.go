@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/volume"
 )
 
 const wipes = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
@@ -37,7 +37,7 @@ func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)
 		began := time.Now()
-		n := race.Volume(10_000, 4_000)
+		n := volume.Of(10_000, 4_000)
 		for range n {
 			w.refused("a")
 		}

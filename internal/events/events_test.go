@@ -25,8 +25,8 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -206,13 +206,13 @@ func TestComingBackWithAnyID(t *testing.T) {
 	p, leave := w.open(gateway.EventQuery{}, nil)
 	defer leave()
 	var begun []string
-	for range race.Volume(300, 100) {
+	for range volume.Of(300, 100) {
 		begun = append(begun, w.call("r"))
 	}
 	await(t, "all calls", func() bool { return len(ids(p.String(), "activity.tool_call.completed")) == len(begun) })
 	blocks := strings.Split(strings.TrimSuffix(p.String(), "\n\n"), "\n\n")
 	random := rand.New(rand.NewPCG(1, 2))
-	for range race.Volume(50, 20) {
+	for range volume.Of(50, 20) {
 		i := random.IntN(len(blocks))
 		rest := strings.Join(blocks[i+1:], "\n\n")
 		for _, q := range []gateway.EventQuery{{}, {Types: []gateway.EventKind{gateway.EventCallCompleted, gateway.EventConfigChanged}}} {
@@ -330,7 +330,7 @@ func TestADayOfTimers(t *testing.T) {
 		}
 		var before held
 		told := 0
-		hours := race.Volume(24, 4)
+		hours := volume.Of(24, 4)
 		for hour := range hours {
 			for range 60 {
 				time.Sleep(time.Minute)

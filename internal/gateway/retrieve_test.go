@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -49,7 +49,7 @@ func withServers(c *config.Config, names ...string) {
 func TestAnswersStayWithinTheLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	large := json.RawMessage(schemaOf(40_000))
-	tools := make([]*tool.Definition, race.Volume(10_000, 1_000))
+	tools := make([]*tool.Definition, volume.Of(10_000, 1_000))
 	for i := range tools {
 		name := "get_thing_" + strconv.Itoa(i)
 		tools[i] = &tool.Definition{ID: tool.ID{Server: "s", Tool: name}, Raw: json.RawMessage(`{"name":"` + name + `"}`),
@@ -125,7 +125,7 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 
 // Nothing that a server or a client makes large makes an answer larger.
 func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
-	size := race.Volume(90_000, 18_000)
+	size := volume.Of(90_000, 18_000)
 	quotes := strings.Repeat(`\"`, size)
 	var names, open, denied []string
 	for i := range 100 {

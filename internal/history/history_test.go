@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // open opens a real log over a real database.
@@ -141,7 +141,7 @@ func (w *watched) Write(p []byte) (int, error) {
 
 // TestExportsTakeNoMemory writes out 100,000 records, 60 MB, while more come in.
 func TestExportsTakeNoMemory(t *testing.T) {
-	records := race.Volume(100_000, 5_000)
+	records := volume.Of(100_000, 5_000)
 	l, h := open(t)
 	r := call("notes", "success", "read")
 	r.Arguments = []byte(`"` + strings.Repeat("x", 300) + `"`)

@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // instance is a log that signs, with n records of all kinds, some of which are erased.
@@ -87,7 +87,7 @@ func verify(t *testing.T, text string) history.FileVerification {
 
 // TestAnExportProvesItself: whole, without bodies, filtered, and after pruning.
 func TestAnExportProvesItself(t *testing.T) {
-	records := int64(race.Volume(9000, 1500))
+	records := int64(volume.Of(9000, 1500))
 	l, h, db := instance(t, int(records))
 	whole, _ := export(t, h, history.ExportQuery{Bodies: true})
 	v := verify(t, whole)
@@ -148,12 +148,12 @@ func TestAnExportProvesItself(t *testing.T) {
 // TestMutationsOfAnExport changes an export at random; every change must be named. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfAnExport(t *testing.T) {
-	records, n := race.Volume(10_000, 1500), race.Volume(30, 15)
+	records, n := volume.Of(10_000, 1500), volume.Of(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
 	_, h, _ := instance(t, records)
-	_, other, _ := instance(t, race.Volume(2000, 300))
+	_, other, _ := instance(t, volume.Of(2000, 300))
 	var texts []string
 	for _, q := range []history.ExportQuery{{Bodies: true}, {}, {Filter: activity.Filter{Statuses: []activity.Status{activity.Success}}, Bodies: true}} {
 		text, _ := export(t, h, q)

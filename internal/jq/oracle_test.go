@@ -12,7 +12,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 var constant = regexp.MustCompile(`^[\[({]*(-?[0-9.]+|"[^(]*"|null|true|false|\$v|\]|\})`)
@@ -100,7 +100,7 @@ func TestBesideGojq(t *testing.T) {
 	seed := rand.Uint64()
 	w := writer{rand.New(rand.NewPCG(seed, 0))}
 	same, failed := 0, 0
-	for range race.Volume(20_000, 2_000) {
+	for range volume.Of(20_000, 2_000) {
 		text, document := "1 as $v | "+w.expression(1+w.IntN(4)), w.document(w.IntN(4))
 		input, _ := json.Marshal(document)
 		if unlike(text) {

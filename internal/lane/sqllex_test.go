@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // What a dialect takes over from another one is what it would have read itself.
@@ -16,7 +16,7 @@ func TestWhatIsTakenOver(t *testing.T) {
 		"q'[", "]'", "nq'{", "}'", "1", "1e", "0xdrop", "1drop", ";", "(", ")", "a", "é", "drop table t", "@", "*", "x'", "'''", `"""`,
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range race.Volume(20_000, 2_000) {
+	for range volume.Of(20_000, 2_000) {
 		var text strings.Builder
 		for range 1 + rnd.IntN(30) {
 			text.WriteString(pieces[rnd.IntN(len(pieces))])

@@ -9,7 +9,7 @@ import (
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // from sends a message over the connection with that remote address.
@@ -35,7 +35,7 @@ const (
 // agent that has listed its tools, and from another one that has only
 // introduced itself.
 func TestFloodOfSessions(t *testing.T) {
-	flood := race.Volume(12_000, 6_000) // more than one, or all that are unused, may have
+	flood := volume.Of(12_000, 6_000) // more than one, or all that are unused, may have
 	for _, tt := range []struct {
 		name        string
 		connections int

@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/volume"
 )
 
 func TestInitialize(t *testing.T) {
@@ -370,7 +370,7 @@ func TestManySessions(t *testing.T) {
 func TestSessionIDs(t *testing.T) {
 	ss := newSessions()
 	seen := map[string]bool{}
-	for range race.Volume(20_000, 2_000) {
+	for range volume.Of(20_000, 2_000) {
 		s, err := opened(ss, auth.Actor{Kind: auth.Agent})
 		if err != nil {
 			t.Fatal(err)

@@ -15,13 +15,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	race.FewerChecks()
+	volume.Rapid()
 	os.Exit(m.Run())
 }
 
@@ -260,7 +260,7 @@ func drawJSON(t *rapid.T, depth int) any {
 
 // large results, each of about 10 MB; a tenth of that under the race detector.
 func large() map[string]string {
-	n := func(all int) int { return race.Volume(all, all/10) }
+	n := func(all int) int { return volume.Of(all, all/10) }
 	return map[string]string{
 		"text":        textResult(strings.Repeat("A line of text, as \"logs\" have it.\n", n(290_000))),
 		"json":        textResult(records(n(190_000))),
@@ -284,10 +284,10 @@ func TestCutLarge(t *testing.T) {
 	for name, raw := range large() {
 		t.Run(name, func(t *testing.T) {
 			for try := 1; ; try++ {
-				most := max(race.Slowdown*100*time.Millisecond, 3*readOnce(raw))
+				most := max(volume.Slowdown*100*time.Millisecond, 3*readOnce(raw))
 				took, used := cutOnce(t, raw)
 				t.Logf("%d bytes: %v, %d bytes of memory", len(raw), took, used)
-				if !race.Enabled && used > 2*uint64(len(raw)) { // what any text takes is more than that of a small one
+				if !volume.RaceDetector && used > 2*uint64(len(raw)) { // what any text takes is more than that of a small one
 					t.Fatalf("used %d bytes for %d", used, len(raw))
 				}
 				if took <= most {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -40,7 +40,7 @@ func TestCorpora(t *testing.T) {
 func checkShare(t *testing.T, name string, definitions []tool.Definition, ok func(review, block float64) bool) {
 	t.Helper()
 	review, block := 0, 0
-	step := race.Volume(1, 3)
+	step := volume.Of(1, 3)
 	looked := 0
 	for i := 0; i < len(definitions); i += step {
 		d := definitions[i]

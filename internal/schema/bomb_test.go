@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // bomb is a schema, with arguments, that is made to cost.
@@ -141,7 +141,7 @@ func twins(n int) string {
 func TestBombs(t *testing.T) {
 	// Five times what the slowest takes alone: a bomb takes seconds, and a busy
 	// machine is none.
-	const most, memory = race.Slowdown * 250 * time.Millisecond, race.Slowdown * 32 << 20
+	const most, memory = volume.Slowdown * 250 * time.Millisecond, volume.Slowdown * 32 << 20
 	for _, b := range bombs() {
 		t.Run(b.name, func(t *testing.T) {
 			took, used := time.Hour, uint64(0)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // mostArguments is how large the arguments of a call may be.
@@ -123,7 +123,7 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
 	digits := filled(func(int) string { return "0" })
 	either := func(n int, inner string) string { return `{"anyOf":[` + strings.Repeat(inner+",", n-1) + inner + `]}` }
-	const most = race.Slowdown * 250 * time.Millisecond
+	const most = volume.Slowdown * 250 * time.Millisecond
 	for name, schema := range map[string]string{
 		"each element in many ways":       `{"properties":{"x":{"items":` + either(300, `{"type":"string"}`) + `}}}`,
 		"the array in many ways":          `{"properties":{"x":` + either(300, `{"items":{"type":"number","minimum":0,"maximum":-1}}`) + `}}`,

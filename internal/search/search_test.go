@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -209,7 +209,7 @@ func TestSearchScores(t *testing.T) {
 func TestSearchIgnoresInsertionOrder(t *testing.T) {
 	defs := definitions(t, "ref065/tools.jsonl")
 	queries := scaleQueries(t)
-	queries = append(queries[:race.Volume(len(queries), len(queries)/5)], "git_add", "creat entitys", "")
+	queries = append(queries[:volume.Of(len(queries), len(queries)/5)], "git_add", "creat entitys", "")
 	want := answers(defs, queries)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 3 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -12,7 +12,7 @@ func TestAmongTenThousand(t *testing.T) {
 	wanted := definition("tracker", "create_issue", "Create an issue in a project of the tracker.",
 		`{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`)
 	same := nameWording(wanted.ID.Tool).meaning
-	n := race.Volume(10_000, 2_000)
+	n := volume.Of(10_000, 2_000)
 	defs := scaleTools(t, n+100)
 	defs = slices.DeleteFunc(defs, func(d tool.Definition) bool { return nameWording(d.ID.Tool).meaning == same })
 	defs = append(defs[:n-1], wanted)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -55,7 +55,7 @@ func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 func TestLimitsArePrefixes(t *testing.T) {
 	ix := build(definitions(t, "ref065/tools.jsonl"))
 	queries := scaleQueries(t)
-	for _, q := range queries[:race.Volume(len(queries), len(queries)/5)] {
+	for _, q := range queries[:volume.Of(len(queries), len(queries)/5)] {
 		all, _ := ix.Search(nil, q, 50, nil)
 		for _, n := range []int{1, 3, 10, 20} {
 			some, _ := ix.Search(nil, q, n, nil)

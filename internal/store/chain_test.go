@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // TestTheDatabaseHasTheWholeChain verifies the chain with what is in the
@@ -19,7 +19,7 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)
 	var running []string
-	rounds := race.Volume(60, 15)
+	rounds := volume.Of(60, 15)
 	for i := range rounds { // long calls, whose ends are far from their beginnings
 		r := activity.Record{Type: activity.ToolCall}
 		if err := l.Begin(&r); err != nil {
@@ -77,7 +77,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 		}
 	}
 	var entries int64
-	each := int64(race.Volume(100, 60))
+	each := int64(volume.Of(100, 60))
 	for round := range 4 {
 		for i := range each { // the same ones, so that the counts of those before are written again
 			addCalls(t, l, 2)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // TestRecordsUnderAClockThatIsSet writes records while the clock is set between a
@@ -19,7 +19,7 @@ import (
 // doubled or has another outcome, the chain holds, and little goes by age.
 func TestRecordsUnderAClockThatIsSet(t *testing.T) {
 	const year, each = 365 * 24 * time.Hour, 250
-	rounds := race.Volume(12, 4)
+	rounds := volume.Of(12, 4)
 	dir, random := t.TempDir(), rand.New(rand.NewPCG(47, 0))
 	var set atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(set.Load())).Round(0) }

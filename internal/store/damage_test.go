@@ -15,8 +15,8 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // database opens the file itself.
@@ -87,7 +87,7 @@ func goodFile(t *testing.T, n int) (dir string) {
 // must work, with the old file kept aside, or say clearly that it does not; and
 // what the spool has must be there.
 func TestDamagedFiles(t *testing.T) {
-	dir := goodFile(t, race.Volume(2500, 500))
+	dir := goodFile(t, volume.Of(2500, 500))
 	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestDamagedFiles(t *testing.T) {
 		"no database": func(rnd *rand.Rand, b []byte) []byte { return bytes.Repeat([]byte("hello "), rnd.IntN(5000)) },
 	}
 	for name, damage := range damages {
-		for seed := range uint64(race.Volume(5, 2)) {
+		for seed := range uint64(volume.Of(5, 2)) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				useDamaged(t, damage(rand.New(rand.NewPCG(seed, 7)), bytes.Clone(good)))
 			})
@@ -196,7 +196,7 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 
 // TestDamageWhileRunning damages the file under an open database.
 func TestDamageWhileRunning(t *testing.T) {
-	dir := goodFile(t, race.Volume(3000, 500))
+	dir := goodFile(t, volume.Of(3000, 500))
 	path := filepath.Join(dir, "mcpproxy.db")
 	l, db := openBoth(t, dir)
 	defer closeBoth(t, l, db)

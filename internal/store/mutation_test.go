@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/race"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // columnsOf are what the rows of a record and of a signed place are made of.
@@ -145,7 +145,7 @@ func (m *mutator) mutate() (kind string, back func()) {
 // TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the spool; every
 // change must be named. With MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfTheLog(t *testing.T) {
-	records, n := race.Volume(10_000, 2500), race.Volume(30, 16)
+	records, n := volume.Of(10_000, 2500), volume.Of(30, 16)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}

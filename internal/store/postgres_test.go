@@ -18,10 +18,10 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/pgtest"
 	"mcpproxy/internal/store/storetest"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // openPostgres opens a database, and waits until it is open: a log waits two seconds for that,
@@ -49,7 +49,7 @@ func TestPostgres(t *testing.T) {
 		}
 		return openPostgres(t, databases[dir], dir)
 	}
-	storetest.Run(t, storetest.Opener{Open: open, Volume: race.Volume})
+	storetest.Run(t, storetest.Opener{Open: open, Volume: volume.Of})
 }
 
 // TestPostgresShared: what one instance decides another has to know before it decides, and
@@ -235,7 +235,7 @@ func TestPostgresMigrates(t *testing.T) {
 // the place of those of the other; every change must be named, from either instance. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestPostgresMutations(t *testing.T) {
-	n := race.Volume(30, 15)
+	n := volume.Of(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}

@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/storetest"
+	"mcpproxy/internal/testutil/volume"
 )
 
 func TestMain(m *testing.M) {
@@ -41,5 +41,5 @@ type sqlite struct {
 }
 
 func TestSQLite(t *testing.T) {
-	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: race.Volume})
+	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: volume.Of})
 }

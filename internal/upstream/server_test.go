@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/race"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // fakeLink is a link in memory. Its answers come at once unless hang is set.
@@ -313,7 +313,7 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		start := time.Now()
 		l := b.link()
-		changes := race.Volume(10_000, 2_000) // of 100 a second
+		changes := volume.Of(10_000, 2_000) // of 100 a second
 		for i := range changes {
 			l.set(func() { l.version = i })
 			b.sv.Reports().ToolsChanged()
