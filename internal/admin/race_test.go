@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // crowd is a gateway that many use at once. Its upstream runs a call only if it
@@ -81,8 +82,10 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	}
 	var working, busy sync.WaitGroup
 	var over atomic.Bool
+	seed, stream := volume.Seed(t, 1), uint64(0)
 	often := func(n int, do func(r *rand.Rand)) {
-		r := rand.New(rand.NewPCG(rand.Uint64(), 0))
+		stream++
+		r := rand.New(rand.NewPCG(seed, stream))
 		working.Go(func() {
 			for range n {
 				do(r)
