@@ -22,8 +22,8 @@ import (
 	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/tool"
 	"mcpproxy/internal/testutil/volume"
+	"mcpproxy/internal/tool"
 )
 
 // The model: what may be called, in the fewest words.

@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
 	"mcpproxy/internal/testutil/volume"
+	"mcpproxy/internal/tool"
 )
 
 // fullOffers have every field that such a definition can have.

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
 	"mcpproxy/internal/testutil/volume"
+	"mcpproxy/internal/tool"
 )
 
 // crowd is a gateway that many use at once. Its upstream runs a call only if it

@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 	"mcpproxy/internal/testutil/volume"
+	"mcpproxy/internal/tool"
 )
 
 // full has every field that a definition can have.
