@@ -8,11 +8,10 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/cputime"
 )
 
 // BenchmarkCall is a small call, with 1, 8 and 64 callers at a time; cpu-µs/op
@@ -32,13 +31,13 @@ func BenchmarkCall(b *testing.B) {
 		for _, callers := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("%s/%d", server, callers), func(b *testing.B) {
 				b.ReportAllocs()
-				used, surface := cpuTime(), f.Surface(server)
+				used, surface := cputime.Process(), f.Surface(server)
 				share(b, callers, func() error {
 					r := session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: "echo", Arguments: args}, Judged: judged}
 					_, err := surface.Do(b.Context(), &r)
 					return err
 				})
-				b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/op")
+				b.ReportMetric(float64((cputime.Process()-used).Microseconds())/float64(b.N), "cpu-µs/op")
 			})
 		}
 	}
@@ -69,12 +68,4 @@ func share(b *testing.B, callers int, call func() error) {
 			b.Error(err)
 		}
 	}
-}
-
-func cpuTime() time.Duration {
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

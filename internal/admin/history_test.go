@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,6 +22,7 @@ import (
 	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -318,16 +318,11 @@ func (l *life) tryCall(name string) error {
 	return nil
 }
 
-var replay = flag.Uint64("seed", 0, "replay the history of this seed")
-
 // TestNoHistoryExecutesWhatIsNotApproved: after any history of approving,
 // taking back, blocking, switching, changing, reviewing, restarting and losing the database,
 // exactly those calls are executed that the model allows.
 func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
-	seed := *replay
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := volume.Seed(t, 1)
 	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}
 	l.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -338,7 +333,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	defer func() { l.down() }()
 	var history []string
 	executed := 0
-	for i := range 5_000 {
+	for i := range volume.Of(5_000, 1_000) {
 		what, err := l.step()
 		history = append(history, what)
 		if err != nil {
@@ -350,7 +345,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 		}
 		l.Events, l.Begun, l.Appended, l.Ended = nil, nil, nil, nil
 	}
-	if executed < 100 {
+	if executed < volume.Of(100, 20) {
 		t.Errorf("seed %d: only %d calls were executed", seed, executed)
 	}
 }

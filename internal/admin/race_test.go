@@ -11,6 +11,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -81,8 +82,10 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	}
 	var working, busy sync.WaitGroup
 	var over atomic.Bool
+	seed, stream := volume.Seed(t, 1), uint64(0)
 	often := func(n int, do func(r *rand.Rand)) {
-		r := rand.New(rand.NewPCG(rand.Uint64(), 0))
+		stream++
+		r := rand.New(rand.NewPCG(seed, stream))
 		working.Go(func() {
 			for range n {
 				do(r)

@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -82,12 +83,12 @@ func TestEveryChangeIsHeld(t *testing.T) {
 
 // Whatever order and white space a server sends a definition in, it is the same.
 func TestReorderingIsNeverHeld(t *testing.T) {
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := newWorld(t, trust(config.TrustManual), full)
 	w.approve("s:full")
 	saves := w.Approvals.Saves()
-	for i := range 1_000 {
+	for i := range volume.Of(1_000, 200) {
 		w.ListOn("s", respell(r, json.RawMessage(full)))
 		if s := w.status("s:full"); s != "callable" {
 			t.Fatalf("seed %d, round %d: %s", seed, i, s)

@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/offers"
 	"mcpproxy/internal/policy"
@@ -74,10 +75,10 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 // renew has everything made anew, on the catalog that there is now.
 func (w *world) renew(book *approval.Book) {
 	w.Book = book
-	w.guard = offers.New(w.Catalog, w, catalogtest.Logger)
+	deps := doortest.Deps(w.World)
+	w.guard = deps.Offers
 	o := &w.gateway
-	through := door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: w.guard, Log: w, Results: w,
-		NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})
+	through := door.New(deps)
 	o.Admin = New(gateway.New(gateway.Deps{Book: book, Door: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
 	o.all = union.New(union.Deps{Catalog: w.Catalog, Door: through, Offers: w.guard, Reply: reply.New("test", catalogtest.Logger)})
 }

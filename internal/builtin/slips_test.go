@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/offers"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
@@ -48,9 +48,7 @@ func newModel(t testing.TB, change func(*config.Config), definitions ...string) 
 		m.got = append(m.got, r.Call.Tool+" "+string(r.Call.Arguments))
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 	}
-	d := door.New(door.Deps{Config: m.Config, Catalog: m.Catalog, Servers: m.World.Surface, Offers: offers.New(m.Catalog, m, catalogtest.Logger),
-		Log: m, Results: m, NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})
-	g := gateway.New(gateway.Deps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Door: d})
+	g := gateway.New(gateway.Deps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Door: door.New(doortest.Deps(m.World))})
 	m.surface = New(decided{g}, m.Config, reply.New("1", catalogtest.Logger))
 	return m
 }

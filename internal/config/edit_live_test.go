@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/volume"
 )
 
 var plainServer = ServerEdit{Launch: Launch{Command: "y"}}
@@ -292,6 +293,7 @@ func TestKilledWhileEditing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
 	write(t, path, one)
+	random := rand.New(rand.NewPCG(volume.Seed(t, 1), 0))
 	for range 6 {
 		read, write, err := os.Pipe()
 		if err != nil {
@@ -304,7 +306,7 @@ func TestKilledWhileEditing(t *testing.T) {
 			t.Fatal(err)
 		}
 		progress := bufio.NewReader(read)
-		for range 1 + rand.IntN(8) {
+		for range 1 + random.IntN(8) {
 			if _, err := progress.ReadByte(); err != nil {
 				t.Fatal(err)
 			}

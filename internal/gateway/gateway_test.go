@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
-	"mcpproxy/internal/offers"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
@@ -30,8 +30,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	w := &world{World: catalogtest.New(t, change, definitions...)}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
-	w.door = door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})
+	w.door = door.New(doortest.Deps(w.World))
 	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Door: w.door})
 	return w
 }

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/offers"
 	"mcpproxy/internal/process"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/upstream"
@@ -58,9 +58,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 			t.Error(err)
 		}
 	})
-	d := door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger})
-	w.gateway = gateway.New(gateway.Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Door: d})
+	w.gateway = gateway.New(gateway.Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Door: door.New(doortest.Deps(w.World))})
 	w.inspect = New(Deps{Gateway: w.gateway, Log: w.log, Upstreams: w})
 	return w
 }

@@ -9,63 +9,71 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// However a statement is hidden, a text that holds it is never judged laxer than it is.
-func TestDisguises(t *testing.T) {
+// disguise is a text that hides a statement, and what the statement does.
+type disguise struct {
+	text string
+	want policy.Operation
+}
+
+// disguised returns each text of the file with each of the hidden statements.
+func disguised(t *testing.T) (all []disguise) {
+	t.Helper()
 	text, err := os.ReadFile("testdata/disguises.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\u00a0`, "\u00a0", `\u2003`, "\u2003", `\ufeff`, "\ufeff")
-	n := 0
 	for _, line := range wordlist.Read(string(text)).Of("sql").Lines {
-		disguise := unescape.Replace(line)
+		whole := unescape.Replace(line)
+		// Only a $ by itself stands for the statement.
+		i := strings.LastIndex(" "+whole+" ", " $ ")
+		if i < 0 {
+			i = strings.LastIndexByte(whole, '$')
+		}
 		for statement, want := range map[string]policy.Operation{
 			"DROP TABLE users": policy.Destructive, "delete from users": policy.Destructive, "TRUNCATE users": policy.Destructive, "dRoP/**/TaBlE users": policy.Destructive,
 			"UPDATE users SET admin = 1": policy.Write, "INSERT INTO users VALUES (1)": policy.Write, "ALTER TABLE users ADD x int": policy.Write, "CREATE TABLE x (a int)": policy.Write,
 		} {
-			n++
-			// Only a $ by itself stands for the statement.
-			whole := disguise
-			if i := strings.LastIndex(" "+whole+" ", " $ "); i >= 0 {
-				whole = whole[:i] + statement + whole[i+1:]
-			} else {
-				i := strings.LastIndexByte(whole, '$')
-				whole = whole[:i] + statement + whole[i+1:]
-			}
-			if v := readSQL(whole); v.Operation < want {
-				t.Errorf("%q: %s (%s), want %s", whole, v.Operation, v.Word, want)
-			}
-			if want, _, ok := oracle(whole); ok {
-				if v := readSQL(whole); v.Operation < want {
-					t.Errorf("%q: %s (%s), the oracle says %s", whole, v.Operation, v.Word, want)
-				}
-			}
+			all = append(all, disguise{whole[:i] + statement + whole[i+1:], want})
 		}
 	}
-	t.Logf("%d texts", n)
-	if n < 500 {
-		t.Errorf("only %d texts", n)
+	return all
+}
+
+// However a statement is hidden, a text that holds it is never judged laxer than it is.
+func TestDisguises(t *testing.T) {
+	all := disguised(t)
+	for _, d := range all {
+		if v := readSQL(d.text); v.Operation < d.want {
+			t.Errorf("%q: %s (%s), want %s", d.text, v.Operation, v.Word, d.want)
+		}
+	}
+	t.Logf("%d texts", len(all))
+	if len(all) < 500 {
+		t.Errorf("only %d texts", len(all))
 	}
 }
 
-// What reads in no dialect, each by itself.
+// notRead are texts that read in no dialect, each by itself.
+var notRead = map[string]policy.Operation{
+	"SELECT 1DROP TABLE x": policy.Destructive, "SELECT 1eDROP TABLE x": policy.Destructive, "SELECT 0xDROP TABLE x": policy.Destructive, "SELECT 1.DROP TABLE x": policy.Destructive,
+	"SELECT 1 EXEC sp_who": policy.Destructive, "SELECT 1 xp_cmdshell": policy.Destructive, "EXEC('drop table x')": policy.Destructive, "EXECUTE IMMEDIATE 'x'": policy.Destructive,
+	"SELECT * INTO OUTFILE '/tmp/x' FROM t": policy.Write, "SELECT a FROM t FOR SHARE": policy.Write, "SELECT a FROM t LOCK IN SHARE MODE": policy.Write, "SELECT s.NEXTVAL FROM dual": policy.Write,
+	"SELECT NEXT VALUE FOR s": policy.Write, "SELECT pg_terminate_backend(1)": policy.Write, "SELECT lo_unlink(1)": policy.Write, "SELECT dblink_exec('x', 'drop table y')": policy.Write,
+	"SELECT load_extension('x')": policy.Write, "SELECT writefile('x', 'y')": policy.Write, "SELECT query_to_xml('delete from x', true, true, '')": policy.Write, "SELECT set_config('a', 'b', false)": policy.Write,
+	"SELECT sleep(10)": policy.Write, "SELECT load_file('/etc/passwd')": policy.Write, "SELECT SYSTEM$ABORT_SESSION(1)": policy.Write, "SELECT sys_exec('x')": policy.Write,
+	"PRAGMA journal_mode = DELETE": policy.Write, "PRAGMA writable_schema = 1": policy.Write, "PRAGMA user_version(3)": policy.Write, "PRAGMA main.user_version = 3": policy.Write,
+	"ATTACH DATABASE 'x' AS y": policy.Write, "VACUUM INTO 'x'": policy.Write, "COPY t TO PROGRAM 'rm -rf /'": policy.Write, "COPY (SELECT 1) TO '/tmp/x'": policy.Write, "LOAD DATA INFILE 'x' INTO TABLE t": policy.Write,
+	"SET a = 1": policy.Write, "USE db": policy.Write, "CALL p()": policy.Write, "HANDLER t OPEN": policy.Write, `\! rm -rf /`: policy.Write, ".shell rm -rf /": policy.Write, "SELECT 1\x00; DROP TABLE x": policy.Destructive,
+	"GRANT ALL ON t TO u": policy.Write, "REVOKE ALL ON t FROM u": policy.Destructive, "KILL 5": policy.Destructive, "SHUTDOWN": policy.Destructive, "PURGE BINARY LOGS BEFORE now()": policy.Destructive,
+	"INSERT OVERWRITE TABLE t SELECT 1": policy.Destructive, "FROM t INSERT INTO u SELECT a": policy.Write, "SELECT TRANSFORM(a) USING 'sh' FROM t": policy.Write, "MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE": policy.Destructive,
+	"WITH evil(a) AS (SELECT 1) SELECT * FROM u, other(a) AS (b int)": policy.Write, "SELECT * FROM public.lower('x')": policy.Write, `SELECT "Lower"('x')`: policy.Write, "SELECT a.b.lower('x')": policy.Write,
+	"ANALYZE t": policy.Write, "REFRESH MATERIALIZED VIEW v": policy.Write, "EXPLAIN ANALYZE REFRESH MATERIALIZED VIEW v": policy.Write, "EXPLAIN ANALYZE CALL p()": policy.Write, "DESCRIBE x y z": policy.Write, "SHOW": policy.Read,
+	"'": policy.Write, "SELECT 'a": policy.Write, "-- nothing": policy.Write, ";": policy.Write, "12": policy.Write,
+}
+
 func TestNotRead(t *testing.T) {
-	for text, want := range map[string]policy.Operation{
-		"SELECT 1DROP TABLE x": policy.Destructive, "SELECT 1eDROP TABLE x": policy.Destructive, "SELECT 0xDROP TABLE x": policy.Destructive, "SELECT 1.DROP TABLE x": policy.Destructive,
-		"SELECT 1 EXEC sp_who": policy.Destructive, "SELECT 1 xp_cmdshell": policy.Destructive, "EXEC('drop table x')": policy.Destructive, "EXECUTE IMMEDIATE 'x'": policy.Destructive,
-		"SELECT * INTO OUTFILE '/tmp/x' FROM t": policy.Write, "SELECT a FROM t FOR SHARE": policy.Write, "SELECT a FROM t LOCK IN SHARE MODE": policy.Write, "SELECT s.NEXTVAL FROM dual": policy.Write,
-		"SELECT NEXT VALUE FOR s": policy.Write, "SELECT pg_terminate_backend(1)": policy.Write, "SELECT lo_unlink(1)": policy.Write, "SELECT dblink_exec('x', 'drop table y')": policy.Write,
-		"SELECT load_extension('x')": policy.Write, "SELECT writefile('x', 'y')": policy.Write, "SELECT query_to_xml('delete from x', true, true, '')": policy.Write, "SELECT set_config('a', 'b', false)": policy.Write,
-		"SELECT sleep(10)": policy.Write, "SELECT load_file('/etc/passwd')": policy.Write, "SELECT SYSTEM$ABORT_SESSION(1)": policy.Write, "SELECT sys_exec('x')": policy.Write,
-		"PRAGMA journal_mode = DELETE": policy.Write, "PRAGMA writable_schema = 1": policy.Write, "PRAGMA user_version(3)": policy.Write, "PRAGMA main.user_version = 3": policy.Write,
-		"ATTACH DATABASE 'x' AS y": policy.Write, "VACUUM INTO 'x'": policy.Write, "COPY t TO PROGRAM 'rm -rf /'": policy.Write, "COPY (SELECT 1) TO '/tmp/x'": policy.Write, "LOAD DATA INFILE 'x' INTO TABLE t": policy.Write,
-		"SET a = 1": policy.Write, "USE db": policy.Write, "CALL p()": policy.Write, "HANDLER t OPEN": policy.Write, `\! rm -rf /`: policy.Write, ".shell rm -rf /": policy.Write, "SELECT 1\x00; DROP TABLE x": policy.Destructive,
-		"GRANT ALL ON t TO u": policy.Write, "REVOKE ALL ON t FROM u": policy.Destructive, "KILL 5": policy.Destructive, "SHUTDOWN": policy.Destructive, "PURGE BINARY LOGS BEFORE now()": policy.Destructive,
-		"INSERT OVERWRITE TABLE t SELECT 1": policy.Destructive, "FROM t INSERT INTO u SELECT a": policy.Write, "SELECT TRANSFORM(a) USING 'sh' FROM t": policy.Write, "MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE": policy.Destructive,
-		"WITH evil(a) AS (SELECT 1) SELECT * FROM u, other(a) AS (b int)": policy.Write, "SELECT * FROM public.lower('x')": policy.Write, `SELECT "Lower"('x')`: policy.Write, "SELECT a.b.lower('x')": policy.Write,
-		"ANALYZE t": policy.Write, "REFRESH MATERIALIZED VIEW v": policy.Write, "EXPLAIN ANALYZE REFRESH MATERIALIZED VIEW v": policy.Write, "EXPLAIN ANALYZE CALL p()": policy.Write, "DESCRIBE x y z": policy.Write, "SHOW": policy.Read,
-		"'": policy.Write, "SELECT 'a": policy.Write, "-- nothing": policy.Write, ";": policy.Write, "12": policy.Write,
-	} {
+	for text, want := range notRead {
 		if v := readSQL(text); v.Operation < want || want == policy.Read && v.Operation != want {
 			t.Errorf("%s: %s (%s), want %s", text, v.Operation, v.Word, want)
 		}

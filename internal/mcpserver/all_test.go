@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/offers"
 	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
 )
@@ -58,10 +58,9 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e.ListOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
 	e.Catalog.Refresh()
-	guard := offers.New(e.Catalog, e.World, catalogtest.Logger)
-	h.srv.All = union.New(union.Deps{Catalog: e.Catalog, Offers: guard, Reply: h.srv.Reply, Door: door.New(door.Deps{
-		Config: e.Config, Catalog: e.Catalog, Servers: set.At, Offers: guard, Log: e.World, Results: e.World,
-		NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})})
+	deps := doortest.Deps(e.World)
+	deps.Servers = set.At
+	h.srv.All = union.New(union.Deps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Door: door.New(deps)})
 	return e
 }
 

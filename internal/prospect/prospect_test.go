@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/offers"
 	"mcpproxy/internal/permission"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -72,15 +72,11 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	d := door.New(door.Deps{
-		Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
-	})
 	var own []permission.Tool
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
 		own = append(own, permission.Tool{Name: name, Hints: hints})
 	}
-	w.prospects = &prospect.Prospects{Gateway: gateway.New(gateway.Deps{Door: d, Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
+	w.prospects = &prospect.Prospects{Gateway: gateway.New(gateway.Deps{Door: door.New(doortest.Deps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.Tool { return own },
 	}}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/testutil/cputime"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -163,10 +164,10 @@ func TestBombs(t *testing.T) {
 func detonate(b bomb) (took time.Duration, used uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := processTime()
+	start := cputime.Process()
 	s := Compile(json.RawMessage(b.schema))
 	_, err = s.Check(json.RawMessage(b.args))
-	took = processTime() - start
+	took = cputime.Process() - start
 	runtime.ReadMemStats(&after)
 	return took, after.TotalAlloc - before.TotalAlloc, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/testutil/cputime"
 	"mcpproxy/internal/tool"
 )
 
@@ -58,11 +59,11 @@ func BenchmarkBuild(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			defs := scaleTools(b, n)
 			b.ReportAllocs()
-			before := processClock()
+			before := cputime.Process()
 			for b.Loop() {
 				Assemble(hundreds(defs)).View(nil)
 			}
-			b.ReportMetric(float64((processClock()-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(float64((cputime.Process()-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
 	}
 }
@@ -107,9 +108,9 @@ func BenchmarkSearch(b *testing.B) {
 			var times []time.Duration
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				start := clock()
+				start := cputime.Thread()
 				view.Search(nil, queries[i%len(queries)], 10, nil)
-				times = append(times, clock()-start)
+				times = append(times, cputime.Thread()-start)
 			}
 			slices.Sort(times)
 			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")

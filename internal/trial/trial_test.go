@@ -19,7 +19,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
-	"mcpproxy/internal/offers"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scope"
@@ -71,10 +71,9 @@ func newWorld(t testing.TB, text string, tools ...string) *world {
 		t.Fatal(err)
 	}
 	w.World = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
-	w.door = door.New(door.Deps{
-		Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
-		Log: w.log, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
-	})
+	deps := doortest.Deps(w.World)
+	deps.Log = w.log
+	w.door = door.New(deps)
 	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
-	"mcpproxy/internal/offers"
+	"mcpproxy/internal/door/doortest"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
@@ -30,11 +30,8 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 			change(c)
 		}
 	}, definitions...)}
-	guard := offers.New(w.Catalog, w, catalogtest.Logger)
-	w.all = New(Deps{Catalog: w.Catalog, Offers: guard, Reply: reply.New("test", catalogtest.Logger), Door: door.New(door.Deps{
-		Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: guard, Log: w, Results: w,
-		NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger,
-	})})
+	deps := doortest.Deps(w.World)
+	w.all = New(Deps{Catalog: w.Catalog, Offers: deps.Offers, Reply: reply.New("test", catalogtest.Logger), Door: door.New(deps)})
 	return w
 }
 

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/startup"
+	"mcpproxy/internal/testutil/cputime"
 )
 
 // burnVar is for how long a server of these tests computes before it answers.
@@ -40,16 +40,9 @@ func slowStarter() *mcptest.Server {
 		}
 	}
 	burn, _ := time.ParseDuration(os.Getenv(burnVar))
-	for end := processorTime() + burn; processorTime() < end; {
+	for end := cputime.Process() + burn; cputime.Process() < end; {
 	}
 	return mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
-}
-
-// processorTime is the processor time of this process.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // inShell has the server of spec started at the end of a script.

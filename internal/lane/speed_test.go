@@ -9,17 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"mcpproxy/internal/testutil/cputime"
 )
-
-// processorTime is that of this thread.
-func processorTime(b *testing.B) time.Duration {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(now.Nano())
-}
 
 // BenchmarkTexts judges texts of 4 KB, each by itself, and says how much processor time
 // the slowest of a hundred took, and the slowest of the least for each text.
@@ -61,9 +52,9 @@ func BenchmarkTexts(b *testing.B) {
 			var took []time.Duration
 			best := slices.Repeat([]time.Duration{time.Hour}, len(texts))
 			for i := 0; b.Loop(); i++ {
-				began := processorTime(b)
+				began := cputime.Thread()
 				judge(texts[i%len(texts)])
-				took = append(took, processorTime(b)-began)
+				took = append(took, cputime.Thread()-began)
 				best[i%len(texts)] = min(best[i%len(texts)], took[i])
 			}
 			for what, took := range map[string][]time.Duration{"": took, "best-": best[:min(len(best), len(took))]} {

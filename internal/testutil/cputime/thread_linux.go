@@ -1,4 +1,4 @@
-package redact_test
+package cputime
 
 import (
 	"time"
@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock is the processor time of the thread, to be asked with the thread locked: on a busy
-// machine the time of day says little.
-func clock() time.Duration {
+// Thread returns the processor time of the thread. Lock the thread between two calls.
+func Thread() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
 		panic(err)

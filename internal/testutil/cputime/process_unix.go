@@ -1,14 +1,14 @@
 //go:build unix
 
-package schema
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// processTime is the processor time that the whole process has used.
-func processTime() time.Duration {
+// Process returns the processor time that all threads of the process have used.
+func Process() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

@@ -1,23 +1,12 @@
-//go:build unix
-
 package clientfile
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// used is the processor time that the process has used: what a loaded machine does not stretch.
-func used(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+	"mcpproxy/internal/testutil/cputime"
+)
 
 // TestLargeTexts: what is made to take long is read, or refused, in a moment.
 func TestLargeTexts(t *testing.T) {
@@ -36,9 +25,9 @@ func TestLargeTexts(t *testing.T) {
 		"YAML keys":    "extensions: " + strings.Repeat("? ", 50_000) + "x",
 		"YAML flow":    "a: {" + strings.Repeat("a: b, ", 40_000) + "}",
 	} {
-		start := used(t)
+		start := cputime.Process()
 		_, err := Parse([]byte(text))
-		if took := used(t) - start; took > 20*time.Second {
+		if took := cputime.Process() - start; took > 20*time.Second {
 			t.Errorf("%s takes %v: %v", name, took, err)
 		} else {
 			t.Logf("%s takes %v: %.80v", name, took, err)
