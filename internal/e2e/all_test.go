@@ -137,6 +137,7 @@ func useResources(t *testing.T, s *mcp.ClientSession) {
 // Clients of both eras are told when what they may call changes, and when a
 // server comes.
 func TestAllTellsWhatChanges(t *testing.T) {
+	t.Parallel()
 	up := startUpstream(t, echo, strings.Replace(echo, `"echo"`, `"other"`, 1))
 	d := startDaemon(t, up.config("fake", ""))
 	d.awaitTools("fake:echo", "fake:other")
@@ -185,6 +186,7 @@ func TestAllTellsWhatChanges(t *testing.T) {
 // Whatever servers and tools are called, each name of the list calls the tool
 // that it stands for, and no other one; all of them come in pages.
 func TestAllHostileNames(t *testing.T) {
+	t.Parallel()
 	named := func(names ...string) (all []string) {
 		for _, n := range names {
 			q, _ := json.Marshal(n)
@@ -258,6 +260,7 @@ func TestAllHostileNames(t *testing.T) {
 // What servers ask reaches the client whose call caused it, though they use
 // the same ids, in both eras.
 func TestAllAsks(t *testing.T) {
+	t.Parallel()
 	one := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	two := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"one":{"url":%q},"two":{"url":%q}}}`, one.URL, two.URL))
@@ -281,6 +284,7 @@ func TestAllAsks(t *testing.T) {
 
 // A client that starts commands gets the same.
 func TestStdioAll(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := strings.Replace(startUpstream(t, echo).config("fake", ""), "{", `{"listen":"127.0.0.1:0",`, 1)
 	if err := os.WriteFile(filepath.Join(dir, "mcp_config.json"), []byte(config), 0o600); err != nil {
@@ -310,6 +314,7 @@ func TestStdioAll(t *testing.T) {
 
 // All tools of real servers come out as they are, apart from their names.
 func TestAllRealToolsComeOutUnchanged(t *testing.T) {
+	t.Parallel()
 	servers := realServers(t)
 	var config strings.Builder
 	var last []string

@@ -8,24 +8,24 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/store/pgtest"
 )
 
-// TestInstancesAnswerEachOther: a call that waits at one instance goes on in a second when it is
+// TestInstancesAnswerEachOther: a call that waits at one instance goes on when it is
 // approved at another one; a lease given there holds here; and one approval is good once for
 // all of them.
 func TestInstancesAnswerEachOther(t *testing.T) {
+	t.Parallel()
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
 	database := pgtest.Start(t).Database(t)
 	var both []*daemon
 	for range 2 {
-		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"1m","answer_by_client":["trusted"]},"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, database, u.URL)))
+		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"2m","answer_by_client":["trusted"]},"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, database, u.URL)))
 	}
 	for _, d := range both {
 		awaitReady(d)
@@ -44,7 +44,7 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 	waits := func() string {
 		t.Helper()
 		id := ""
-		inASecond(t, "the other instance sees what waits", func() error {
+		eventually(t, "the other instance sees what waits", func() error {
 			var list struct{ Pending []struct{ ID string } }
 			if _, body := there.rest("GET", "/pending", ""); json.Unmarshal(body, &list) != nil || len(list.Pending) != 1 {
 				return fmt.Errorf("%s", body)
@@ -54,32 +54,27 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 		})
 		return id
 	}
-	goesOn := func(answer <-chan string, began time.Time) {
+	goesOn := func(answer <-chan string) {
 		t.Helper()
 		if got := <-answer; !strings.Contains(got, "it ran") {
 			t.Errorf("%s", got)
 		}
-		if took := time.Since(began); took > 10*time.Second { // as inASecond
-			t.Errorf("it took %v", took)
-		}
 	}
 	answer := begin(1)
 	id := waits()
-	began := time.Now()
 	if status, body := there.rest("POST", "/pending/"+id+"/approve", ""); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
-	goesOn(answer, began)
+	goesOn(answer)
 	if status, body := here.rest("POST", "/pending/"+id+"/deny", "{}"); status != http.StatusConflict {
 		t.Errorf("a second answer: %d %s", status, body)
 	}
 	answer = begin(2)
 	waits()
-	began = time.Now()
 	if status, body := there.rest("POST", "/leases", `{"server":"s","lane":"destructive","calls":1}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
-	goesOn(answer, began)
+	goesOn(answer)
 	// A client that was asked by one of them answers to the other one.
 	token := here.createToken("trusted")
 	const call = `{"name":"call_tool_destructive","arguments":{"name":"s:wipe","args":{"n":3}}%s}`
@@ -87,7 +82,7 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 	if state == "" {
 		t.Fatal(shown)
 	}
-	inASecond(t, "the other instance takes the answer", func() error {
+	eventually(t, "the other instance takes the answer", func() error {
 		_, got := (&forms{daemon: there}).once("/mcp", token, fmt.Sprintf(call, `,"requestState":`+string(rawjson.AppendString(nil, state))+`,"inputResponses":{"approval":{"action":"accept","content":{"decision":"approve once"}}}`))
 		if !strings.Contains(got, "it ran") {
 			return fmt.Errorf("%s", got)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -52,6 +51,7 @@ type deed struct{ tool, args string }
 // batches, tasks, eras, tokens, repetition, headers or of what the configuration makes of hints and arguments lets
 // a call run that a person is to be asked about.
 func TestAskCannotBeEvaded(t *testing.T) {
+	t.Parallel()
 	world := &counted{}
 	const object, sql, command = `{"type":"object"}`, `{"type":"object","properties":{"sql":{"type":"string"}}}`, `{"type":"object","properties":{"command":{"type":"string"}}}`
 	world.add("wipe", `{"destructiveHint":true}`, object)
@@ -62,8 +62,8 @@ func TestAskCannotBeEvaded(t *testing.T) {
 	world.add("update", `{"readOnlyHint":false,"destructiveHint":false}`, object)
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
 	deeds := []deed{{"wipe", `{}`}, {"delete_all", `{}`}, {"query", `{"sql":"DROP TABLE x"}`}, {"run", `{"command":"rm -rf /tmp/x"}`}, {"update", `{"a":1}`}, {"honest", `{}`}}
-	tried := 0
-	var held atomic.Int64
+	var modes sync.WaitGroup
+	var tried, held atomic.Int64
 	for _, mode := range []string{
 		`"intent_declaration": {"strict_server_validation": false}`,
 		`"intent_declaration": {"strict_server_validation": false, "judge_arguments": "off", "infer_hints": "off"}`,
@@ -74,18 +74,21 @@ func TestAskCannotBeEvaded(t *testing.T) {
 			"profiles": {"p": {"servers": ["s"], "ask": {"tools": {"*:*": "off"}}}}, "mcpServers": {"s": {"url": %q, "trust": "auto", "hint_overrides": {"honest": {"destructiveHint": false}}}}}`, mode, u.URL))
 		d.awaitTools("s:wipe", "s:honest")
 		e := &evasion{d: d, token: d.createToken("t"), bound: d.createToken("b", "--profile", "p")}
-		for _, one := range deeds {
-			tried += e.tryAll(t, one, &held)
-		}
-		e.stop()
+		modes.Go(func() {
+			for _, one := range deeds {
+				tried.Add(e.tryAll(t, one, &held))
+			}
+			e.stop()
+		})
 	}
+	modes.Wait()
 	if ran := world.all(); len(ran) > 0 {
-		t.Errorf("of %d tries these ran: %q", tried, ran)
+		t.Errorf("of %d tries these ran: %q", tried.Load(), ran)
 	}
 	if held := held.Load(); held < 200 {
-		t.Errorf("%d of %d tries were held", held, tried)
+		t.Errorf("%d of %d tries were held", held, tried.Load())
 	} else {
-		t.Logf("%d tries: %d were held, the others refused", tried, held)
+		t.Logf("%d tries: %d were held, the others refused", tried.Load(), held)
 	}
 }
 
@@ -110,7 +113,7 @@ type attempt struct {
 
 // tryAll has all ways tried at the same time, and returns how many there were. Each has
 // to be told that the call waits, or be refused.
-func (e *evasion) tryAll(t *testing.T, one deed, held *atomic.Int64) int {
+func (e *evasion) tryAll(t *testing.T, one deed, held *atomic.Int64) int64 {
 	all := e.attempts(t, one)
 	var done sync.WaitGroup
 	for _, a := range all {
@@ -126,7 +129,7 @@ func (e *evasion) tryAll(t *testing.T, one deed, held *atomic.Int64) int {
 		})
 	}
 	done.Wait()
-	return len(all)
+	return int64(len(all))
 }
 
 func (e *evasion) attempts(t *testing.T, one deed) (all []attempt) {
@@ -241,7 +244,7 @@ func (e *evasion) stdio(t *testing.T, flag, line string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, append(strings.Fields("stdio "+flag), "--data-dir", e.d.dataDir(), "--config", e.d.configPath())...)
-	cmd.Env = os.Environ()
+	cmd.Env = e.d.environ()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Error(err)
@@ -273,6 +276,7 @@ func (e *evasion) stdio(t *testing.T, flag, line string) string {
 // at the terminal or by REST; the agent calls again, and what is on record tells all of it. A
 // death of the process in between changes nothing, and nobody but a person answers.
 func TestACallIsApproved(t *testing.T) {
+	t.Parallel()
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
@@ -369,6 +373,7 @@ func TestACallIsApproved(t *testing.T) {
 // TestACallThatWaitsGoesOn when it is approved while its client waits, which is told every ten
 // seconds; and those who watch are told.
 func TestACallThatWaitsGoesOn(t *testing.T) {
+	t.Parallel()
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))

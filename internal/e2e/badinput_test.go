@@ -50,6 +50,7 @@ var badCalls = []badCall{
 const strictTool = `{"name":"plain","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}}`
 
 func TestBadCallsAreRefusedEverywhere(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, strictTool)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:plain")
@@ -120,6 +121,7 @@ func (c badCall) checkCLI(t *testing.T, d *daemon) {
 }
 
 func TestOtherBadInput(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, strictTool)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:plain")
@@ -204,6 +206,7 @@ func TestOtherBadInput(t *testing.T) {
 }
 
 func TestWebPagesAreKeptOutOfEverySurface(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{}`)
 	for _, path := range []string{"/mcp", "/api/v1/status", "/api/v1/openapi.json", "/healthz", "/readyz", "/", "/nothing"} {
 		for _, header := range []struct{ host, origin string }{
@@ -236,6 +239,7 @@ func TestWebPagesAreKeptOutOfEverySurface(t *testing.T) {
 // the server with just the bytes that were meant, whichever way it comes in, and
 // arguments beside args reach nobody.
 func TestSlipsAreTakenEverywhere(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, strictTool)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:plain")

@@ -184,6 +184,7 @@ func noCanary(t *testing.T, when string, seen map[string]string) {
 // Nothing that a server says is shown to an agent before a person has approved
 // it, whichever way the agent asks.
 func TestNothingUnapprovedIsShown(t *testing.T) {
+	t.Parallel()
 	hidden, fields := poisonedTool(canary + "_name")
 	if fields < 30 {
 		t.Fatalf("only %d fields have a canary", fields)

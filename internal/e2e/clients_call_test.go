@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -71,13 +70,9 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // and gets its rules, and then it does what the rules say: what reads runs unasked, and
 // what writes does not, since there is nobody who could be asked.
 func TestARealClientCalls(t *testing.T) {
+	t.Parallel()
 	program := clientProgram(t, "claude")
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"} {
-		t.Setenv(name, "")
-		_ = os.Unsetenv(name)
-	}
-	d := startDaemon(t, `{}`)
+	d := startDaemon(t, `{}`, noKeyring, inPath(program))
 	d.inHome(".claude.json", fmt.Sprintf(`{"mcpServers": {"notes": {"command": %q, "args": ["demo-upstream", "notes"]}}}`, binary))
 	for _, step := range []string{
 		"upstream import claude-code --yes --remove", "upstream approve notes --yes", "upstream approve notes --yes",
@@ -98,7 +93,7 @@ func TestARealClientCalls(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-p", "look at my notes")
 	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), "HOME="+d.dir, "ANTHROPIC_BASE_URL="+service.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	cmd.Env = d.environ("ANTHROPIC_BASE_URL="+service.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	said, err := cmd.CombinedOutput()
 	model.mu.Lock()
 	defer model.mu.Unlock()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // realClient is a client from npm that lists its servers without an account.
@@ -38,16 +40,21 @@ var realClients = []realClient{
 		edit{".config/opencode/opencode.jsonc", `"enabled": true`, `"enabled": false`}, "disabled"},
 }
 
-// clientProgram is the program of a client from npm, which is put into the PATH, or of
-// this machine; without it the test is skipped, in CI it fails.
+// inPath is a PATH in which a program comes first.
+func inPath(program string) string {
+	return "PATH=" + filepath.Dir(program) + string(filepath.ListSeparator) + os.Getenv("PATH")
+}
+
+// clientProgram is the program of a client from npm or of this machine. Without it the test is
+// skipped; in CI it fails.
 func clientProgram(t testing.TB, name string) string {
 	t.Helper()
+	volume.Nightly(t, volume.Clients)
 	path, err := filepath.Abs(filepath.Join("..", "..", ".ci", "clients", "node_modules", ".bin", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err = os.Stat(path); err == nil {
-		t.Setenv("PATH", filepath.Dir(path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 		return path
 	}
 	if path, err = exec.LookPath(name); err != nil {
@@ -63,15 +70,13 @@ func clientProgram(t testing.TB, name string) string {
 // TestRealClients: clients as their vendors publish them are connected, list MCPProxy
 // themselves, get its rules, and their files are what they were after it is undone.
 func TestRealClients(t *testing.T) {
-	d := startDaemon(t, `{}`)
-	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} { // the account is the test's own
-		t.Setenv(name, "")
-		_ = os.Unsetenv(name) // an empty one is the working directory for Claude Code
-	}
-	t.Setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+	t.Parallel()
+	volume.Nightly(t, volume.Clients)
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
+			t.Parallel()
 			program := clientProgram(t, c.program)
+			d := startDaemon(t, `{}`, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", inPath(program))
 			path := filepath.Join(d.dir, c.path)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
@@ -137,17 +142,13 @@ func twelveServers() map[string]string {
 // clients are connected and get their rules, each lists MCPProxy and nothing else, as the
 // check says, and taken back step by step every file is what it was, byte for byte.
 func TestAnAccountComesOverAndGoesBack(t *testing.T) {
-	programs := map[string]string{}
+	t.Parallel()
+	programs, env := map[string]string{}, []string{noKeyring, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 	for _, c := range realClients[:3] {
 		programs[c.id] = clientProgram(t, c.program)
+		env = append(env, inPath(programs[c.id])) // npm keeps all of them in one directory
 	}
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	t.Setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} { // the account is the test's own
-		t.Setenv(name, "")
-		_ = os.Unsetenv(name)
-	}
-	d := startDaemon(t, `{}`)
+	d := startDaemon(t, `{}`, env...)
 	before := twelveServers()
 	for name, text := range before {
 		d.inHome(name, text)
@@ -208,7 +209,7 @@ func (c realClient) lists(d *daemon, program string, wants ...string) string {
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, c.list...)
-	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir, "NO_COLOR=1")
+	cmd.Dir, cmd.Env = d.dir, d.environ("NO_COLOR=1")
 	said, err := cmd.CombinedOutput()
 	for _, want := range wants {
 		if err != nil || !strings.Contains(string(said), want) {

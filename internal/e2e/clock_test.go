@@ -101,12 +101,13 @@ func buildWithClock(t *testing.T) string {
 // back and a year ahead, with a kill -9 now and then. No call that was answered
 // is lost, doubled or has another outcome, and ids grow; sessions, processes of
 // servers and handles of results live on.
+//
+// It does not run in parallel: other tests use the binary that it replaces.
 func TestClockThatIsSet(t *testing.T) {
 	if os.Getenv(clockRun) == "" {
 		t.Skipf("it takes minutes to build: set %s=1 (store and activity have tests with a clock that is set)", clockRun)
 	}
 	clock := filepath.Join(t.TempDir(), "clock")
-	t.Setenv(clockVar, clock)
 	usual := binary
 	binary = buildWithClock(t)
 	t.Cleanup(func() { binary = usual })
@@ -117,7 +118,7 @@ func TestClockThatIsSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &clockedRun{t: t, d: startDaemon(t, string(config)), random: rand.New(rand.NewPCG(47, 11)), clock: clock}
+	c := &clockedRun{t: t, d: startDaemon(t, string(config), clockVar+"="+clock), random: rand.New(rand.NewPCG(47, 11)), clock: clock}
 	for round := range 24 {
 		if round%6 == 0 {
 			if round > 0 {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ const (
 // The times of the suite, and of one scenario in it.
 const (
 	suiteTime    = 8 * time.Minute
-	scenarioTime = 25 * time.Second
+	scenarioTime = time.Minute
 )
 
 // conformanceCommand is the suite's command. It returns the exit code.
@@ -109,7 +110,7 @@ type person struct {
 
 func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.binary, append(args, "--config", filepath.Join(p.dir, "mcp_config.json"), "--data-dir", filepath.Join(p.dir, "data"))...)
-	cmd.Env = append(os.Environ(), "HOME="+p.dir, "MCPPROXY_NO_KEYRING=1")
+	cmd.Env = environ(p.dir, noKeyring)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -217,6 +218,7 @@ var (
 
 // TestClientConformance: of the scenarios that count for a revision, all pass.
 func TestClientConformance(t *testing.T) {
+	t.Parallel()
 	script, node := suite(t)
 	client := buildSDK(t, everythingClient)
 	self, err := os.Executable()
@@ -255,20 +257,36 @@ func TestClientConformance(t *testing.T) {
 	}
 }
 
-// buildSDK builds a program of the SDK, in a module of its own.
+// sdkPrograms are the programs of the SDK that tests have asked for: functions that build one once.
+var sdkPrograms sync.Map
+
+// buildSDK builds a program of the SDK, in a module of its own, once for all tests.
 func buildSDK(t testing.TB, program string) string {
 	t.Helper()
-	dir := t.TempDir()
+	build, _ := sdkPrograms.LoadOrStore(program, sync.OnceValues(func() (string, error) { return installProgram(program) }))
+	path, err := build.(func() (string, error))()
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skipf("is the module proxy reachable? %v", err)
+	}
+	return path
+}
+
+// installProgram installs a program of a Go module in a directory next to the binary.
+func installProgram(program string) (path string, err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(binary), "sdk-")
+	if err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	build := exec.CommandContext(ctx, "go", "install", program)
-	build.Dir, build.Env = dir, append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-trimpath")
+	build.Dir, build.Env = dir, append(os.Environ(), "GOBIN="+dir)
 	if out, err := build.CombinedOutput(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s does not build: %v\n%s", program, err, out)
-		}
-		t.Skipf("%s does not build, is the module proxy reachable? %v\n%s", program, err, out)
+		return "", fmt.Errorf("%s does not build: %w\n%s", program, err, out)
 	}
 	name, _, _ := strings.Cut(filepath.Base(program), "@")
-	return filepath.Join(dir, name)
+	return filepath.Join(dir, name), nil
 }

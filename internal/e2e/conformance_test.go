@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/rawjson"
@@ -66,7 +65,7 @@ var (
 func conform(t testing.TB, url, revision string) verdict {
 	t.Helper()
 	script, node := suite(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, script, "server", "--url", url, "-o", t.TempDir(), "--requirements", revision)
 	out, err := cmd.CombinedOutput() // its code says what the lines say
@@ -97,6 +96,7 @@ func (v verdict) failing(names []string) (failing []string) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)
 	urls := map[string]string{"2025-11-25": serveFixture(t, fixture, false), "2026-07-28": serveFixture(t, fixture, true)}
@@ -134,6 +134,7 @@ func TestConformance(t *testing.T) {
 // TestNotificationsKeepTheirOrder: what the fixture says before its answer, in
 // the suite's own notification scenarios, comes before it, 25 times of 25.
 func TestNotificationsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	fixture := buildSDK(t, everythingServer)
 	config := fmt.Sprintf(`{"mcpServers":{"http":{"url":%q},"modern":{"url":%q},"stdio":{"command":%q}}}`,
 		serveFixture(t, fixture, false), serveFixture(t, fixture, true), fixture)
@@ -192,6 +193,7 @@ func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) 
 // TestOlderClientOnModernServer: a client of the sessions uses a server that
 // has none.
 func TestOlderClientOnModernServer(t *testing.T) {
+	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"modern":{"url":%q}}}`, modernOnly(t, serveFixture(t, fixture, true))))
@@ -207,6 +209,7 @@ func TestOlderClientOnModernServer(t *testing.T) {
 // TestModernClientOnOlderServer: a client of the stateless revision uses a
 // server that knows sessions alone, over HTTP.
 func TestModernClientOnOlderServer(t *testing.T) {
+	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"older":{"url":%q}}}`, serveFixture(t, fixture, false)))

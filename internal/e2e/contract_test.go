@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // contractCase is what one operation of REST is asked. Of every operation 400, 401
@@ -277,7 +278,6 @@ type contractOperation struct {
 
 func startContract(t *testing.T) *contract {
 	t.Helper()
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	tools := make([]string, 0, 3)
 	for _, name := range []string{"plain", "spare", "taken", "held"} {
 		tools = append(tools, `{"name":"`+name+`","description":"Does it.","inputSchema":{"type":"object"}}`)
@@ -285,7 +285,7 @@ func startContract(t *testing.T) *contract {
 	u, o := startUpstream(t, tools...), startOffering(t, false, offersOf("It is honest."))
 	login := mcptest.ServeLogin(t, startUpstream(t))
 	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "ask": {"tools": {"s:held": "ask"}, "wait": "1s"}, "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
-		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL))}
+		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL), noKeyring)}
 	c.inHome(".junie/mcp/mcp.json", `{"mcpServers": {"imported": {"command": "imported-mcp", "env": {"IMPORTED_TOKEN": "x"}}}}`)
 	c.awaitTools("s:plain", "s:taken", "spare:plain")
 	c.awaitState("tickets", "needs_login")
@@ -465,6 +465,7 @@ func (c *contract) asPage(r *http.Request) {
 // TestContract: every operation of the document is asked for 200, 400, 401, 403,
 // 404 and 409 of the real daemon, and every answer is as the document says.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	c := startContract(t)
 	entries := map[string]bool{}
 	for _, o := range c.operations() {
@@ -540,6 +541,7 @@ func TestContract(t *testing.T) {
 
 // TestEveryFailureIsAProblem: also where no operation is.
 func TestEveryFailureIsAProblem(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	for _, one := range []struct {
 		method, path, host string
@@ -604,6 +606,7 @@ func headers(r *http.Request, all map[string]string) {
 // TestParsedServersCanBeAdded: what POST /servers/parse returns as add is what POST
 // /servers takes.
 func TestParsedServersCanBeAdded(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	texts := []string{
 		`{"mcpServers": {"a": {"command": "/nowhere/a", "args": ["--x"], "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}, /* c */ "b": {"url": "https://b.invalid/mcp?api_key=0123456789abcdef", "headers": {"Authorization": "Bearer 0123456789abcdef0123"}, "disabled": true},}}`,
@@ -652,6 +655,8 @@ func TestParsedServersCanBeAdded(t *testing.T) {
 
 // TestDocumentIsValid: the document is OpenAPI 3.1 to a validator that is not ours.
 func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+	volume.Nightly(t, volume.Oracles)
 	modules := os.Getenv("MCPPROXY_NODE_MODULES")
 	if modules == "" {
 		modules = filepath.Join("..", "..", ".ci", "npm", "node_modules")
@@ -679,7 +684,7 @@ func TestDocumentIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.CommandContext(t.Context(), node, validator, "lint", "--extends=spec", "openapi.json")
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "HOME="+dir)
+		cmd.Dir, cmd.Env = dir, environ(dir, "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 		return cmd.CombinedOutput()
 	}
 	if out, err := validate(document); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // busyTool says in everything it says whose call it is.
@@ -123,6 +123,7 @@ func (c *relayClient) call(id, n int) (messages []string) {
 // TestNoCrossTalk: with 64 calls in flight, of 16 sessions that all use the same
 // ids and tokens, every message reaches the call that it belongs to.
 func TestNoCrossTalk(t *testing.T) {
+	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q}}}`, upstream.URL))
 	d.awaitTools("s:busy")
@@ -132,6 +133,7 @@ func TestNoCrossTalk(t *testing.T) {
 // TestNoCrossTalkOfAll: the same where each session calls tools of two servers,
 // which use the same ids.
 func TestNoCrossTalkOfAll(t *testing.T) {
+	t.Parallel()
 	one := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	two := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"one":{"url":%q},"two":{"url":%q}}}`, one.URL, two.URL))
@@ -142,6 +144,7 @@ func TestNoCrossTalkOfAll(t *testing.T) {
 // TestPersonsMayThink: the time that a person takes to answer is not the
 // server's, and what the server takes afterwards is.
 func TestPersonsMayThink(t *testing.T) {
+	t.Parallel()
 	hangs := mcptest.Tool{Definition: mcptest.Define("hangs"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		if _, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"m"}`)); err != nil {
 			return nil, err
@@ -170,10 +173,7 @@ func TestPersonsMayThink(t *testing.T) {
 // callAtOnce has clients call the tools, each in several lanes at once.
 func callAtOnce(t *testing.T, client func() *relayClient, tools ...string) {
 	const sessions, atOnce, perCall = 16, 4, 5
-	rounds := 10
-	if os.Getenv("CI") == "true" {
-		rounds = 50_000/(sessions*atOnce*perCall) + 1
-	}
+	rounds := volume.Of(50_000/(sessions*atOnce*perCall)+1, 10)
 	var wg sync.WaitGroup
 	var told atomic.Int64
 	for s := range sessions {

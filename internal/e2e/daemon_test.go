@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -12,9 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,7 +39,20 @@ func TestMain(m *testing.M) {
 	if os.Getenv(commandBinary) != "" && len(os.Args) > 1 {
 		os.Exit(conformanceCommand(os.Args[len(os.Args)-1])) // as the suite starts it
 	}
+	flag.Parse()
+	if !commandLineSets("test.parallel") {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(inParallel, runtime.GOMAXPROCS(0)))) // a number
+	}
 	os.Exit(buildAndRun(m))
+}
+
+// inParallel is how many tests run in parallel: they mostly wait for processes, which leaves a processor
+// idle if there is one test for each.
+const inParallel = 6
+
+func commandLineSets(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
 }
 
 func buildAndRun(m *testing.M) int {
@@ -46,7 +63,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "mcpproxy")
-	build := exec.Command("go", "build", "-o", binary, "mcpproxy/cmd/mcpproxy")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "mcpproxy/cmd/mcpproxy")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "the binary does not build:", err)
@@ -67,6 +84,7 @@ type daemon struct {
 	stderr  *output
 	exited  chan error
 	under   []string // the command that starts it, if it is not started directly
+	env     []string // more of the environment of the daemon and of commands, as NAME=value
 }
 
 // output is what a process that still runs has written so far.
@@ -87,23 +105,26 @@ func (o *output) String() string {
 	return o.bytes.String()
 }
 
+// noKeyring keeps secrets out of the keyring of the system.
+const noKeyring = "MCPPROXY_NO_KEYRING=1"
+
 // startDaemon starts `mcpproxy serve` with the configuration and stops it at
-// the end of the test.
-func startDaemon(t testing.TB, config string) *daemon {
+// the end of the test. The environment applies to the daemon and to commands.
+func startDaemon(t testing.TB, config string, env ...string) *daemon {
 	t.Helper()
-	return startDaemonUnder(t, nil, config)
+	return startDaemonUnder(t, nil, config, env...)
 }
 
 // startDaemonUnder starts it by a command that takes the rest of its line for
 // one to execute in its place.
-func startDaemonUnder(t testing.TB, under []string, config string) *daemon {
+func startDaemonUnder(t testing.TB, under []string, config string, env ...string) *daemon {
 	t.Helper()
-	return startDaemonAt(t, freeAddress(t), under, config)
+	return startDaemonAt(t, freeAddress(t), under, config, env...)
 }
 
-func startDaemonAt(t testing.TB, address string, under []string, config string) *daemon {
+func startDaemonAt(t testing.TB, address string, under []string, config string, env ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, dir: t.TempDir(), address: address, under: under}
+	d := &daemon{t: t, dir: t.TempDir(), address: address, under: under, env: env}
 	d.writeConfig(config)
 	d.start()
 	t.Cleanup(func() {
@@ -124,6 +145,19 @@ func (d *daemon) writeConfig(config string) {
 	}
 }
 
+// environ is the environment of the daemon and of its commands.
+func (d *daemon) environ(more ...string) []string { return append(environ(d.dir, d.env...), more...) }
+
+// environ is the environment of this process with another home directory. Variables that name the
+// directory of a client elsewhere are left out.
+func environ(home string, more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == "XDG_CONFIG_HOME" || name == "CLAUDE_CONFIG_DIR" || name == "CODEX_HOME"
+	})
+	return append(append(env, "HOME="+home), more...)
+}
+
 func (d *daemon) configPath() string { return filepath.Join(d.dir, "mcp_config.json") }
 func (d *daemon) dataDir() string    { return filepath.Join(d.dir, "data") }
 
@@ -134,7 +168,7 @@ func (d *daemon) start() {
 	line := append(slices.Clone(d.under), binary, "serve", "--config", d.configPath(), "--data-dir", d.dataDir(), "--listen", d.address)
 	d.cmd = exec.Command(line[0], line[1:]...)
 	d.cmd.Stderr = d.stderr
-	d.cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	d.cmd.Env = d.environ()
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
@@ -223,7 +257,7 @@ func (d *daemon) cliWith(stdin string, args ...string) (code int, stdout, stderr
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, append([]string{"--config", d.configPath(), "--data-dir", d.dataDir()}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	cmd.Env = d.environ()
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, notes bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &notes
@@ -401,9 +435,8 @@ func (d *daemon) awaitTools(names ...string) {
 // eventually tries until it works, or fails the test with what it said last.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	deadline, pause := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
-	defer pause.Stop()
-	for {
+	deadline := time.Now().Add(patience)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, longestPause) {
 		err := try()
 		if err == nil {
 			return
@@ -411,18 +444,30 @@ func eventually(t testing.TB, what string, try func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, patience, err)
 		}
-		<-pause.C
+		<-time.After(pause)
 	}
 }
 
+// longestPause is the longest time between two tries: many tests try at the same time.
+const longestPause = 50 * time.Millisecond
+
+// ports counts the ports that tests were given.
+var ports atomic.Uint32
+
+// freeAddress returns an address that no other test gets. Its port is below those that systems give to
+// connections, which could otherwise take it before a daemon listens, or while it restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, count = 10_000, 9_000
+	for range count {
+		port := first + (uint32(os.Getpid())*61+ports.Add(1))%count
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // signal sends a process of somebody else a signal; os.ErrProcessDone when it

@@ -183,6 +183,7 @@ func foreign(rnd *rand.Rand, b []byte) []byte {
 // nothing that a person had blocked or switched off, unless both homes were lost:
 // then that is said.
 func TestDamagedFilesWidenNothing(t *testing.T) {
+	t.Parallel()
 	m := makeTemplate(t)
 	places, all := make(chan struct{}, 6), sync.WaitGroup{} // they wait for most of the time
 	for round := range uint64(*damagedRounds) {

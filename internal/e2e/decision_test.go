@@ -32,6 +32,7 @@ func (d *daemon) newest(filter string) activity.Record {
 // TestRecordsSayWhatDecided: what was judged is in the record of a call, of a refusal
 // and of a call that a kill has interrupted; so is its place in the chain.
 func TestRecordsSayWhatDecided(t *testing.T) {
+	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`)
 	d := startDaemon(t, u.config("m", ""))

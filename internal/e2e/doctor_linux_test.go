@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -160,6 +161,7 @@ func (p *patient) settings(members string) string {
 // TestDoctor breaks an installation in each way that the doctor knows, has it named,
 // does what it says, and wants the check to be well then.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	for code, c := range sicknesses() {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -209,6 +211,7 @@ func TestDoctor(t *testing.T) {
 // TestEachCheckIsBroken: no check of the doctor is without an installation that it
 // finds something wrong with.
 func TestEachCheckIsBroken(t *testing.T) {
+	t.Parallel()
 	broken := map[string]bool{
 		"D708": true,                                           // internal/doctor, TestLookIsBounded
 		"D709": true, "D710": true, "D711": true, "D712": true, // TestNothingCountsThatIsNotSigned
@@ -586,8 +589,18 @@ func sickMachines() map[string]sick {
 	filler := func(p *patient) string { return p.path("filler") }
 	return map[string]sick{
 		"D701": {needs: needsMounts, before: small(8 << 20), words: []string{"degraded"}, breaks: func(p *patient) {
-			_ = os.WriteFile(filler(p), make([]byte, 64<<20), 0o600) // as much as there is room for
-			p.legacy().tryCall("call_tool_read", `{"name":"s:none"}`)
+			fill, err := os.OpenFile(filler(p), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+			p.must(err)
+			defer fill.Close()
+			agent := p.legacy()
+			eventually(p.t, "the log is degraded", func() error { // the daemon may give room back
+				_, _ = fill.Write(make([]byte, 64<<20)) // as much as there is room for
+				_, _ = agent.tryCall("call_tool_read", `{"name":"s:none"}`)
+				if readiness(p.daemon) == nil {
+					return errors.New("it can be written")
+				}
+				return nil
+			})
 		}, heals: func(p *patient) { p.must(os.Remove(filler(p))) }},
 		"D702": {needs: needsSQLite, words: []string{"sqlite3"}, breaks: func(p *patient) {
 			eventually(p.t, "there is a database", func() error {

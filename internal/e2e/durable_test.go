@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // crashes is how often the daemon is killed.
@@ -71,17 +73,21 @@ func (d *durable) call(clients int, upTo, when int64, then func()) {
 	all.Wait()
 }
 
-// After kill -9 at random moments of 10,000 calls from 32 sessions, every call that a client got an
+// After kill -9 at random moments of 10,000 calls (fewer in a quick run) from 32 sessions, every call that a client got an
 // answer to is in the log, and every call that reached the upstream too.
-func TestNoAnsweredCallIsLost(t *testing.T) { loseNoAnsweredCall(t, "") }
+func TestNoAnsweredCallIsLost(t *testing.T) {
+	t.Parallel()
+	loseNoAnsweredCall(t, "")
+}
 
 func loseNoAnsweredCall(t *testing.T, database string) {
-	const calls, clients = 10_000, 32
+	const clients = 32
+	calls := int64(volume.Of(10_000, 2_000))
 	d := startDurable(t, database)
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for i := range int64(*crashes) {
-		part := int64(calls * 9 / 10 / *crashes)
+		part := calls * 9 / 10 / int64(*crashes)
 		running := d.cmd.Process
 		d.call(clients, calls, i*part+random.Int64N(part), func() { _ = running.Kill() })
 		d.kill()
@@ -90,15 +96,17 @@ func loseNoAnsweredCall(t *testing.T, database string) {
 	}
 	d.call(clients, calls, calls, func() {})
 	d.check(t)
-	t.Logf("seed %d, killed %d times", seed, *crashes)
+	t.Logf("killed %d times", *crashes)
 }
 
-// 6,000 calls from 200 sessions as fast as they go are all answered, and are in the log.
+// 6,000 calls (fewer in a quick run) from 200 sessions as fast as they go are all answered, and are in the log.
 func TestOverloadLosesNoCall(t *testing.T) {
-	const calls, clients = 6000, 200
+	t.Parallel()
+	const clients = 200
+	calls := volume.Of(6000, 2000)
 	d := startDurable(t, "")
-	d.call(clients, calls, calls, func() {})
-	if n := d.count.Load(); n != calls {
+	d.call(clients, int64(calls), int64(calls), func() {})
+	if n := d.count.Load(); n != int64(calls) {
 		t.Errorf("%d of %d calls were answered", n, calls)
 	}
 	if recorded := d.check(t); recorded != calls {

@@ -143,6 +143,7 @@ var unasked = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications
 // gateway as it does directly, over HTTP and stdio: also the tools that it has
 // only for clients that can be asked something, and the one that is a task.
 func TestEverythingAsItIs(t *testing.T) {
+	t.Parallel()
 	modules, node := peers(t)
 	direct := serveEverything(t, "streamableHttp") + "/mcp"
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"http":{"url":%q,"trust":"auto"},"pipe":{"command":%q,"args":[%q,"stdio"],"trust":"auto"}}}`,
@@ -204,6 +205,7 @@ func TestEverythingAsItIs(t *testing.T) {
 // 2026-07-28 through the gateway as it does directly: over HTTP with the same
 // statuses and headers, and over stdio.
 func TestModernEverythingAsItIs(t *testing.T) {
+	t.Parallel()
 	fixture := buildSDK(t, everythingServer)
 	direct := serveFixture(t, fixture, true)
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"http":{"url":%q},"pipe":{"command":%q}}}`, serveFixture(t, fixture, true), fixture))

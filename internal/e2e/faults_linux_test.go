@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,14 +12,16 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/faultfs"
 	"mcpproxy/internal/faultrun"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // TestFaults breaks the disk under a daemon that is called, in some of the ways
 // that `bench faults` knows: nothing is lost, doubled or wrong, and the daemon
 // is well again by itself.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	faultfs.Needed(t)
-	seed := rand.Uint64N(1_000_000)
+	seed := volume.Seed(t, 1) % 1_000_000
 	short := map[string]bool{
 		"full": true, "full, killed": true, "read-only": true, "read-only, killed": true, "EIO, killed": true,
 		"spool file deleted": true, "spool deleted, killed": true, "data deleted": true,
@@ -31,17 +32,19 @@ func TestFaults(t *testing.T) {
 			continue
 		}
 		delete(short, s.Name)
-		r, err := faultrun.Run(t.Context(), s, faultrun.Options{
-			Binary: binary, Dir: filepath.Join(t.TempDir(), "run"), Seed: seed, Clients: 8,
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			r, err := faultrun.Run(t.Context(), s, faultrun.Options{
+				Binary: binary, Dir: filepath.Join(t.TempDir(), "run"), Seed: seed, Clients: 8,
+			})
+			if err != nil {
+				t.Fatalf("%s, seed %d: %v", s.Name, seed, err)
+			}
+			if !r.Good() || r.Acknowledged == 0 {
+				t.Errorf("%s: replay it with go run ./bench faults -only %q -rounds 1 -seed %d\n%+v\n%s", s.Name, s.Name, seed, *r,
+					strings.Join(r.Problems, "\n"))
+			}
 		})
-		if err != nil {
-			t.Errorf("%s, seed %d: %v", s.Name, seed, err)
-			continue
-		}
-		if !r.Good() || r.Acknowledged == 0 {
-			t.Errorf("%s: replay it with go run ./bench faults -only %q -rounds 1 -seed %d\n%+v\n%s", s.Name, s.Name, seed, *r,
-				strings.Join(r.Problems, "\n"))
-		}
 	}
 	if len(short) > 0 {
 		t.Errorf("there is no scenario named %v", short)
@@ -51,13 +54,15 @@ func TestFaults(t *testing.T) {
 // TestADeadDiskIsSaid: readyz and status say what is wrong, though nobody calls,
 // and a full disk hides nothing that is on it.
 func TestADeadDiskIsSaid(t *testing.T) {
+	t.Parallel()
 	faultfs.Needed(t)
-	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	for name, fault := range map[string]struct{ begin, end func(m *faultfs.Mount) error }{
 		"read-only": {(*faultfs.Mount).Abort, (*faultfs.Mount).Repair},
 		"full":      {(*faultfs.Mount).Fill, (*faultfs.Mount).Unfill},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 			dir := t.TempDir()
 			disk, err := faultfs.Ext4(filepath.Join(dir, "disk"), 64<<20)
 			if err != nil {
@@ -129,6 +134,7 @@ func (d *daemon) awaitReadyz(want int) {
 // TestATornTailIsNoDamage: what an ordinary kill leaves is no error, and is
 // cleaned up.
 func TestATornTailIsNoDamage(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")
@@ -174,6 +180,7 @@ func tearSpool(t *testing.T, dir string) {
 // TestADeletedSocketComesBack: who deletes it has no command line for a moment,
 // and ends nothing.
 func TestADeletedSocketComesBack(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")

@@ -22,6 +22,7 @@ import (
 // TestFailuresAreSaidToPeople: status names each server that is not ready, and
 // why; what is over is not said any more.
 func TestFailuresAreSaidToPeople(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	npx := filepath.Join(dir, "npx")
 	if err := os.WriteFile(npx, []byte("#!/bin/sh\necho fetching >&2\nexec sleep 60\n"), 0o700); err != nil {
@@ -104,12 +105,13 @@ func TestFailuresAreSaidToPeople(t *testing.T) {
 // TestAStopWaitsForAPackageManager: it takes back what it has begun, and the
 // stop is an orderly one all the same, with everything on record.
 func TestAStopWaitsForAPackageManager(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what processes do can be seen on Linux only")
 	}
 	dir := t.TempDir()
 	npx, began, undone := filepath.Join(dir, "npx"), filepath.Join(dir, "began"), filepath.Join(dir, "undone")
-	script := fmt.Sprintf("#!/bin/sh\ntrap 'sleep 3; echo > %s; exit 1' TERM\necho > %s\nwhile :; do :; done\n", undone, began)
+	script := fmt.Sprintf("#!/bin/sh\ntrap 'sleep 3; echo > %s; exit 1' TERM\necho > %s\nwhile :; do sleep 0.05; done\n", undone, began)
 	if err := os.WriteFile(npx, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +139,7 @@ func TestAStopWaitsForAPackageManager(t *testing.T) {
 // TestFailuresAreNotSaidToAgents: nothing that a server writes to stderr, or
 // answers over HTTP, is in what agents are told of its failure.
 func TestFailuresAreNotSaidToAgents(t *testing.T) {
+	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		fmt.Fprint(w, canary+"03")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // forms is a daemon whose servers s and q have one destructive tool, about which a person is asked: at s
@@ -86,7 +86,7 @@ func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.Clien
 	var transport mcp.Transport
 	if door.stdio {
 		cmd := stdioCommand(f.dir, strings.Fields(door.path)...)
-		cmd.Env = append(os.Environ(), "MCPPROXY_TOKEN="+token)
+		cmd.Env = append(cmd.Env, "MCPPROXY_TOKEN="+token)
 		transport = &mcp.CommandTransport{Command: cmd}
 	} else {
 		path := door.path
@@ -102,6 +102,7 @@ func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.Clien
 // a token that may approves, any form denies, and whoever says nothing or may not waits for a
 // person. What is on record says who was asked, how, who answered and how.
 func TestTheClientIsAskedItself(t *testing.T) {
+	t.Parallel()
 	f := newForms(t)
 	approve := &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve once"}}
 	cases := []struct {
@@ -157,6 +158,7 @@ func TestTheClientIsAskedItself(t *testing.T) {
 // TestFormOrPerson: when a client's form and a person answer at the same time, one of them is
 // first, and what it says is done.
 func TestFormOrPerson(t *testing.T) {
+	t.Parallel()
 	f := newForms(t)
 	for round := range 12 {
 		era := []string{"2025-11-25", "2026-07-28"}[round%2]
@@ -201,6 +203,7 @@ func (f *forms) once(path, token, params string) (state, answer string) {
 // TestFormsCannotBeEvaded: no state that was forged, given for another call or to another client, or
 // returned before, and no answer that is not the form's own, has a call made.
 func TestFormsCannotBeEvaded(t *testing.T) {
+	t.Parallel()
 	f := newForms(t)
 	const yes = `{"approval":{"action":"accept","content":{"decision":"approve once"}}}`
 	quoted := func(s string) string { return string(rawjson.AppendString(nil, s)) }
@@ -290,6 +293,8 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 // eras, show the form, and their answer is done. One that nobody fills in is taken back when a
 // person approves elsewhere.
 func TestTypeScriptClientsAreAsked(t *testing.T) {
+	t.Parallel()
+	volume.Nightly(t, volume.Peers)
 	modules, node := peers(t)
 	installed(t, "@modelcontextprotocol", "client", "package.json")
 	f := newForms(t)

@@ -63,6 +63,7 @@ func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A server announces that its tools have changed, and takes its time to say how.
 // Meanwhile no call of a tool that was harmless reaches it, by whatever door.
 func TestNoCallOnAnAnnouncedChange(t *testing.T) {
+	t.Parallel()
 	u := newTurncoat()
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto","call_timeout":"1s"}}}`, mcptest.Serve(t, u).URL))
 	d.awaitTools("s:look", "s:turn")
@@ -124,6 +125,7 @@ func TestNoCallOnAnAnnouncedChange(t *testing.T) {
 // An agent that restarts a server again and again gets one restart; the calls of
 // the others all succeed.
 func TestAgentsRestartNobodysCalls(t *testing.T) {
+	t.Parallel()
 	command, env := mcptest.Command(t, "zoo")
 	entry, err := json.Marshal(map[string]any{"command": command, "env": env, "trust": "auto"})
 	if err != nil {

@@ -23,6 +23,7 @@ const childMark = "MCPPROXY_E2E_CHILD"
 // both eras, over every transport, ends in a right answer or a typed error. Its
 // neighbours notice nothing, the daemon does not grow, and nothing outlives it.
 func TestHostileServers(t *testing.T) {
+	t.Parallel()
 	good := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
 	d := startDaemon(t, hostileConfig(t, good.URL))
 	var servers []string

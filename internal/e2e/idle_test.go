@@ -107,6 +107,7 @@ func (a *agent) mustPID() int {
 }
 
 func TestIdleServerSleepsAndWakes(t *testing.T) {
+	t.Parallel()
 	r := newResting(t)
 	d := startDaemon(t, r.config(nil, map[string]any{"idle_timeout": "1s"}))
 	d.awaitTools("s:pid")
@@ -160,6 +161,7 @@ func TestIdleServerSleepsAndWakes(t *testing.T) {
 }
 
 func TestLazyServer(t *testing.T) {
+	t.Parallel()
 	r := newResting(t)
 	d := startDaemon(t, r.config(map[string]any{"lazy": true}, nil))
 	d.awaitState("s", "idle")
@@ -179,17 +181,20 @@ func TestLazyServer(t *testing.T) {
 	d.kill()
 	d.start() // its tools are known, and it is not started
 	d.awaitTools("s:pid")
-	if s, err := d.server("s"); err != nil || s.State != "idle" || s.PID != 0 {
+	d.awaitState("s", "idle")
+	if s, err := d.server("s"); err != nil || s.PID != 0 {
 		t.Errorf("after a new start: %+v %v", s, err)
 	}
 	pid := a.mustPID()
-	if s, err := d.server("s"); err != nil || s.State != "ready" || s.PID != pid {
+	d.awaitState("s", "ready")
+	if s, err := d.server("s"); err != nil || s.PID != pid {
 		t.Errorf("after the first call: %+v %v, process %d", s, err, pid)
 	}
 }
 
 // Neither lazy nor idle_timeout starts what a person has not approved.
 func TestLazyServerInQuarantineIsNotStarted(t *testing.T) {
+	t.Parallel()
 	r := newResting(t)
 	d := startDaemon(t, r.config(map[string]any{"lazy": true, "quarantined": true}, map[string]any{"idle_timeout": "1s"}))
 	if code, _, _ := d.cli("upstream", "restart", "s"); code == 0 {
@@ -198,7 +203,8 @@ func TestLazyServerInQuarantineIsNotStarted(t *testing.T) {
 	if p := d.legacy().call("call_tool_read", `{"name":"s:pid"}`).refusal(t); strings.Contains(p.Message, "upstream restart") {
 		t.Errorf("the call: %+v", p)
 	}
-	if s, err := d.server("s"); err != nil || s.State != "stopped" || s.PID != 0 {
+	d.awaitState("s", "stopped")
+	if s, err := d.server("s"); err != nil || s.PID != 0 {
 		t.Errorf("%+v %v", s, err)
 	}
 }

@@ -47,9 +47,9 @@ func threeClients() map[string]string {
 // TestTwelveServersFromThreeClients: they come over with their secrets kept, run once
 // they are approved, and undone, each file of a client is byte for byte what it was.
 func TestTwelveServersFromThreeClients(t *testing.T) {
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	t.Parallel()
 	for _, running := range []bool{true, false} {
-		d := startDaemon(t, "{\n  // mine\n}\n")
+		d := startDaemon(t, "{\n  // mine\n}\n", noKeyring)
 		paths := map[string]string{}
 		for name, text := range threeClients() {
 			paths[d.inHome(name, text)] = text
@@ -113,8 +113,8 @@ func TestTwelveServersFromThreeClients(t *testing.T) {
 // TestImportByREST: by the ids of what was found, and as it was found; what is confirmed
 // starts, and the change of the client's file is one of those that can be undone.
 func TestImportByREST(t *testing.T) {
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	d := startDaemon(t, "{}")
+	t.Parallel()
+	d := startDaemon(t, "{}", noKeyring)
 	text := fmt.Sprintf(`{"mcpServers": {"a": {"command": %q, "args": ["demo-upstream", "notes"], "env": {"A_TOKEN": "clear-text-of-a"}}, "b": {"command": "b", "env": {"B_TOKEN": "clear-text-of-b"}}}}`, binary)
 	path := d.inHome(".cursor/mcp.json", text)
 	list := func() (ids []string) {

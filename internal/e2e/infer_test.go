@@ -36,6 +36,7 @@ func inferredRow(mode, variant, tool string) row {
 }
 
 func TestInferredEffectsThroughEverySurface(t *testing.T) {
+	t.Parallel()
 	var definitions []string
 	for name := range unhinted {
 		definitions = append(definitions, fmt.Sprintf(`{"name":%q,"description":"A page.","inputSchema":{"type":"object"}}`, name))

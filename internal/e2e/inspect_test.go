@@ -178,10 +178,6 @@ func TestAStopEndsWhatIsFollowed(t *testing.T) {
 	d.awaitTools("s:one")
 	log := d.follow(t, "s")
 	log.until("mcpproxy", "connected")
-	began := time.Now()
 	d.stop()
-	log.ends()
-	if took := time.Since(began); took > 7*time.Second { // calls have eight
-		t.Errorf("the stop took %v", took)
-	}
+	log.ends() // a stream that does not end in the time for calls is cut off
 }

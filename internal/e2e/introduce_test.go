@@ -11,6 +11,7 @@ import (
 // A client of /mcp is told which servers there are, and hears when another one is
 // there, in both eras.
 func TestServersAreIntroduced(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"look","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, `{"mcpServers":{}}`)
 	heard := make(chan string, 100)

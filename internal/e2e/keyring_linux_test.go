@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// secretService starts a keyring on a bus of its own, or skips the test.
-func secretService(t *testing.T) {
+// secretService starts a keyring on a bus of its own, or skips the test. It returns the environment
+// in which programs reach the keyring.
+func secretService(t *testing.T) (env []string) {
 	t.Helper()
 	for _, program := range []string{"dbus-daemon", "gnome-keyring-daemon"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -34,41 +35,42 @@ func secretService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("DBUS_SESSION_BUS_ADDRESS", strings.TrimSpace(address))
+	bused := "DBUS_SESSION_BUS_ADDRESS=" + strings.TrimSpace(address)
 	// It sometimes starts without the keyring that it was told to make.
 	for range 6 {
-		if err = unlocked(t); err == nil {
-			return
+		if env, err = unlocked(t, bused); err == nil {
+			return env
 		}
 	}
 	t.Fatal(err)
+	return nil
 }
 
 // unlocked starts a new keyring in the place of one that runs, and waits until it is
 // unlocked.
-func unlocked(t *testing.T) error {
+func unlocked(t *testing.T, bus string) (env []string, err error) {
 	t.Helper()
 	home := t.TempDir()
-	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"} {
-		t.Setenv(name, home)
-	}
+	env = []string{bus, "XDG_DATA_HOME=" + home, "XDG_RUNTIME_DIR=" + home}
 	ring := exec.Command("gnome-keyring-daemon", "--foreground", "--replace", "--unlock", "--components=secrets")
 	ring.Stdin = strings.NewReader("password of the keyring\n")
+	ring.Env = environ(home, env...)
 	run(t, ring)
-	var err error
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		ask := exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets/aliases/default",
+			"org.freedesktop.DBus.Properties.Get", "string:org.freedesktop.Secret.Collection", "string:Locked")
+		ask.Env = environ(home, env...)
 		var out []byte
-		out, err = exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets/aliases/default",
-			"org.freedesktop.DBus.Properties.Get", "string:org.freedesktop.Secret.Collection", "string:Locked").CombinedOutput()
+		out, err = ask.CombinedOutput()
 		switch {
 		case err == nil && strings.Contains(string(out), "boolean false"):
-			return nil
+			return env, nil
 		case err == nil:
 			err = errors.New("the keyring is locked")
 		}
 		err = fmt.Errorf("%w: %s", err, out)
 	}
-	return err
+	return nil, err
 }
 
 // run runs a process until the end of the test.
@@ -99,7 +101,7 @@ func plantedName(i int) string { return fmt.Sprintf("PLANTED_%d", i) }
 
 func plantedValue(i, version int) string { return fmt.Sprintf("xq-%dv%d-3ca55080e84b", i, version) }
 
-func startPlanted(t *testing.T) *planted {
+func startPlanted(t *testing.T, env ...string) *planted {
 	p := &planted{environments: t.TempDir(), headers: map[string]bool{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -124,7 +126,7 @@ func startPlanted(t *testing.T) *planted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.daemon = startDaemon(t, string(config))
+	p.daemon = startDaemon(t, string(config), env...)
 	return p
 }
 
@@ -204,15 +206,15 @@ func (p *planted) nowhere() {
 // TestSecretsReachTheirServersOnly: fifty secrets reach the servers that name them, and nothing
 // else, from the keyring of the system and from the sealed file.
 func TestSecretsReachTheirServersOnly(t *testing.T) {
+	t.Parallel()
 	for _, kept := range []string{"file", "keyring"} {
 		t.Run(kept, func(t *testing.T) {
-			if kept == "file" {
-				t.Setenv("MCPPROXY_NO_KEYRING", "1")
-			} else {
-				t.Setenv("MCPPROXY_NO_KEYRING", "")
-				secretService(t)
+			t.Parallel()
+			env := []string{noKeyring}
+			if kept == "keyring" {
+				env = append(secretService(t), "MCPPROXY_NO_KEYRING=")
 			}
-			p := startPlanted(t)
+			p := startPlanted(t, env...)
 			p.awaitState("s3", "needs_secret")
 			eventually(t, "what to do is said", func() error { // a keyring that is slow has not answered at first
 				if _, body := p.rest("GET", "/servers/s3", ""); !strings.Contains(string(body), "mcpproxy secrets set "+plantedName(3)) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // postgres starts a real PostgreSQL with a table of three rows, and returns its address
@@ -84,6 +85,8 @@ func postgres(t *testing.T) (url, log string) {
 // TestReadsUnaskedWritesAsked tells the story of a person who lets plain reads of a
 // database and of a shell run unasked. Both servers are from npm, the database is real.
 func TestReadsUnaskedWritesAsked(t *testing.T) {
+	t.Parallel()
+	volume.Nightly(t, volume.Peers)
 	_, node := peers(t)
 	toPostgres, toShell := installed(t, "@modelcontextprotocol", "server-postgres", "dist", "index.js"), installed(t, "mcp-server-commands", "build", "index.js")
 	url, log := postgres(t)

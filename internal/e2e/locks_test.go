@@ -15,9 +15,11 @@ import (
 // Every surface tells the same story of the tools that exist but cannot be
 // called, with a server of our own and with one from npm.
 func TestOneStoryOfLocks(t *testing.T) {
+	t.Parallel()
 	const definition = `{"name":%q,"description":"Works on a file: %s.","inputSchema":{"type":"object"}}`
 	other := startUpstream(t, fmt.Sprintf(definition, "remote_file", "elsewhere"))
 	t.Run("fake", func(t *testing.T) {
+		t.Parallel()
 		var all []string
 		for _, name := range []string{"read_text_file", "move_file", "write_file", "edit_file"} {
 			all = append(all, fmt.Sprintf(definition, name, strings.ReplaceAll(name, "_", " ")))
@@ -25,6 +27,7 @@ func TestOneStoryOfLocks(t *testing.T) {
 		tellOneStory(t, fmt.Sprintf(`{"url": %q`, startUpstream(t, all...).URL), other.URL)
 	})
 	t.Run("npm", func(t *testing.T) {
+		t.Parallel()
 		modules, node := peers(t)
 		script := filepath.Join(modules, "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
 		tellOneStory(t, fmt.Sprintf(`{"command": %q, "args": [%q, %q]`, node, script, t.TempDir()), other.URL)

@@ -20,7 +20,7 @@ import (
 func (d *daemon) logIn(server string) (code int, stderr string) {
 	d.t.Helper()
 	cmd := exec.Command(binary, "upstream", "login", server, "--no-browser", "--config", d.configPath(), "--data-dir", d.dataDir())
-	cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	cmd.Env = d.environ()
 	var notes bytes.Buffer
 	cmd.Stderr = &notes
 	out, err := cmd.StdoutPipe()
@@ -63,11 +63,11 @@ func (d *daemon) awaitState(server, want string) {
 // restart, a step up, an end, a logout. No client gets to see a token, nor does
 // anything that is kept.
 func TestLoginStory(t *testing.T) {
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","description":"Echo.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
 	login := mcptest.ServeLogin(t, upstream)
 	config := fmt.Sprintf(`{"mcpServers": {"tickets": {"url": %q}}}`, login.URL)
-	d := startDaemon(t, config)
+	d := startDaemon(t, config, noKeyring)
 	d.awaitState("tickets", "needs_login")
 
 	_, list, _ := d.cli("upstream", "list")
@@ -212,7 +212,7 @@ func (d *daemon) checkNoTokens(login *mcptest.Login) {
 
 // What cannot begin says why; an agent cannot begin anything.
 func TestLoginThatCannotBegin(t *testing.T) {
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	t.Parallel()
 	upstream := startUpstream(t)
 	login := mcptest.ServeLogin(t, upstream)
 	login.Document("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_endpoint": "javascript:alert(1)"})
@@ -220,7 +220,7 @@ func TestLoginThatCannotBegin(t *testing.T) {
 		"hostile": {"url": %q},
 		"keyed": {"url": %q, "headers": {"Authorization": "Bearer own-token-of-mine"}},
 		"local": {"command": "true"},
-	}}`, login.URL, login.URL))
+	}}`, login.URL, login.URL), noKeyring)
 	d.awaitState("hostile", "needs_login")
 	for server, want := range map[string]string{"hostile": "authorization_endpoint", "keyed": "takes no login", "local": "takes no login", "none": "not found"} {
 		code, stdout, stderr := d.cli("upstream", "login", server)

@@ -10,6 +10,7 @@ import (
 // Two seconds in which the disk fails lose nothing: the database is healthy, and
 // is gone on with.
 func TestAPassingIOErrorLosesNothing(t *testing.T) {
+	t.Parallel()
 	j := startJudged(t)
 	stop := j.ioErrors("read,write,pread64,pwrite64,fsync,fdatasync,ftruncate")
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {

@@ -112,6 +112,7 @@ func (d *daemon) ruin() {
 // does what the status recommends, which is to approve the server. What was
 // blocked or switched off must not come along.
 func TestALostDatabaseFreesNothing(t *testing.T) {
+	t.Parallel()
 	j := startJudged(t)
 	j.stop()
 	j.ruin()
@@ -146,6 +147,7 @@ func TestALostDatabaseFreesNothing(t *testing.T) {
 // The file is damaged under the running daemon. It is put aside, and the new one
 // gets what is still known: after a restart nothing has changed.
 func TestADamagedDatabaseIsFilledAgain(t *testing.T) {
+	t.Parallel()
 	j := startJudged(t)
 	j.stop()
 	j.start() // so that everything is in the file, and nothing beside it

@@ -56,6 +56,7 @@ func expected(variant, declared, tool string, strict, require bool) row {
 }
 
 func TestMatrixThroughEverySurface(t *testing.T) {
+	t.Parallel()
 	var definitions []string
 	for _, h := range hinted {
 		d := fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}`, h.tool)

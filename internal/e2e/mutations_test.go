@@ -9,6 +9,7 @@ import (
 // A server that changes one field of its tool at a time is held every time, on
 // the way that lists really take; back at what was approved it is callable.
 func TestEachMutationIsHeld(t *testing.T) {
+	t.Parallel()
 	const original = `{"name":"t","title":"T","description":"Reads.","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"A.","default":"x","enum":["x","y"],"examples":["x"]}},"required":["a"],"$defs":{"d":{"title":"D"}}},
 		"outputSchema":{"type":"object","properties":{"o":{"type":"string"}}},"annotations":{"title":"T","readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true,"vendor":1},
 		"icons":[{"src":"https://example.com/a.png"}],"execution":{"taskSupport":"forbidden"},"_meta":{"k":"v"}}`

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // peers finds the MCP peers from npm and node 22, or skips; in CI they are
@@ -87,7 +88,8 @@ func chromium(t testing.TB) (browser, libraries string) {
 	return filepath.Join(dir, "chromium"), filepath.Join(dir, "al2023", "lib")
 }
 
-// npmServers are six servers from npm, with all they need on this machine.
+// npmServers are three servers from npm, and three more in the nightly run, with all they need on this
+// machine.
 func npmServers(t testing.TB, files string) []npmServer {
 	t.Helper()
 	_, node := peers(t)
@@ -124,6 +126,11 @@ func npmServers(t testing.TB, files string) []npmServer {
 		{"memory", entry(map[string]string{"MEMORY_FILE_PATH": memory}, official("server-memory")), []npmCall{
 			{"read", "search_nodes", `{"query":"Grace"}`, "writes compilers", false},
 		}},
+	}
+	if !volume.Covers(volume.Peers) {
+		return servers
+	}
+	servers = append(servers, []npmServer{
 		{"context7", entry(map[string]string{"CONTEXT7_API_URL": local.URL + "/api"}, installed(t, "@upstash", "context7-mcp", "dist", "index.js")), []npmCall{
 			{"read", "query-docs", `{"libraryId":"/a/b","query":"hooks"}`, "documentation of /a/b, about hooks", false},
 		}},
@@ -131,7 +138,7 @@ func npmServers(t testing.TB, files string) []npmServer {
 			{"read", "list-databases", `{"connectionId":"none"}`, "does not exist or has expired", false},
 			{"read", "list-connections", `{}`, "There are no active connections", false},
 		}},
-	}
+	}...)
 	if at := runtime.GOOS + "/" + runtime.GOARCH; at != "linux/amd64" {
 		t.Logf("without playwright: the browser from npm does not run on %s", at)
 		return servers
@@ -146,9 +153,10 @@ func npmServers(t testing.TB, files string) []npmServer {
 	}})
 }
 
-// Six servers from npm, through all three surfaces, in both eras, and with the
+// Servers from npm, through all three surfaces, in both eras, and nightly with the
 // official Inspector.
 func TestServersFromNpm(t *testing.T) {
+	t.Parallel()
 	files := t.TempDir()
 	servers := npmServers(t, files)
 	entries := map[string]any{"remote": map[string]any{
@@ -161,8 +169,10 @@ func TestServersFromNpm(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, string(config))
-	d.awaitTools("everything:echo", "files:read_text_file", "memory:read_graph", "context7:query-docs",
-		"mongodb:list-connections", "playwright:browser_snapshot", "remote:remote_echo")
+	for _, s := range servers {
+		d.awaitTools(s.name + ":" + s.calls[0].tool)
+	}
+	d.awaitTools("remote:remote_echo")
 
 	t.Run("calls", func(t *testing.T) {
 		a := d.legacy()
@@ -193,6 +203,7 @@ func TestServersFromNpm(t *testing.T) {
 	for _, era := range []string{"legacy", "auto", "modern"} {
 		t.Run("inspector "+era, func(t *testing.T) {
 			t.Parallel()
+			volume.Nightly(t, volume.Peers)
 			inspect(t, d, era, servers)
 			inspectStdio(t, d, era)
 		})

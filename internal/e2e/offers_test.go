@@ -194,6 +194,7 @@ func (d *daemon) everyUse(server string) map[string]string {
 // reaches an agent in either era, a person sees what has changed, and what is
 // again as it was approved is offered again by itself.
 func TestChangedOffersReachNoAgent(t *testing.T) {
+	t.Parallel()
 	for _, modern := range []bool{false, true} {
 		for _, trust := range []string{"manual", "scan"} {
 			t.Run(fmt.Sprintf("modern %v, trust %s", modern, trust), func(t *testing.T) { changedOffers(t, modern, trust) })

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // spill is in every credential of the clients of TestCredentialsStayWhereTheyBelong
@@ -76,8 +77,7 @@ func spy() *mcptest.Server {
 // another place of the same: through every surface, in both eras, over HTTP and
 // stdio, also when the server redirects at the start or amid a call.
 func TestCredentialsStayWhereTheyBelong(t *testing.T) {
-	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	t.Setenv("OPEN_TOKEN", spill) // of the daemon
+	t.Parallel()
 	w := &witness{leaks: map[string]int{}}
 	serve := func(name string, next http.Handler) string {
 		return mcptest.Serve(t, w.watch(name, false, next)).URL
@@ -105,7 +105,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"login": {"url": %q}, "plain": {"url": %q}, "newer": {"url": %q}, "moved": {"url": %q}, "moving": {"url": %q},
-		"pipe": {"command": %q, "env": %s}}}`, login.URL, plain, newer, moved, moving.URL, command, variables))
+		"pipe": {"command": %q, "env": %s}}}`, login.URL, plain, newer, moved, moving.URL, command, variables), noKeyring, "OPEN_TOKEN="+spill)
 	d.awaitTools("plain:echo", "newer:echo", "pipe:echo")
 	for _, name := range []string{"login", "moving"} {
 		d.awaitState(name, "needs_login")
@@ -169,12 +169,13 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		rest := fmt.Sprintf(`{"tool_variant":"call_tool_read","name":"%s:echo","args":{}}`, server)
 		calls = append(calls, func() { post("/api/v1/tools/call", rest, nil) })
 	}
-	const wanted, atOnce = 10_000, 16
+	const atOnce = 16
+	wanted := volume.Of(10_000, 1_000)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range atOnce {
 		wg.Go(func() {
-			for n := next.Add(1); n <= wanted && !t.Failed(); n = next.Add(1) {
+			for n := next.Add(1); n <= int64(wanted) && !t.Failed(); n = next.Add(1) {
 				calls[int(n)%len(calls)]()
 			}
 		})
@@ -183,7 +184,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// What goes to the process, or to nobody, the witness does not see.
-	if seen := w.seen.Load(); seen < wanted/2 || len(w.leaks) > 0 {
+	if seen := w.seen.Load(); seen < int64(wanted/2) || len(w.leaks) > 0 {
 		t.Errorf("of %d requests, these carried what does not belong there: %v", seen, w.leaks)
 	}
 	t.Logf("%d calls in %d ways, %d requests to servers", wanted, len(calls), w.seen.Load())

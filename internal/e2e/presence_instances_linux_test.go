@@ -77,6 +77,7 @@ func (s *sharedPresence) named(d *daemon, codes, what string) {
 // anchor was proven, running or started later; what nobody has signed counts at none and is
 // named at all; a reset reaches all, and so does that it is called off.
 func TestInstancesHoldToOneAnchor(t *testing.T) {
+	t.Parallel()
 	world := &counted{}
 	for _, name := range []string{"look", "more", "extra"} {
 		world.add(name, `{"readOnlyHint":true}`, `{"type":"object"}`)
@@ -99,14 +100,14 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	if code, _, stderr := a.cli("tools", "approve", "s:look", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	inASecond(t, "it is approved at the other one", s.calls(b, "look", true))
+	eventually(t, "it is approved at the other one", s.calls(b, "look", true))
 
 	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase")
 	if code != 0 {
 		t.Fatal(out, screen)
 	}
 	eventually(t, "what was in force counts", s.calls(a, "look", true))
-	inASecond(t, "an instance at which nobody has proven the anchor", s.calls(b, "look", false))
+	eventually(t, "an instance at which nobody has proven the anchor", s.calls(b, "look", false))
 	c := startDaemon(t, s.config)
 	awaitReady(c)
 	for _, d := range []*daemon{b, c} {
@@ -127,8 +128,8 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	}
 
 	s.typed(a, "tools", "approve", "s:more", "--yes")
-	inASecond(t, "what is signed at one counts at another", s.calls(b, "more", true))
-	inASecond(t, "and at one that was started later", s.calls(c, "more", true))
+	eventually(t, "what is signed at one counts at another", s.calls(b, "more", true))
+	eventually(t, "and at one that was started later", s.calls(c, "more", true))
 
 	// Somebody writes a row, and an anchor, and a reset, into the database.
 	parsed, err := tool.ParseDefinition("s", []byte(world.tool[2].Definition))
@@ -153,7 +154,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	text, _ := own.Text()
 	s.sql(fmt.Sprintf(`CREATE TABLE kept AS TABLE mcpproxy.presence_anchor; UPDATE mcpproxy.presence_anchor SET anchor = '\x%x'; NOTIFY mcpproxy, 'presence'`, text))
 	for _, d := range []*daemon{a, b, c} {
-		inASecond(t, "another anchor", s.calls(d, "look", false))
+		eventually(t, "another anchor", s.calls(d, "look", false))
 		if status, body := d.rest("POST", "/presence/join", ""); status == http.StatusOK {
 			t.Errorf("another anchor joins: %s", body)
 		}
@@ -161,7 +162,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	s.named(b, "D709", "differs")
 	s.sql(`DELETE FROM mcpproxy.presence_anchor; INSERT INTO mcpproxy.presence_anchor SELECT * FROM kept; NOTIFY mcpproxy, 'presence'`)
 	for _, d := range []*daemon{a, b, c} {
-		inASecond(t, "the anchor is put back", s.calls(d, "look", true))
+		eventually(t, "the anchor is put back", s.calls(d, "look", true))
 		if err := s.calls(d, "extra", false)(); err != nil {
 			t.Error(err)
 		}
@@ -170,7 +171,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	if code, _, stderr := a.cli("presence", "reset", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	inASecond(t, "a reset reaches another", s.calls(b, "look", false))
+	eventually(t, "a reset reaches another", s.calls(b, "look", false))
 	for _, d := range []*daemon{a, b, c} {
 		if err := s.void(d, "Presence was reset: until")(); err != nil {
 			t.Error(err)
@@ -188,7 +189,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	}
 	s.typed(b, "presence", "reset", "--cancel")
 	for _, d := range []*daemon{a, b, c} {
-		inASecond(t, "the reset is called off", s.calls(d, "more", true))
+		eventually(t, "the reset is called off", s.calls(d, "more", true))
 		if err := s.void(d, "")(); err != nil {
 			t.Error(err)
 		}

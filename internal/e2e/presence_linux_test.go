@@ -45,7 +45,7 @@ func (d *daemon) atTerminal(answers []prompted, args ...string) (code int, stdou
 	d.t.Helper()
 	person, program := openTerminal(d.t.(*testing.T))
 	cmd := exec.Command(binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
-	cmd.Env = append(os.Environ(), "HOME="+d.dir, "PASSPHRASE="+thePassphrase, "MCPPROXY_PASSPHRASE="+thePassphrase)
+	cmd.Env = d.environ("PASSPHRASE="+thePassphrase, "MCPPROXY_PASSPHRASE="+thePassphrase)
 	cmd.Stdin = strings.NewReader(strings.Repeat(thePassphrase+"\n", 3)) // from where none is taken
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -164,6 +164,7 @@ func (a *attack) permitted(method, path, body string) (header string, answer []b
 // decide. Nothing counts but what the person has signed, and what was changed by force is
 // named.
 func TestNothingCountsThatIsNotSigned(t *testing.T) {
+	t.Parallel()
 	world := &counted{}
 	for _, name := range []string{"look", "kept", "extra", "more", "off"} {
 		world.add(name, `{"readOnlyHint":true}`, `{"type":"object"}`)

@@ -36,6 +36,7 @@ func filesWith(t *testing.T, dir, text string) (in []string) {
 // The log is verified and exported; the export is verified with the daemon gone, and what is changed in it is
 // named; a field is erased, and both hold as before.
 func TestTheLogIsEvidence(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")
@@ -121,6 +122,7 @@ func TestTheLogIsEvidence(t *testing.T) {
 // Killed in the middle of erasing: what is on record as erased is nowhere after the next start, what is not is
 // whole, and the chain holds.
 func TestKilledWhileErasing(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")
@@ -191,12 +193,13 @@ func TestKilledWhileErasing(t *testing.T) {
 
 // Watching goes on where it was when the daemon is killed and comes back: nothing is left out, nothing comes twice.
 func TestWatchHasNoGap(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")
 	const most = 40
 	watching := exec.Command(binary, "--config", d.configPath(), "--data-dir", d.dataDir(), "activity", "watch", "--type", "tool_call", "--limit", fmt.Sprint(most), "-o", "json")
-	watching.Env = append(os.Environ(), "HOME="+d.dir)
+	watching.Env = d.environ()
 	out, err := watching.StdoutPipe()
 	if err == nil {
 		err = watching.Start()
@@ -265,6 +268,7 @@ func TestWatchHasNoGap(t *testing.T) {
 
 // Watching takes the filters of a list: what they select of what was, and of what comes.
 func TestWatchTakesTheFiltersOfAList(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")

@@ -12,6 +12,7 @@ import (
 // TestReady: an instance that has started is ready when it knows the tools of its servers, or
 // knows that it does not get them; what servers do after that is no reason to send it no calls.
 func TestReady(t *testing.T) {
+	t.Parallel()
 	slow, other := startUpstream(t, noteTool), startUpstream(t, noteTool)
 	hold := func(u *fakeUpstream) (asked <-chan struct{}, tell func()) {
 		told, listing := make(chan struct{}), make(chan struct{}, 100)

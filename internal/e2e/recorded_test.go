@@ -29,6 +29,7 @@ func (c *counted) record(t *testing.T, name string) {
 // read lane, and what does more is refused there with the word that decided, and asked about in its
 // own lane; the server hears of neither.
 func TestRecordedServersReadUnasked(t *testing.T) {
+	t.Parallel()
 	github, kubernetes := &counted{}, &counted{}
 	github.record(t, "github")
 	kubernetes.record(t, "kubernetes")

@@ -88,6 +88,7 @@ type refusalCase struct {
 // TestEveryRefusalIsOnRecord sends every kind of call that is refused to the real
 // binary, on every surface, and looks for its record.
 func TestEveryRefusalIsOnRecord(t *testing.T) {
+	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`)
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"m":{"url":%[1]q},"dark":{"url":%[1]q,"enabled":false},"jail":{"url":%[1]q,"quarantined":true}}}`, u.URL))
@@ -244,6 +245,7 @@ func refusalCases(d *daemon, session, transparent string) []refusalCase {
 // proves nothing fills a log that keeps few records with refused calls, in which
 // everything varies. What reached a server stays, and the flood is said.
 func TestAFloodOfRefusalsPushesNothingOut(t *testing.T) {
+	t.Parallel()
 	const calls, refused, clients = 500, 20_000, 16
 	u := startUpstream(t, `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`)
 	d := startDaemon(t, u.config("m", `"activity_max_records": 1000, "activity_max_size_mb": 16`))

@@ -13,8 +13,8 @@ import (
 // change the configuration: every tool that is offered, and names that could
 // be, with every word for it.
 func TestNoToolRaisesRights(t *testing.T) {
+	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
-	t.Setenv("E2E_RIGHTS", secret)
 	u := startUpstream(t,
 		`{"name":"fine","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"denied","inputSchema":{"type":"object"}}`, `{"name":"off","inputSchema":{"type":"object"}}`,
@@ -23,7 +23,7 @@ func TestNoToolRaisesRights(t *testing.T) {
 		"s":     {"url": %[1]q, "headers": {"Authorization": "Bearer ${env:E2E_RIGHTS}"}, "disabled_tools": ["denied"], "trust": "manual"},
 		"dark":  {"url": %[1]q, "enabled": false},
 		"jail":  {"command": "sh", "args": ["-c", "exit 1"], "env": {"TOKEN": "${env:E2E_RIGHTS}"}, "quarantined": true},
-	}}`, u.URL))
+	}}`, u.URL), "E2E_RIGHTS="+secret)
 	d.awaitTools("s:fine", "s:denied", "s:off", "s:poisoned")
 	for _, line := range []string{"tools approve s:fine --yes", "tools approve s:off --yes", "tools disable s:off"} {
 		if code, _, stderr := d.cli(strings.Fields(line)...); code != 0 {

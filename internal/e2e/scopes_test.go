@@ -14,6 +14,7 @@ import (
 
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // What is compared here: an actor with a scope in a world with 52 tools, and an actor
@@ -29,7 +30,8 @@ type scopeTool struct {
 	canary       string
 }
 
-const scopeOperations = 10_000
+// scopeOperations returns how many operations are done.
+func scopeOperations() int { return volume.Of(10_000, 2_000) }
 
 var (
 	scopeServers = []string{"alphaq", "bravoq", "charlieq", "deltaq", "echoq", "foxtrotq"}
@@ -216,6 +218,7 @@ type scopes struct {
 }
 
 func TestNothingForeignIsSeen(t *testing.T) {
+	t.Parallel()
 	all := scopeTools()
 	config := func(servers string) string {
 		return `{"result_limit":2000,"mcp_management":"read","profiles":` + scopeProfiles + `,"mcpServers":` + servers + `}`
@@ -289,7 +292,7 @@ func TestNothingForeignIsSeen(t *testing.T) {
 		}
 		a.small, a.sessions, a.smallSessions = small[key], map[string]string{}, map[string]string{}
 	}
-	for range scopeOperations {
+	for range scopeOperations() {
 		s.operate(s.actors[s.rng.IntN(len(s.actors))])
 		if t.Failed() {
 			break

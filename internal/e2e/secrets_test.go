@@ -9,12 +9,12 @@ import (
 
 // What a reference was resolved to stands nowhere but where it was sent.
 func TestResolvedReferencesStandNowhere(t *testing.T) {
+	t.Parallel()
 	const secret = "s3cret-value-of-a-reference"
-	t.Setenv("E2E_SECRET", secret)
 	d := startDaemon(t, `{"mcpServers":{
 		"cmd": {"command": "/nonexistent/${env:E2E_SECRET}"},
 		"url": {"url": "http://127.0.0.1:1/mcp?k=${env:E2E_SECRET}", "headers": {"X-Custom": "${env:E2E_SECRET}"}},
-	}}`)
+	}}`, "E2E_SECRET="+secret)
 	var shown []string
 	for _, name := range []string{"cmd", "url"} {
 		eventually(t, name+" has failed", func() error {

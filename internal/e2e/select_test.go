@@ -15,6 +15,7 @@ import (
 // TestLargeAnswersWithoutLargeContexts tells the story of an agent that gets what it selects
 // of the answers of servers from npm, and hands a large file from one tool to another.
 func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
+	t.Parallel()
 	_, node := peers(t)
 	official := func(name string) string { return installed(t, "@modelcontextprotocol", name, "dist", "index.js") }
 	dir := t.TempDir()

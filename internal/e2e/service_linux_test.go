@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // userSystemd runs a systemd of a user in a mount namespace of its own, since it
@@ -39,6 +41,7 @@ service status -o json >"$HOME/third.json"
 // after a crash, and gone when it is removed, without its data.
 func TestServiceOfSystemd(t *testing.T) {
 	t.Parallel()
+	volume.Nightly(t, volume.Packages)
 	if _, err := os.Stat("/lib/systemd/systemd"); err != nil || exec.Command("unshare", "-m", "-C", "mkdir", "-p", "/run/systemd").Run() != nil {
 		t.Skip("no systemd can be run in a namespace here")
 	}

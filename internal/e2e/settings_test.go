@@ -129,6 +129,7 @@ type versions struct {
 // A person changes settings one by one and the text as a whole: comments and order
 // stay, what was masked is put back, all of it is on record and in the history.
 func TestSettingsAreChanged(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, settingsFile)
 	c := d.config()
 	if strings.Contains(c.Text, "hunter2") || strings.Contains(c.Text, "8080") || c.ETag != c.InForceETag || c.Error != "" || c.Path != d.configPath() {
@@ -264,6 +265,7 @@ func TestSettingsAreChanged(t *testing.T) {
 
 // What is wrong is refused with its place, and nothing changes.
 func TestSettingsAreRefused(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, settingsFile)
 	c := d.config()
 	for name, one := range map[string]struct {
@@ -355,6 +357,7 @@ var masks = regexp.MustCompile(`\*\*\*masked:[0-9]+\*\*\*`)
 // No answer about the configuration holds a secret of it, whatever it is and
 // whether the file is sound.
 func TestConfigAnswersHoldNoSecret(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	secret := func() string {
 		const of = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -439,6 +442,7 @@ func TestConfigAnswersHoldNoSecret(t *testing.T) {
 
 // Of saves that are made from the same text one is kept whole, the others are told.
 func TestConcurrentSaves(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, settingsFile)
 	etag := d.config().ETag
 	var wg sync.WaitGroup
@@ -466,6 +470,7 @@ func TestConcurrentSaves(t *testing.T) {
 // kill -9 in the middle of saves leaves the old text or the new one, and a daemon
 // that starts with it; what was answered is there.
 func TestKilledWhileSaving(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{"tools_limit": 1}`)
 	said := 1
 	for range 4 {
@@ -510,6 +515,7 @@ func TestKilledWhileSaving(t *testing.T) {
 
 // Diagnostics say what is wrong, and by which command it is mended.
 func TestDiagnostics(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files have modes")
 	}

@@ -15,6 +15,7 @@ func asks(scenario string) bool {
 // TestConformanceOnASharedSession: with session shared the official suite passes
 // in both revisions, but for what a server would have to ask.
 func TestConformanceOnASharedSession(t *testing.T) {
+	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{

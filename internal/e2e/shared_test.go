@@ -65,6 +65,7 @@ func (s *sharer) call(ctx context.Context, server, tool string, arguments map[st
 // servers from npm that each run once; each gets its own progress; when a server
 // is killed the sessions go on.
 func TestSharedSession(t *testing.T) {
+	t.Parallel()
 	modules, node := peers(t)
 	dir := t.TempDir()
 	server := func(name, script string) string { // it says when it starts
@@ -161,6 +162,7 @@ func TestSharedSession(t *testing.T) {
 // of the resource that it has subscribed to, both of a list that has changed;
 // what a client has open ends with it, and for nobody else.
 func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(mcptest.Options{
 		Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`,
 		Other:        func(string, *mcptest.Call) (json.RawMessage, error) { return json.RawMessage("{}"), nil },
@@ -211,6 +213,7 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 // TestSessionChangesLive: the key applies when it is saved. What clients have
 // open ends, and the server runs on.
 func TestSessionChangesLive(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("echo")})
 	url := mcptest.Serve(t, up).URL
 	config := func(session string) string {

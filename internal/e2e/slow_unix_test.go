@@ -44,6 +44,8 @@ const slowPause = 2 * time.Second
 // more connections than there are places. Who sends whole requests
 // notices nothing: not over connections that are there, not over new ones, not
 // on REST.
+//
+// It does not run in parallel: it compares how long calls take.
 func TestSlowConnections(t *testing.T) {
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}
@@ -73,6 +75,7 @@ func TestSlowConnections(t *testing.T) {
 // TestSlowSocket: connections that are held over the socket do not keep the
 // command line out.
 func TestSlowSocket(t *testing.T) {
+	t.Parallel()
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}
 	d := startDaemonUnder(t, limited, `{"mcpServers":{}}`)
 	for i := range slowFiles {

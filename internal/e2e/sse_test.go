@@ -7,6 +7,7 @@ import (
 
 // The server that everybody has tried, over the transport of MCP 2024-11-05.
 func TestEverythingOverSSE(t *testing.T) {
+	t.Parallel()
 	url := serveEverything(t, "sse") + "/sse"
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"said": {"url": %q, "protocol": "sse"}, "found": {"url": %q}}}`, url, url))
 	for _, server := range []string{"said", "found"} {

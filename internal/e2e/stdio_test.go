@@ -21,7 +21,7 @@ import (
 // stdioCommand is what a client starts.
 func stdioCommand(dir string, more ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append([]string{"stdio", "--config", filepath.Join(dir, "mcp_config.json"), "--data-dir", filepath.Join(dir, "data")}, more...)...)
-	cmd.Env = append(os.Environ(), "HOME="+dir)
+	cmd.Env = environ(dir)
 	cmd.Stderr = &lockedBuffer{}
 	return cmd
 }
@@ -100,6 +100,7 @@ func inspectStdio(t *testing.T, d *daemon, era string) {
 // Clients that start commands use the daemon that runs, in both eras, and are
 // agents in it, though the socket is the person's.
 func TestStdioWithDaemon(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
 	d.awaitTools("fake:echo")
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -133,6 +134,7 @@ func TestStdioWithDaemon(t *testing.T) {
 // Without a daemon the first client's process is it, a second client uses it,
 // and takes over when the first one is killed.
 func TestStdioWithoutDaemon(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := strings.Replace(startUpstream(t, echo).config("fake", ""), "{", `{"listen":"`+freeAddress(t)+`",`, 1)
 	if err := os.WriteFile(filepath.Join(dir, "mcp_config.json"), []byte(config), 0o600); err != nil {
@@ -182,6 +184,7 @@ func TestStdioWithoutDaemon(t *testing.T) {
 // A daemon that is killed and started again is no matter to a client, in either
 // era.
 func TestStdioOutlivesADaemon(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
 	d.awaitTools("fake:echo")
 	var sessions []*mcp.ClientSession
@@ -206,6 +209,7 @@ func TestStdioOutlivesADaemon(t *testing.T) {
 }
 
 func TestStdioAnswersWhatIsPiped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := strings.Replace(startUpstream(t, echo).config("fake", ""), "{", `{"listen":"127.0.0.1:0",`, 1)
 	if err := os.WriteFile(filepath.Join(dir, "mcp_config.json"), []byte(config), 0o600); err != nil {
@@ -234,6 +238,7 @@ func TestStdioAnswersWhatIsPiped(t *testing.T) {
 // One server as it is, with a daemon and without, over stdio and over HTTP
 // behind it.
 func TestStdioOfOneServer(t *testing.T) {
+	t.Parallel()
 	upstream := startUpstream(t, echo)
 	config := strings.Replace(upstream.config("fake", ""), "{", `{"listen":"127.0.0.1:0",`, 1)
 	dir := t.TempDir()
@@ -264,6 +269,7 @@ func TestStdioOfOneServer(t *testing.T) {
 
 // What keeps a daemon from starting is said to the client.
 func TestStdioTellsWhyNot(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "mcp_config.json"), []byte(`{"tools_limmit": 3}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -277,6 +283,7 @@ func TestStdioTellsWhyNot(t *testing.T) {
 }
 
 func TestStdioEndsOnSignal(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
 	cmd := stdioCommand(d.dir)
 	in, err := cmd.StdinPipe()
@@ -306,6 +313,7 @@ func TestStdioEndsOnSignal(t *testing.T) {
 // A tool that wants arguments in headers gets them, though a client on stdin has
 // none, on the server's own surface and on that of all.
 func TestStdioMirrorsArguments(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {
 			ID     json.RawMessage

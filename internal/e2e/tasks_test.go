@@ -251,6 +251,7 @@ func (c *taskClient) heard(n int) (notes []string) {
 // they are, over HTTP and stdio, and what belongs to one client reaches no
 // other one.
 func TestTasks(t *testing.T) {
+	t.Parallel()
 	config := `"trust":"auto"`
 	var servers []string
 	direct := map[bool]string{}
@@ -307,6 +308,7 @@ func TestTasks(t *testing.T) {
 // TestTasksElsewhere: where tasks cannot be held, nobody is told that they can,
 // a tool that need not be one is called as usual, and one that must says so.
 func TestTasksElsewhere(t *testing.T) {
+	t.Parallel()
 	const unasked = `{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}`
 	odd := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"odd","annotations":{"readOnlyHint":true}}`,
 		Handle: func(*mcptest.Call) (json.RawMessage, error) { return json.RawMessage(unasked), nil }})

@@ -72,6 +72,7 @@ func carried(c *mcptest.Call) string {
 // One trace a call: the agent's, MCPProxy's part and its wait for the server, which gets
 // the latter as its parent. Nothing of what is said is in it.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	const secret = "xK9-planted-argument"
 	var mu sync.Mutex
 	var parents []string
@@ -160,6 +161,7 @@ func (d *daemon) metrics(header http.Header) (int, string) {
 // The metrics of a daemon whose endpoint never answers are there, and its calls are
 // made.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	const secret = "xK9-planted-argument"
 	away := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	away.Close()
@@ -193,6 +195,7 @@ func TestMetrics(t *testing.T) {
 // Where MCP needs a token or the key, so do the metrics, and one that is bound does not
 // see them: they name all servers.
 func TestMetricsNeedAToken(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{"require_mcp_auth":true,"mcpServers":{"s":{"url":"`+startUpstream(t, looksTool).URL+`"}}}`)
 	token := func(args ...string) string {
 		code, out, notes := d.cli(append([]string{"token", "create", "-o", "json"}, args...)...)

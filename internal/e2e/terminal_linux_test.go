@@ -42,7 +42,7 @@ func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code i
 	t.Helper()
 	person, program := openTerminal(t)
 	cmd := exec.Command(binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
-	cmd.Env = append(os.Environ(), "HOME="+d.dir, "TERM=xterm-256color")
+	cmd.Env = d.environ("TERM=xterm-256color")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -79,6 +79,7 @@ func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code i
 
 // On a terminal a person is shown the difference in colour, and asked.
 func TestApproveOnATerminal(t *testing.T) {
+	t.Parallel()
 	const (
 		honest  = `{"name":"add","description":"Add two numbers.","inputSchema":{"type":"object"}}`
 		shifted = `{"name":"add","description":"Add two \u001b[8mbig\u001b[0m numbers.","inputSchema":{"type":"object"}}`
@@ -110,6 +111,7 @@ func TestApproveOnATerminal(t *testing.T) {
 
 // Who starts the daemon on a terminal reads lines, not a log.
 func TestServeOnATerminal(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {"q": {"command": "never-started", "quarantined": true}}}`)
 	d.stop()
 	code, screen := d.onTerminal(t, "^C", "serve", "--listen", "127.0.0.1:0")
@@ -126,6 +128,7 @@ func TestServeOnATerminal(t *testing.T) {
 // A first start greets, and is no reason for a warning. When the address is taken
 // it says by whom.
 func TestFirstStart(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, `{}`)
 	home := t.TempDir()
 	serve := func(address string, until string) string {

@@ -36,6 +36,7 @@ func (d *daemon) discover(path, token string) (int, string) {
 // for nothing from the moment that it is revoked; it is kept nowhere; what it does is
 // on record under its name; and it has no right but to call.
 func TestTheLifeOfAToken(t *testing.T) {
+	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`}))
 	config := func(more string) string {
 		return fmt.Sprintf(`{%s"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, more, upstream.URL, upstream.URL)
@@ -216,13 +217,14 @@ func openStream(t *testing.T, d *daemon, token, session string) eventStream {
 // TestATokenOnStdio: `mcpproxy stdio` has its token in the environment, and is
 // confined like everybody with that token; when it is revoked, the session ends.
 func TestATokenOnStdio(t *testing.T) {
+	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("look")}))
 	d := startDaemon(t, fmt.Sprintf(`{"profiles":{"p":{"servers":["s"]}},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, upstream.URL, upstream.URL))
 	d.awaitTools("s:look", "other:look")
 	token := d.createToken("desk", "--servers", "s")
 	run := func(env string, args ...string) (ask func(string) string, end func()) {
 		cmd := exec.Command(binary, append([]string{"stdio", "--data-dir", d.dataDir(), "--config", d.configPath()}, args...)...)
-		cmd.Env = append(os.Environ(), env)
+		cmd.Env = d.environ(env)
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -298,6 +300,7 @@ func TestATokenOnStdio(t *testing.T) {
 // TestAProfileIsReloaded: what is changed in the file holds for open sessions, at
 // their next request and in what they are told.
 func TestAProfileIsReloaded(t *testing.T) {
+	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("look")}))
 	config := func(profiles string) string {
 		return fmt.Sprintf(`{"profiles":{%s},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, profiles, upstream.URL, upstream.URL)

@@ -69,6 +69,7 @@ func (d *daemon) answerTo(resp *http.Response, err error) []byte {
 // TestRealToolsPassUnchanged: the definitions of real servers come through the
 // transparent surface byte for byte, in their order, in both eras.
 func TestRealToolsPassUnchanged(t *testing.T) {
+	t.Parallel()
 	servers := realServers(t)
 	var config strings.Builder
 	var all []string
@@ -103,6 +104,7 @@ func TestRealToolsPassUnchanged(t *testing.T) {
 
 // TestOddThingsPassUnchanged: what no type of ours knows.
 func TestOddThingsPassUnchanged(t *testing.T) {
+	t.Parallel()
 	const odd = `{"content":[{"type":"hologram","data":{"n":9007199254740993,"e":1e400}},{"type":"text","text":"a","vendor":[1.0]}],"structuredContent":[1,"x",null],"isError":false,"vendor":{"a":-0}}`
 	server := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"größe/ an","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`,
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {

@@ -43,6 +43,7 @@ func (d *daemon) callAt(path, name, arguments string) bool {
 // one says which calls it would have refused and which it would have let through, and the
 // record that it names is such a call. Nothing is changed by any of it.
 func TestPolicyTry(t *testing.T) {
+	t.Parallel()
 	u := startUpstream(t,
 		`{"name":"look","inputSchema":{"type":"object","properties":{"n":{"type":"integer"},"password":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`,
@@ -121,6 +122,7 @@ func TestPolicyTry(t *testing.T) {
 // TestCan: what is said would become of a call, by whom and why, is what becomes of it;
 // nothing is called.
 func TestCan(t *testing.T) {
+	t.Parallel()
 	u := startUpstream(t,
 		`{"name":"look","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`)

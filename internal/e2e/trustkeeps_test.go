@@ -13,6 +13,7 @@ import (
 // What a person decided holds after a crash at the very next moment; and when
 // the database is gone, nothing passes as new that may have been known.
 func TestDecisionsSurvive(t *testing.T) {
+	t.Parallel()
 	definition := func(name, text string) string {
 		return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, text)
 	}

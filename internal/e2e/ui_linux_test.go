@@ -159,6 +159,7 @@ func TestSettingAPasskeyOpensItsPage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	cmd, dir, out := d.desktop("presence", "set", "passkey")
+	d.awaitFile(filepath.Join(dir, "arguments")) // then the page is whole
 	page := d.awaitFile(filepath.Join(dir, "page"))
 	_, port, _ := strings.Cut(d.address, ":")
 	if !regexp.MustCompile(`content="0; url=http://localhost:` + port + `/ui/settings\?part=passkey#([A-Z2-7]{26})"`).MatchString(page) {

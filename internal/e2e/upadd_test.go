@@ -12,6 +12,7 @@ import (
 // What is added while no daemon runs is a person's all the same: it starts with
 // the daemon, and its tools are taken as its trust says.
 func TestServersAddedWithoutTheDaemon(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, "{\n  // mine\n}\n")
 	d.stop()
 	for _, line := range [][]string{
@@ -50,6 +51,7 @@ func TestServersAddedWithoutTheDaemon(t *testing.T) {
 // An add says how it ended, in words and in its exit code; what is decided about
 // tools stays when the launch changes.
 func TestAddSaysHowItEnded(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, "{}")
 	if code, stdout, _ := d.cli("upstream", "add", "held", "--trust", "manual", "--", binary, "demo-upstream", "notes"); code != 0 || !strings.Contains(stdout, "ready, with ") || !strings.Contains(stdout, " wait: mcpproxy approvals") {
 		t.Errorf("%d %s", code, stdout)
@@ -97,6 +99,7 @@ func TestAddSaysHowItEnded(t *testing.T) {
 
 // MCPProxy is not added to itself, however its address is spelled.
 func TestNotBehindItself(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, "{}")
 	_, port, err := net.SplitHostPort(d.address)
 	if err != nil {
@@ -127,6 +130,7 @@ func TestNotBehindItself(t *testing.T) {
 
 // Of a file that was deleted there is one story while the daemon runs.
 func TestDeletedFile(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, "{}")
 	if err := os.Remove(d.configPath()); err != nil {
 		t.Fatal(err)

@@ -2,11 +2,13 @@
 //
 // Some tests prove something by number: thousands of calls, mutations or random walks. A landing
 // run executes a small number of them with a fixed seed, so that it is quick and repeatable. The
-// nightly run sets two variables:
+// nightly run sets three variables:
 //
 //   - MCPPROXY_TEST_VOLUME=full runs every test at its full number, except under the race
 //     detector, which is about ten times slower and reports nothing new about a single goroutine.
 //   - MCPPROXY_TEST_SEED=random takes a new seed for each test. A number repeats a run.
+//   - MCPPROXY_TEST_NIGHTLY=all also runs tests that need programs of others. A comma-separated
+//     list of topics, such as clients,peers, runs the tests of these topics.
 //
 // A test logs the seed it used as a command that can be pasted. Only tests import this package.
 package volume

@@ -1,0 +1,37 @@
+package volume
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+const nightlyVar = "MCPPROXY_TEST_NIGHTLY"
+
+// Topics of the nightly run.
+const (
+	Clients  = "clients"  // MCP clients as their vendors publish them
+	Peers    = "peers"    // MCP servers and SDKs of third parties, the MCP Inspector
+	Packages = "packages" // packages and services of operating systems
+	Oracles  = "oracles"  // programs of others that judge the same input
+)
+
+// Covers reports whether this run executes the tests of a topic.
+func Covers(topic string) bool {
+	topics := strings.Split(os.Getenv(nightlyVar), ",")
+	return slices.Contains(topics, topic) || slices.Contains(topics, "all")
+}
+
+// Skipper is the part of testing.TB that Nightly needs.
+type Skipper interface {
+	Helper()
+	Skipf(format string, args ...any)
+}
+
+// Nightly skips a test unless this run covers the topic.
+func Nightly(t Skipper, topic string) {
+	t.Helper()
+	if !Covers(topic) {
+		t.Skipf("runs nightly: set %s=%s, or all", nightlyVar, topic)
+	}
+}
