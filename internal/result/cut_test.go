@@ -287,14 +287,11 @@ func TestCutLarge(t *testing.T) {
 				most := max(volume.Slowdown*100*time.Millisecond, 3*readOnce(raw))
 				took, used := cutOnce(t, raw)
 				t.Logf("%d bytes: %v, %d bytes of memory", len(raw), took, used)
-				if !volume.RaceDetector && used > 2*uint64(len(raw)) { // what any text takes is more than that of a small one
-					t.Fatalf("used %d bytes for %d", used, len(raw))
-				}
-				if took <= most {
+				if took <= most && (volume.RaceDetector || used <= 2*uint64(len(raw))) { // what any text takes is more than that of a small one
 					return
 				}
-				if try == 5 {
-					t.Fatalf("took %v, more than %v", took, most)
+				if try == 5 { // a collection empties pools, and a busy machine is slow
+					t.Fatalf("took %v, more than %v, or used %d bytes for %d", took, most, used, len(raw))
 				}
 			}
 		})
