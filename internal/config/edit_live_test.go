@@ -173,7 +173,8 @@ func TestWatchKnowsEdits(t *testing.T) {
 func TestEditsRace(t *testing.T) {
 	f := open(t, one)
 	f.run(t)
-	const editors, each = 4, 10
+	const editors = 4
+	each := volume.Of(10, 5)
 	var running sync.WaitGroup
 	for e := range editors {
 		running.Go(func() {
@@ -294,7 +295,7 @@ func TestKilledWhileEditing(t *testing.T) {
 	path := filepath.Join(dir, FileName)
 	write(t, path, one)
 	random := rand.New(rand.NewPCG(volume.Seed(t, 1), 0))
-	for range 6 {
+	for range volume.Of(6, 3) {
 		read, write, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

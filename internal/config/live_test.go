@@ -529,7 +529,7 @@ func TestStorm(t *testing.T) {
 			}
 		})
 	}
-	const saves = 500
+	saves := volume.Of(500, 100)
 	for n := 1; n <= saves; n++ {
 		text := file(n)
 		switch {

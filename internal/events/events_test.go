@@ -330,7 +330,7 @@ func TestADayOfTimers(t *testing.T) {
 		}
 		var before held
 		told := 0
-		hours := volume.Of(24, 4)
+		hours := volume.Of(24, 3)
 		for hour := range hours {
 			for range 60 {
 				time.Sleep(time.Minute)
