@@ -171,6 +171,9 @@ func TestWatchKnowsEdits(t *testing.T) {
 // Many edit at once, the watch runs, a person saves: nothing is lost and the
 // file is what is in force.
 func TestEditsRace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a race of many edits")
+	}
 	f := open(t, one)
 	f.run(t)
 	const editors = 4
@@ -288,6 +291,9 @@ const envChild = "MCPPROXY_TEST_EDITS"
 // The process that edits is killed at any moment: the file is whole, old or
 // new, and what was in progress is cleared away by the next edit.
 func TestKilledWhileEditing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("processes are killed")
+	}
 	if path := os.Getenv(envChild); path != "" {
 		editForever(path)
 	}

@@ -113,6 +113,9 @@ func TestCorpus(t *testing.T) {
 	for _, c := range clients.All() {
 		for _, v := range variants {
 			files++
+			if testing.Short() && c.ID != "claude-code" && v.name != "plain" {
+				continue
+			}
 			if v.name == tooLarge && !volume.Full() {
 				format := c.Target(account(t).Env).Format
 				if large[format] {

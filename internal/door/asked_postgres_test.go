@@ -23,6 +23,9 @@ func fewWalks(t *testing.T) {
 // TestNothingRunsUnapprovedOnInstances is TestNothingRunsUnapproved with a database that is
 // shared: who restarts or dies comes back as another instance.
 func TestNothingRunsUnapprovedOnInstances(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts PostgreSQL")
+	}
 	fewWalks(t)
 	address := pgtest.Start(t).Database(t)
 	walkAtRandom(t, 8, func() func() database {

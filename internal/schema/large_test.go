@@ -31,6 +31,9 @@ func filled(element func(i int) string) string {
 // not look at costs nothing, and what it looks at once costs no more than
 // reading it.
 func TestLargeArguments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads 4 MB many times")
+	}
 	numbers := filled(func(i int) string { return fmt.Sprint(i) })
 	digits := filled(func(int) string { return "0" })
 	fractions := filled(func(i int) string { return fmt.Sprintf("%.6f", float64(i)/1e6) })
@@ -128,6 +131,9 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 
 // Large arguments and a schema made to cost: an end within a bounded time.
 func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads 4 MB many times")
+	}
 	digits := filled(func(int) string { return "0" })
 	either := func(n int, inner string) string { return `{"anyOf":[` + strings.Repeat(inner+",", n-1) + inner + `]}` }
 	const most = volume.Slowdown * 250 * time.Millisecond
