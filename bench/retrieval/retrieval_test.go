@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // floors are the goals on tools and requests that nobody here wrote, or what is reached
@@ -19,6 +21,9 @@ var floors = map[string][2]float64{
 	"livemcp_tasks":   {0.46, 0.46},
 	"sealtools":       {0.92, 0.935},
 }
+
+// large are the sets that take five times as long as all others.
+var large = map[string]bool{"sealtools": true, "stabletoolbench": true}
 
 func shared(t *testing.T) string {
 	t.Helper()
@@ -37,6 +42,9 @@ func TestFiguresHold(t *testing.T) {
 	dir := shared(t)
 	for name, floor := range floors {
 		t.Run(name, func(t *testing.T) {
+			if large[name] && !volume.Full() {
+				t.Skip("it takes five times as long as the others")
+			}
 			sets, err := findSets([]string{filepath.Join(dir, name)})
 			if err != nil {
 				t.Fatal(err)

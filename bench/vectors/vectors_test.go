@@ -2,11 +2,29 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"mcpproxy/internal/testutil/volume"
 )
+
+// learnedTable is the SHA-256 of the table that was learned last.
+const learnedTable = "51568a405593d3dbe1a33aceac0d3ef8006d79b2a4584ea73cbd8063116600d6"
+
+// TestTheTableIsTheLearnedOne: the table did not change since TestTheTableIsReproducible passed.
+func TestTheTableIsTheLearnedOne(t *testing.T) {
+	table, err := os.ReadFile("../../internal/search/vectors.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x", sha256.Sum256(table)); got != learnedTable {
+		t.Errorf("its digest is %s: run MCPPROXY_TEST_VOLUME=full go test ./bench/vectors, and write the digest here", got)
+	}
+}
 
 // The table that is embedded is what this program makes of the shared texts, to the byte.
 func TestTheTableIsReproducible(t *testing.T) {
@@ -20,7 +38,7 @@ func TestTheTableIsReproducible(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("other processors round sums another way")
 	}
-	if testing.Short() {
+	if !volume.Full() {
 		t.Skip("it learns for a quarter of a minute")
 	}
 	got, err := learn(dir)

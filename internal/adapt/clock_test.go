@@ -5,7 +5,9 @@ package adapt
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,30 +26,43 @@ func TestCallsWaitForPersons(t *testing.T) {
 	for _, server := range []string{"pipe", "http", "modern"} {
 		f.untilReady(t, server, 0)
 		c := f.converse(t, server)
-		var asks session.Asks // as the door has them of each session
-		call := func() (session.Reply, error) {
-			ctx, clock, end := session.StartClock(t.Context(), 500*time.Millisecond)
-			defer end()
-			defer asks.Time(clock)()
-			say, done := asks.Noting(func(e session.Event) {
-				if e.ID == nil {
-					return
-				}
-				id, answer := bytes.Clone(e.ID), json.RawMessage(`{"got":"`+e.Method+`"}`)
-				go func() {
-					time.Sleep(time.Second)
-					asks.Answered(id)
-					if err := c.Respond(t.Context(), id, session.Reply{Result: answer}); err != nil {
-						t.Error(err)
-					}
-				}()
-			})
-			defer done()
-			return f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Session: c, Request: session.Request{ID: json.RawMessage("1"),
-				Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask","arguments":{}}`), Say: say}}})
-		}
-		if reply, err := call(); err != nil || reply.Error != nil || strings.Contains(string(reply.Result), "isError") {
-			t.Errorf("%s: %s %+v %v", server, reply.Result, reply.Error, err)
+		// The user takes twice as long as the server may. A server that a busy machine holds up
+		// gets more time, and the user takes longer.
+		for limit := 500 * time.Millisecond; ; limit *= 4 {
+			reply, err := callWithAnswerAfter(t, f, c, server, limit, 2*limit)
+			if err == nil && reply.Error == nil && !strings.Contains(string(reply.Result), "isError") {
+				break
+			}
+			if limit > 5*time.Second {
+				t.Errorf("%s: %s %+v %v", server, reply.Result, reply.Error, err)
+				break
+			}
 		}
 	}
+}
+
+// callWithAnswerAfter makes a call whose server may take limit, and whose user answers after a time.
+func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, limit, after time.Duration) (session.Reply, error) {
+	var asks session.Asks // as the door has them of each session
+	ctx, clock, end := session.StartClock(t.Context(), limit)
+	defer end()
+	defer asks.Time(clock)()
+	var answering sync.WaitGroup
+	var failed error
+	say, done := asks.Noting(func(e session.Event) {
+		if e.ID == nil {
+			return
+		}
+		id, answer := bytes.Clone(e.ID), json.RawMessage(`{"got":"`+e.Method+`"}`)
+		answering.Go(func() {
+			time.Sleep(after)
+			asks.Answered(id)
+			failed = c.Respond(t.Context(), id, session.Reply{Result: answer})
+		})
+	})
+	defer done()
+	reply, err := f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Session: c, Request: session.Request{ID: json.RawMessage("1"),
+		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask","arguments":{}}`), Say: say}}})
+	answering.Wait()
+	return reply, errors.Join(err, failed)
 }

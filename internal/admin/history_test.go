@@ -322,6 +322,9 @@ func (l *life) tryCall(name string) error {
 // taking back, blocking, switching, changing, reviewing, restarting and losing the database,
 // exactly those calls are executed that the model allows.
 func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a thousand steps")
+	}
 	seed := volume.Seed(t, 1)
 	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}

@@ -18,6 +18,9 @@ const (
 )
 
 func TestOneDoor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it checks the types of the whole program")
+	}
 	c := newChecker(t)
 	if s := c.check(sessionPath); s == nil || s.Scope().Lookup("Judge") == nil {
 		t.Fatalf("package session has no Judge any more: tell this test what the proof is that a call was decided about")

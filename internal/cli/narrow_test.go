@@ -218,6 +218,9 @@ func lengthen(name string, v any) any {
 
 // The help of every command fits, but for examples, which can be copied.
 func TestHelpFitsTheTerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the help of all commands, in many widths")
+	}
 	t.Parallel()
 	w := daemon(t, &fake{})
 	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -171,9 +171,13 @@ func TestWatchKnowsEdits(t *testing.T) {
 // Many edit at once, the watch runs, a person saves: nothing is lost and the
 // file is what is in force.
 func TestEditsRace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a race of many edits")
+	}
 	f := open(t, one)
 	f.run(t)
-	const editors, each = 4, 10
+	const editors = 4
+	each := volume.Of(10, 5)
 	var running sync.WaitGroup
 	for e := range editors {
 		running.Go(func() {
@@ -287,6 +291,9 @@ const envChild = "MCPPROXY_TEST_EDITS"
 // The process that edits is killed at any moment: the file is whole, old or
 // new, and what was in progress is cleared away by the next edit.
 func TestKilledWhileEditing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("processes are killed")
+	}
 	if path := os.Getenv(envChild); path != "" {
 		editForever(path)
 	}
@@ -294,7 +301,7 @@ func TestKilledWhileEditing(t *testing.T) {
 	path := filepath.Join(dir, FileName)
 	write(t, path, one)
 	random := rand.New(rand.NewPCG(volume.Seed(t, 1), 0))
-	for range 6 {
+	for range volume.Of(6, 3) {
 		read, write, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

@@ -314,6 +314,29 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
+// held is what the process holds.
+type held struct {
+	goroutines, descriptors int
+	heap                    uint64
+}
+
+// holds returns what the process holds after two collections, of which the second empties pools.
+func holds() held {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	now := held{runtime.NumGoroutine(), 0, m.HeapAlloc}
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil { // there is none but on Linux
+		now.descriptors = len(open)
+	}
+	return now
+}
+
+func (h held) moreThan(before held) bool {
+	return h.goroutines > before.goroutines || h.descriptors > before.descriptors || h.heap > before.heap+2<<20
+}
+
 // TestADayOfTimers lets a day pass over a log with its database, a call and a refusal a minute,
 // and somebody who listens: nothing is held after it that was not held after its second hour.
 func TestADayOfTimers(t *testing.T) {
@@ -324,13 +347,9 @@ func TestADayOfTimers(t *testing.T) {
 		w := newWorld(t)
 		p, leave := w.open(gateway.EventQuery{}, nil)
 		defer leave()
-		type held struct {
-			goroutines, descriptors int
-			heap                    uint64
-		}
 		var before held
 		told := 0
-		hours := volume.Of(24, 4)
+		hours := volume.Of(24, 3)
 		for hour := range hours {
 			for range 60 {
 				time.Sleep(time.Minute)
@@ -345,17 +364,14 @@ func TestADayOfTimers(t *testing.T) {
 			told += len(ids(p.text.String(), "activity.tool_call.completed"))
 			p.text = bytes.Buffer{}
 			p.mu.Unlock()
-			runtime.GC()
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			now := held{runtime.NumGoroutine(), 0, m.HeapAlloc}
-			if open, err := os.ReadDir("/proc/self/fd"); err == nil { // there is none but on Linux
-				now.descriptors = len(open)
+			now := holds()
+			for try := 0; hour > 1 && try < 10 && now.moreThan(before); try++ { // what the runtime does at the same time ends
+				now = holds()
 			}
 			switch {
 			case hour == 1:
 				before = now
-			case hour > 1 && (now.goroutines > before.goroutines || now.descriptors > before.descriptors || now.heap > before.heap+2<<20):
+			case hour > 1 && now.moreThan(before):
 				t.Fatalf("after hour %d: %+v, after the second: %+v", hour+1, now, before)
 			}
 		}

@@ -429,6 +429,9 @@ func FuzzAnswers(f *testing.F) {
 // TestStopUnderLoad: a stop in the midst of all kinds of clients forgets no
 // connection, on neither side.
 func TestStopUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many connections")
+	}
 	inner := listen(t)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(20 * time.Millisecond))

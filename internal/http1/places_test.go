@@ -346,6 +346,9 @@ func TestNoFiles(t *testing.T) {
 // TestNoRequestIsLost: in a crowd with far too few places, a request that has
 // been carried out has been answered, and one whose connection ended has not.
 func TestNoRequestIsLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many connections")
+	}
 	var done sync.Map
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err == nil && r.Header.Get("X-Id") != "" {

@@ -35,6 +35,9 @@ const (
 // agent that has listed its tools, and from another one that has only
 // introduced itself.
 func TestFloodOfSessions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of sessions")
+	}
 	flood := volume.Of(12_000, 6_000) // more than one, or all that are unused, may have
 	for _, tt := range []struct {
 		name        string

@@ -283,18 +283,16 @@ func large() map[string]string {
 func TestCutLarge(t *testing.T) {
 	for name, raw := range large() {
 		t.Run(name, func(t *testing.T) {
+			memory := max(2*uint64(len(raw)), 4<<20) // the tables for the names of many members take 3 MB whatever the size
 			for try := 1; ; try++ {
 				most := max(volume.Slowdown*100*time.Millisecond, 3*readOnce(raw))
 				took, used := cutOnce(t, raw)
 				t.Logf("%d bytes: %v, %d bytes of memory", len(raw), took, used)
-				if !volume.RaceDetector && used > 2*uint64(len(raw)) { // what any text takes is more than that of a small one
-					t.Fatalf("used %d bytes for %d", used, len(raw))
-				}
-				if took <= most {
+				if took <= most && (volume.RaceDetector || used <= memory) {
 					return
 				}
-				if try == 5 {
-					t.Fatalf("took %v, more than %v", took, most)
+				if try == 5 { // a collection empties pools, and a busy machine is slow
+					t.Fatalf("took %v, more than %v, or used %d bytes for %d", took, most, used, len(raw))
 				}
 			}
 		})

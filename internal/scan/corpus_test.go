@@ -11,6 +11,9 @@ import (
 // TestCorpora keeps what was measured: bench scan prints the figures, these are
 // the floors and ceilings that a change may not break.
 func TestCorpora(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many definitions")
+	}
 	samples, err := corpora.Read(shared())
 	if err != nil {
 		t.Skipf("the shared corpora are missing, set MCPPROXY_SHARED: %v", err)

@@ -31,6 +31,9 @@ func filled(element func(i int) string) string {
 // not look at costs nothing, and what it looks at once costs no more than
 // reading it.
 func TestLargeArguments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads 4 MB many times")
+	}
 	numbers := filled(func(i int) string { return fmt.Sprint(i) })
 	digits := filled(func(int) string { return "0" })
 	fractions := filled(func(i int) string { return fmt.Sprintf("%.6f", float64(i)/1e6) })
@@ -43,31 +46,37 @@ func TestLargeArguments(t *testing.T) {
 	deep := strings.Repeat(`{"a":[`, 25) + numbers[:3<<20] + "0]" + strings.Repeat("]}", 25)
 	row := `{"type":"object","properties":{"id":{"type":"integer","minimum":0},"name":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"score":{"type":"number","maximum":100},"parent":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["id","name"]}`
 	unusual := `"properties":{"mode":{"not":{"const":"x"},"pattern":"^r"},"x":{"type":["array","object","string"]}},"oneOf":[{"required":["mode"]},{"required":["url"]}]`
-	tests := []struct{ name, schema, value string }{
-		{"the reported one", `{}`, "[" + strings.TrimSuffix(join(60_000, func(i int) string { return fmt.Sprint(i) }), ",") + "]"},
-		{"numbers, no schema looks", `{}`, numbers},
-		{"digits, no schema looks", `true`, digits},
-		{"rows, no schema looks", `{"type":"object"}`, rows},
-		{"many members, no schema looks", `{"type":"object","additionalProperties":true}`, members},
-		{"deep, no schema looks", `{"properties":{"x":{"description":"anything"}}}`, deep},
-		{"an array", `{"properties":{"x":{"type":"array"}}}`, digits},
-		{"integers", `{"properties":{"x":{"type":"array","items":{"type":"integer","minimum":0}}}}`, numbers},
-		{"digits", `{"properties":{"x":{"type":"array","items":{"type":"integer"},"minItems":1}}}`, digits},
-		{"integers or none", `{"properties":{"x":{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}}`, numbers},
-		{"an embedding", `{"properties":{"x":{"type":"array","items":{"type":"number","exclusiveMaximum":100}}}}`, fractions},
-		{"words", `{"properties":{"x":{"type":"array","items":{"type":"string","maxLength":100}}}}`, words},
-		{"rows", `{"properties":{"x":{"type":"array","items":` + row + `}},"required":["x"]}`, rows},
-		{"rows of a definition", `{"properties":{"x":{"type":"array","items":{"$ref":"#/$defs/Row"}}},"$defs":{"Row":` + row + `},"additionalProperties":false}`, rows},
-		{"a text", `{"properties":{"x":{"anyOf":[{"type":"string","maxLength":5000000},{"type":"null"}]}}}`, text},
-		{"a map", `{"properties":{"x":{"type":"object","additionalProperties":{"type":"integer"}}}}`, members},
-		{"numbers beside what is unusual", `{` + unusual + `}`, digits},
-		{"rows beside what is unusual", `{` + unusual + `}`, rows},
-		{"members beside what is unusual", `{` + unusual + `}`, members},
-		{"a text beside what is unusual", `{` + unusual + `}`, text},
-		{"many identifiers, each once", `{"properties":{"x":{"uniqueItems":true,"items":{"type":"integer"}}}}`, "[" + join(3000, func(i int) string { return fmt.Sprint(i) }) + "]"},
+	tests := []struct {
+		name, schema, value string
+		full                bool // in full runs only
+	}{
+		{"the reported one", `{}`, "[" + strings.TrimSuffix(join(60_000, func(i int) string { return fmt.Sprint(i) }), ",") + "]", false},
+		{"numbers, no schema looks", `{}`, numbers, true},
+		{"digits, no schema looks", `true`, digits, true},
+		{"rows, no schema looks", `{"type":"object"}`, rows, false},
+		{"many members, no schema looks", `{"type":"object","additionalProperties":true}`, members, true},
+		{"deep, no schema looks", `{"properties":{"x":{"description":"anything"}}}`, deep, false},
+		{"an array", `{"properties":{"x":{"type":"array"}}}`, digits, true},
+		{"integers", `{"properties":{"x":{"type":"array","items":{"type":"integer","minimum":0}}}}`, numbers, true},
+		{"digits", `{"properties":{"x":{"type":"array","items":{"type":"integer"},"minItems":1}}}`, digits, true},
+		{"integers or none", `{"properties":{"x":{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}}`, numbers, false},
+		{"an embedding", `{"properties":{"x":{"type":"array","items":{"type":"number","exclusiveMaximum":100}}}}`, fractions, true},
+		{"words", `{"properties":{"x":{"type":"array","items":{"type":"string","maxLength":100}}}}`, words, true},
+		{"rows", `{"properties":{"x":{"type":"array","items":` + row + `}},"required":["x"]}`, rows, true},
+		{"rows of a definition", `{"properties":{"x":{"type":"array","items":{"$ref":"#/$defs/Row"}}},"$defs":{"Row":` + row + `},"additionalProperties":false}`, rows, false},
+		{"a text", `{"properties":{"x":{"anyOf":[{"type":"string","maxLength":5000000},{"type":"null"}]}}}`, text, true},
+		{"a map", `{"properties":{"x":{"type":"object","additionalProperties":{"type":"integer"}}}}`, members, false},
+		{"numbers beside what is unusual", `{` + unusual + `}`, digits, true},
+		{"rows beside what is unusual", `{` + unusual + `}`, rows, false},
+		{"members beside what is unusual", `{` + unusual + `}`, members, true},
+		{"a text beside what is unusual", `{` + unusual + `}`, text, false},
+		{"many identifiers, each once", `{"properties":{"x":{"uniqueItems":true,"items":{"type":"integer"}}}}`, "[" + join(3000, func(i int) string { return fmt.Sprint(i) }) + "]", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.full && !volume.Full() {
+				t.Skip("one like it is tested")
+			}
 			s := Compile(json.RawMessage(tt.schema))
 			if s.Broken() != nil {
 				t.Fatal(s.Broken())
@@ -122,6 +131,9 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 
 // Large arguments and a schema made to cost: an end within a bounded time.
 func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads 4 MB many times")
+	}
 	digits := filled(func(int) string { return "0" })
 	either := func(n int, inner string) string { return `{"anyOf":[` + strings.Repeat(inner+",", n-1) + inner + `]}` }
 	const most = volume.Slowdown * 250 * time.Millisecond

@@ -58,6 +58,9 @@ var habits = map[textedit.Format]map[string]string{
 // come over with their secrets in the keyring and leave the file, and nothing else of
 // it changes; undone, it is byte for byte what it was.
 func TestEveryClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all clients, in all ways of writing")
+	}
 	t.Parallel()
 	for _, client := range clients.All() {
 		target := client.Target(clients.Env{GOOS: "linux", Home: "/h", Getenv: func(string) string { return "" }})

@@ -366,6 +366,9 @@ func TestProcessKilledWhileItWakes(t *testing.T) {
 }
 
 func TestCallsOutliveProcessesThatAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ten servers are killed")
+	}
 	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{restingSpec(t, 20*time.Millisecond)})

@@ -249,6 +249,9 @@ func TestCancelReachesTheServer(t *testing.T) {
 // TestCancelAtRandom cancels calls at all times of their life and checks that
 // nothing is left behind and that no answer reaches another call.
 func TestCancelAtRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of calls")
+	}
 	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		f.untilReady(t, "zoo", 0)

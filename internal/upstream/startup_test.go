@@ -22,6 +22,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/startup"
 	"mcpproxy/internal/testutil/cputime"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // burnVar is for how long a server of these tests computes before it answers.
@@ -59,6 +60,9 @@ func needsProc(t *testing.T) {
 }
 
 func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("servers compute for seconds")
+	}
 	t.Parallel()
 	needsProc(t)
 	busy := stdioSpec(t, "s", "slow starter")
@@ -71,6 +75,9 @@ func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
 			`sh -c 'timeout 2.5 sh -c "while :; do :; done"; true'`),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "its child computes" && !volume.Full() {
+				t.Skip("a grandchild does, too")
+			}
 			t.Parallel()
 			f := newFixture(t)
 			spec.ConnectTimeout = 1500 * time.Millisecond
@@ -100,6 +107,9 @@ func TestAQuietStartFailsAfterTheConnectTimeout(t *testing.T) {
 }
 
 func TestManySlowStartersComeUpInTurn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("18 servers compute")
+	}
 	t.Parallel()
 	const count, room = 18, 3
 	f := newFixture(t)
@@ -267,6 +277,9 @@ func untilExists(t *testing.T, file string) {
 // TestAStopLetsAPackageManagerFinish: what is killed in the middle leaves a
 // broken package behind, for everybody who uses that cache.
 func TestAStopLetsAPackageManagerFinish(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for four seconds")
+	}
 	t.Parallel()
 	needsProc(t)
 	spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))
