@@ -2,16 +2,13 @@
 // scroll bar of its own, and no column of a page has one sideways.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, phone, scene } from "./harness.mjs";
+import { phone, scene } from "./harness.mjs";
 import { places } from "./pages.mjs";
 import { startWorld } from "./world.mjs";
 
-let world, browser;
-before(async () => ([world, browser] = await Promise.all([startWorld(), launch()])));
-after(async () => {
-  await browser?.close();
-  await world?.close();
-});
+let world;
+before(async () => (world = await startWorld()));
+after(() => world?.close());
 
 // In the page: what is larger than the box that holds it.
 function over() {
@@ -33,7 +30,7 @@ function over() {
 for (const width of [1440, 390, 320]) {
   test(`every page and state at ${width} px`, async (t) => {
     const context = width > 720 ? { viewport: { width, height: 900 } } : { ...phone, viewport: { width, height: 844 } };
-    const { page, visit } = await scene(t, { daemon: world, browser, context });
+    const { page, visit } = await scene(t, { daemon: world, context });
     const wrong = [];
     for (const place of await places(world)) {
       await visit(place);

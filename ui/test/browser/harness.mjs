@@ -4,10 +4,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { after } from "node:test";
 import { chromium } from "playwright-core";
 import { Daemon, patience, until } from "./daemon.mjs";
 
 export { Daemon, patience, until };
+
+/** Whether tests run at their full number, as in the nightly run. */
+export const full = process.env.MCPPROXY_TEST_VOLUME === "full";
 
 /** Starts Chromium; names but this machine's are not resolved. */
 export const launch = () => chromium.launch({
@@ -15,6 +19,10 @@ export const launch = () => chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
 });
+
+// One Chromium serves all tests of a file: each scene has a context of its own, which shares nothing with others.
+let shared;
+if (process.env.NODE_TEST_CONTEXT) after(async () => (await shared)?.close()); // programs that take pictures import this file, too
 
 export const desktop = { viewport: { width: 1440, height: 900 } };
 export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
@@ -50,20 +58,20 @@ export function watch(context, url, allow = []) {
 const violations = () => document.addEventListener("securitypolicyviolation", (e) => console.error(`policy: ${e.violatedDirective} by ${e.blockedURI} ${e.sample}`));
 
 /**
- * Starts a daemon and a browser with a page that is signed in, and ends them with the test.
+ * Starts a daemon and a context of the file's browser with a page that is signed in, and ends both with the test.
  * options: those of Daemon.run; daemon: one that runs already; allow: see watch(); context: of the browser's
  * context (desktop, phone, {colorScheme}); at: where to begin; signIn: false begins nowhere.
  */
-export async function scene(t, { daemon: given, browser: ready, allow, context: wanted = desktop, at = "overview", signIn = true, ...options } = {}) {
+export async function scene(t, { daemon: given, allow, context: wanted = desktop, at = "overview", signIn = true, ...options } = {}) {
   const daemon = given ?? (await Daemon.run(options));
-  let browser = ready, context;
+  let context;
   const end = async () => {
     // The page goes before its daemon, or it would say that nothing answers.
-    await (ready ? context?.close() : browser?.close());
+    await context?.close();
     if (!given) await daemon.close();
   };
   t.after(end);
-  browser ??= await launch();
+  const browser = await (shared ??= launch());
   context = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", permissions: [], ...wanted });
   context.setDefaultTimeout(patience);
   const trouble = watch(context, daemon.url, allow);

@@ -1,21 +1,22 @@
-// A server and an agent put 575 hostile texts wherever they may write one. Nothing of them acts,
+// A server and an agent put hostile texts (575 in a full run, else a fixed sample) wherever they may write one. Nothing of them acts,
 // is asked for or becomes markup, on any page, and the pages go on working.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Daemon, launch, scene, settled } from "./harness.mjs";
+import { Daemon, full, scene, settled } from "./harness.mjs";
 import { until } from "./daemon.mjs";
 import { pages } from "./pages.mjs";
-import { attempts, hostile, naughty, packs } from "./xss.mjs";
+import { attempts as all, hostile, naughty, packs } from "./xss.mjs";
 
-const texts = [...attempts, ...packs(naughty, 12)];
-const least = { approvals: 150, activity: 150, tools: 150, servers: 2 }; // things to open, or the test has not looked
+// Without a full run: every sixth attempt, all that break out of quotes and templates, and every ninth pack.
+const attempts = all.filter((_, i) => full || i % 6 === 0 || i >= 50);
+const texts = [...attempts, ...packs(naughty, 12).filter((_, i) => full || i % 9 === 0)];
+const many = full ? 150 : texts.length;
+const least = { approvals: many, activity: many, tools: many, servers: 2 }; // things to open, or the test has not looked
 const names = texts.map((t) => (Array.isArray(t) ? t.join("\n") : t));
-let daemon, browser;
+let daemon;
 
 before(async () => {
-  [daemon, browser] = await Promise.all([
-    Daemon.run({ scripts: { held: hostile(texts), open: hostile(texts) }, servers: { open: { trust: "auto" } }, config: { mcp_management: "propose" } }), launch(),
-  ]);
+  daemon = await Daemon.run({ scripts: { held: hostile(texts), open: hostile(texts) }, servers: { open: { trust: "auto" } }, config: { mcp_management: "propose" } });
   await daemon.state("ready", "held", "open");
   const last = `t${texts.length - 1}`;
   await daemon.tools(`held:${last}`, `open:${last}`);
@@ -32,14 +33,11 @@ before(async () => {
   const { tools } = await daemon.api("GET", "/approvals?limit=500");
   for (const { server, tool, fingerprint } of tools) await daemon.api("POST", `/servers/${server}/tools/${encodeURIComponent(tool)}/approve`, { fingerprint });
   await daemon.scripted("held", hostile([...texts.slice(7), ...texts.slice(0, 7)]));
-  await until("changed tools wait", async () => (await daemon.api("GET", "/approvals?limit=500")).tools.filter((t) => t.reason === "changed").length > 90);
+  await until("changed tools wait", async () => (await daemon.api("GET", "/approvals?limit=500")).tools.filter((t) => t.reason === "changed").length > (full ? 90 : 0.87 * texts.length));
 });
-after(async () => {
-  await browser?.close();
-  await daemon?.close();
-});
+after(() => daemon?.close());
 
-const begin = (t) => scene(t, { daemon, browser, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
+const begin = (t) => scene(t, { daemon, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
 
 /** Fails unless the page is still itself. */
 async function unharmed(page, where) {

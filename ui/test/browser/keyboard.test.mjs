@@ -2,18 +2,15 @@
 // again; pages have keys; what opens closes with Esc and gives the focus back.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, scene, settled } from "./harness.mjs";
+import { scene, settled } from "./harness.mjs";
 import { pages, places, readSources } from "./pages.mjs";
 import { startWorld } from "./world.mjs";
 
-let world, browser;
-before(async () => ([world, browser] = await Promise.all([startWorld(), launch()])));
-after(async () => {
-  await browser?.close();
-  await world?.close();
-});
+let world;
+before(async () => (world = await startWorld()));
+after(() => world?.close());
 
-const sceneOf = (t) => scene(t, { daemon: world, browser, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
+const sceneOf = (t) => scene(t, { daemon: world, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
 
 // In the page: numbers what Tab has to reach, and returns how many there are. Of a group of radio
 // buttons or tabs one is reached, the rest by arrows.

@@ -45,7 +45,7 @@ for (const how of ["stop", "kill"]) {
 }
 
 test("nothing can be decided while nobody answers", async (t) => {
-  const { daemon, browser } = await scene(t, { demo: true, allow: gone });
+  const { daemon } = await scene(t, { demo: true, allow: gone });
   await daemon.tools("shifty:add_numbers");
   const agent = await daemon.client();
   await agent.call("call_tool_read", { name: "shifty:add_numbers", args: { a: 1, b: 2 } });
@@ -53,7 +53,7 @@ test("nothing can be decided while nobody answers", async (t) => {
   const views = [...pages.map((p) => p.name), "approvals?id=shifty:add_numbers", "servers?id=shifty"];
   const tabs = [];
   for (const view of views) {
-    tabs.push((await scene(t, { daemon, browser, allow: gone, at: view })).page);
+    tabs.push((await scene(t, { daemon, allow: gone, at: view })).page);
   }
   await daemon.kill();
   const word = /^(Approve|Block|Keep|Start it|Restart|Switch (on|off)|Log in|Accept|Call as)(?!.*…$)/; // with dots it asks first
