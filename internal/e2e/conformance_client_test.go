@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,6 +44,7 @@ const (
 
 // conformanceCommand is the suite's command. It returns the exit code.
 func conformanceCommand(url string) int {
+	awaitOthers(filepath.Join(os.Getenv(commandQueue), allStarted))
 	err := takeTurn()
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), scenarioTime)
@@ -227,12 +229,17 @@ func TestClientConformance(t *testing.T) {
 	}
 	for revision, scored := range map[string]int{"2025-11-25": 18, "2026-07-28": 32} {
 		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), suiteTime)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, node, script, "client", "--command", self, "-o", t.TempDir(),
+			results, queue := t.TempDir(), t.TempDir()
+			cmd := exec.CommandContext(ctx, node, script, "client", "--command", self, "-o", results,
 				"--requirements", revision, "--timeout", strconv.FormatInt(suiteTime.Milliseconds(), 10))
-			cmd.Env = append(os.Environ(), commandBinary+"="+binary, commandClient+"="+client, commandQueue+"="+t.TempDir())
-			out, runErr := cmd.CombinedOutput() // its code says what the lines say
+			cmd.Env = append(os.Environ(), commandBinary+"="+binary, commandClient+"="+client, commandQueue+"="+queue)
+			said := &suiteOutput{queue: queue}
+			cmd.Stdout, cmd.Stderr = said, said
+			runErr := cmd.Run() // its code says what the lines say
+			out := []byte(said.String())
 			var unscored []string
 			for _, m := range clientUnscored.FindAllStringSubmatch(string(out), -1) {
 				unscored = append(unscored, m[1])
@@ -244,7 +251,7 @@ func TestClientConformance(t *testing.T) {
 				case m[1] == "✓":
 					passed++
 				default:
-					t.Errorf("%s fails", m[2])
+					t.Errorf("%s fails: %s", m[2], failedChecks(results, m[2]))
 				}
 			}
 			if passed != scored {
@@ -255,6 +262,58 @@ func TestClientConformance(t *testing.T) {
 			}
 		})
 	}
+}
+
+// allStarted is the file in the queue that tells the clients of a suite that all of them were started.
+const allStarted = "all-started"
+
+// suiteOutput is the output of a suite. It makes the file allStarted.
+type suiteOutput struct {
+	output
+	queue string
+}
+
+var scenarioCount = regexp.MustCompile(`\((\d+) scenarios\) in parallel`)
+
+func (s *suiteOutput) Write(p []byte) (int, error) {
+	n, _ := s.output.Write(p) // never fails
+	said := s.String()
+	m := scenarioCount.FindStringSubmatch(said)
+	if m == nil || fmt.Sprint(strings.Count(said, "Executing client: ")) != m[1] {
+		return n, nil
+	}
+	return n, os.WriteFile(filepath.Join(s.queue, allStarted), nil, 0o600)
+}
+
+// awaitOthers waits until the suite has started all clients. Meanwhile it does not answer, and MCPProxy
+// takes a server that says nothing for five seconds for one of the legacy protocol.
+func awaitOthers(started string) {
+	for end := time.Now().Add(scenarioTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(started); err == nil {
+			return
+		}
+	}
+}
+
+// failedChecks returns the checks of a scenario that failed, from the results of the suite.
+func failedChecks(results, scenario string) (failed []string) {
+	files, _ := filepath.Glob(filepath.Join(results, scenario+"-*", "checks.json")) // the pattern is valid
+	for _, file := range files {
+		var checks []json.RawMessage
+		raw, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(raw, &checks)
+		}
+		if err != nil {
+			failed = append(failed, err.Error())
+		}
+		for _, check := range checks {
+			if bytes.Contains(check, []byte(`"FAILURE"`)) {
+				failed = append(failed, string(check))
+			}
+		}
+	}
+	return failed
 }
 
 // sdkPrograms are the programs of the SDK that tests have asked for: functions that build one once.
