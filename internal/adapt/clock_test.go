@@ -48,7 +48,7 @@ func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, li
 	defer end()
 	defer asks.Time(clock)()
 	var answering sync.WaitGroup
-	var failed error
+	failed := make(chan error, 100) // of each answer, as many as may be asked
 	say, done := asks.Noting(func(e session.Event) {
 		if e.ID == nil {
 			return
@@ -57,12 +57,16 @@ func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, li
 		answering.Go(func() {
 			time.Sleep(after)
 			asks.Answered(id)
-			failed = c.Respond(t.Context(), id, session.Reply{Result: answer})
+			failed <- c.Respond(t.Context(), id, session.Reply{Result: answer})
 		})
 	})
 	defer done()
 	reply, err := f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Session: c, Request: session.Request{ID: json.RawMessage("1"),
 		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask","arguments":{}}`), Say: say}}})
 	answering.Wait()
-	return reply, errors.Join(err, failed)
+	close(failed)
+	for f := range failed {
+		err = errors.Join(err, f)
+	}
+	return reply, err
 }
