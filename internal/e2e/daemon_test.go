@@ -40,6 +40,10 @@ func TestMain(m *testing.M) {
 		os.Exit(conformanceCommand(os.Args[len(os.Args)-1])) // as the suite starts it
 	}
 	flag.Parse()
+	if testing.Short() {
+		fmt.Println("-short leaves out the end-to-end tests")
+		os.Exit(0)
+	}
 	if !commandLineSets("test.parallel") {
 		_ = flag.Set("test.parallel", strconv.Itoa(max(inParallel, runtime.GOMAXPROCS(0)))) // a number
 	}

@@ -4,9 +4,6 @@ import "testing"
 
 // A stop lets calls finish, and refuses with a reason those that do not.
 func TestStopRefusesWhatDoesNotFinish(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a stop waits eight seconds")
-	}
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"hang","inputSchema":{"type":"object"}}`)
 	called, release := make(chan struct{}), make(chan struct{})
