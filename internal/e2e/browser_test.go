@@ -13,6 +13,9 @@ import (
 // browserPatience bounds one file of tests in the browser.
 const browserPatience = 10 * time.Minute
 
+// inBrowsers is how many files run at the same time: a browser computes, where other tests wait.
+const inBrowsers = 2
+
 // TestBrowser runs the tests of the web UI, ui/test/browser, in a real browser
 // against the binary: one subtest a file.
 func TestBrowser(t *testing.T) {
@@ -25,9 +28,12 @@ func TestBrowser(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
+	browsers := make(chan struct{}, inBrowsers)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
 			t.Parallel()
+			browsers <- struct{}{}
+			defer func() { <-browsers }()
 			ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", file)
