@@ -15,7 +15,6 @@ func TestDisguises(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\u00a0`, "\u00a0", `\u2003`, "\u2003", `\ufeff`, "\ufeff")
 	n := 0
 	for _, line := range wordlist.Read(string(text)).Of("sql").Lines {
 		disguise := unescape.Replace(line)
