@@ -90,23 +90,6 @@ func (r *readings) verdict(of among) (worst Verdict) {
 	return worst
 }
 
-// finding is what decides about a statement. Its word is written when it is shown, which
-// most are not, unless it is no word of the text.
-type finding struct {
-	Verdict
-	at   int  // the token that decides
-	call bool // of what is named there
-}
-
-func (f finding) worse(other finding) finding {
-	v := f.Verdict.worse(other.Verdict)
-	if other.Operation > f.Operation {
-		f = other
-	}
-	f.Verdict = v
-	return f
-}
-
 // verdict writes the word of a finding.
 func (s statement) verdict(f finding) Verdict {
 	switch {
@@ -122,37 +105,6 @@ func (s statement) verdict(f finding) Verdict {
 
 // maxName is how much of a function's name is shown.
 const maxName = 48
-
-// statement is what stands between two semicolons.
-type statement struct {
-	*lexer
-	tokens []token
-}
-
-func (s statement) word(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
-
-func (s statement) kind(i int) byte {
-	if i < 0 || i >= len(s.tokens) {
-		return 0
-	}
-	return s.tokens[i].kind
-}
-
-// is reports whether there is this word.
-func (s statement) is(i int, word string) bool {
-	return s.kind(i) == aWord && isWord(s.word(i), word)
-}
-
-func (s statement) has(i int, c class) bool { return s.kind(i) == aWord && s.tokens[i].class&c != 0 }
-
-// said is a word as a refusal shows it, with the object that it is about.
-func (s statement) said(i int) string {
-	said := strings.ToUpper(s.word(i))
-	if s.has(i+1, sqlObject) {
-		said += " " + strings.ToUpper(s.word(i+1))
-	}
-	return said
-}
 
 // ends reports whether a statement is whole: each bracket has its other one, and what it
 // ends with wants nothing after it.
@@ -340,12 +292,27 @@ func (s statement) verb(i int, deep bool) policy.Operation {
 	case c&sqlDestroys != 0:
 	case s.is(i, "use") && (s.is(i+1, "index") || s.is(i+1, "key")):
 		return policy.Read
-	case c&sqlPair != 0 && sqlPairs().of(s, i) > policy.Read:
-		return sqlPairs().of(s, i)
+	case c&sqlPair != 0 && s.pair(i) > policy.Read:
+		return s.pair(i)
 	case c&sqlWrites == 0:
 		return policy.Read
 	}
 	return policy.Write
+}
+
+// pair judges a word by the one beside it.
+func (s statement) pair(i int) policy.Operation {
+	p := sqlPairs()[strings.ToLower(s.word(i))]
+	beside := i + 1
+	if p.after {
+		beside = i - 1
+	}
+	for _, w := range p.words {
+		if s.is(beside, w) {
+			return p.does
+		}
+	}
+	return policy.Read
 }
 
 // reference reports whether a word says what happens to rows that refer to one that is

@@ -64,21 +64,6 @@ var sqlPairs = sync.OnceValue(func() pairs {
 	return all
 })
 
-// of judges a word by the one beside it.
-func (all pairs) of(s statement, i int) policy.Operation {
-	p := all[strings.ToLower(s.word(i))]
-	beside := i + 1
-	if p.after {
-		beside = i - 1
-	}
-	for _, w := range p.words {
-		if s.is(beside, w) {
-			return p.does
-		}
-	}
-	return policy.Read
-}
-
 var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Read(sqlText).Of("settings that begin").Words() })
 
 // wordTable finds words whatever their case: each is at the place that its hash names, or
