@@ -37,10 +37,10 @@ type readings struct {
 // of judges the text of a lexer. Once one dialect destroys, those after it are not wanted.
 func (r *readings) of(l *lexer) {
 	for l.statement() {
-		if l.broken {
+		if l.broken || l.refused {
 			r.broken |= l.dialects
 		}
-		if len(l.tokens) > 0 {
+		if len(l.tokens) > 0 && !l.refused {
 			r.add(statement{l, l.tokens})
 		}
 		if destroy := r.known[policy.Destructive]; destroy != 0 {
@@ -283,6 +283,7 @@ func (s statement) verb(i int, deep bool) policy.Operation {
 	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber && s.text[s.tokens[i-2].start] != '$': // the name of something
 		return policy.Read
 	case c&sqlName != 0 && strings.IndexByte("=<>!,)+", s.kind(i+1)) >= 0 && s.kind(i+1) != 0, // no statement goes on so
+		c&sqlName != 0 && (s.is(i+1, "from") || s.is(i+1, "is")),
 		deep && (s.is(i, "set") && s.is(i-1, "character") || s.is(i, "truncate") && s.is(i-1, "overflow")):
 		return policy.Read
 	case c&(sqlDestroys|sqlWrites) != 0 && s.kind(i+1) == '(' && c&sqlFunction != 0: // REPLACE(…)

@@ -112,6 +112,7 @@ type part struct {
 	kept     int  // tokens of the statement that stand before
 	inside   int  // executable comments
 	broken   bool // a quote or a comment has no end: no database takes such a text
+	refused  bool // there is a backtick, of which these dialects know nothing
 }
 
 func (l *lexer) add(kind byte, start, end int) {
@@ -148,7 +149,8 @@ func (l *lexer) statement() bool {
 			l.at++
 			break
 		}
-		kept, inside, broken := len(l.tokens), l.inside, l.broken
+		before := l.part
+		before.at, before.kept = at, len(l.tokens)
 		l.at = l.next(at)
 		if !asks[c] {
 			continue
@@ -156,7 +158,8 @@ func (l *lexer) statement() bool {
 		if asked := l.asked(at, l.at); asked != 0 {
 			if same := l.dialects.like(l.as, asked); same != l.dialects {
 				l.shifty = l.shifty || asked&shifts != 0 && !whole(l.text[at:])
-				l.parted, l.dialects = append(l.parted, part{l.dialects &^ same, at, kept, inside, broken}), same
+				before.dialects &^= same
+				l.parted, l.dialects = append(l.parted, before), same
 			}
 		}
 	}
@@ -395,6 +398,7 @@ func (l *lexer) next(i int) int {
 	case c < ' ' || c == '\\' || c == 0x7f:
 		l.add(aDoubt, i, i+1)
 	default:
+		l.refused = l.refused || c == '`'
 		l.add(c, i, i+1)
 	}
 	return i + 1
