@@ -46,10 +46,10 @@ var dialects = [...]dialect{
 	brackets | backtick, // SQLite
 	brackets | nested,   // SQL Server
 	oracleQuote,
-	backslash | backslashInID | hash | backtick | backslashInBT | triple,                    // BigQuery
-	backslash | dollar | slashes,                                                            // Snowflake
-	backslash | backslashInID | backtick | nested | endsAtReturn,                            // Spark, Hive
-	backslash | backslashInID | backtick | backslashInBT | dollar | nested | hash | slashes, // ClickHouse
+	backslash | backslashInID | hash | backtick | backslashInBT | triple, // BigQuery
+	backslash | dollar | slashes,                                         // Snowflake
+	backslash | backslashInID | backtick | backslashInBT | dollar,        // ClickHouse, Spark, as far as shifts leaves it open
+	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
 // shifts are the bits by which dialects may lose each other: what one of them skips
@@ -149,12 +149,13 @@ func (l *lexer) statement() bool {
 			l.at++
 			break
 		}
+		if !asks[c] {
+			l.at = l.next(at)
+			continue
+		}
 		before := l.part
 		before.at, before.kept = at, len(l.tokens)
 		l.at = l.next(at)
-		if !asks[c] {
-			continue
-		}
 		if asked := l.asked(at, l.at); asked != 0 {
 			if same := l.dialects.like(l.as, asked); same != l.dialects {
 				l.shifty = l.shifty || asked&shifts != 0 && !whole(l.text[at:])
