@@ -18,7 +18,7 @@ var byHand = map[string]string{
 	"jsonc.Extent":               "JSON with comments",
 	"jq.text":                    "the strings of jq, in which expressions stand",
 	"lane.manyCommands":          "the quotes of shell lines",
-	"lane.stringEnd":             "the strings of GraphQL",
+	"lane.whole":                 "the quotes of SQL",
 	"oauth.clipCode":             "leaves characters out of a code",
 	"scan.escapeAt":              "undoes escapes of many languages in prose",
 	"store.escape":               "takes words out of texts that may be cut, and hold JSON in JSON",

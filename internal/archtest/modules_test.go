@@ -17,6 +17,7 @@ var allowed = map[string]string{
 	"github.com/fsnotify/fsnotify":                      "a saved configuration is applied at once",
 	"github.com/goccy/go-yaml":                          "the files of clients that write YAML; an oracle for what the command line writes",
 	"github.com/google/go-cmp":                          "tests: differences that can be read",
+	"github.com/vektah/gqlparser/v2":                    "the syntax of GraphQL, whose operations and fields decide what a call does",
 	"github.com/kljensen/snowball":                      "stems of words, pinned, since they decide the order of results",
 	"github.com/modelcontextprotocol/go-sdk":            "tests: the oracle, and servers nobody here wrote",
 	"github.com/jackc/pgx/v5":                           "PostgreSQL: its connections alone (pgconn)",

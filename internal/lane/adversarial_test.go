@@ -22,7 +22,6 @@ func disguised(t *testing.T) (all []disguise) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\u00a0`, "\u00a0", `\u2003`, "\u2003", `\ufeff`, "\ufeff")
 	for _, line := range wordlist.Read(string(text)).Of("sql").Lines {
 		whole := unescape.Replace(line)
 		// Only a $ by itself stands for the statement.

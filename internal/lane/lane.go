@@ -71,6 +71,9 @@ func (r *Rule) value(value []byte) (worst Verdict) {
 	if text, ok := rawjson.String(value); ok {
 		return r.text(text)
 	}
+	if r.By == policy.ByGraphQL && len(value) <= maxText {
+		return readGraphQLRequest(value, 0)
+	}
 	if rawjson.Kind(value) != '[' {
 		return unread("no text in " + r.Argument)
 	}

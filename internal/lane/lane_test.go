@@ -38,6 +38,7 @@ func TestJudge(t *testing.T) {
 		{graph, `{"query":"mutation { createX(a: 1) { id } }"}`, "write mutation"}, {graph, `{"query":"query { a } mutation M { deleteRepo(id: 1) { id } }"}`, "destructive mutation deleteRepo"}, {graph, `{"query":"mutation { x: deleteRepo { id } }"}`, "destructive mutation deleteRepo"},
 		{graph, `{"query":"mutation { ...F } fragment F on M { removeUser { id } }"}`, "destructive mutation removeUser"}, {graph, `{"query":"mutation { ... on M { removeUser { id } } }"}`, "destructive mutation removeUser"},
 		{graph, `{"query":"# query\nmutation{createX}"}`, "write mutation"}, {graph, `{"query":"{ a"}`, "write no document of GraphQL"}, {graph, `{"query":"drop"}`, "write no document of GraphQL"}, {graph, `{"query":""}`, "write no document of GraphQL"}, {graph, `{"query":"{ a(b: \"\"\" } mutation { x } \\\"\"\" \"\"\") }"}`, "read"},
+		{graph, `{"query":"{\"query\":\"mutation { a }\"}"}`, "write mutation"}, {graph, `{"query":{"query":"mutation { deleteRepo }"}}`, "destructive mutation deleteRepo"}, {graph, `{"query":{"query":"{ a }"}}`, "read"}, {graph, `{"query":["{ a }","mutation { b }"]}`, "write mutation"}, {graph, `{"query":{"id":"x"}}`, "write id"},
 		{act, `{"op":"list"}`, "read"}, {act, `{"op":"get_x"}`, "read"}, {act, `{"op":"delete"}`, "destructive delete"}, {act, `{"op":"LIST"}`, "write LIST"}, {act, `{"op":"other"}`, "write other"}, {act, `{}`, "write no $.op"},
 	} {
 		if got := said(c.rule.Judge(json.RawMessage(c.args))); got != c.want {

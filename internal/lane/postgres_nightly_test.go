@@ -158,6 +158,16 @@ func chunks(text string) (all []string) {
 	return append(all, strings.Join(chunk, ""))
 }
 
+// TestPlainReadsOfPostgres: what the corpus of plain reads says of PostgreSQL is true.
+func TestPlainReadsOfPostgres(t *testing.T) {
+	for _, line := range corpus(t, "reads.txt").Of("postgresql").Lines {
+		text := strings.ReplaceAll(line, `\n`, "\n")
+		if want, _, ok := oracle(text); ok && want != policy.Read {
+			t.Errorf("%s: the oracle says %s", text, want)
+		}
+	}
+}
+
 // score counts how a set was judged beside the oracle.
 type score struct{ judged, reads, laxer, agreed, unparsed int }
 

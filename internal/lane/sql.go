@@ -20,7 +20,11 @@ func readSQL(text string) Verdict {
 	l.begin(text, 1<<len(dialects)-1)
 	var r readings
 	r.of(l)
-	return r.verdict(l.wanted)
+	v := r.verdict(l.wanted)
+	if l.shifty {
+		v = v.worse(unread("a quote or comment whose end depends on the database"))
+	}
+	return v
 }
 
 // readings is how a text is judged, by the dialects that read it.
@@ -33,10 +37,10 @@ type readings struct {
 // of judges the text of a lexer. Once one dialect destroys, those after it are not wanted.
 func (r *readings) of(l *lexer) {
 	for l.statement() {
-		if l.broken {
+		if l.broken || l.refused {
 			r.broken |= l.dialects
 		}
-		if len(l.tokens) > 0 {
+		if len(l.tokens) > 0 && !l.refused {
 			r.add(statement{l, l.tokens})
 		}
 		if destroy := r.known[policy.Destructive]; destroy != 0 {
@@ -50,6 +54,9 @@ func (r *readings) add(s statement) {
 	f := s.judge()
 	if f.Unread {
 		r.unread |= s.dialects
+	}
+	if f.Operation == policy.Read && !s.ends() {
+		r.broken |= s.dialects
 	}
 	if worse := s.dialects &^ r.known[f.Operation]; worse != 0 {
 		verdict := s.verdict(f)
@@ -78,26 +85,9 @@ func (r *readings) verdict(of among) (worst Verdict) {
 		worst = worst.worse(v)
 	}
 	if of&^r.broken == 0 && worst.Operation < policy.Destructive {
-		worst = worst.worse(unread("a quote without an end"))
+		worst = worst.worse(unread("a quote, comment or bracket without an end"))
 	}
 	return worst
-}
-
-// finding is what decides about a statement. Its word is written when it is shown, which
-// most are not, unless it is no word of the text.
-type finding struct {
-	Verdict
-	at   int  // the token that decides
-	call bool // of what is named there
-}
-
-func (f finding) worse(other finding) finding {
-	v := f.Verdict.worse(other.Verdict)
-	if other.Operation > f.Operation {
-		f = other
-	}
-	f.Verdict = v
-	return f
 }
 
 // verdict writes the word of a finding.
@@ -116,35 +106,33 @@ func (s statement) verdict(f finding) Verdict {
 // maxName is how much of a function's name is shown.
 const maxName = 48
 
-// statement is what stands between two semicolons.
-type statement struct {
-	*lexer
-	tokens []token
-}
-
-func (s statement) word(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
-
-func (s statement) kind(i int) byte {
-	if i < 0 || i >= len(s.tokens) {
-		return 0
+// ends reports whether a statement is whole: each bracket has its other one, and what it
+// ends with wants nothing after it.
+func (s statement) ends() bool {
+	var open [3]int
+	for i := range s.tokens {
+		switch s.tokens[i].kind {
+		case '(':
+			open[0]++
+		case ')':
+			open[0]--
+		case '[':
+			open[1]++
+		case ']':
+			open[1]--
+		case '{':
+			open[2]++
+		case '}':
+			open[2]--
+		default:
+			continue
+		}
+		if min(open[0], open[1], open[2]) < 0 {
+			return false
+		}
 	}
-	return s.tokens[i].kind
-}
-
-// is reports whether there is this word.
-func (s statement) is(i int, word string) bool {
-	return s.kind(i) == aWord && isWord(s.word(i), word)
-}
-
-func (s statement) has(i int, c class) bool { return s.kind(i) == aWord && s.tokens[i].class&c != 0 }
-
-// said is a word as a refusal shows it, with the object that it is about.
-func (s statement) said(i int) string {
-	said := strings.ToUpper(s.word(i))
-	if s.has(i+1, sqlObject) {
-		said += " " + strings.ToUpper(s.word(i+1))
-	}
-	return said
+	last := len(s.tokens) - 1
+	return open == [3]int{} && !s.has(last, sqlGoesOn) && strings.IndexByte(",.=<>+-/|&", s.kind(last)) < 0
 }
 
 // judge judges one statement.
@@ -168,18 +156,31 @@ func (s statement) judge() finding {
 	if s.is(first, "show") {
 		skip++ // SHOW CREATE TABLE
 	}
+	if s.is(skip, "character") {
+		skip++ // SHOW CHARACTER SET
+	}
+	n := nest{statement: s}
 	for i := range s.tokens {
 		t, writes := &s.tokens[i], worst.Operation == policy.Write
 		switch {
+		case writes && t.class&(sqlDestroys|sqlPair) == 0 && t.kind != aDoubt:
+			continue
+		case t.class&(sqlDestroys|sqlWrites|sqlPair) != 0:
+			if i > skip || i == first {
+				worst = worst.worse(finding{Verdict{Operation: s.verb(i, n.deep > 0)}, i, false})
+			}
+		case t.kind == '(' && i > 0 && !s.is(0, "pragma"):
+			worst = worst.worse(finding{Verdict{Operation: s.call(i - 1)}, i - 1, true})
 		case t.kind == aDoubt:
 			worst = worst.worse(finding{Verdict: unread("a character that is not read")})
-		case t.class&(sqlDestroys|sqlWrites|sqlPair) != 0 && (!writes || t.class&sqlDestroys != 0) && (i > skip || i == first):
-			worst = worst.worse(finding{Verdict{Operation: s.verb(i)}, i, false})
-		case t.kind == '(' && !writes && i > 0:
-			worst = worst.worse(finding{Verdict{Operation: s.call(i - 1)}, i - 1, true})
+		case n.doubtful(i) && n.doubt(i):
+			worst = worst.worse(n.finding(i))
 		}
 		if worst.Operation == policy.Destructive {
 			break
+		}
+		if t.class&sqlClause != 0 || t.kind == '(' || t.kind == ')' {
+			n.step(i)
 		}
 	}
 	return worst
@@ -187,21 +188,50 @@ func (s statement) judge() finding {
 
 // leading judges a first word that reads only with what follows it.
 func (s statement) leading() Verdict {
+	ok := true
 	switch {
 	case s.is(0, "explain"), s.is(0, "describe"), s.is(0, "desc"):
 		return s.explained()
 	case s.is(0, "pragma"):
 		return s.pragma()
-	case s.is(0, "values") || s.is(0, "with") || s.is(0, "from") || s.is(0, "table"):
-		if len(s.tokens) == 1 {
-			return unread("no statement that is known")
-		}
+	case s.is(0, "with"):
+		ok = s.main() // what it is a WITH of
+	case s.is(0, "list"), s.is(0, "ls"): // of the files of a stage
+		ok = len(s.tokens) > 1 && s.text[s.tokens[1].start] == '@'
+	case s.is(0, "exists"):
+		ok = s.kind(1) == aWord || s.kind(1) == aQuoted
+	case !s.is(0, "show"):
+		ok = len(s.tokens) > 1
+	}
+	if !ok {
+		return unread("no statement that is known")
 	}
 	return reading
 }
 
+// main reports whether outside of all brackets there is a word that begins a query.
+func (s statement) main() bool {
+	deep := 0
+	for i := range s.tokens {
+		switch s.tokens[i].kind {
+		case '(':
+			deep++
+		case ')':
+			deep--
+		case aWord:
+			if deep == 0 && i > 0 && s.has(i, sqlReads) && s.has(i, sqlClause) && !s.is(i, "with") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // explained judges EXPLAIN: what is explained may be executed. A name alone is a table.
 func (s statement) explained() Verdict {
+	if s.is(1, "plan") && (s.is(2, "for") || s.is(2, "set") || s.is(2, "into")) {
+		return Verdict{Operation: policy.Write, Word: "EXPLAIN PLAN"} // into Oracle's and Db2's table of plans
+	}
 	i := 1
 	for i < len(s.tokens) && (s.has(i, sqlExplains) || s.kind(i) != aWord && s.kind(i) != aQuoted && s.kind(i) != aDoubt) {
 		i++
@@ -209,10 +239,18 @@ func (s statement) explained() Verdict {
 	if s.has(i, sqlReads) && !s.is(i, "explain") && !s.is(i, "pragma") {
 		return reading
 	}
+	names := 0
 	for at := 1; at < len(s.tokens); at++ {
-		if k := s.kind(at); k != aWord && k != aQuoted && k != '.' || k == aWord && s.kind(at-1) == aWord && at > 1 && !s.is(at-1, "table") && !s.has(at-1, sqlExplains) {
-			return unread("what " + strings.ToUpper(s.word(0)) + " is about")
+		k := s.kind(at)
+		switch {
+		case k != aWord && k != aQuoted && k != '.', k == aQuoted && isFile(s.word(at), true):
+			names = 3
+		case k != '.' && s.kind(at-1) != '.' && !s.has(at, sqlExplains|sqlObject):
+			names++ // DESCRIBE table column
 		}
+	}
+	if names > 2 || names > 1 && s.is(0, "explain") {
+		return unread("what " + strings.ToUpper(s.word(0)) + " is about")
 	}
 	return reading
 }
@@ -224,10 +262,12 @@ func (s statement) pragma() Verdict {
 	if s.kind(2) == '.' {
 		name = 3
 	}
+	k := s.kind(name + 2)
+	with := s.kind(name+1) == '(' && (k == aWord || k == aQuoted || k == aString || k == aNumber) && s.kind(name+3) == ')' && len(s.tokens) == name+4
 	switch {
 	case s.kind(name) != aWord:
-	case s.has(name, sqlPragma) && (s.kind(name+1) == '(' || s.kind(name+1) == 0),
-		s.has(name, sqlPlainPragma) && s.kind(name+1) == 0:
+	case s.has(name, sqlPragma) && (with || len(s.tokens) == name+1),
+		s.has(name, sqlPlainPragma) && len(s.tokens) == name+1:
 		return reading
 	default:
 		return Verdict{Operation: policy.Write, Word: "PRAGMA " + s.word(name)}
@@ -235,36 +275,45 @@ func (s statement) pragma() Verdict {
 	return unread("PRAGMA")
 }
 
-// verb judges a word that may change something where it stands.
-func (s statement) verb(i int) policy.Operation {
+// verb judges a word that may change something where it stands: in parentheses, or not.
+func (s statement) verb(i int, deep bool) policy.Operation {
 	c := s.tokens[i].class
 	switch {
 	case s.kind(i-1) == '.' && c&sqlWrites != 0 && s.is(i, "nextval"): // of a sequence
-	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber: // the name of something
+	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber && s.text[s.tokens[i-2].start] != '$': // the name of something
+		return policy.Read
+	case c&sqlName != 0 && strings.IndexByte("=<>!,)+", s.kind(i+1)) >= 0 && s.kind(i+1) != 0, // no statement goes on so
+		c&sqlName != 0 && (s.is(i+1, "from") || s.is(i+1, "is")),
+		deep && (s.is(i, "set") && s.is(i-1, "character") || s.is(i, "truncate") && s.is(i-1, "overflow")):
 		return policy.Read
 	case c&(sqlDestroys|sqlWrites) != 0 && s.kind(i+1) == '(' && c&sqlFunction != 0: // REPLACE(…)
 		return policy.Read
 	case c&sqlDestroys != 0 && !s.reference(i):
 		return policy.Destructive
 	case c&sqlDestroys != 0:
-	case s.is(i, "share") || s.is(i, "key"):
-		if !s.is(i-1, "for") {
-			return policy.Read
-		}
-	case s.is(i, "lock"):
-		if !s.is(i+1, "in") && i > 0 {
-			return policy.Read
-		}
-	case s.is(i, "value"):
-		if !s.is(i-1, "next") || !s.is(i+1, "for") {
-			return policy.Read
-		}
 	case s.is(i, "use") && (s.is(i+1, "index") || s.is(i+1, "key")):
 		return policy.Read
+	case c&sqlPair != 0 && s.pair(i) > policy.Read:
+		return s.pair(i)
 	case c&sqlWrites == 0:
 		return policy.Read
 	}
 	return policy.Write
+}
+
+// pair judges a word by the one beside it.
+func (s statement) pair(i int) policy.Operation {
+	p := sqlPairs()[strings.ToLower(s.word(i))]
+	beside := i + 1
+	if p.after {
+		beside = i - 1
+	}
+	for _, w := range p.words {
+		if s.is(beside, w) {
+			return p.does
+		}
+	}
+	return policy.Read
 }
 
 // reference reports whether a word says what happens to rows that refer to one that is
@@ -281,21 +330,41 @@ func (s statement) call(i int) policy.Operation {
 	case aWord:
 	case aQuoted:
 		t.class = s.words.inQuotes(s.word(i)) & sqlFunction // no word of the language stands in quotes
+	case aString, ']': // what has a string, or something in brackets, for its name
+		return policy.Write
 	default:
 		return policy.Read
 	}
 	switch {
+	case s.kind(i+2) == '+' && s.kind(i+3) == ')': // Oracle's outer join
+		return policy.Read
 	case s.kind(i-1) == '.' && s.kind(i-2) != aNumber:
 		if !(s.has(i-2, sqlSchema) && s.kind(i-3) != '.') {
 			t.class = 0
 		}
-	case t.class&sqlWord != 0, s.is(i-1, "as"), s.columns(i):
+	case t.class&sqlWord != 0, s.is(i-1, "as"), s.columns(i), s.alias(i),
+		(s.is(i-1, "tablesample") || s.is(i-1, "sample")) && (s.is(i, "bernoulli") || s.is(i, "system") || s.is(i, "reservoir")),
+		s.kind(i+3) == '=' && s.kind(i+4) == '>' && (s.is(i, "at") || s.is(i, "before") || s.is(i, "changes")): // a time to travel to
 		return policy.Read
 	}
 	if t.class&sqlFunction != 0 {
 		return policy.Read
 	}
 	return policy.Write
+}
+
+// alias reports whether a name after a parenthesis names what is in it and its columns:
+// (VALUES (1, 2)) AS t (a, b), the AS left out.
+func (s statement) alias(i int) bool {
+	if s.kind(i-1) != ')' {
+		return false
+	}
+	for i += 2; s.kind(i) == aWord || s.kind(i) == aQuoted; i++ {
+		if s.kind(i+1) == ',' {
+			i++
+		}
+	}
+	return s.kind(i) == ')'
 }
 
 // columns reports whether a name is that of a query in WITH, with its columns: name
@@ -313,5 +382,5 @@ func (s statement) columns(i int) bool {
 	}
 	for i += 2; s.is(i, "not") || s.is(i, "materialized"); i++ {
 	}
-	return s.kind(i) == '(' && (s.is(i+1, "select") || s.is(i+1, "values") || s.is(i+1, "with"))
+	return s.kind(i) == '(' && (s.has(i+1, sqlReads) && s.has(i+1, sqlClause) || s.kind(i+1) == '(')
 }

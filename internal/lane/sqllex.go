@@ -48,9 +48,15 @@ var dialects = [...]dialect{
 	oracleQuote,
 	backslash | backslashInID | hash | backtick | backslashInBT | triple, // BigQuery
 	backslash | dollar | slashes,                                         // Snowflake
-	backslash | backslashInID | backtick | backslashInBT | dollar,        // ClickHouse, Spark
+	backslash | backslashInID | backtick | backslashInBT | dollar,        // ClickHouse, Spark, as far as shifts leaves it open
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
+
+// shifts are the bits by which dialects may lose each other: what one of them skips
+// whole, others read, and an end of it inside a quote would be no end for them. Databases
+// combine these bits in more ways than there are dialects here. So a text in which such a
+// part is not whole for all of them (see whole) never reads.
+const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 
 // among is some of the dialects: a bit for each, in their order.
 type among uint16
@@ -74,7 +80,7 @@ const (
 	aQuoted = '"' // an identifier in quotes, or what may be one
 	aString = '\''
 	aNumber = '0'
-	aDoubt  = '?' // a character that no statement has outside of quotes
+	aDoubt  = 1 // a character that no statement has outside of quotes
 )
 
 type token struct {
@@ -93,7 +99,7 @@ type lexer struct {
 	part           // of the dialects that read now
 	as     dialect // the first of them
 	tokens []token // of the statement
-	broken bool    // a quote has no end: no database takes such a text
+	shifty bool    // what some databases skip is not whole for others, or ends at different places
 	// What is still to be read: from the place where dialects parted in the statement whose
 	// tokens there are, and from where statements begin.
 	parted, starts []part
@@ -103,8 +109,10 @@ type lexer struct {
 type part struct {
 	dialects among
 	at       int
-	kept     int // tokens of the statement that stand before
-	inside   int // executable comments
+	kept     int  // tokens of the statement that stand before
+	inside   int  // executable comments
+	broken   bool // a quote or a comment has no end: no database takes such a text
+	refused  bool // there is a backtick, of which these dialects know nothing
 }
 
 func (l *lexer) add(kind byte, start, end int) {
@@ -130,7 +138,7 @@ func (l *lexer) statement() bool {
 		last := len(*from) - 1
 		l.part, *from = (*from)[last], (*from)[:last]
 	}
-	l.as, l.tokens, l.broken = dialects[l.dialects.first()], l.tokens[:l.kept], false
+	l.as, l.tokens = dialects[l.dialects.first()], l.tokens[:l.kept]
 	for l.at < len(l.text) {
 		at, c := l.at, l.text[l.at]
 		if blank(c) {
@@ -141,14 +149,18 @@ func (l *lexer) statement() bool {
 			l.at++
 			break
 		}
-		kept, inside := len(l.tokens), l.inside
-		l.at = l.next(at)
 		if !asks[c] {
+			l.at = l.next(at)
 			continue
 		}
+		before := l.part
+		before.at, before.kept = at, len(l.tokens)
+		l.at = l.next(at)
 		if asked := l.asked(at, l.at); asked != 0 {
 			if same := l.dialects.like(l.as, asked); same != l.dialects {
-				l.parted, l.dialects = append(l.parted, part{l.dialects &^ same, at, kept, inside}), same
+				l.shifty = l.shifty || asked&shifts != 0 && !whole(l.text[at:])
+				before.dialects &^= same
+				l.parted, l.dialects = append(l.parted, before), same
 			}
 		}
 	}
@@ -212,7 +224,7 @@ func (l *lexer) asked(i, end int) (d dialect) {
 		d = hash
 		also(endsAtReturn, returns())
 	case c == '/' && second == '*':
-		also(executable, third == '!' || third == 'M')
+		also(executable, third == '!' || third == 'M' || third == 'T')
 		also(nested, strings.Contains(read[2:], "/*"))
 	case c == '/' && second == '/':
 		d = slashes
@@ -247,6 +259,104 @@ func escaped(quote string) bool {
 		}
 	}
 	return false
+}
+
+// skipped returns what the databases skip that take what a text begins with for a comment
+// or a quote, without its ends; lines tells that it is a comment to the end of the line.
+func skipped(s string) (inner string, lines bool) {
+	open, end := 1, "\n"
+	switch c := s[0]; {
+	case c == '#':
+		return upTo(s[1:], end), true
+	case strings.HasPrefix(s, "--"), strings.HasPrefix(s, "//"):
+		return upTo(s[2:], end), true
+	case c == '`':
+		end = "`"
+	case c == '[':
+		end = "]"
+	case c == '$':
+		open = tagEnd(s)
+		end = s[:open]
+	case c == '/': // what nested comments have more
+		return outer(s), false
+	default: // q'[…]'
+		open = strings.IndexByte(s, '\'') + 1
+		delimiter, n := utf8.DecodeRuneInString(s[open:])
+		open, end = open+n, closing(delimiter)+"'"
+		if inner := upTo(s[open:], end); strings.IndexByte(inner, '\'') >= 0 {
+			return inner + "'", false
+		}
+		return "", false
+	}
+	return upTo(s[open:], end), false
+}
+
+// outer returns what of a comment is only in it where comments nest.
+func outer(s string) string {
+	first := strings.Index(s[2:], "*/") + 4
+	for i, depth := 0, 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], "/*"):
+			depth++
+			i++
+		case strings.HasPrefix(s[i:], "*/"):
+			i++
+			if depth--; depth == 0 {
+				return s[min(first, i-1) : i-1]
+			}
+		}
+	}
+	return ""
+}
+
+// closing returns how a quote of Oracle ends that begins so.
+func closing(open rune) string {
+	if at := strings.IndexRune("[{(<", open); at >= 0 {
+		return "]})>"[at : at+1]
+	}
+	return string(open)
+}
+
+// upTo returns a text as far as there is an end, and nothing where there is none: then
+// no database takes it that looks for the end.
+func upTo(s, end string) string {
+	i := strings.Index(s, end)
+	if i < 0 && end == "\n" {
+		i = len(s)
+	}
+	return s[:max(i, 0)]
+}
+
+// whole reports whether what some databases skip at the beginning of a text leaves all of
+// them in step: no quote and no comment that begins in it goes on after it.
+func whole(s string) bool {
+	inner, lines := skipped(s)
+	for i := 0; i < len(inner); i++ {
+		c, rest := inner[i], inner[i+1:]
+		end := c
+		switch c {
+		case '\'', '"', '`':
+		case '[':
+			if end = ']'; s[0] == '[' {
+				continue
+			}
+		case '#', '-', '/', '\r', '$':
+			twice := strings.HasPrefix(rest, string(c))
+			if !lines && (c == '#' || c != '$' && twice) || c == '/' && strings.HasPrefix(rest, "*") ||
+				c == '\r' && rest != "" || c == '$' && tagEnd(inner[i:]) > 0 {
+				return false
+			}
+			continue
+		default:
+			continue
+		}
+		n := strings.IndexByte(rest, end)
+		if n < 0 || strings.IndexByte(rest[:n], '\\') >= 0 {
+			return false
+		}
+		i += n + 1
+	}
+	return true
 }
 
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
@@ -284,9 +394,12 @@ func (l *lexer) next(i int) int {
 		return l.dollar(i)
 	case c >= utf8.RuneSelf:
 		return l.foreign(i)
+	case c == '\\' && after != 0 && strings.IndexByte("'\"`\\%_", after) >= 0:
+		l.broken = true // it is no command of a program of the database, either
 	case c < ' ' || c == '\\' || c == 0x7f:
 		l.add(aDoubt, i, i+1)
 	default:
+		l.refused = l.refused || c == '`'
 		l.add(c, i, i+1)
 	}
 	return i + 1
@@ -324,15 +437,44 @@ func (l *lexer) word(i int) int {
 			return l.continued(end)
 		case next == '\'' && (strings.EqualFold(word, "q") || strings.EqualFold(word, "nq")) && l.as&oracleQuote != 0:
 			return l.alternative(end)
+		case next == '\'' || next == '"':
+			l.shifty = l.shifty || word[len(word)-1]|0x20 == 'r' && len(word) <= 2 && rawQuote(l.text[end:])
 		case next >= utf8.RuneSelf:
-			if whole := l.wordEnd(end); whole > end { // no word with such a letter is known
-				l.add(aWord, i, whole)
+			if whole := l.wordEnd(end); whole > end {
+				l.foreignWord(i, whole)
 				return whole
 			}
 		}
 	}
 	l.tokens = append(l.tokens, token{aWord, l.words.class(word, hash), int32(i), int32(end)})
 	return end
+}
+
+// rawQuote reports whether the end of a raw string is in doubt: a backslash before a
+// quote, which ends it in Spark and does not in BigQuery.
+func rawQuote(s string) bool {
+	quote := s[:1]
+	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
+		quote = s[:3]
+	}
+	inner, _, _ := strings.Cut(s[len(quote):], quote)
+	return strings.HasSuffix(inner, `\`) || len(quote) == 3 && strings.Contains(inner, `\`+s[:1])
+}
+
+// foreignWord reads a word with letters beyond ASCII. No such word is known; but some
+// databases take ı, ſ and K for the letters i, s and k of their words.
+func (l *lexer) foreignWord(i, end int) {
+	folded := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf {
+			return r
+		}
+		return unicode.ToLower(unicode.ToUpper(r))
+	}, strings.ReplaceAll(l.text[i:end], "\u212a", "k"))
+	if hash, whole := hashed(folded, 0); whole == len(folded) && l.words.class(folded, hash) != 0 {
+		l.add(aDoubt, i, end)
+		return
+	}
+	l.add(aWord, i, end)
 }
 
 // number reads the digits of a number. What follows them at once is a word, for some
@@ -375,11 +517,14 @@ func (l *lexer) number(i int) int {
 	return i
 }
 
-// line skips a comment to the end of its line.
+// line skips a comment to the end of its line. Where that is, is in doubt if there is a
+// carriage return before it, or a backslash, after which Spark goes on with the next line.
 func (l *lexer) line(i int) int {
 	end := len(l.text)
 	if n := strings.IndexByte(l.text[i:], '\n'); n >= 0 {
 		end = i + n
+		comment := strings.TrimSuffix(l.text[i:end], "\r")
+		l.shifty = l.shifty || strings.IndexByte(comment, '\r') >= 0 || strings.HasSuffix(comment, `\`)
 	}
 	if l.as&endsAtReturn != 0 {
 		if n := strings.IndexByte(l.text[i:end], '\r'); n >= 0 {
@@ -392,8 +537,11 @@ func (l *lexer) line(i int) int {
 // comment skips a comment, or enters one whose content is executed.
 func (l *lexer) comment(i int) int {
 	s := l.text
+	if rest := s[i+2:]; strings.HasPrefix(rest, "!") || len(rest) > 1 && rest[1] == '!' {
+		l.shifty = true // whether it is executed depends on the database and its version
+	}
 	if l.as&executable != 0 {
-		if rest := s[i+2:]; strings.HasPrefix(rest, "!") || strings.HasPrefix(rest, "M!") {
+		if rest := s[i+2:]; strings.HasPrefix(rest, "!") || strings.HasPrefix(rest, "M!") || strings.HasPrefix(rest, "T!") {
 			i += 2 + strings.IndexByte(rest, '!') + 1
 			for n := 0; n < 6 && i < len(s) && '0' <= s[i] && s[i] <= '9'; n++ {
 				i++
@@ -406,6 +554,7 @@ func (l *lexer) comment(i int) int {
 		if end := strings.Index(s[i+2:], "*/"); end >= 0 {
 			return i + 2 + end + 2
 		}
+		l.broken = true
 		return len(s)
 	}
 	depth := 1
@@ -423,6 +572,7 @@ func (l *lexer) comment(i int) int {
 			i++
 		}
 	}
+	l.broken = true
 	return i
 }
 
@@ -442,6 +592,8 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 		}
 		switch {
 		case escapes && s[at] == '\\':
+			// In a character set of the East the byte before may take the backslash with it.
+			l.shifty = l.shifty || s[at-1] >= utf8.RuneSelf && at+1 < len(s) && (s[at+1] == quote || s[at+1] == '\\')
 			at++
 		case s[at] == quote && at+1 < len(s) && s[at+1] == quote:
 			at++
@@ -512,21 +664,16 @@ func (l *lexer) bracketed(i int) int {
 
 // alternative reads Oracle's q'[…]'; i is at the quote.
 func (l *lexer) alternative(i int) int {
-	if i+1 >= len(l.text) {
+	open, n := utf8.DecodeRuneInString(l.text[i+1:])
+	end := closing(open)
+	inner, _, found := strings.Cut(l.text[i+1+n:], end+"'")
+	if !found || n == 0 {
 		l.broken = true
 		return len(l.text)
 	}
-	close := l.text[i+1]
-	if at := strings.IndexByte("[{(<", close); at >= 0 {
-		close = "]})>"[at]
-	}
-	end := strings.Index(l.text[i+2:], string([]byte{close, '\''}))
-	if end < 0 {
-		l.broken = true
-		return len(l.text)
-	}
-	l.add(aString, i+2, i+2+end)
-	return i + 2 + end + 2
+	i += 1 + n
+	l.add(aString, i, i+len(inner))
+	return i + len(inner) + len(end) + 1
 }
 
 // tagEnd returns the end of the $tag$ with which a text begins; 0 where it does not.
@@ -551,6 +698,10 @@ func (l *lexer) dollar(i int) int {
 			l.add(aWord, i, end)
 			return end
 		}
+		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark put a variable in
+			l.add(aDoubt, i, i+1)
+			return i + 1
+		}
 		l.add('$', i, i+1)
 		return i + 1
 	}
@@ -568,7 +719,7 @@ func (l *lexer) dollar(i int) int {
 // may be a blank to one database and part of a word to another.
 func (l *lexer) foreign(i int) int {
 	if end := l.wordEnd(i); end > i {
-		l.add(aWord, i, end)
+		l.foreignWord(i, end)
 		return end
 	}
 	_, n := utf8.DecodeRuneInString(l.text[i:])

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/wordlist"
 )
 
@@ -13,7 +14,7 @@ var sqlText string
 
 // class is what is known of a word of SQL: a bit for each section of sql.txt that
 // has it.
-type class uint16
+type class uint32
 
 const (
 	sqlReads class = 1 << iota
@@ -28,12 +29,42 @@ const (
 	sqlSchema
 	sqlFunction
 	sqlPair
+	sqlName
+	sqlClause
+	sqlGoesOn
+	sqlSetting
+	sqlFile
 )
 
 var sqlSections = map[class]string{
 	sqlReads: "reads", sqlDestroys: "destroys", sqlDestroysFirst: "destroys first", sqlWrites: "writes", sqlObject: "objects",
-	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions", sqlPair: "pairs",
+	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions",
+	sqlName: "names", sqlClause: "clauses", sqlGoesOn: "goes on", sqlSetting: "settings", sqlFile: "files",
 }
+
+// pairs are the words that change something before, or after, others.
+type pairs map[string]pair
+
+type pair struct {
+	after bool // not before
+	does  policy.Operation
+	words []string
+}
+
+var sqlPairs = sync.OnceValue(func() pairs {
+	all := pairs{}
+	for _, line := range wordlist.Read(sqlText).Of("pairs").Lines {
+		f := strings.Fields(line)
+		p := pair{after: f[1] == "after", does: policy.Write, words: f[2:]}
+		if p.words[0] == "destroys" {
+			p.does, p.words = policy.Destructive, p.words[1:]
+		}
+		all[f[0]] = p
+	}
+	return all
+})
+
+var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Read(sqlText).Of("settings that begin").Words() })
 
 // wordTable finds words whatever their case: each is at the place that its hash names, or
 // at the next that was free.
@@ -42,7 +73,7 @@ type wordTable struct {
 	words  []string
 }
 
-const placeBits = 12
+const placeBits = 13
 
 type place struct {
 	hash  uint32
@@ -56,6 +87,9 @@ var sqlWords = sync.OnceValue(func() *wordTable {
 		for _, w := range file.Of(head).Words() {
 			words[w] |= bit
 		}
+	}
+	for word := range sqlPairs() {
+		words[word] |= sqlPair
 	}
 	t := &wordTable{words: []string{""}}
 	for word, class := range words {
