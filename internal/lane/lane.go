@@ -35,9 +35,8 @@ func (r *Rule) verdict(args json.RawMessage) (worst Verdict) {
 	if len(args) > 4*maxText && (r.By == policy.ByShell || r.By == policy.ByCLI) {
 		return tooLong
 	}
-	path := strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 	found := false
-	each(args, path, func(value []byte) {
+	each(args, r.path(), func(value []byte) {
 		found = true
 		worst = worst.worse(r.value(value))
 	})
@@ -143,40 +142,18 @@ func (r *Rule) lineOf(text string) string {
 func (r *Rule) beside(args json.RawMessage) (worst Verdict) {
 	switch r.By {
 	case policy.ByHTTP:
-		if strings.Contains(strings.ToLower(string(args)), "method-override") {
+		if overridesMethod(strings.ToLower(string(args))) {
 			return unread("a method that is overridden")
 		}
 	case policy.ByShell, policy.ByCLI:
-		_ = rawjson.Members(args, func(name, value []byte) error {
-			key := string(name)
-			switch empty := len(value) <= 2 || rawjson.Kind(value) == 'n'; {
-			case empty || strings.TrimPrefix(r.Argument, "$.") == key:
-			case key == "args" || key == "arguments" || key == "argv" || key == "parameters":
-				worst = worst.worse(r.withArguments(args, value))
-			case key == "env" || key == "environment" || key == "stdin" || key == "stdin_text" || key == "input":
-				worst = worst.worse(write(key))
-			}
-			return nil
-		})
+		b := neighbours{rule: r, args: args}
+		b.look(args, r.path())
+		return b.worst
 	}
 	return worst
 }
 
-// withArguments judges a command whose arguments stand beside it.
-func (r *Rule) withArguments(args json.RawMessage, list []byte) Verdict {
-	words, ok := texts(list)
-	if text, isText := rawjson.String(list); isText {
-		words, ok = []string{text}, true
-	}
-	if !ok {
-		return unread("arguments that are no texts")
-	}
-	command, ok := rawjson.String(rawjson.Find(args, strings.TrimPrefix(r.Argument, "$.")))
-	if !ok {
-		return unread("a command with arguments beside it")
-	}
-	if r.By == policy.ByCLI {
-		command = r.lineOf(command)
-	}
-	return readShell(command + " " + quoted(words))
+// path is the path of the argument.
+func (r *Rule) path() []string {
+	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 }

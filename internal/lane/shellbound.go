@@ -3,6 +3,7 @@ package lane
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"mcpproxy/internal/policy"
 )
@@ -54,6 +55,23 @@ func manyCommands(text string) bool {
 		}
 	}
 	return commands >= maxCommands || words >= maxWords
+}
+
+// oddCharacter reports whether a text has a character that ends a line or a word for some
+// shells and terminals only: a carriage return by itself or after a backslash, a control
+// character, a space that is none of ASCII.
+func oddCharacter(text string) bool {
+	for i, c := range text {
+		switch {
+		case c == '\r' && (i+1 == len(text) || text[i+1] != '\n' || i > 0 && text[i-1] == '\\'):
+			return true
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c == 0x7f:
+			return true
+		case c >= 0x80 && (unicode.IsSpace(c) || unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Zs, c)):
+			return true
+		}
+	}
+	return false
 }
 
 // before returns how much of a text stands before a character.
