@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/wordlist"
 )
 
@@ -81,7 +82,7 @@ func operandOf(program string) string {
 	case "curl", "wget":
 		return "http://127.0.0.1:9/a"
 	case "dpkg":
-		return "-l bash"
+		return "-L bash"
 	case "date", "hostname", "arch", "git", "systemctl", "journalctl", "mount", "sysctl", "dmesg", "ps", "docker", "kubectl", "npm", "terraform", "pip", "cargo", "go":
 		return ""
 	}
@@ -92,12 +93,16 @@ func operandOf(program string) string {
 // writes, loads or runs something with it is never judged to read.
 func TestOptionsOfHelpTexts(t *testing.T) {
 	programs, options := helpTexts(t)
-	lines, effects, reads, names := 0, 0, 0, map[string]bool{}
+	every := volume.Of(1, 10) // of the lines without an effect
+	lines, effects, reads, skipped, names := 0, 0, 0, 0, map[string]bool{}
 	for _, program := range programs {
 		first, _, _ := strings.Cut(program, " ")
 		names[first] = true
 		for _, o := range options[program] {
 			for _, line := range linesWith(program, options[program], o) {
+				if skipped++; !o.effects && skipped%every != 0 {
+					continue
+				}
 				lines++
 				read := readShell(line).Operation == policy.Read
 				if read {

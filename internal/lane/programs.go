@@ -191,12 +191,8 @@ func (p *program) judge(args []arg) Verdict {
 	}
 	var room [maxVerbs]string
 	verbs, rest, sure := p.verb(args, room[:0])
-	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
-		for i := range p.destroys {
-			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
-				return Verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
-			}
-		}
+	if v := p.destroyed(verbs, sure, args); v.Operation == policy.Destructive {
+		return v
 	}
 	for i := range p.reads {
 		if r := &p.reads[i]; sure && r.matches(verbs) && r.fits(rest, len(r.path)) {
@@ -204,6 +200,24 @@ func (p *program) judge(args []arg) Verdict {
 		}
 	}
 	return Verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
+}
+
+// destroysBy returns what a program does with these arguments if that is destructive.
+func (p *program) destroysBy(args []arg) Verdict {
+	var room [maxVerbs]string
+	verbs, _, sure := p.verb(args, room[:0])
+	return p.destroyed(verbs, sure, args)
+}
+
+func (p *program) destroyed(verbs []string, sure bool, args []arg) Verdict {
+	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
+		for i := range p.destroys {
+			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
+				return Verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
+			}
+		}
+	}
+	return Verdict{}
 }
 
 // runsOther reports whether a verb of a program runs a command among its arguments.

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,31 +12,34 @@ import (
 	"mcpproxy/internal/policy"
 )
 
-// maxNested is how deep commands are read that stand in texts of commands.
-const maxNested = 6
+// maxNested is how deep commands are read that are in texts of commands, and maxTexts how
+// many texts may be read for one line.
+const maxNested, maxTexts = 6, 20
 
 // line reads one shell line, and those in it.
 type line struct {
 	*commands
-	depth    int
-	args     []arg // of the command that is judged
-	scanning bool  // the arguments of a runner, for what is destructive
-	verdict  Verdict
+	depth   int
+	read    *int  // how many texts were read
+	args    []arg // of the command that is judged
+	verdict Verdict
 }
 
 // parsers are used again for their memory.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // readShell judges a shell line by the worst of all that it runs.
-func readShell(text string) Verdict { return readNested(text, 0) }
+func readShell(text string) Verdict { return readNested(text, 0, new(int)) }
 
-func readNested(text string, depth int) Verdict {
+// readNested reads a text that is in so many others; read is how many were in the first.
+func readNested(text string, depth int, read *int) Verdict {
+	*read++
 	switch {
 	case len(text) > maxText:
 		return tooLong
 	case depth > maxNested:
 		return unread("commands in commands in commands")
-	case manyCommands(text):
+	case *read > maxTexts || manyCommands(text):
 		return tooMany
 	case oddCharacter(text):
 		return unread("a character that shells read differently").worse(mentioned(text))
@@ -46,7 +50,7 @@ func readNested(text string, depth int) Verdict {
 	if err != nil {
 		return unread("not a shell line").worse(mentioned(text))
 	}
-	l := line{commands: allCommands(), depth: depth}
+	l := line{commands: allCommands(), depth: depth, read: read}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n != nil {
 			l.take(l.node(n))
@@ -238,9 +242,7 @@ func valueOf(w *syntax.Word) arg {
 		case *syntax.Lit:
 			add(literal(p.Value, true, len(w.Parts) == 1))
 		case *syntax.SglQuoted:
-			if known = !p.Dollar || !strings.ContainsRune(p.Value, '\\'); known {
-				add(p.Value, true)
-			}
+			add(ansiC(p.Value, p.Dollar))
 		case *syntax.DblQuoted:
 			for _, q := range p.Parts {
 				if lit, ok := q.(*syntax.Lit); ok && known && !p.Dollar {
@@ -256,6 +258,30 @@ func valueOf(w *syntax.Word) arg {
 		}
 	}
 	return arg{strings.Join(text, ""), known}
+}
+
+// ansiC returns what a text in single quotes stands for, and whether that is known. With a
+// dollar before them a backslash escapes; only the escapes that are everywhere alike are read.
+func ansiC(text string, dollar bool) (string, bool) {
+	if !dollar || !strings.ContainsRune(text, '\\') {
+		return text, true
+	}
+	value := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' {
+			if i++; i == len(text) {
+				return "", false
+			}
+			at := strings.IndexByte(`tn\'"`, text[i])
+			if at < 0 {
+				return "", false
+			}
+			c = "\t\n\\'\""[at]
+		}
+		value = append(value, c)
+	}
+	return string(value), true
 }
 
 // literal returns what text stands for, as far as it does for itself, and whether that is
@@ -381,30 +407,49 @@ func (l *line) setByRead(args []arg) (worst Verdict) {
 // among returns what is destructive among the arguments of a command that runs another
 // one, wherever that begins: as words, or as the text of a shell.
 func (l *line) among(args []arg) (worst Verdict) {
-	if l.scanning {
-		return Verdict{}
-	}
-	l.scanning = true
-	defer func() { l.scanning = false }()
-	take := func(v Verdict) {
-		if v.Operation == policy.Destructive {
-			worst = worst.worse(v)
-		}
-	}
+	var seen [4]*program // without verbs: the first one has all options
+	next := 0
 	for i, a := range args {
-		if !a.known {
-			take(mentioned(a.text))
-			continue
-		}
-		_, after, _ := strings.Cut(a.text, "=")
-		for _, text := range []string{a.text, after, strings.TrimLeft(a.text, "-"), a.text[min(len(a.text), 2):]} {
-			if strings.ContainsAny(text, " \t\n;|&(") {
-				take(readNested(text, l.depth+1))
+		if a.known && strings.ContainsAny(a.text, " \t\n;|&(") {
+			for text := range textsIn(a.text) {
+				worst = worst.worse(destructive(readNested(text, l.depth+1, l.read)))
 			}
 		}
-		take(l.command(args[i:], false))
+		name := a.text[strings.LastIndexByte(a.text, '/')+1:]
+		p := l.programs[name]
+		switch {
+		case strings.HasPrefix(name, "mkfs."):
+			worst = worst.worse(Verdict{Operation: policy.Destructive, Word: clipWord(name)})
+		case p == nil || len(p.destroys) == 0 || slices.Contains(seen[:], p):
+			continue
+		case !p.verbs:
+			seen[next%len(seen)] = p
+			next++
+		}
+		worst = worst.worse(p.destroysBy(args[i+1:]))
 	}
 	return worst
+}
+
+// destructive is a verdict if it says so.
+func destructive(v Verdict) Verdict {
+	if v.Operation == policy.Destructive {
+		return v
+	}
+	return Verdict{}
+}
+
+// textsIn yields what may be the text of a shell in an argument: all of it, or the value of
+// an option or a setting.
+func textsIn(arg string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if option := len(arg) > 2 && arg[0] == '-'; !yield(arg) || option && !yield(arg[2:]) {
+			return
+		}
+		if name, value, is := strings.Cut(arg, "="); is && !strings.ContainsAny(name, " \t\n") {
+			yield(value)
+		}
+	}
 }
 
 // curl judges what its options alone do not say.
@@ -473,9 +518,6 @@ func (l *line) shell(name string, args []arg) Verdict {
 
 // text judges the text of a command, which is given as arguments.
 func (l *line) text(args []arg, name string) Verdict {
-	if l.scanning {
-		return write(name)
-	}
 	var parts []string
 	for _, a := range args {
 		if !a.known {
@@ -483,7 +525,7 @@ func (l *line) text(args []arg, name string) Verdict {
 		}
 		parts = append(parts, a.text)
 	}
-	return readNested(strings.Join(parts, " "), l.depth+1)
+	return readNested(strings.Join(parts, " "), l.depth+1, l.read)
 }
 
 // wrapped judges a command that runs another one.
@@ -639,5 +681,6 @@ func script(name string, args []arg) Verdict {
 // awkWrites reports whether a program of awk may do more than print. A > before the first
 // action compares.
 func awkWrites(program string) bool {
-	return awkWrite.MatchString(program) || strings.IndexByte(program[max(0, strings.IndexByte(program, '{')):], '>') >= 0
+	action := strings.IndexByte(program, '{')
+	return awkWrite.MatchString(program) || action >= 0 && strings.IndexByte(program[action:], '>') >= 0
 }

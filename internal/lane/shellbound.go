@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"mcpproxy/internal/policy"
 )
@@ -61,15 +62,18 @@ func manyCommands(text string) bool {
 // shells and terminals only: a carriage return by itself or after a backslash, a control
 // character, a space that is none of ASCII.
 func oddCharacter(text string) bool {
-	for i, c := range text {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
+			continue
+		}
+		c, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case c == '\r' && (i+1 == len(text) || text[i+1] != '\n' || i > 0 && text[i-1] == '\\'):
 			return true
-		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c == 0x7f:
-			return true
-		case c >= 0x80 && (unicode.IsSpace(c) || unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Zs, c)):
+		case c < ' ' && c != '\r', c == 0x7f, unicode.IsSpace(c) && c != '\r', unicode.Is(unicode.Cf, c):
 			return true
 		}
+		i += size - 1
 	}
 	return false
 }
