@@ -251,18 +251,6 @@ func (p *program) said(verbs []string, n int, args []arg, options []string) stri
 	return clipWord(said)
 }
 
-// clipWord bounds what is said of a caller's text.
-func clipWord(s string) string {
-	const most = 40
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	if s = strings.ToValidUTF8(s, ""); s == "" { // the name of a command can be empty, or no text
-		return "''"
-	}
-	return s
-}
-
 // maxVerbs is how many operands are looked at as verbs.
 const maxVerbs = 4
 

@@ -87,10 +87,6 @@ func endsWord(c rune) bool {
 
 func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }
 
-func write(word string) Verdict {
-	return Verdict{Operation: policy.Write, Word: clipWord(word)}
-}
-
 // node judges a part of a line by itself; what is in it comes by itself.
 func (l *line) node(n syntax.Node) Verdict {
 	switch n := n.(type) {
