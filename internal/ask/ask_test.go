@@ -26,6 +26,7 @@ func TestKey(t *testing.T) {
 		"arguments": func(c *Call) { c.Arguments = json.RawMessage(`{"x":2}`) }, "their type": func(c *Call) { c.Arguments = json.RawMessage(`{"x":"1"}`) }, "null is not left out": func(c *Call) { c.Arguments = json.RawMessage(`{"x":1,"y":null}`) },
 		"no JSON": func(c *Call) { c.Arguments = json.RawMessage(`{"x":1`) }, "what moves between fields": func(c *Call) { c.Principal, c.Session = "agents", "" },
 		"a number beyond a double": func(c *Call) { c.Arguments = json.RawMessage(`{"x":9007199254740993}`) }, "its neighbour": func(c *Call) { c.Arguments = json.RawMessage(`{"x":9007199254740992}`) },
+		"zero": func(c *Call) { c.Arguments = json.RawMessage(`{"x":0}`) }, "minus zero": func(c *Call) { c.Arguments = json.RawMessage(`{"x":-0}`) },
 	} {
 		c := call()
 		change(&c)
@@ -39,6 +40,11 @@ func TestKey(t *testing.T) {
 		if c.Arguments = json.RawMessage(same); c.Key() != one.Key() {
 			t.Errorf("%s is another call", same)
 		}
+	}
+	zero, spelled := call(), call()
+	zero.Arguments, spelled.Arguments = json.RawMessage(`{"x":-0}`), json.RawMessage(`{"x":-0.0e5}`)
+	if zero.Key() != spelled.Key() {
+		t.Error("-0 and -0.0e5 are different calls")
 	}
 }
 

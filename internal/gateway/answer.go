@@ -152,8 +152,8 @@ func laneBy(t *catalog.Tool) string {
 
 // guessNotes says what to do with a guess that differs from call_with.
 var guessNotes = map[policy.Operation]string{ // never written to
-	policy.Read:        "Declares nothing, but looks read-only: call_tool_read is right when your call changes nothing.",
-	policy.Destructive: "Declares nothing, but looks destructive: call_tool_destructive is the honest variant.",
+	policy.Read:        "Declares nothing, so call_with is call_tool_write. That it only reads is a guess.",
+	policy.Destructive: "Declares nothing, so call_with is call_tool_write. If your call deletes or cannot be undone, use call_tool_destructive.",
 }
 
 // text appends a member that is a text, with what comes before its value.

@@ -209,8 +209,8 @@ func TestGuessesAreExplained(t *testing.T) {
 	w := newWorld(t, nil, silentWipe, silentGet, silentNote, readsNote)
 	a, _ := w.answer(RetrieveRequest{Query: "note"})
 	for _, f := range a.Tools {
-		want := map[string]string{"s:wipe_note": "call_tool_destructive", "s:get_note": "call_tool_read"}[f.Name]
-		if (f.Note == "") != (want == "") || !strings.Contains(f.Note, want) || want != "" && f.CallWith != "call_tool_write" {
+		want := map[string]string{"s:wipe_note": "call_tool_destructive", "s:get_note": "a guess"}[f.Name]
+		if (f.Note == "") != (want == "") || !strings.Contains(f.Note, want) || want != "" && (f.CallWith != "call_tool_write" || strings.Contains(f.Note, "call_tool_read")) {
 			t.Errorf("%s, %s, %s: %q", f.Name, f.CallWith, f.Inferred, f.Note)
 		}
 	}

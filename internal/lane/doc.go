@@ -8,14 +8,17 @@
 // never less than a write, and what is longer than 64 KB, or a shell text of more commands
 // or words than anybody reads, is destructive. SQL is read as every database would read it
 // (where quotes and comments end), and the worst reading counts; several statements are
-// never a read. Each verdict names the word that decided. It is pure and deterministic,
-// and bounded in time by the length of the text.
+// never a read. A command reads only with the options on its list; one that runs another
+// counts as that one, and arguments in other members count with it. Each verdict names the
+// word that decided. It is pure and deterministic, and bounded in time by the length of the
+// text.
 //
 // It does not know what is behind a name: a view, a function, an operator or a program
 // that stands in its lists and was replaced by another. It does not run, resolve or
 // expand anything, and it does not decide about calls; policy does.
 //
-// On verdict stand the readers of each language (sql on its words and lexer; shell on
-// programs; http, graphql, action), and on these lane, which knows
-// rules, and detect, which finds them in schemas.
+// verdict is at the bottom; the readers of each language use it (sql on its words and lexer;
+// shell on programs on options; http, graphql, action), rule picks the reader, and on rule are
+// lane, which judges a call, neighbours, which reads what is next to a command, and detect,
+// which finds rules in schemas.
 package lane

@@ -18,3 +18,14 @@ func readMethod(method string) Verdict {
 	}
 	return write(method)
 }
+
+// overridesMethod reports whether arguments, in small letters, may name another method than
+// the one that is judged. An ASCII character that is escaped hides something.
+func overridesMethod(args string) bool {
+	for _, sign := range []string{"method-override", "x-http-method", "_method", `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} {
+		if strings.Contains(args, sign) {
+			return true
+		}
+	}
+	return false
+}

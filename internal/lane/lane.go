@@ -2,24 +2,11 @@ package lane
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/rawjson"
 )
-
-// Rule says by which argument a tool is judged, and how.
-type Rule struct {
-	By       policy.LaneBy
-	Argument string // its path: $.sql
-	// Read and Destructive are the actions, or patterns of them, that are such; every
-	// other one is a write.
-	Read, Destructive []string
-	Declared          bool   // by a person
-	Default           string // what it is when it is not given; "" when nobody says
-	Program           string // what a command line without one is for
-}
 
 // Judge says what a call does by these arguments, a JSON object that has passed
 // rawjson.Check.
@@ -35,9 +22,8 @@ func (r *Rule) verdict(args json.RawMessage) (worst Verdict) {
 	if len(args) > 4*maxText && (r.By == policy.ByShell || r.By == policy.ByCLI) {
 		return tooLong
 	}
-	path := strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 	found := false
-	each(args, path, func(value []byte) {
+	each(args, r.path(), func(value []byte) {
 		found = true
 		worst = worst.worse(r.value(value))
 	})
@@ -48,22 +34,6 @@ func (r *Rule) verdict(args json.RawMessage) (worst Verdict) {
 		return unread("no " + r.Argument)
 	}
 	return worst.worse(r.beside(args))
-}
-
-// each calls fn with the values at a path; what is in a list on the way counts, each.
-func each(value []byte, path []string, fn func([]byte)) {
-	switch {
-	case len(path) == 0:
-		if rawjson.Kind(value) != 'n' {
-			fn(value)
-		}
-	case rawjson.Kind(value) == '[':
-		_ = rawjson.Elements(value, func(e []byte) error { each(e, path, fn); return nil })
-	case rawjson.Kind(value) == '{':
-		if v := rawjson.Find(value, path[0]); v != nil {
-			each(v, path[1:], fn)
-		}
-	}
 }
 
 // value judges the value of the argument.
@@ -93,93 +63,17 @@ func (r *Rule) value(value []byte) (worst Verdict) {
 	return worst
 }
 
-// texts returns the texts of a list of them.
-func texts(list []byte) (all []string, ok bool) {
-	err := rawjson.Elements(list, func(e []byte) error {
-		text, isText := rawjson.String(e)
-		if !isText {
-			return strconv.ErrSyntax
-		}
-		all = append(all, text)
-		return nil
-	})
-	return all, err == nil
-}
-
-// quoted writes words as a shell line.
-func quoted(words []string) string {
-	line := make([]string, len(words))
-	for i, w := range words {
-		line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-	}
-	return strings.Join(line, " ")
-}
-
-func (r *Rule) text(text string) Verdict {
-	switch r.By {
-	case policy.BySQL:
-		return readSQL(text)
-	case policy.ByShell:
-		return readShell(text)
-	case policy.ByCLI:
-		return readShell(r.lineOf(text))
-	case policy.ByHTTP:
-		return readMethod(text)
-	case policy.ByGraphQL:
-		return readGraphQL(text)
-	case policy.ByAction:
-		return r.action(text)
-	}
-	return unread("no kind that is known")
-}
-
-// lineOf puts the program before a command line that does not name it.
-func (r *Rule) lineOf(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	if r.Program == "" || strings.Trim(first, "'") == r.Program {
-		return text
-	}
-	return r.Program + " " + text
-}
-
 // beside judges what stands beside the argument and changes what it means.
 func (r *Rule) beside(args json.RawMessage) (worst Verdict) {
 	switch r.By {
 	case policy.ByHTTP:
-		if strings.Contains(strings.ToLower(string(args)), "method-override") {
+		if overridesMethod(strings.ToLower(string(args))) {
 			return unread("a method that is overridden")
 		}
 	case policy.ByShell, policy.ByCLI:
-		_ = rawjson.Members(args, func(name, value []byte) error {
-			key := string(name)
-			switch empty := len(value) <= 2 || rawjson.Kind(value) == 'n'; {
-			case empty || strings.TrimPrefix(r.Argument, "$.") == key:
-			case key == "args" || key == "arguments" || key == "argv" || key == "parameters":
-				worst = worst.worse(r.withArguments(args, value))
-			case key == "env" || key == "environment" || key == "stdin" || key == "stdin_text" || key == "input":
-				worst = worst.worse(write(key))
-			}
-			return nil
-		})
+		b := neighbours{rule: r, args: args}
+		b.look(args, r.path())
+		return b.worst
 	}
 	return worst
-}
-
-// withArguments judges a command whose arguments stand beside it.
-func (r *Rule) withArguments(args json.RawMessage, list []byte) Verdict {
-	words, ok := texts(list)
-	if text, isText := rawjson.String(list); isText {
-		words, ok = []string{text}, true
-	}
-	if !ok {
-		return unread("arguments that are no texts")
-	}
-	command, ok := rawjson.String(rawjson.Find(args, strings.TrimPrefix(r.Argument, "$.")))
-	if !ok {
-		return unread("a command with arguments beside it")
-	}
-	if r.By == policy.ByCLI {
-		command = r.lineOf(command)
-	}
-	return readShell(command + " " + quoted(words))
 }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,13 +12,15 @@ import (
 	"mcpproxy/internal/policy"
 )
 
-// maxNested is how deep commands are read that stand in texts of commands.
-const maxNested = 6
+// maxNested is how deep commands are read that are in texts of commands, and maxTexts how
+// many texts may be read for one line.
+const maxNested, maxTexts = 6, 20
 
 // line reads one shell line, and those in it.
 type line struct {
 	*commands
 	depth   int
+	read    *int  // how many texts were read
 	args    []arg // of the command that is judged
 	verdict Verdict
 }
@@ -26,16 +29,20 @@ type line struct {
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // readShell judges a shell line by the worst of all that it runs.
-func readShell(text string) Verdict { return readNested(text, 0) }
+func readShell(text string) Verdict { return readNested(text, 0, new(int)) }
 
-func readNested(text string, depth int) Verdict {
+// readNested reads a text that is in so many others; read is how many were in the first.
+func readNested(text string, depth int, read *int) Verdict {
+	*read++
 	switch {
 	case len(text) > maxText:
 		return tooLong
 	case depth > maxNested:
 		return unread("commands in commands in commands")
-	case manyCommands(text):
+	case *read > maxTexts || manyCommands(text):
 		return tooMany
+	case oddCharacter(text):
+		return unread("a character that shells read differently").worse(mentioned(text))
 	}
 	parser := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(parser)
@@ -43,7 +50,7 @@ func readNested(text string, depth int) Verdict {
 	if err != nil {
 		return unread("not a shell line").worse(mentioned(text))
 	}
-	l := line{commands: allCommands(), depth: depth}
+	l := line{commands: allCommands(), depth: depth, read: read}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n != nil {
 			l.take(l.node(n))
@@ -61,7 +68,7 @@ func mentioned(text string) Verdict {
 	known := allCommands()
 	for word := range strings.FieldsFuncSeq(text, endsWord) {
 		if p := known.programs[word[strings.LastIndexByte(word, '/')+1:]]; p != nil {
-			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && !r.conditional() }) {
+			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && len(r.one) == 0 }) {
 				return Verdict{Operation: policy.Destructive, Word: p.name}
 			}
 		}
@@ -79,10 +86,6 @@ func endsWord(c rune) bool {
 }
 
 func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }
-
-func write(word string) Verdict {
-	return Verdict{Operation: policy.Write, Word: clipWord(word)}
-}
 
 // node judges a part of a line by itself; what is in it comes by itself.
 func (l *line) node(n syntax.Node) Verdict {
@@ -105,7 +108,11 @@ func (l *line) node(n syntax.Node) Verdict {
 	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
 		return unread("arithmetic")
 	case *syntax.ParamExp:
-		return expansion(n)
+		return expansion(n).worse(l.assignedBy(n))
+	case *syntax.ExtGlob:
+		return unread("a pattern that may run commands in zsh").worse(mentioned(n.Pattern.Value))
+	case *syntax.WordIter:
+		return l.name(n.Name.Value)
 	case *syntax.UnaryTest:
 		if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
 			return unread("a test of a variable")
@@ -173,11 +180,24 @@ func (l *line) assign(a *syntax.Assign) Verdict {
 	case a.Index != nil:
 		return unread("arithmetic")
 	}
-	name := a.Name.Value
-	if l.variables[name] || strings.ToLower(name) == name && !strings.HasSuffix(name, "proxy") {
+	return l.name(a.Name.Value)
+}
+
+// name judges that a variable is set.
+func (l *line) name(name string) Verdict {
+	lower := strings.ToLower(name) == name
+	if l.variables[name] || lower && !l.tied[name] && !strings.HasSuffix(name, "proxy") && !strings.HasPrefix(name, "npm_config") {
 		return Verdict{}
 	}
 	return write(name + "=")
+}
+
+// assignedBy judges ${x:=y}, which sets x.
+func (l *line) assignedBy(p *syntax.ParamExp) Verdict {
+	if p.Exp != nil && p.Param != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
+		return l.name(p.Param.Value)
+	}
+	return Verdict{}
 }
 
 // redirect judges where a line reads from and writes to.
@@ -216,15 +236,13 @@ func valueOf(w *syntax.Word) arg {
 		}
 		switch p := p.(type) {
 		case *syntax.Lit:
-			add(literal(p.Value, true))
+			add(literal(p.Value, true, len(w.Parts) == 1))
 		case *syntax.SglQuoted:
-			if known = !p.Dollar || !strings.ContainsRune(p.Value, '\\'); known {
-				add(p.Value, true)
-			}
+			add(ansiC(p.Value, p.Dollar))
 		case *syntax.DblQuoted:
 			for _, q := range p.Parts {
 				if lit, ok := q.(*syntax.Lit); ok && known && !p.Dollar {
-					add(literal(lit.Value, false))
+					add(literal(lit.Value, false, false))
 				} else {
 					known = false
 				}
@@ -238,9 +256,34 @@ func valueOf(w *syntax.Word) arg {
 	return arg{strings.Join(text, ""), known}
 }
 
+// ansiC returns what a text in single quotes stands for, and whether that is known. With a
+// dollar before them a backslash escapes; only the escapes that are everywhere alike are read.
+func ansiC(text string, dollar bool) (string, bool) {
+	if !dollar || !strings.ContainsRune(text, '\\') {
+		return text, true
+	}
+	value := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' {
+			if i++; i == len(text) {
+				return "", false
+			}
+			at := strings.IndexByte(`tn\'"`, text[i])
+			if at < 0 {
+				return "", false
+			}
+			c = "\t\n\\'\""[at]
+		}
+		value = append(value, c)
+	}
+	return string(value), true
+}
+
 // literal returns what text stands for, as far as it does for itself, and whether that is
-// all of it. bare says that it stands outside of quotes.
-func literal(text string, bare bool) (string, bool) {
+// all of it. bare says that it stands outside of quotes, whole that nothing else is in its
+// word.
+func literal(text string, bare, whole bool) (string, bool) {
 	special := "\\"
 	if bare {
 		special = "\\*?[{"
@@ -257,13 +300,18 @@ func literal(text string, bare bool) (string, bool) {
 			if text[i] != '\n' {
 				value = append(value, text[i])
 			}
-		case bare && (c == '*' || c == '?' || c == '[' && len(text) > 1 || c == '{' && len(text) > 2):
+		case bare && (c == '*' || c == '?' || c == '[' && len(text) > 1 || c == '{' && expands(text[i:], whole)):
 			return string(value), false
 		default:
 			value = append(value, c)
 		}
 	}
 	return string(value), true
+}
+
+// expands reports whether a text that begins with a brace may be several words.
+func expands(text string, whole bool) bool {
+	return !whole && len(text) > 0 || strings.Contains(text, ",") || strings.Contains(text, "..")
 }
 
 // nameOf returns the name of a command, without the directory in which it is known to be.
@@ -299,6 +347,17 @@ var evaluates = []string{"read", "printf", "test", "[", "unset"}
 
 // named judges a command by its name.
 func (l *line) named(name string, args []arg, given bool) Verdict {
+	v := l.byName(name, args, given)
+	if p := l.programs[name]; v.Operation == policy.Write && (l.runners[name] || p != nil && p.runsOther(args)) {
+		v = v.worse(l.among(args))
+	}
+	if strings.HasPrefix(name, "mkfs.") {
+		return Verdict{Operation: policy.Destructive, Word: clipWord(name)}
+	}
+	return v
+}
+
+func (l *line) byName(name string, args []arg, given bool) Verdict {
 	wrapper, wraps := l.wrappers[name]
 	p := l.programs[name]
 	switch {
@@ -320,13 +379,113 @@ func (l *line) named(name string, args []arg, given bool) Verdict {
 		return unread(name)
 	}
 	switch {
-	case name == "curl" && slices.ContainsFunc(args, elsewhere):
-		return write("curl of what is no plain address").worse(p.judge(args))
+	case name == "curl":
+		return p.judge(args).worse(curl(args))
+	case name == "read":
+		return p.judge(args).worse(l.setByRead(args))
 	case name == "tar" && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-"):
 		args = slices.Clone(args)
 		args[0].text = "-" + args[0].text
 	}
 	return p.judge(args)
+}
+
+// setByRead judges the variables that read sets.
+func (l *line) setByRead(args []arg) (worst Verdict) {
+	for _, a := range args {
+		if a.known && a.text != "" && a.text[0] != '-' {
+			worst = worst.worse(l.name(a.text))
+		}
+	}
+	return worst
+}
+
+// among returns what is destructive among the arguments of a command that runs another
+// one, wherever that begins: as words, or as the text of a shell.
+func (l *line) among(args []arg) (worst Verdict) {
+	var seen [4]*program // without verbs: the first one has all options
+	next := 0
+	for i, a := range args {
+		if a.known && strings.ContainsAny(a.text, " \t\n;|&(") {
+			for text := range textsIn(a.text) {
+				worst = worst.worse(destructive(readNested(text, l.depth+1, l.read)))
+			}
+		}
+		name := a.text[strings.LastIndexByte(a.text, '/')+1:]
+		p := l.programs[name]
+		switch {
+		case strings.HasPrefix(name, "mkfs."):
+			worst = worst.worse(Verdict{Operation: policy.Destructive, Word: clipWord(name)})
+		case p == nil || len(p.destroys) == 0 || slices.Contains(seen[:], p):
+			continue
+		case !p.verbs:
+			seen[next%len(seen)] = p
+			next++
+		}
+		worst = worst.worse(p.destroysBy(args[i+1:]))
+	}
+	return worst
+}
+
+// destructive is a verdict if it says so.
+func destructive(v Verdict) Verdict {
+	if v.Operation == policy.Destructive {
+		return v
+	}
+	return Verdict{}
+}
+
+// textsIn yields what may be the text of a shell in an argument: all of it, or the value of
+// an option or a setting.
+func textsIn(arg string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if option := len(arg) > 2 && arg[0] == '-'; !yield(arg) || option && !yield(arg[2:]) {
+			return
+		}
+		if name, value, is := strings.Cut(arg, "="); is && !strings.ContainsAny(name, " \t\n") {
+			yield(value)
+		}
+	}
+}
+
+// curl judges what its options alone do not say.
+func curl(args []arg) (worst Verdict) {
+	for i, a := range args {
+		lower := strings.ToLower(a.text)
+		switch {
+		case elsewhere(a):
+			worst = worst.worse(write("curl of what is no plain address"))
+		case strings.Contains(lower, "method-override") || strings.Contains(lower, "x-http-method"):
+			worst = worst.worse(write("a method that is overridden"))
+			if strings.Contains(lower, "delete") {
+				worst = worst.worse(Verdict{Operation: policy.Destructive, Word: "a method that is overridden"})
+			}
+		case strings.Contains(a.text, "%output") || strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-H@") || strings.HasPrefix(a.text, "-w@") || strings.Contains(a.text, "=@"):
+			worst = worst.worse(write("curl " + a.text))
+		}
+		worst = worst.worse(curlMethod(a.text, args[i+1:]))
+	}
+	return worst
+}
+
+// curlMethod judges the method that an option of curl gives.
+func curlMethod(option string, rest []arg) Verdict {
+	method, given := "", false
+	switch at := strings.IndexByte(option, 'X'); {
+	case strings.HasPrefix(option, "--req"):
+		_, method, given = strings.Cut(option, "=")
+	case len(option) > 1 && option[0] == '-' && option[1] != '-' && at > 0:
+		method, given = option[at+1:], at+1 < len(option)
+	default:
+		return Verdict{}
+	}
+	if !given {
+		if len(rest) == 0 || !rest[0].known {
+			return write("curl " + option)
+		}
+		method = rest[0].text
+	}
+	return readMethod(method)
 }
 
 // elsewhere reports whether an argument of curl may be more than an address on the web.
@@ -362,33 +521,34 @@ func (l *line) text(args []arg, name string) Verdict {
 		}
 		parts = append(parts, a.text)
 	}
-	return readNested(strings.Join(parts, " "), l.depth+1)
+	return readNested(strings.Join(parts, " "), l.depth+1, l.read)
 }
 
 // wrapped judges a command that runs another one.
 func (l *line) wrapped(name string, w wrapper, args []arg, given bool) Verdict {
-	least := Verdict{}
-	if name == "sudo" || name == "doas" || name == "busybox" {
-		least = write(name)
-	}
+	least, replaced := Verdict{}, ""
 	operands, i := w.operands, 0
 	for ; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case a.mayBeOption():
 			return unread(name + " of what is not known")
-		case len(a.text) > 1 && a.text[0] == '-' && a.text != "--":
-			option, _, inOne := strings.Cut(a.text, "=")
-			switch {
-			case slices.ContainsFunc(w.not, func(o string) bool { return hits(a.text, o) }):
-				return unread(name + " " + option)
-			case name == "command" && (option == "-v" || option == "-V"):
+		case a.text == "--":
+			continue
+		case len(a.text) > 1 && a.text[0] == '-':
+			if name == "command" && (a.text == "-v" || a.text == "-V") {
 				return reading
-			case slices.Contains(w.values, option) && !inOne:
+			}
+			next, _, ok := w.options.take(a.text)
+			if !ok || next && (i+1 >= len(args) || !args[i+1].known) {
+				return unread(name + " " + a.text)
+			}
+			if name == "xargs" {
+				replaced += replacement(a.text, args[i+1:])
+			}
+			if next {
 				i++
 			}
-			continue
-		case a.text == "--":
 			continue
 		case name == "env" && strings.ContainsRune(a.text, '='):
 			variable, _, _ := strings.Cut(a.text, "=")
@@ -402,16 +562,48 @@ func (l *line) wrapped(name string, w wrapper, args []arg, given bool) Verdict {
 		}
 		break
 	}
-	if i >= len(args) {
-		if name == "xargs" { // it runs echo
-			return reading.worse(least)
-		}
+	switch {
+	case i >= len(args) && name == "xargs": // it runs echo
+		return reading.worse(least)
+	case i >= len(args):
 		return unread(name).worse(least)
-	}
-	if name == "watch" {
+	case name == "watch":
 		return l.text(args[i:], name).worse(least)
+	case replaced != "":
+		return l.command(replace(args[i:], replaced), true).worse(least)
 	}
 	return l.command(args[i:], given || name == "xargs").worse(least)
+}
+
+// replacement returns what xargs replaces in the command that it runs; "" for nothing.
+func replacement(option string, rest []arg) string {
+	name, value, _ := strings.Cut(option, "=")
+	at := strings.IndexAny(name, "Ii")
+	switch {
+	case name == "--replace":
+	case strings.HasPrefix(name, "--") || at < 0:
+		return ""
+	case at+1 < len(option):
+		value = option[at+1:]
+	case option[at] == 'I' && len(rest) > 0:
+		value = rest[0].text
+	}
+	if value == "" {
+		return "{}"
+	}
+	return value
+}
+
+// replace returns arguments of which it is not known what they are from the text on that
+// is replaced.
+func replace(args []arg, text string) []arg {
+	args = slices.Clone(args)
+	for i, a := range args {
+		if at := strings.Index(a.text, text); at >= 0 {
+			args[i] = arg{a.text[:at], false}
+		}
+	}
+	return args
 }
 
 // find judges what find does with what it has found.
@@ -431,7 +623,9 @@ func (l *line) find(p *program, args []arg) Verdict {
 			return unread("find " + args[i].text)
 		}
 		for at := range inner {
-			if strings.Contains(inner[at].text, "{}") {
+			if inner[at].text == "{}" {
+				inner[at] = arg{"./", false} // what is found begins with where the search began
+			} else if strings.Contains(inner[at].text, "{}") {
 				inner[at] = arg{}
 			}
 		}
@@ -483,5 +677,6 @@ func script(name string, args []arg) Verdict {
 // awkWrites reports whether a program of awk may do more than print. A > before the first
 // action compares.
 func awkWrites(program string) bool {
-	return awkWrite.MatchString(program) || strings.IndexByte(program[max(0, strings.IndexByte(program, '{')):], '>') >= 0
+	action := strings.IndexByte(program, '{')
+	return awkWrite.MatchString(program) || action >= 0 && strings.IndexByte(program[action:], '>') >= 0
 }

@@ -3,6 +3,8 @@ package lane
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"mcpproxy/internal/policy"
 )
@@ -54,6 +56,26 @@ func manyCommands(text string) bool {
 		}
 	}
 	return commands >= maxCommands || words >= maxWords
+}
+
+// oddCharacter reports whether a text has a character that ends a line or a word for some
+// shells and terminals only: a carriage return by itself or after a backslash, a control
+// character, a space that is none of ASCII.
+func oddCharacter(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
+			continue
+		}
+		c, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case c == '\r' && (i+1 == len(text) || text[i+1] != '\n' || i > 0 && text[i-1] == '\\'):
+			return true
+		case c < ' ' && c != '\r', c == 0x7f, unicode.IsSpace(c) && c != '\r', unicode.Is(unicode.Cf, c):
+			return true
+		}
+		i += size - 1
+	}
+	return false
 }
 
 // before returns how much of a text stands before a character.

@@ -90,5 +90,7 @@ func BenchmarkTexts(b *testing.B) {
 	run("shell, as many commands as are read", most, readShell)
 	run("shell, one command", one, readShell)
 	run("shell, as many words as are read", words, readShell)
+	runs := []string{"sudo" + strings.Repeat(" find", maxWords-3), "sudo" + strings.Repeat(" sort -k1", maxWords/2-2), "sudo" + strings.Repeat(" env", maxWords-3), "ssh" + strings.Repeat(" 'ls; ls'", maxWords/3-2)}
+	run("shell, words of a command that runs another", runs, readShell)
 	run("shell, everyday lines", lines[:len(lines)-1], readShell)
 }

@@ -1,6 +1,10 @@
 package lane
 
-import "mcpproxy/internal/policy"
+import (
+	"strings"
+
+	"mcpproxy/internal/policy"
+)
 
 // Verdict is what arguments do, and the word that decides it. The zero value says
 // that nothing was judged.
@@ -34,3 +38,20 @@ const maxText = 64 << 10
 
 // tooLong is for a text that is longer.
 var tooLong = Verdict{Operation: policy.Destructive, Word: "longer than 64 KB", Unread: true}
+
+// write is for what is a write, with the word that decides.
+func write(word string) Verdict {
+	return Verdict{Operation: policy.Write, Word: clipWord(word)}
+}
+
+// clipWord bounds what is said of a caller's text.
+func clipWord(s string) string {
+	const most = 40
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	if s = strings.ToValidUTF8(s, ""); s == "" { // the name of a command can be empty, or no text
+		return "''"
+	}
+	return s
+}

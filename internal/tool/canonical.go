@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf16"
@@ -21,7 +22,7 @@ const maxDepth = 128
 // their UTF-16 code units, numbers as ECMAScript writes them, no white space,
 // the fewest escapes. Unlike RFC 8785 it loses nothing: a number that
 // ECMAScript would write as another number (one beyond the digits of a
-// float64) keeps its text, and a lone surrogate its escape. So two texts have
+// float64, and -0) keeps its value, and a lone surrogate its escape. So two texts have
 // the same canonical form only if they mean the same.
 //
 // It fails when raw is not JSON in UTF-8, is nested too deep, or has an object
@@ -208,7 +209,10 @@ func appendCanonicalNumber(dst, text []byte) []byte {
 // appendECMAScript appends a float as ECMAScript's Number::toString writes it.
 func appendECMAScript(dst []byte, f float64) []byte {
 	if f == 0 {
-		return append(dst, '0') // -0 too
+		if math.Signbit(f) { // ECMAScript writes 0, which is another number
+			dst = append(dst, '-')
+		}
+		return append(dst, '0')
 	}
 	if abs := max(f, -f); abs >= 1e-6 && abs < 1e21 {
 		return strconv.AppendFloat(dst, f, 'f', -1, 64)
