@@ -25,7 +25,20 @@ var (
 type expansion struct {
 	text     string
 	mistakes []Mistake // without a place
-	missing  []Mistake // variables that are not set
+	missing  []unset   // variables that are not set
+}
+
+// unset is the name of an environment variable that is not set.
+type unset string
+
+func (u unset) mistake() Mistake {
+	return Mistake{Message: "the environment variable " + clip(string(u)) + " is not set", Hint: "set it where MCPProxy is started, or take the reference out"}
+}
+
+// remedy says how to set the variable.
+func (u unset) remedy() string {
+	name := clip(string(u))
+	return "set it where MCPProxy is started and restart MCPProxy, or write ${keyring:" + name + "} in its place and run `mcpproxy secrets set " + name + "`"
 }
 
 // expand resolves the references in raw.
@@ -82,8 +95,7 @@ func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n i
 		if v, ok := lookup(name); ok {
 			return len(whole), v
 		}
-		out.missing = append(out.missing, Mistake{Message: "the environment variable " + clip(name) + " is not set",
-			Hint: "set it where MCPProxy is started, or take the reference out"})
+		out.missing = append(out.missing, unset(name))
 	}
 	return len(whole), whole
 }
