@@ -3,7 +3,8 @@
 //
 // It guarantees that a process starts without a shell, in a group of its own
 // and with the allowed part of our environment; that it is always reaped, and
-// ends with us where the system allows; that who writes to it never waits for
+// ends with us where the system allows, and on Linux what an earlier run has left
+// behind ends with the start of the next one; that who writes to it never waits for
 // it; and that its log holds no secrets, does not steer a terminal, and has a
 // bound on its size and its rate. It does not know what is said over the pipes,
 // and never decides what starts when.
@@ -35,6 +36,7 @@ type Process struct {
 	Stdout *os.File
 
 	cmd    *exec.Cmd
+	roster *roster
 	stderr *os.File
 
 	said    atomic.Int64 // bytes that it has written to stderr
@@ -64,8 +66,11 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 	}
 	cmd.Dir = c.Dir
 	cmd.Env = environment(os.Environ(), c.Env, runtime.GOOS)
+	if mark := launch.roster.mark(); mark != "" {
+		cmd.Env = append(cmd.Env, mark)
+	}
 	cmd.SysProcAttr = groupAttr(c.Installs)
-	p := &Process{cmd: cmd, exited: make(chan struct{})}
+	p := &Process{cmd: cmd, roster: launch.roster, exited: make(chan struct{})}
 	ours, theirs, err := pipes()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of the process: %w", err)
@@ -78,6 +83,7 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		closeAll(ours[:])
 		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
+	p.roster.enter(cmd.Process)
 	p.wg.Add(1)
 	go p.wait()
 	return p, nil
@@ -124,6 +130,7 @@ func (p *Process) wait() {
 		p.awaitGroup()
 	}
 	killGroup(p.cmd.Process)
+	p.roster.leave(p.cmd.Process)
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)

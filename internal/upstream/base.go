@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Logger        *slog.Logger
 	LogDir        string // per-server logs go here; "" keeps none
+	ProcessDir    string // the numbers of processes go here, for the next run; "" keeps none
 	Observer      Observer
 	ClientVersion string // said to servers in clientInfo
 	// Account returns what proves to the server of that name who asks, or nil; for

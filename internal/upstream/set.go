@@ -50,7 +50,10 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 		opt.ClientVersion = "dev"
 	}
 	s := &Set{clients: clients, applied: make(chan struct{}),
-		around: surroundings{Options: opt, launch: process.NewLauncher(), starts: startup.NewQueue(), hard: make(chan struct{})}}
+		around: surroundings{Options: opt, starts: startup.NewQueue(), hard: make(chan struct{})}}
+	s.around.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
+		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
+	})
 	s.around.ids.Store(firstID())
 	s.servers.Store(&map[string]*Server{})
 	return s
