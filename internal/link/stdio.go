@@ -198,7 +198,9 @@ func (l *Stdio) Stop(hard <-chan struct{}) {
 	l.end(ErrStopped)
 	done, installs := l.startup.Finish(hard, func(runner string) {
 		l.in.Close()
-		l.Reports.Remark("it is stopped when " + runner + " has come to an end with what it installs")
+		if !l.proc.HasEnded() {
+			l.Reports.Remark("it is stopped when " + runner + " has come to an end with what it installs")
+		}
 	})
 	defer done()
 	if installs {

@@ -43,7 +43,8 @@ type Process struct {
 	last    lastLines    // of stderr
 	careful atomic.Bool  // what it leaves behind is not killed in the middle of its work
 
-	exited chan struct{} // closed when the process has been reaped
+	reaped chan struct{} // closed when it has ended by itself or by us
+	exited chan struct{} // closed when what it has left behind is gone, too
 	status error         // why, before exited is closed
 	wg     sync.WaitGroup
 }
@@ -70,7 +71,7 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		cmd.Env = append(cmd.Env, mark)
 	}
 	cmd.SysProcAttr = groupAttr(c.Installs)
-	p := &Process{cmd: cmd, roster: launch.roster, exited: make(chan struct{})}
+	p := &Process{cmd: cmd, roster: launch.roster, reaped: make(chan struct{}), exited: make(chan struct{})}
 	ours, theirs, err := pipes()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of the process: %w", err)
@@ -126,6 +127,7 @@ func closeAll(files []*os.File) {
 func (p *Process) wait() {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
+	close(p.reaped)
 	if p.careful.Load() {
 		p.awaitGroup()
 	}
@@ -177,6 +179,16 @@ func (p *Process) Go(f func()) { p.wg.Go(f) }
 
 // Exited returns a channel that is closed when the process has been reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// HasEnded reports whether the process itself has ended, whatever it has left behind.
+func (p *Process) HasEnded() bool {
+	select {
+	case <-p.reaped:
+		return true
+	default:
+		return false
+	}
+}
 
 // Status returns how the process ended, as an ExitError. It must have exited.
 func (p *Process) Status() error { return p.status }
