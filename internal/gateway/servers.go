@@ -82,6 +82,7 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 			v.Stage = StageOf(*c, g.Book.View(s.Name))
 		}
 	}
+	v.Warnings = append(v.Warnings, g.Upstreams.Oddities(s.Name)...)
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = LastError(s)

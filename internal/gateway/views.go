@@ -43,7 +43,7 @@ type ServerView struct {
 	RetryAt         *time.Time      `json:"retry_at,omitempty"`
 	ProtocolVersion string          `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage `json:"server_info,omitempty"`
-	Warnings        []string        `json:"warnings,omitempty" doc:"When it is added: proposals that gave way to it, and what its name looks like."`
+	Warnings        []string        `json:"warnings,omitempty" doc:"What the server does otherwise than the protocol asks. When it is added also: proposals that gave way to it, and what its name looks like."`
 }
 
 // ServerList is all servers.

@@ -36,7 +36,7 @@ func errorIn(a *wire.Response) *jsonrpc.Message {
 	if err != nil {
 		return nil
 	}
-	m, err := jsonrpc.Parse(validUTF8(bytes.TrimSpace(body)))
+	m, err := jsonrpc.Parse(validUTF8(withoutMark(bytes.TrimSpace(body))))
 	if err != nil || m.Error == nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (s *Server) noteCall(ctx context.Context, reply session.Reply, err error) {
 	if err = callFailure(ctx, reply, err); err == errNoVerdict {
 		return
 	}
-	if err != nil {
+	if reply.Error != nil { // it answers; one that is at work for long is left alone
 		signal(s.suspicion)
 	}
 	if s.failing.note(time.Now(), err) {
