@@ -87,6 +87,9 @@ func (r *roster) leave(p *os.Process) {
 	}
 }
 
+// oldGrace is how long what an earlier run has left behind may take to end after SIGTERM.
+const oldGrace = 2 * time.Second
+
 // endOld ends what an earlier run has left behind: first with SIGTERM, then with SIGKILL. It returns
 // how many processes there were. It is called before this run starts any.
 func (r *roster) endOld() (count int) {
@@ -98,7 +101,7 @@ func (r *roster) endOld() (count int) {
 	for _, one := range left {
 		one.signal(unix.SIGTERM)
 	}
-	for limit := time.Now().Add(TermGrace); len(r.left(groups)) > 0 && time.Now().Before(limit); {
+	for limit := time.Now().Add(oldGrace); len(r.left(groups)) > 0 && time.Now().Before(limit); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for range 10 { // what forks meanwhile is found the next time
