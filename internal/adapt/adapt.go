@@ -28,6 +28,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
@@ -69,7 +70,10 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 			return c.Do(ctx, r)
 		}
 		reply, err := sv.Clients.(*clients).modern.do(ctx, c, r)
-		if err != nil {
+		switch {
+		case link.Unrun(err): // those that are kept are older, and forgotten as well
+			sv.Clients.End(upstream.Spare)
+		case err != nil:
 			err = sv.Explain(ctx, r, err) // the last word: it is not sent again
 		}
 		return reply, err

@@ -91,7 +91,7 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	l.info.capabilities = mcp.WithoutTaskSupport(orObject(rawjson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(rawjson.Find(r.Params, "clientInfo"))
 	version, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion"))
-	if !mcp.IsSpoken(version) {
+	if !mcp.IsLegacy(version) {
 		version = mcp.Legacy
 	}
 	g := c.Greeting()

@@ -115,7 +115,7 @@ func (l *sharedClient) initialize(c *upstream.Connection, r *session.Request) (s
 		return session.Reply{}, &session.NotSentError{Cause: link.ErrStopped}
 	}
 	version := g.Version
-	if asked, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion")); mcp.IsSpoken(asked) && asked < version {
+	if asked, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion")); mcp.IsLegacy(asked) && asked < version {
 		version = asked // what the server says beyond it, clients of that revision pass over
 	}
 	result := rawjson.SetMember(g.Raw, "protocolVersion", json.RawMessage(`"`+version+`"`))

@@ -199,3 +199,5 @@ func (w *world) retrieve(r RetrieveRequest) catalogtest.Retrieved {
 }
 
 func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
+
+func (*world) Oddities(string) []string { return nil }

@@ -304,7 +304,7 @@ func (d *daemon) wire() error {
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
 	d.upstreams = adapt.NewSet(upstream.Options{
-		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
+		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger, person: d.person}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})

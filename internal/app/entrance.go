@@ -20,6 +20,10 @@ type entrance struct {
 // ServeHTTP lets a request in that may come in.
 func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.HasPrefix(r.RequestURI, "/")
+	if plain, ok := strings.CutSuffix(r.URL.Path, "/"); ok && path && r.URL.RawPath == "" && isMCP(plain) {
+		r = r.Clone(r.Context()) // some clients write a slash behind the address
+		r.URL.Path = plain
+	}
 	if path && r.URL.RawPath == "" && isMCP(r.URL.Path) {
 		e.mcp.ServeHTTP(w, r)
 		return

@@ -19,7 +19,7 @@ func TestWhoRefuses(t *testing.T) {
 		"/mcp": surface, "/mcp/all": surface, "/mcp/servers/a": surface, "/mcp/s/a": surface, "/mcp?x=y": surface,
 		"/mcp/all/mcp": surface, "/mcp/servers/a/mcp": surface, "/mcp/s/a/mcp": surface, "/mcp/servers/mcp": surface, "/mcp/servers/mcp/mcp": surface,
 		"/mcp/mcp": routes, "/mcp/servers//mcp": routes, "/mcp/servers/../mcp": routes, "/mcp/servers/a/mcp/mcp": routes,
-		"/mcp/": routes, "/%6dcp": routes, "//mcp": routes, "/mcp/servers/": routes, "/mcp/servers/a/b": routes, "/mcp/servers/a%2Fb": routes, "/mcp/servers/..": routes,
+		"/mcp/": surface, "/mcp/all/": surface, "/mcp/servers/a/": surface, "/mcp//": routes, "/%6dcp": routes, "//mcp": routes, "/mcp/servers/": routes, "/mcp/servers/a/b": routes, "/mcp/servers/a%2Fb": routes, "/mcp/servers/..": routes,
 		"/mcp/servers/.": routes, "/MCP": routes, "/": routes, "/api/v1/status": routes, "/api/v1": routes, "http://127.0.0.1/api/v1/status": http.StatusForbidden, "/x/../mcp": routes,
 		"http://127.0.0.1/mcp": http.StatusForbidden, "http://127.0.0.1/": http.StatusForbidden,
 	} {

@@ -61,7 +61,7 @@ func (l *launcher) apply() {
 		servers[i] = revealed
 		spec := specOf(cfg, revealed, l.book)
 		if err != nil {
-			spec.Lacks = err.Error()
+			spec.Lacks, spec.LacksVariable = err.Error(), s.NeedsVariable()
 		}
 		wanted = append(wanted, spec)
 	}

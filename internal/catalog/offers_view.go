@@ -69,8 +69,9 @@ func (v *OffersView) Counts() map[tool.Kind]OfferCount { return v.counts }
 func (v *OffersView) Decisions() [sha256.Size]byte { return v.decisions }
 
 // OfferUse returns the status with which an offer may be used that a client
-// names: callable also for one that the server does not list and nobody has
-// refused, since servers let their clients follow links that are in no list.
+// names: callable also for a resource that the server does not list and nobody has
+// refused, since servers let their clients follow links that are in no list. A prompt that
+// is on no list nobody has looked at.
 func (c *Catalog) OfferUse(server string, kind tool.Kind, name string) policy.Status {
 	o, decided := c.Offers(server), c.Book.View(server)
 	if one := o.list(kind).byName[name]; one != nil {
@@ -80,6 +81,10 @@ func (c *Catalog) OfferUse(server string, kind tool.Kind, name string) policy.St
 		return c.OfferStatus(server, one)
 	}
 	free := decided.Of(kind, name).Block == nil
+	if kind == tool.KindPrompt && o.Told(kind) {
+		rules, _, _ := c.rules(server)
+		free = free && rules.Trust == approval.Auto
+	}
 	if kind == tool.KindResource && free {
 		v := c.OffersNow(server)
 		free = !v.heldAt[plainest(name)] && v.reachable(name)

@@ -27,6 +27,8 @@ func state(p *printer, s gateway.ServerView) string {
 		return p.paint(care, "needs login")
 	case s.State == "needs_secret":
 		return p.paint(care, "needs secret")
+	case s.State == "needs_variable":
+		return p.paint(care, "needs variable")
 	case s.State == "ready":
 		return p.paint(good, "ready")
 	case s.State == "idle":
@@ -47,6 +49,8 @@ func nowIs(p *printer, s gateway.ServerView) string {
 		return "it " + p.paint(care, "needs a login")
 	case s.State == "needs_secret":
 		return "it " + p.paint(care, "needs a secret")
+	case s.State == "needs_variable":
+		return "it " + p.paint(care, "needs an environment variable")
 	}
 	return "it is now " + state(p, s)
 }

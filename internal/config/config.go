@@ -149,6 +149,7 @@ type Server struct {
 	// written and shown are as those of Config, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
 	revealed          []string // the secrets in it, after Reveal
+	unset             []string // the environment variables that it names and that are not set
 	written           *Server
 	shown             *Server
 	launch            *LaunchView

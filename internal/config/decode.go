@@ -30,6 +30,10 @@ type decoder struct {
 	// parked is set inside a disabled server: a variable that is not set does
 	// no harm there.
 	parked bool
+	// inServer is set inside a server. lacks are the variables that it names and that are not
+	// set: they keep that server from starting, and no other one.
+	inServer bool
+	lacks    []string
 }
 
 func newDecoder(src source, lookup func(string) (string, bool)) *decoder {
@@ -252,8 +256,14 @@ func (d *decoder) str(v hujson.Value, path string, k key) (resolved, raw string,
 		return "", "", false
 	}
 	e := expand(raw, d.lookup)
-	if !d.parked {
-		e.mistakes = append(e.mistakes, e.missing...)
+	switch {
+	case d.parked:
+	case d.inServer:
+		d.lack(v, path, e.missing)
+	default:
+		for _, m := range e.missing {
+			e.mistakes = append(e.mistakes, m.mistake())
+		}
 	}
 	if !k.secrets && holdsSecret(e.text) {
 		e.wrong("${keyring:NAME} cannot stand in "+label(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
@@ -265,10 +275,24 @@ func (d *decoder) str(v hujson.Value, path string, k key) (resolved, raw string,
 	return e.text, raw, len(e.mistakes) == 0
 }
 
+// maxLacks bounds the variables of one server that are named: one is enough to say what is wrong.
+const maxLacks = 20
+
+// lack notes the variables that a server names and that are not set, with a warning for each.
+func (d *decoder) lack(v hujson.Value, path string, missing []unset) {
+	for _, variable := range missing {
+		if len(d.lacks) < maxLacks && !slices.Contains(d.lacks, string(variable)) {
+			d.lacks = append(d.lacks, string(variable))
+		}
+		m := variable.mistake()
+		d.warn(v.StartOffset, path, m.Message, "the server cannot start without it: "+variable.remedy())
+	}
+}
+
 // unresolved reports whether a reference was left alone, because its server is
-// off or because it is to a secret.
+// off, because its variable is not set or because it is to a secret.
 func (d *decoder) unresolved(s string) bool {
-	return d.parked && referencePattern.MatchString(s) || holdsSecret(s)
+	return (d.parked || d.inServer) && referencePattern.MatchString(s) || holdsSecret(s)
 }
 
 func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {

@@ -25,7 +25,7 @@ var (
 type expansion struct {
 	text     string
 	mistakes []Mistake // without a place
-	missing  []Mistake // variables that are not set
+	missing  []unset   // variables that are not set
 }
 
 // expand resolves the references in raw.
@@ -82,8 +82,7 @@ func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n i
 		if v, ok := lookup(name); ok {
 			return len(whole), v
 		}
-		out.missing = append(out.missing, Mistake{Message: "the environment variable " + clip(name) + " is not set",
-			Hint: "set it where MCPProxy is started, or take the reference out"})
+		out.missing = append(out.missing, unset(name))
 	}
 	return len(whole), whole
 }

@@ -123,7 +123,7 @@ func TestHugeFile(t *testing.T) {
 		"unknown keys":  `{"mcpServers":{"a":{` + strings.Repeat(`"commando":1,`, many(60_000)) + "}}}",
 		"other keys":    "{" + strings.Repeat(`"a":1,`, many(100_000)) + "}",
 		"wrong servers": `{"mcpServers":[` + strings.Repeat(`1,`, many(50_000)) + "]}",
-		"references":    `{"mcpServers":{"a":{"command":"` + strings.Repeat("${env:A}", many(50_000)) + `"}}}`,
+		"references":    `{"mcpServers":{"a":{"command":"` + strings.Repeat("${input:A}", many(50_000)) + `"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n := len(mistakesOf(t, second(Parse([]byte(text), nil)))); n > maxMistakes {

@@ -29,6 +29,9 @@ func (s Server) SecretNames() []string {
 // The error tells of all that keeps s from being started, and holds no value.
 func (s Server) Reveal(value func(name string) (string, error)) (Server, error) {
 	var wrong []string
+	for _, name := range s.unset {
+		wrong = append(wrong, "it needs the environment variable "+clip(name)+", which is not set: "+unset(name).remedy())
+	}
 	note := func(err error) {
 		if err != nil && !slices.Contains(wrong, err.Error()) {
 			wrong = append(wrong, err.Error())
@@ -49,6 +52,9 @@ func (s Server) Reveal(value func(name string) (string, error)) (Server, error) 
 	}
 	return s, nil
 }
+
+// NeedsVariable reports whether s names an environment variable that is not set.
+func (s Server) NeedsVariable() bool { return len(s.unset) > 0 }
 
 // eachSecret puts what reveal returns in the place of each secret of s, whose lists
 // and maps are copied before, and checks what comes of it.

@@ -119,8 +119,10 @@ func (d *decoder) server(e entry) (resolved, shown Server) {
 		return resolved, shown
 	}
 	d.parked, d.within, d.withinPath = d.literally || parked(e.value), e.name, e.path
+	d.inServer, d.lacks = true, nil
 	g := d.object(e.value, e.path, resolved.keys(), shown.keys())
-	d.parked, d.within, d.withinPath = false, "", ""
+	d.parked, d.within, d.withinPath, d.inServer = false, "", "", false
+	resolved.unset = d.lacks
 	d.named(g, e)
 	d.launch(g, &resolved, e)
 	d.login(&resolved, e)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"mcpproxy/internal/upstream"
 )
 
 // kind is what sort of mistake one of the configuration is.
@@ -26,7 +28,7 @@ func kindOf(m Mistake) kind {
 	return invalid
 }
 
-var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set`)
+var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*)(?:, which)? is not set`)
 
 // variable is the environment variable that a mistake is about.
 func variable(m Mistake) string { return matched(unsetVariable, m.Message) }
@@ -89,18 +91,32 @@ func configUnknownKey(f *Facts) []Finding {
 
 func configMissingValue(f *Facts) []Finding {
 	var out []Finding
-	for _, m := range f.Mistakes {
-		v := variable(m)
+	found := func(what string) {
+		v := matched(unsetVariable, what)
 		if v == "" {
-			continue
+			return
 		}
 		run := f.mcpproxy("serve")
 		if f.Daemon != nil {
 			run = f.again(f.Daemon.PID)
 		}
-		out = append(out, Finding{State: Bad, Subject: v, What: f.place(m) + ".",
+		out = append(out, Finding{State: Bad, Subject: v, What: strings.TrimSuffix(what, ".") + ".",
 			Do:      "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it.",
 			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
+	}
+	for _, m := range f.Mistakes {
+		found(f.place(m))
+	}
+	if f.Daemon == nil {
+		for _, w := range f.Warnings {
+			found(w)
+		}
+		return out
+	}
+	for i := range f.Servers { // the environment of the daemon counts, not ours
+		if s := &f.Servers[i]; s.failed(upstream.VariableNeeded) {
+			found("Server " + s.Name + " cannot start: " + s.Said)
+		}
 	}
 	return out
 }
@@ -146,8 +162,8 @@ var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
 func configWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
-		if strings.Contains(w, " has the mode ") {
-			continue // said of the files
+		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) {
+			continue // said of the files, and of the variables
 		}
 		line := 1
 		_, _ = fmt.Sscan(matched(placed, w), &line)

@@ -71,7 +71,7 @@ var checks = []check{
 	{"D302", "config-unknown-key", GroupConfiguration, "The configuration file has a key that MCPProxy does not know.", "All keys are known.",
 		"Nothing of the file is applied: what you meant might be a protection.", "", configUnknownKey},
 	{"D303", "config-missing-value", GroupConfiguration, "An environment variable that the configuration names is not set.", "All variables are set.",
-		"The server that needs it would be started without its credential.", "", configMissingValue},
+		"The server that needs it is not started; without any other key that needs it MCPProxy does not start.", "", configMissingValue},
 	{"D304", "config-two-launches", GroupConfiguration, "Two enabled servers are launched in the same way.", "No server is there twice.",
 		"Each tool is found twice, and the server runs twice.", "", configTwins},
 	{"D305", "config-needs-restart", GroupConfiguration, "A change waits for a restart.", "No change waits for a restart.",

@@ -45,6 +45,8 @@ func (w *world) call(v policy.Variant, name, args string) (door.CallResult, *pro
 
 func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
 
+func (*world) Oddities(string) []string { return nil }
+
 func (w *world) retrieve(r RetrieveRequest) catalogtest.Retrieved {
 	w.T.Helper()
 	r.Caller = anAgent

@@ -82,8 +82,9 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 			v.Stage = StageOf(*c, g.Book.View(s.Name))
 		}
 	}
+	v.Warnings = append(v.Warnings, g.Upstreams.Oddities(s.Name)...)
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
-	if v.State == stateNeedsSecret {
+	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = LastError(s)
 	}
 	if v.State == stateNeedsLogin {
@@ -104,12 +105,19 @@ func (g *Gateway) state(s *catalog.Server) string {
 	if s.State.NeedsSecret() {
 		return stateNeedsSecret
 	}
+	if s.State.NeedsVariable() {
+		return stateNeedsVariable
+	}
 	return StateOf(s)
 }
 
 // stateNeedsSecret is the state of a server that cannot be started without a
 // secret.
 const stateNeedsSecret = "needs_secret"
+
+// stateNeedsVariable is the state of a server that cannot be started without an
+// environment variable.
+const stateNeedsVariable = "needs_variable"
 
 // StateOf returns the state of a server as it is shown; nil is one that is only
 // proposed.

@@ -18,7 +18,7 @@ type ServerView struct {
 	Stage           ReviewStage     `json:"stage,omitempty" enum:"launch,definitions" doc:"How far the review of a quarantined server is."`
 	Trust           string          `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted without a person: manual, scan or auto."`
 	ProposedBy      string          `json:"proposed_by,omitempty" doc:"Who proposed a server that is not in the configuration yet."`
-	State           string          `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), needs_login, or needs_secret (see last_error)."`
+	State           string          `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
 	ToolCount       int             `json:"tool_count"`
 	Lazy            bool            `json:"lazy,omitempty" doc:"Not started before its first call."`
 	Session         string          `json:"session,omitempty" doc:"shared, when clients that speak to the server by itself use the session that MCPProxy has. Left out: each has its own."`
@@ -43,7 +43,7 @@ type ServerView struct {
 	RetryAt         *time.Time      `json:"retry_at,omitempty"`
 	ProtocolVersion string          `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage `json:"server_info,omitempty"`
-	Warnings        []string        `json:"warnings,omitempty" doc:"When it is added: proposals that gave way to it, and what its name looks like."`
+	Warnings        []string        `json:"warnings,omitempty" doc:"What the server does otherwise than the protocol asks. When it is added also: proposals that gave way to it, and what its name looks like."`
 }
 
 // ServerList is all servers.

@@ -32,6 +32,8 @@ type world struct {
 
 func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
 
+func (*world) Oddities(string) []string { return nil }
+
 func (w *world) LogTail(server string, lines int) ([]process.LogLine, error) {
 	return w.ReadLog(server).Last(lines)
 }

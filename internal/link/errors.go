@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -18,6 +19,23 @@ var (
 	ErrNoMessage   = problem.Ownf("the answer is no JSON-RPC message")
 	errWrongID     = problem.Ownf("the server answered another request")
 )
+
+// Unrun reports whether err says that the server has forgotten the session and has not run the
+// request, so that it may be sent again in another one.
+func Unrun(err error) bool {
+	_, lost := errors.AsType[*LostError](err)
+	_, gone := errors.AsType[*goneError](err)
+	return gone && !lost
+}
+
+// mediaError is an answer that cannot hold a message, with a status that would have one.
+func mediaError(status int) error {
+	return &noMessage{problem.Ownf("the answer (status %d) is neither JSON nor an event stream", status)}
+}
+
+type noMessage struct{ error }
+
+func (e *noMessage) Unwrap() error { return e.error }
 
 // LostError is what a request fails with that was under way when its connection
 // was lost: nobody knows what became of it.
@@ -64,9 +82,10 @@ func (e *StatusError) Passing() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// goneError is a status that says that the session has gone.
-type goneError struct{ status *StatusError }
+// goneError is a refusal which says that the session has gone, and which the server has given
+// without running the request.
+type goneError struct{ refusal error }
 
 func (e *goneError) Error() string        { return ErrSessionGone.Error() }
 func (e *goneError) Is(target error) bool { return target == ErrSessionGone }
-func (e *goneError) Unwrap() error        { return e.status }
+func (e *goneError) Unwrap() error        { return e.refusal }

@@ -31,6 +31,7 @@ const (
 	Status             = "HTTP_STATUS"
 	LoginNeeded        = "LOGIN_NEEDED"
 	SecretNeeded       = "SECRET_NEEDED"
+	VariableNeeded     = "VARIABLE_NEEDED"
 	Refused            = "REFUSED"
 	Broken             = "CONNECTION"
 )
@@ -63,6 +64,11 @@ type NeedsSecret string
 
 func (e NeedsSecret) Error() string { return string(e) }
 
+// NeedsVariable is NeedsSecret for a server that names an environment variable which is not set.
+type NeedsVariable string
+
+func (e NeedsVariable) Error() string { return string(e) }
+
 // AnswerError is a JSON-RPC error that a server answered to a request of our
 // own. Its text is the server's and goes to the server's log only.
 type AnswerError struct{ Code int }
@@ -85,6 +91,7 @@ func FailureOf(err error) Failure {
 		netFail  net.Error
 		ownWords *problem.Own
 		secret   NeedsSecret
+		variable NeedsVariable
 	)
 	same := func(code, words string) Failure { return Failure{code, words, words} }
 	switch {
@@ -100,6 +107,8 @@ func FailureOf(err error) Failure {
 		return Failure{NoProcess, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
 	case errors.As(err, &secret):
 		return same(SecretNeeded, secret.Error())
+	case errors.As(err, &variable):
+		return same(VariableNeeded, variable.Error())
 	case errors.As(err, &status) && status.WantsLogin():
 		return same(LoginNeeded, status.Error())
 	case errors.As(err, &status) && status.Status == http.StatusForbidden:

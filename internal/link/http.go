@@ -124,7 +124,8 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (sessio
 	case a.Encoded:
 		return session.Reply{}, problem.Ownf("the answer is compressed, which was not asked for")
 	case a.Status < 200 || a.Status > 299:
-		return l.refused(ctx, state, a, x)
+		reply, err := l.refused(a, x)
+		return l.settled(ctx, state, x, a.Status, reply, err)
 	}
 	if a.Session != "" && a.Session != state.session && state.version == "" {
 		if err := l.setState(a.Session, ""); err != nil {
@@ -154,16 +155,16 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (sessio
 	if x.keeps {
 		reply.Status = a.Status
 	}
-	return reply, err
+	return l.settled(ctx, state, x, a.Status, reply, err)
 }
 
 // readWhole reads an answer that is no stream: one response, or a batch with it.
 func (l *HTTP) readWhole(ctx context.Context, a *wire.Response, x *entry, take func(m jsonrpc.Message, kept bool) bool) error {
-	if a.Media != wire.JSON && x.keeps {
+	if a.Media != wire.JSON && x.keeps && !x.probes {
 		return &StatusError{Status: a.Status} // which its client gets
 	}
 	if a.Media != wire.JSON {
-		return problem.Ownf("the answer (status %d) is neither JSON nor an event stream", a.Status)
+		return mediaError(a.Status)
 	}
 	body, err := l.Budget.Until(ctx.Done()).ReadBody(a)
 	if err != nil {

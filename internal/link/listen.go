@@ -41,18 +41,21 @@ func (l *HTTP) Attend(ctx context.Context) {
 // listen keeps the stream open on which the server says things by itself,
 // until the link ends or the server does not offer one.
 func (l *HTTP) listen(ctx context.Context) {
-	pause := MinListenPause
-	opened := sync.OnceFunc(func() { close(l.listens) })
-	defer opened()
+	pause, offered := MinListenPause, false
+	settled := sync.OnceFunc(func() { close(l.listens) })
+	defer settled()
 	for {
 		start := time.Now()
-		err := l.listenOnce(ctx, opened)
+		err := l.listenOnce(ctx, func() { offered = true; settled() })
 		var refused *StatusError
 		switch {
 		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
 		case errors.As(err, &refused) && !refused.Passing():
-			return // not offered
+			if offered { // it was a moment ago: the session may be gone
+				l.Reports.Doubt()
+			}
+			return
 		case time.Since(start) >= SteadyListen:
 			pause = MinListenPause
 		}

@@ -18,7 +18,7 @@ import (
 // of 2025-03-26 may send. What is no UTF-8 in it, which JSON does not allow, is
 // replaced, so that everything that is passed on can be read by everybody.
 func split(data []byte, each func(jsonrpc.Message)) error {
-	data = validUTF8(data)
+	data = validUTF8(withoutMark(data))
 	if len(data) == 0 || data[0] != '[' {
 		m, err := jsonrpc.Parse(data)
 		if err != nil {
@@ -42,6 +42,9 @@ func split(data []byte, each func(jsonrpc.Message)) error {
 	}
 	return bad
 }
+
+// withoutMark returns data without the byte order mark that some servers put before it.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // validUTF8 returns data itself when it is valid, which costs little to know.
 func validUTF8(data []byte) []byte {

@@ -34,6 +34,7 @@ type entry struct {
 	sent
 	said   session.Queue // by the server, not handed on yet
 	broken bool          // an answer has come that cannot be read
+	probes bool          // it finds out whether the session is known; nothing follows from its answer alone
 	closed chan struct{} // cap 1: reply or err is there, and e is in no table
 	reply  session.Reply
 	err    error
@@ -101,7 +102,7 @@ func (p *pending) take(id uint64) *entry {
 // recycle makes e ready for another request. e is in no table.
 func (p *pending) recycle(e *entry) {
 	e.said.Reset()
-	e.sent, e.broken, e.reply, e.err, e.late = sent{}, false, session.Reply{}, nil, nil
+	e.sent, e.broken, e.probes, e.reply, e.err, e.late = sent{}, false, false, session.Reply{}, nil, nil
 	e.request, e.message = wire.Request{}, jsonrpc.Message{}
 	p.entries.Put(e)
 }

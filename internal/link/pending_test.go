@@ -94,7 +94,7 @@ func TestPendingIgnoresStrangeIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{`"7"`, `7.0`, `-7`, `07x`, `null`, ``, `8`, `99999999999999999999999`} {
+	for _, id := range []string{`"07"`, `"7x"`, `" 7"`, `""`, `7.0`, `-7`, `07x`, `null`, ``, `8`, `99999999999999999999999`} {
 		p.resolve(&jsonrpc.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
 	}
 	if p.inFlight() != 1 {

@@ -89,7 +89,7 @@ func (s *sent) isAnswer(m *jsonrpc.Message) bool {
 		return true
 	}
 	if s.keeps {
-		return SameID(m.ID, s.ID)
+		return answers(m.ID, s.ID)
 	}
 	id, ok := numericID(m.ID)
 	return ok && id == s.id
@@ -194,6 +194,13 @@ func SameID(a, b json.RawMessage) bool {
 	return ok && also && x == y
 }
 
+// answers reports whether the id of an answer is the one of the only request that it can be for: as
+// it is, or a number that has come back as text.
+func answers(id, asked json.RawMessage) bool {
+	text, ok := rawjson.String(id)
+	return SameID(id, asked) || ok && text == string(asked)
+}
+
 // replyOf takes a response out of the buffer it was read into, without a copy
 // when that buffer has been kept for it.
 func replyOf(m *jsonrpc.Message, kept bool) session.Reply {
@@ -213,8 +220,12 @@ func eventOf(m *jsonrpc.Message) session.Event {
 	return session.Event{Method: m.Method, ID: m.ID, Params: m.Params}
 }
 
-// numericID reads an id that we made.
+// numericID reads an id that we made. Some servers send it back as text; ours are numbers, so that
+// no other id can be meant.
 func numericID(raw json.RawMessage) (id uint64, ok bool) {
+	if n := len(raw); n > 2 && raw[0] == '"' && raw[n-1] == '"' && raw[1] != '0' {
+		raw = raw[1 : n-1]
+	}
 	for _, c := range raw {
 		if c < '0' || c > '9' {
 			return 0, false

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
@@ -60,14 +62,7 @@ func (l *SSE) read(ctx context.Context) error {
 	defer a.Body.Close()
 	events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
 	defer events.Release()
-	ev, err := events.Next()
-	switch {
-	case err == io.EOF || err == nil && ev.Name != "endpoint":
-		return errNoEndpoint
-	case err != nil:
-		return err
-	}
-	if err := l.setEndpoint(string(ev.Data)); err != nil {
+	if err := l.readEndpoint(events); err != nil {
 		return err
 	}
 	for {
@@ -87,6 +82,28 @@ func (l *SSE) read(ctx context.Context) error {
 			l.Reports.Remark("an event is no JSON-RPC message")
 		}
 	}
+}
+
+// maxEarly bounds the events that come before the endpoint.
+const maxEarly = 100
+
+// readEndpoint reads the events up to the one that names the endpoint. Some servers send
+// others before it, such as a ping.
+func (l *SSE) readEndpoint(events *jsonrpc.EventReader) error {
+	for range maxEarly {
+		ev, err := events.Next()
+		switch {
+		case err == io.EOF:
+			return errNoEndpoint
+		case err != nil:
+			return err
+		case ev.Name == "endpoint":
+			return l.setEndpoint(strings.TrimSpace(string(ev.Data)))
+		case ev.Name == "message" && bytes.HasPrefix(ev.Data, []byte("{")):
+			return errNoEndpoint
+		}
+	}
+	return errNoEndpoint
 }
 
 // openStream asks for the stream, also where the server says it is within the
@@ -146,6 +163,21 @@ func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
 	return err
 }
 
+// refused returns what a refusal of a request means. A server that refuses a ping as well
+// has forgotten the session, and has not taken the request.
+func (l *SSE) refused(ctx context.Context, err error) error {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok || status.Passing() || status.Status < 400 || !l.greeted.Load() || errors.Is(err, ErrSessionGone) {
+		return err
+	}
+	id := l.IDs.Add(1) // of an answer that nobody waits for
+	again, ok := errors.AsType[*StatusError](l.toEndpoint(ctx, jsonrpc.AppendRequest(nil, id, mcp.Ping, nil)))
+	if ok && !again.Passing() {
+		return &goneError{status}
+	}
+	return err
+}
+
 // start runs f in a goroutine that Stop waits for, with a context that ends with
 // the link; it fails when the link is lost.
 func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
@@ -175,7 +207,7 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 	cancel, err := l.start(func(pctx context.Context) {
 		defer close(posted)
 		if err := l.toEndpoint(pctx, msg); err != nil {
-			l.wait.reject(id, err)
+			l.wait.reject(id, l.refused(pctx, err))
 		}
 	})
 	if err != nil {
@@ -193,7 +225,9 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 			l.tell(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 		}
 		err = ctx.Err()
-	case errors.Is(err, ErrSessionGone), session.NotSent(err) && !l.Own:
+	case errors.Is(err, ErrSessionGone):
+		l.end(ErrSessionGone)
+	case session.NotSent(err) && !l.Own:
 		l.end(err)
 	default:
 		l.Reports.Doubt()

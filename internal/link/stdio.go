@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -27,7 +28,8 @@ type Stdio struct {
 	log  *process.Log
 
 	startup  *startup.Start
-	skipping bool // of the reader: a line is being skipped
+	skipping bool        // of the reader: a line is being skipped
+	noisy    atomic.Bool // it has written a line that is no message
 }
 
 // NewStdio makes the link of a process that has just been started, and of the
@@ -41,6 +43,9 @@ func NewStdio(proc *process.Process, start *startup.Start, log *process.Log, o O
 	proc.Go(l.read)
 	proc.Go(func() {
 		if err := start.Watch(l.Done()); err != nil {
+			if l.noisy.Load() {
+				err = problem.Slowf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
+			}
 			l.end(err)
 		}
 	})
@@ -71,6 +76,7 @@ func (l *Stdio) read() {
 
 // take deals with one line.
 func (l *Stdio) take(line []byte, kept bool) {
+	line = withoutMark(line)
 	if len(line) == 0 {
 		return
 	}
@@ -86,6 +92,7 @@ func (l *Stdio) take(line []byte, kept bool) {
 			line = line[:i]
 		}
 	}
+	l.noisy.Store(true)
 	l.log.Noise(line)
 }
 
@@ -198,7 +205,9 @@ func (l *Stdio) Stop(hard <-chan struct{}) {
 	l.end(ErrStopped)
 	done, installs := l.startup.Finish(hard, func(runner string) {
 		l.in.Close()
-		l.Reports.Remark("it is stopped when " + runner + " has come to an end with what it installs")
+		if !l.proc.HasEnded() {
+			l.Reports.Remark("it is stopped when " + runner + " has come to an end with what it installs")
+		}
 	})
 	defer done()
 	if installs {

@@ -21,6 +21,7 @@ const (
 	// Batches is the only one that has batches.
 	Batches = "2025-03-26"
 	legacy4 = "2024-11-05"
+	draft   = "2024-10-07" // before the first one; some servers speak it
 	// Served are all of them as a JSON array.
 	Served = `["` + Modern + `","` + Legacy + `","` + legacy2 + `","` + Batches + `","` + legacy4 + `"]`
 )
@@ -29,15 +30,11 @@ const (
 // serves.
 func IsLegacy(version string) bool {
 	switch version {
-	case Legacy, legacy2, Batches, legacy4:
+	case Legacy, legacy2, Batches, legacy4, draft:
 		return true
 	}
 	return false
 }
-
-// IsSpoken reports whether version is a revision with sessions that MCPProxy
-// knows. Servers may also speak the draft before the first one.
-func IsSpoken(version string) bool { return IsLegacy(version) || version == "2024-10-07" }
 
 // The methods of requests.
 const (

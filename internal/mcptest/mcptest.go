@@ -74,6 +74,8 @@ type Server struct {
 	text  string       // of PageText, as JSON
 	pages atomic.Int64 // that were listed with it
 
+	endless atomic.Int64 // pages that were listed with EndlessPages
+
 	mu       sync.Mutex // guards what follows
 	tools    []Tool
 	conns    map[string]*conn // by session id; "" is the stateless or stdio one
@@ -207,7 +209,10 @@ func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
 			s.pages.Add(1), s.text)
 	}
 	out = append(out, ']')
-	if to < len(tools) || s.opt.EndlessPages {
+	switch {
+	case s.opt.EndlessPages:
+		out = fmt.Appendf(out, `,"nextCursor":"page-%d"`, s.endless.Add(1))
+	case to < len(tools):
 		out = fmt.Appendf(out, `,"nextCursor":"from-%d"`, to)
 	}
 	return append(out, '}'), nil

@@ -40,6 +40,7 @@ func (g *Guard) know(ctx context.Context, server string, l List, good time.Durat
 	}
 	asked := time.Now()
 	raws, err := g.source.Offered(ctx, server, list.method, list.member)
+	took := time.Since(asked)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return ctx.Err()
@@ -47,7 +48,7 @@ func (g *Guard) know(ctx context.Context, server string, l List, good time.Durat
 		g.logger.Warn("what a server offers could not be listed", "server", server, "list", list.member, "error", err)
 		asked = time.Now()
 	}
-	last.listingState = listingState{s.State.Offers, asked, err != nil, upstream.Answered(err), false}
+	last.listingState = listingState{state: s.State.Offers, at: asked, took: took, lost: err != nil, answered: upstream.Answered(err)}
 	switch {
 	case err == nil, upstream.Answered(err) && (!told || len(raws) > 0):
 		g.catalog.OffersListed(ctx, server, list.kind, raws)

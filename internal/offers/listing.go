@@ -21,6 +21,10 @@ const (
 )
 
 const (
+	// usePause is how many times as long as a list takes it is good for when something on it is
+	// used, whatever the server says of changes. So uses without end keep the server at work on
+	// lists for a fifth of the time at most.
+	usePause = 4
 	// lostAfter is when a list is asked for again that could not be had: a server
 	// that hangs must not hold up the others each time.
 	lostAfter = 30 * time.Second
@@ -43,6 +47,7 @@ type listing struct {
 type listingState struct {
 	state    uint64 // upstream.State.Offers when it was asked for
 	at       time.Time
+	took     time.Duration
 	lost     bool // it could not be had then
 	answered bool // but the server has said something
 	doubted  bool // a client was shown another one since
@@ -81,6 +86,9 @@ func (l *listing) due(s *catalog.Server, of List, told bool, good time.Duration)
 	}
 	if l.at.IsZero() || !told && !l.lost || l.state != s.State.Offers || l.again() {
 		return true
+	}
+	if good == staleUseAfter && !l.lost && time.Since(l.at) >= min(usePause*l.took, staleUseAfter) {
+		return true // it may have changed without a word
 	}
 	says, _ := rawjson.Bool(rawjson.Find(rawjson.Find(s.State.Capabilities, of.Capability()), "listChanged"))
 	if l.lost {

@@ -323,9 +323,45 @@ func TestUseOfWhatIsNotKnown(t *testing.T) {
 			start = time.Now()
 		}
 		w.servers.Hangs = ""
-		w.changed("s")
+		w.lists("prompts/list", `{"name":"x"}`)
 		if _, err := w.Use(t.Context(), "s", catalogtest.Asked("prompts/get", `{"name":"x"}`)); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestUseOfWhatHasChangedSilently: what is used is held as it is now, whatever the server says of
+// changes. A prompt that is on no list is held.
+func TestUseOfWhatHasChangedSilently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const resource, template = `{"uri":"notes://1","name":"n"}`, `{"uriTemplate":"open://{id}","name":"o"}`
+		w.lists("prompts/list", prompt)
+		w.lists("resources/list", resource)
+		w.lists("resources/templates/list", template)
+		uses := map[string]string{"prompts/get": `{"name":"full"}`, "resources/read": `{"uri":"notes://1"}`, "resources/subscribe": `{"uri":"open://7"}`}
+		use := func(method, params string) error {
+			_, err := w.Use(t.Context(), "s", catalogtest.Asked(method, params))
+			return err
+		}
+		for method, params := range uses {
+			if err := use(method, params); err != nil {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+		for method, raw := range map[string]string{"prompts/list": strings.Replace(prompt, "Full", "Else", 1), "resources/list": strings.Replace(resource, `"n"`, `"else"`, 1),
+			"resources/templates/list": strings.Replace(template, `"o"`, `"else"`, 1)} {
+			w.servers.Offers["s "+method] = []json.RawMessage{json.RawMessage(raw)} // without a word
+		}
+		for method, params := range uses {
+			if err := use(method, params); !isLocked(err) {
+				t.Errorf("%s of what has changed: %v", method, err)
+			}
+		}
+		for method, params := range map[string]string{"prompts/get": `{"name":"never"}`, "completion/complete": `{"ref":{"type":"ref/prompt","name":"never"}}`} {
+			if err := use(method, params); !isLocked(err) {
+				t.Errorf("%s of what was never listed: %v", method, err)
+			}
 		}
 	})
 }

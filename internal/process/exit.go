@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -86,32 +88,96 @@ func (l *lastLines) add(b []byte) {
 	}
 }
 
-// telling is the last line that says something, fit to be printed. Node ends
-// what it says of an error with its stack and its own version, npm with the
-// place of its log; the error is named before that.
+// telling is the line that says why, fit to be printed: the last one that names a failure, else
+// the last one. What programs add to an error (stacks, usage, their farewell) is passed over.
 func (l *lastLines) telling() string {
 	l.mu.Lock()
-	lines := strings.Split(string(l.tail[max(0, len(l.tail)-maxLastLines):]), "\n")
+	tail := string(l.tail[max(0, len(l.tail)-maxLastLines):])
 	l.mu.Unlock()
-	last, trace := "", false
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(lines[i])
-		switch {
-		case line == "" || strings.Contains(line, "A complete log of this run can be found in"):
-		case last == "" && strings.HasPrefix(line, "Node.js v"):
-			trace = true
-		case !trace && !strings.HasPrefix(line, "at "):
-			return printableLine(line)
-		case last == "":
-			trace, last = true, line
-			fallthrough
-		default:
-			if name, _, ok := strings.Cut(line, ":"); ok && strings.HasSuffix(strings.TrimPrefix(name, "Uncaught "), "Error") {
-				return printableLine(line)
-			}
+	var lines []string
+	for line := range strings.SplitSeq(tail, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
 		}
 	}
-	return printableLine(last)
+	for _, find := range []func([]string) string{npmError, nodeError, failureLine, lastLine} {
+		if line := find(lines); line != "" {
+			return printableLine(line)
+		}
+	}
+	return ""
+}
+
+var (
+	npmLine   = regexp.MustCompile(`^npm (?:error|ERR!) ?(.*)`)
+	npmDetail = regexp.MustCompile(`^(?:code|errno|syscall|path|dest|file|cwd|signal|command|enoent|A complete log of this run|\d+|\s|$)`)
+	npmAbsent = regexp.MustCompile(`could not be found|is not in (?:this|the npm) registry`)
+	farewell  = regexp.MustCompile(`(?i)^(?:at |node\.js v|\^+$|[{}()\[\]]+[,;]?$|goroutine \d|exit status \d+|note: |usage\b|options:|-{1,2}\w|see |run ['"\x60]|try ['"\x60]|for (?:more|further) |more information|` +
+		`exiting|shutting down|shutdown|stopp(?:ed|ing)|bye\b|goodbye|clean(?:ing|ed) up|(?:error )?command failed with exit code|error: process completed with|.*a complete log of this run)`)
+	failureWord = regexp.MustCompile(`(?i)\b(?:not set|unset|undefined|required|missing|not found|no such|cannot|can't|could not|couldn't|unable|failed|failure|fail|denied|forbidden|unauthorized|invalid|` +
+		`refused|expired|not allowed|not supported|unsupported|unknown|must (?:be|have|set|provide)|please (?:set|provide|specify)|in use|error|fatal|panic|panicked|exception)\b|\w(?:Error|Exception)\b|\bE[A-Z]{4,}\b`)
+	notice = regexp.MustCompile(`(?i)^(?:npm )?(?:\W*)(?:warn(?:ing)?|info|debug|notice|trace)\b`)
+)
+
+// npmError is what npm names as the cause: not the code before it, nor the place of its log after it.
+func npmError(lines []string) string {
+	cause, absent := "", ""
+	for _, line := range lines {
+		m := npmLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if absent == "" && npmAbsent.MatchString(m[1]) {
+			absent = strings.TrimSpace(strings.TrimPrefix(m[1], "404"))
+		}
+		words := m[1]
+		if rest, ok := strings.CutPrefix(words, "404 "); ok && strings.HasPrefix(rest, "Not Found") {
+			words = rest
+		}
+		if cause == "" && !npmDetail.MatchString(words) {
+			cause = line
+		}
+	}
+	if cause != "" && absent != "" && !strings.Contains(cause, absent) {
+		cause += ": " + absent
+	}
+	return cause
+}
+
+// nodeError is the error that Node names before its stack and its own version.
+func nodeError(lines []string) string {
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Node.js v") }) {
+		return ""
+	}
+	for _, line := range slices.Backward(lines) {
+		if name, _, ok := strings.Cut(line, ":"); ok && strings.HasSuffix(strings.TrimPrefix(name, "Uncaught "), "Error") {
+			return line
+		}
+	}
+	return ""
+}
+
+// failureLine is the last line that names a failure.
+func failureLine(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if !farewell.MatchString(line) && !notice.MatchString(line) && failureWord.MatchString(line) {
+			return line
+		}
+	}
+	return ""
+}
+
+// lastLine is the last line that is no farewell, else the last one.
+func lastLine(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if !farewell.MatchString(line) {
+			return line
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[len(lines)-1]
 }
 
 // printableLine is text of a server as it may be shown to a person: without

@@ -3,7 +3,8 @@
 //
 // It guarantees that a process starts without a shell, in a group of its own
 // and with the allowed part of our environment; that it is always reaped, and
-// ends with us where the system allows; that who writes to it never waits for
+// ends with us where the system allows, and on Linux what an earlier run has left
+// behind ends with the start of the next one; that who writes to it never waits for
 // it; and that its log holds no secrets, does not steer a terminal, and has a
 // bound on its size and its rate. It does not know what is said over the pipes,
 // and never decides what starts when.
@@ -35,13 +36,15 @@ type Process struct {
 	Stdout *os.File
 
 	cmd    *exec.Cmd
+	roster *roster
 	stderr *os.File
 
 	said    atomic.Int64 // bytes that it has written to stderr
 	last    lastLines    // of stderr
 	careful atomic.Bool  // what it leaves behind is not killed in the middle of its work
 
-	exited chan struct{} // closed when the process has been reaped
+	reaped chan struct{} // closed when it has ended by itself or by us
+	exited chan struct{} // closed when what it has left behind is gone, too
 	status error         // why, before exited is closed
 	wg     sync.WaitGroup
 }
@@ -64,8 +67,11 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 	}
 	cmd.Dir = c.Dir
 	cmd.Env = environment(os.Environ(), c.Env, runtime.GOOS)
+	if mark := launch.roster.mark(); mark != "" {
+		cmd.Env = append(cmd.Env, mark)
+	}
 	cmd.SysProcAttr = groupAttr(c.Installs)
-	p := &Process{cmd: cmd, exited: make(chan struct{})}
+	p := &Process{cmd: cmd, roster: launch.roster, reaped: make(chan struct{}), exited: make(chan struct{})}
 	ours, theirs, err := pipes()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of the process: %w", err)
@@ -78,6 +84,7 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		closeAll(ours[:])
 		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
+	p.roster.enter(cmd.Process)
 	p.wg.Add(1)
 	go p.wait()
 	return p, nil
@@ -120,10 +127,12 @@ func closeAll(files []*os.File) {
 func (p *Process) wait() {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
+	close(p.reaped)
 	if p.careful.Load() {
 		p.awaitGroup()
 	}
 	killGroup(p.cmd.Process)
+	p.roster.leave(p.cmd.Process)
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)
@@ -170,6 +179,16 @@ func (p *Process) Go(f func()) { p.wg.Go(f) }
 
 // Exited returns a channel that is closed when the process has been reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// HasEnded reports whether the process itself has ended, whatever it has left behind.
+func (p *Process) HasEnded() bool {
+	select {
+	case <-p.reaped:
+		return true
+	default:
+		return false
+	}
+}
 
 // Status returns how the process ended, as an ExitError. It must have exited.
 func (p *Process) Status() error { return p.status }

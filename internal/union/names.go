@@ -30,7 +30,7 @@ func (e *entry) definition(l offers.List) json.RawMessage {
 		raw = rawjson.SetMember(raw, l.Key(), rawjson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
-		raw = e.tool.Effective.In(raw, e.tool.Hints)
+		raw = e.tool.Effective.In(repaired(raw), e.tool.Hints)
 	}
 	return raw
 }

@@ -65,7 +65,7 @@ func listAll(w *world, method string) (all []json.RawMessage, pages int) {
 // A list has what can be called, under its name among all; everything else of
 // a definition is the server's bytes, but for hints that are other ones.
 func TestAllTools(t *testing.T) {
-	const odd = `{"vendor":{"n":9007199254740993},  "\u006eame":"a__b","annotations":{"title":"x", "readOnlyHint":true,"v":1}}`
+	const odd = `{"vendor":{"n":9007199254740993},  "\u006eame":"a__b","annotations":{"title":"x", "readOnlyHint":true,"v":1},"inputSchema":{"type":"object"}}`
 	w, _ := allWorld(t, func(c *config.Config) {
 		c.Servers[0].DisabledTools = []string{"denied"}
 		c.Servers[0].HintOverrides = []config.HintOverride{
@@ -76,10 +76,10 @@ func TestAllTools(t *testing.T) {
 	p, a := w.page("tools/list", "")
 	want := []string{
 		strings.Replace(odd, `"a__b"`, `"s__a__b"`, 1),
-		`{"name":"s__bare","annotations":{"readOnlyHint":true}}`,
-		`{"name":"s__deletes","annotations":{"destructiveHint":false,"openWorldHint":true}}`,
+		`{"name":"s__bare","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"s__deletes","annotations":{"destructiveHint":false,"openWorldHint":true},"inputSchema":{"type":"object"}}`,
 		strings.Replace(reads, `"reads"`, `"s__reads"`, 1),
-		`{"name":"` + alias.Name("s", "x/y") + `"}`,
+		`{"name":"` + alias.Name("s", "x/y") + `","inputSchema":{"type":"object"}}`,
 	}
 	if a.Error != nil || p.next != "" || len(p.items) != len(want) {
 		t.Fatalf("%s %v", p.items, a.Error)

@@ -3,7 +3,9 @@ package upstream
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"mcpproxy/internal/process"
@@ -15,6 +17,7 @@ import (
 type Options struct {
 	Logger        *slog.Logger
 	LogDir        string // per-server logs go here; "" keeps none
+	ProcessDir    string // the numbers of processes go here, for the next run; "" keeps none
 	Observer      Observer
 	ClientVersion string // said to servers in clientInfo
 	// Account returns what proves to the server of that name who asks, or nil; for
@@ -49,6 +52,41 @@ type base struct {
 	presence presence
 	place    atomic.Pointer[startup.Place] // among those that start; nil when there is none
 	began    atomic.Int64                  // when the last try began, in Unix nanoseconds
+	oddities oddities
+}
+
+// oddities are what a server does otherwise than the protocol asks, in our own words. They are
+// those of one connection.
+type oddities struct {
+	mu    sync.Mutex // guards words
+	words []string
+}
+
+const maxOddities = 10
+
+// odd notes an oddity, and remarks it in the server's log the first time.
+func (b *base) odd(what string) {
+	b.oddities.mu.Lock()
+	defer b.oddities.mu.Unlock()
+	if slices.Contains(b.oddities.words, what) || len(b.oddities.words) == maxOddities {
+		return
+	}
+	b.oddities.words = append(b.oddities.words, what)
+	b.log.Remark(what)
+}
+
+// Oddities returns what the server does otherwise than the protocol asks.
+func (b *base) Oddities() []string {
+	b.oddities.mu.Lock()
+	defer b.oddities.mu.Unlock()
+	return slices.Clone(b.oddities.words)
+}
+
+// forget forgets the oddities: a new connection begins.
+func (o *oddities) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.words = nil
 }
 
 func newBase(spec Spec, around *surroundings) *base {

@@ -27,7 +27,10 @@ type dialer struct {
 func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
 	o := link.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
-	if spec.Lacks != "" {
+	switch {
+	case spec.Lacks != "" && spec.LacksVariable:
+		return nil, link.NeedsVariable(spec.Lacks)
+	case spec.Lacks != "":
 		return nil, link.NeedsSecret(spec.Lacks)
 	}
 	if spec.Transport == Stdio {

@@ -17,6 +17,7 @@ const (
 	Status             = link.Status
 	LoginNeeded        = link.LoginNeeded
 	SecretNeeded       = link.SecretNeeded
+	VariableNeeded     = link.VariableNeeded
 	Refused            = link.Refused
 	Broken             = link.Broken
 )

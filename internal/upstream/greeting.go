@@ -31,7 +31,7 @@ func readGreeting(result json.RawMessage) (*Greeting, error) {
 	}
 	g.Version, _ = rawjson.String(rawjson.Find(g.Raw, "protocolVersion"))
 	g.Info = rawjson.Find(g.Raw, "serverInfo")
-	if !mcp.IsSpoken(g.Version) {
+	if !mcp.IsLegacy(g.Version) {
 		return nil, problem.Ownf("the server speaks no revision of the protocol that we know")
 	}
 	return g, nil

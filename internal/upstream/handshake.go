@@ -87,6 +87,7 @@ func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error
 		return nil, nil, err
 	}
 	c := &Connection{link: l}
+	h.oddities.forget()
 	var tools []*tool.Definition
 	if c.greeting, err = h.greet(ctx, l); err == nil {
 		c.upTo.Store(announced.Load())
@@ -207,10 +208,33 @@ func (h *handshake) Ask(ctx context.Context, to session.Doer, method string, par
 	return reply.Result, nil
 }
 
+// unpromisedTime is how long a server may take to list tools that it has not promised. Few answer
+// late, and one that has none may not answer at all.
+const unpromisedTime = 2 * time.Second
+
+// unpromised returns the tools of a server that has them without having said so in its
+// capabilities.
+func (h *handshake) unpromised(ctx context.Context, c *Connection) []*tool.Definition {
+	ctx, cancel := context.WithTimeout(ctx, unpromisedTime)
+	defer cancel()
+	tools, err := h.ReadTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		reply, err := c.Do(ctx, &session.Request{Method: mcp.ListTools, Params: params})
+		if err == nil && reply.Error != nil {
+			err = &link.AnswerError{Code: reply.Error.Code}
+		}
+		return reply.Result, err
+	})
+	if err != nil || len(tools) == 0 {
+		return nil
+	}
+	h.odd("it lists tools though its capabilities do not name them")
+	return tools
+}
+
 // listTools returns the tools that the server lists to us.
 func (h *handshake) listTools(ctx context.Context, c *Connection) ([]*tool.Definition, error) {
 	if !c.greeting.hasTools {
-		return nil, nil
+		return h.unpromised(ctx, c), nil
 	}
 	return h.ReadTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		return h.Ask(ctx, c, mcp.ListTools, params)

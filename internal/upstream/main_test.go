@@ -42,7 +42,7 @@ func servers() map[string]func() *mcptest.Server {
 		"stubborn":     zoo(mcptest.Options{IgnoreTerm: true}),
 		"old":          zoo(mcptest.Options{Protocol: "2024-11-05"}),
 		"alien":        zoo(mcptest.Options{Protocol: "1999-01-01"}),
-		"toolless":     zoo(mcptest.Options{NoTools: true}),
+		"toolless":     func() *mcptest.Server { return mcptest.New(mcptest.Options{NoTools: true}) },
 		"environ":      environServer,
 		"forger":       forger,
 		"slow starter": slowStarter,

@@ -33,7 +33,7 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case method == "prompts/list" && cursor == `"1"`:
 		result = `{"prompts":[{"name":"b"}, 7],"nextCursor":""}`
 	case method == "resources/list":
-		result = `{"resources":[` + strings.Repeat(`{"uri":"x://y"},`, 999) + `{}],"nextCursor":"more"}`
+		result = `{"resources":[` + strings.Repeat(`{"uri":"x://y"},`, 999) + `{}],"nextCursor":"more than ` + strings.Trim(cursor, `"`) + `"}`
 	case method == "resources/templates/list":
 		result = `{"resourceTemplates":{}}`
 	default:

@@ -38,6 +38,7 @@ type pages struct {
 	bytes, most int    // of all pages together, and elements
 	null        bool   // null is an empty list
 	free        int    // bytes that are read without a pause
+	odd         func(what string)
 }
 
 // answeredError is about a list that the server has answered for otherwise than
@@ -52,7 +53,7 @@ func answered(format string, args ...any) error { return &answeredError{problem.
 // pieces of the results. With an error it returns those that there are.
 func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all []json.RawMessage, err error) {
 	var params json.RawMessage
-	size := 0
+	size, asked := 0, map[string]bool{}
 	for range maxPages {
 		result, err := ask(ctx, params)
 		if err != nil {
@@ -76,9 +77,19 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 			return all[:p.most], answered("the list has more than %d %s", p.most, p.elements)
 		}
 		cursor := rawjson.Find(result, "nextCursor")
-		if next, _ := rawjson.String(cursor); next == "" { // in the revisions spoken here an empty one ends the list
+		switch next, isText := rawjson.String(cursor); {
+		case cursor == nil || string(cursor) == "null" || isText && next == "": // in the revisions spoken here an empty one ends the list
 			return all, nil
+		case !isText && rawjson.Kind(cursor) != '0':
+			p.odd("the next page of its " + p.elements + " is named by neither text nor number, so that only those before it are known")
+			return all, nil
+		case asked[string(cursor)]:
+			p.odd("it names the same next page of its " + p.elements + " again and again, so that the list ends there")
+			return all, nil
+		case !isText:
+			p.odd("it names the next page of its " + p.elements + " by a number, where the protocol has a text")
 		}
+		asked[string(cursor)] = true
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
 		if beyond := min(len(result), size-p.free); beyond > 0 {
 			select {
@@ -95,7 +106,7 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 // made of them before the last one has come: it may never come. Definitions that cannot be used are left out; each has bytes
 // of its own.
 func (b *base) ReadTools(ctx context.Context, done <-chan struct{}, ask asker) ([]*tool.Definition, error) {
-	list := pages{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, null: true, free: freeList}
+	list := pages{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, null: true, free: freeList, odd: b.odd}
 	all, err := list.read(ctx, done, ask)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)

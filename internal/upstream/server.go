@@ -48,12 +48,14 @@ type Server struct {
 	handshake
 	dialer  dialer
 	listing listing
+	failing failing
 
 	open   func() (link.Link, error) // makes a link that reports to this server
 	shared atomic.Bool               // clients that come now share the connection
 
 	reoffer   chan struct{} // cap 1: the prompts or resources have changed
 	suspicion chan struct{} // cap 1: try whether the connection works
+	verdict   chan struct{} // cap 1: the server fails every call, or does not any more
 	slept     bool          // since the last connection; run alone looks at it
 
 	reviewed bool               // that Apply was last told so; guarded by Set.mu
@@ -64,7 +66,7 @@ type Server struct {
 func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *Server {
 	b := newBase(spec, around)
 	s := &Server{base: b, handshake: handshake{base: b}, listing: newListing(),
-		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
+		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1), verdict: make(chan struct{}, 1)}
 	s.usage.born, s.usage.paced = time.Now(), make(chan struct{}, 1)
 	s.usage.pace.Store(spec.pace())
 	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, &around.large)
@@ -137,6 +139,7 @@ func (s *Server) Wake() {
 // that share the connection go on with the new one.
 func (s *Server) restart() {
 	s.listing.forget()
+	s.failing.forgive()
 	s.presence.restart()
 }
 

@@ -50,7 +50,10 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 		opt.ClientVersion = "dev"
 	}
 	s := &Set{clients: clients, applied: make(chan struct{}),
-		around: surroundings{Options: opt, launch: process.NewLauncher(), starts: startup.NewQueue(), hard: make(chan struct{})}}
+		around: surroundings{Options: opt, starts: startup.NewQueue(), hard: make(chan struct{})}}
+	s.around.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
+		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
+	})
 	s.around.ids.Store(firstID())
 	s.servers.Store(&map[string]*Server{})
 	return s
@@ -154,6 +157,14 @@ func (s *Set) State(server string) (State, bool) {
 	return sv.presence.snapshot(), true
 }
 
+// Oddities returns what a server does otherwise than the protocol asks, for people.
+func (s *Set) Oddities(server string) []string {
+	if sv := s.find(server); sv != nil {
+		return sv.Oddities()
+	}
+	return nil
+}
+
 // Progress tells what a server is at. It changes all the time, so that it is no
 // part of the State.
 func (s *Set) Progress(server string) Progress {
@@ -245,7 +256,7 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 	if err != nil {
 		return nil, sv.Explain(ctx, r, err)
 	}
-	all := pages{list: list, elements: "elements", bytes: maxOfferBytes, most: maxOffers, free: maxOfferBytes}
+	all := pages{list: list, elements: "elements", bytes: maxOfferBytes, most: maxOffers, free: maxOfferBytes, odd: sv.odd}
 	items, err := all.read(ctx, nil, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		return sv.Ask(ctx, c, method, params)
 	})

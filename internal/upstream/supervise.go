@@ -139,6 +139,7 @@ func (s *Server) connect(ctx context.Context) (*Connection, error) {
 		st.Offers = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = c.greeting.Version, c.greeting.Info
 		st.Instructions, st.Capabilities = c.greeting.Instructions, c.greeting.Capabilities
+		s.showFailing(st)
 	})
 	return c, nil
 }
@@ -225,6 +226,8 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 			rest.Reset(s.usage.untilIdle(s.inUse()))
 		case <-s.usage.paced:
 			rest.Reset(s.usage.untilIdle(s.inUse()))
+		case <-s.verdict:
+			s.showVerdict()
 		case <-s.suspicion:
 			if time.Since(tried) < doubtPause {
 				continue
@@ -248,8 +251,10 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 	}
 }
 
-// ping tries the connection. Any answer will do. No answer within the time is
-// forgiven as long as the server works on something or says something.
+// ping tries the connection. A result, or the error that the method is not known, is enough.
+// No answer within the time is forgiven as long as the server works on something or says
+// something. A server that refuses a ping is asked for its tools, which it has listed before
+// on this connection: when it refuses that as well, it has forgotten the session.
 func (s *Server) ping(ctx context.Context, c *Connection) error {
 	heard := c.link.Health().Heard
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
@@ -259,6 +264,9 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 		method = mcp.Discover // this revision has no ping
 	}
 	_, err := s.Ask(pctx, c, method, nil)
+	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.greeting.hasTools && link.Refuses(err) {
+		_, err = s.Ask(pctx, c, mcp.ListTools, nil)
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -266,6 +274,8 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 		return c.link.Cause()
 	case ctx.Err() != nil:
 		return link.ErrStopped
+	case pctx.Err() == nil && c.greeting.hasTools && link.Refuses(err):
+		return err
 	case pctx.Err() == nil:
 		return nil // it answered, with an error of some kind
 	case c.link.Health().Heard != heard || c.busy():
@@ -273,6 +283,30 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 	}
 	return problem.Slowf("the server did not answer a ping within %v", pingTime)
 }
+
+// showVerdict shows whether the server that is connected fails every call.
+func (s *Server) showVerdict() {
+	s.presence.update(func(st *State) {
+		if st.Phase == Failed {
+			st.Phase = Ready
+		}
+		s.showFailing(st)
+	})
+}
+
+// showFailing makes the state of a connected server Failed when every call of it has failed.
+func (s *Server) showFailing(st *State) {
+	why := s.failing.cause()
+	if why == nil {
+		return
+	}
+	failure := s.failure(why)
+	failure.Said = allFail + failure.Said
+	failure.Detail = allFail + failure.Detail
+	st.Phase, st.LastError, st.Failure, st.FailedAt = Failed, failure.Detail, failure, time.Now()
+}
+
+const allFail = "it is connected, but every call has failed for a minute or more: "
 
 // publish makes own, which the server has listed to us, the tools of c, and
 // tells the observer.
@@ -398,6 +432,7 @@ func (s *Server) retire(c *Connection) bool {
 // sleep rests until the server is needed.
 func (s *Server) sleep(ctx context.Context) {
 	s.slept = true
+	s.failing.forgive()
 	p := &s.presence
 	p.update(func(*State) { p.reset(Idle, nil) })
 	began := s.usage.pace.Load()

@@ -2,7 +2,7 @@ package upstream
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
@@ -48,17 +48,35 @@ func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection
 			}
 		}
 		reply, err := f(c)
+		if isCall {
+			s.noteCall(ctx, reply, err)
+		}
 		if err == nil {
 			return reply, nil
 		}
 		if p, ok := err.(*problem.Problem); ok {
 			return session.Reply{}, p
 		}
-		gone := errors.Is(err, link.ErrSessionGone)
+		gone := link.Unrun(err)
 		reached = reached || gone && isCall
 		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
 			return failed(err)
 		}
+	}
+}
+
+// noteCall takes the outcome of a call that was sent. The connection is tried after a
+// failure. A server that fails every call for failingTime is shown as failed, and works
+// again with the first call that succeeds.
+func (s *Server) noteCall(ctx context.Context, reply session.Reply, err error) {
+	if err = callFailure(ctx, reply, err); err == errNoVerdict {
+		return
+	}
+	if reply.Error != nil { // it answers; one that is at work for long is left alone
+		signal(s.suspicion)
+	}
+	if s.failing.note(time.Now(), err) {
+		signal(s.verdict)
 	}
 }
 

@@ -77,14 +77,15 @@ type Spec struct {
 	Shared bool
 	// Lacks says why it cannot be started or contacted at all, such as a secret
 	// that nobody has set; "" when it can.
-	Lacks string
+	Lacks         string
+	LacksVariable bool // what it lacks is an environment variable, not only a secret
 }
 
 // Equal reports whether s and o launch the same server the same way.
 func (s Spec) Equal(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
-		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.Lacks == o.Lacks
+		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.Lacks == o.Lacks && s.LacksVariable == o.LacksVariable
 }
 
 // Proves reports whether the launch itself says who asks.
@@ -151,6 +152,11 @@ type State struct {
 // NeedsSecret reports whether it failed since a secret is missing: see Spec.Lacks.
 func (s State) NeedsSecret() bool {
 	return s.Phase == Failed && s.Failure.Code == link.SecretNeeded
+}
+
+// NeedsVariable reports whether it failed since an environment variable is not set.
+func (s State) NeedsVariable() bool {
+	return s.Phase == Failed && s.Failure.Code == link.VariableNeeded
 }
 
 // Observer is told what changed. Its methods are called one after the other

@@ -75,7 +75,8 @@ type Response struct {
 	Session   string
 	Location  string
 	Challenge string // WWW-Authenticate
-	Encoded   bool   // the body has a content encoding, which was not asked for
+	Encoded   bool   // the body has a content encoding that cannot be read; none was asked for
+	gzipped   bool   // the body is compressed
 	Body      io.ReadCloser
 
 	fields []mcp.Field // where they are wanted: see Passable

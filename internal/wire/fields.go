@@ -25,7 +25,8 @@ func (a *Response) field(lower, name, value []byte, passes bool) {
 	case "content-type":
 		a.Media = mediaOf(value)
 	case "content-encoding":
-		a.Encoded = !bytes.EqualFold(value, []byte("identity"))
+		a.gzipped = bytes.EqualFold(value, []byte("gzip")) || bytes.EqualFold(value, []byte("x-gzip"))
+		a.Encoded = !a.gzipped && !bytes.EqualFold(value, []byte("identity"))
 	case "mcp-session-id":
 		a.Session = string(value)
 	case "location":

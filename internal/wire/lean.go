@@ -67,7 +67,7 @@ func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			}
 			return nil, err
 		}
-		return a, nil
+		return a.unzipped(), nil
 	}
 }
 

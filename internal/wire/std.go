@@ -70,7 +70,7 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			a.field(lowered(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.Passes)
 		}
 	}
-	return a, nil
+	return a.unzipped(), nil
 }
 
 func (c *stdClient) Reap(time.Time) {} // IdleConnTimeout does it

@@ -1,0 +1,175 @@
+//go:build unix
+
+package upstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcptest"
+)
+
+// oddServer is a good server over HTTP whose answers are changed on their way.
+func oddServer(t *testing.T, opt mcptest.Options, change func(m *jsonrpc.Message, w http.ResponseWriter, status int, header http.Header, body []byte)) string {
+	opt.NoStream = true
+	s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.Define("a")}, mcptest.Tool{Definition: mcptest.Define("b")},
+		mcptest.Tool{Definition: mcptest.Define("c")}, mcptest.Tool{Definition: mcptest.Define("d")})
+	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		m, _ := jsonrpc.Parse(body)
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, r)
+		change(&m, w, rec.Code, rec.Header(), rec.Body.Bytes())
+	})).URL
+}
+
+func pass(w http.ResponseWriter, status int, header http.Header, body []byte) {
+	for name, values := range header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+func zipped(body []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(body)
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// TestOddServers: what real servers do otherwise than the protocol asks. Their tools are listed, and a
+// call works; where something may be missing a warning says so.
+func TestOddServers(t *testing.T) {
+	t.Parallel()
+	answer := func(m *jsonrpc.Message, result string) []byte {
+		return jsonrpc.AppendResult(nil, m.ID, json.RawMessage(result))
+	}
+	tools := func(names ...string) string {
+		var all []string
+		for _, name := range names {
+			all = append(all, mcptest.Define(name))
+		}
+		return `{"tools":[` + strings.Join(all, ",") + `]`
+	}
+	list := func(page func(params string) string) func(*jsonrpc.Message, http.ResponseWriter, int, http.Header, []byte) {
+		return func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if m.Method == "tools/list" {
+				status, body = 200, answer(m, page(string(m.Params)))
+			}
+			pass(w, status, h, body)
+		}
+	}
+	type change = func(*jsonrpc.Message, http.ResponseWriter, int, http.Header, []byte)
+	each := func(f func(header http.Header, body []byte) []byte) change {
+		return func(_ *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if len(body) > 0 && status == 200 {
+				body = f(h, body)
+			}
+			pass(w, status, h, body)
+		}
+	}
+	for name, c := range map[string]struct {
+		opt    mcptest.Options
+		change change
+		odd    string
+	}{
+		"the same cursor on each page": {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":"8"}` }), odd: "the same next page"},
+		"cursors in a circle": {change: list(func(params string) string {
+			if strings.Contains(params, `"x"`) {
+				return tools("c", "d") + `,"nextCursor":"y"}`
+			}
+			return tools("a", "b") + `,"nextCursor":"x"}`
+		}), odd: "the same next page"},
+		"a number as a cursor": {change: list(func(params string) string {
+			if strings.Contains(params, `"cursor":2`) {
+				return tools("c", "d") + `}`
+			}
+			return tools("a", "b") + `,"nextCursor":2}`
+		}), odd: "by a number"},
+		"null and no cursor": {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":null}` })},
+		"an odd cursor":      {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":{"p":1}}` }), odd: "neither text nor number"},
+		"the draft":          {opt: mcptest.Options{Protocol: "2024-10-07"}, change: each(func(_ http.Header, b []byte) []byte { return b })},
+		"ids as text": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if m.ID != nil && status == 200 {
+				body = bytes.Replace(body, append([]byte(`"id":`), m.ID...), []byte(`"id":"`+string(m.ID)+`"`), 1)
+			}
+			pass(w, status, h, body)
+		}},
+		"a byte order mark": {change: each(func(_ http.Header, b []byte) []byte { return append([]byte("\ufeff"), b...) })},
+		"gzip":              {change: each(func(h http.Header, b []byte) []byte { h.Set("Content-Encoding", "gzip"); return zipped(b) })},
+		"gzip of events":    {opt: mcptest.Options{Events: true}, change: each(func(h http.Header, b []byte) []byte { h.Set("Content-Encoding", "x-gzip"); return zipped(b) })},
+		"a mark in events": {opt: mcptest.Options{Events: true}, change: each(func(_ http.Header, b []byte) []byte {
+			return append([]byte("\ufeff"), bytes.Replace(b, []byte("data: "), []byte("data: \ufeff"), 1)...)
+		})},
+		"no capabilities":   {opt: mcptest.Options{NoTools: true}, change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "do not name them"},
+		"null capabilities": {opt: mcptest.Options{Capabilities: `null`}, change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "do not name them"},
+		"modern, no capabilities": {opt: mcptest.Options{Modern: true, NoTools: true},
+			change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "do not name them"},
+		"modern, same cursor": {opt: mcptest.Options{Modern: true}, change: list(func(string) string {
+			return tools("a", "b", "c", "d") + `,"nextCursor":"8","resultType":"complete","ttlMs":0,"cacheScope":"private"}`
+		}), odd: "the same next page"},
+		"a media type with a parameter": {change: each(func(h http.Header, b []byte) []byte {
+			h.Set("Content-Type", "Application/JSON; charset=UTF-8")
+			return b
+		})},
+		"a batch of one":     {change: each(func(_ http.Header, b []byte) []byte { return []byte("[" + string(b) + "]") })},
+		"blank lines around": {change: each(func(_ http.Header, b []byte) []byte { return []byte("\r\n\n " + string(b) + "\n\r\n") })},
+		"other members": {change: each(func(_ http.Header, b []byte) []byte {
+			return bytes.Replace(b, []byte(`{`), []byte(`{"debug":{"x":[1]},`), 1)
+		})},
+		"error null": {change: each(func(_ http.Header, b []byte) []byte {
+			return append(bytes.TrimSuffix(bytes.TrimSpace(b), []byte("}")), `,"error":null}`...)
+		})},
+		"201 for an answer": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if status == 200 && m.Method == "tools/call" {
+				status = 201
+			}
+			pass(w, status, h, body)
+		}},
+		"an answer to a notification": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if m.Method == "notifications/initialized" {
+				h.Set("Content-Type", "application/json")
+				status, body = 200, []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"unknown"}}`)
+			}
+			pass(w, status, h, body)
+		}},
+		"500 for a notification": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if m.Method == "notifications/initialized" {
+				status = 500
+			}
+			pass(w, status, h, body)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: oddServer(t, c.opt, c.change)}})
+			f.must("s", "d", "{}")
+			f.until(t, "four tools", func() bool { return slices.Equal(f.lastTools("s"), []string{"a", "b", "c", "d"}) })
+			if odd := strings.Join(f.Oddities("s"), "; "); (odd != "") != (c.odd != "") || !strings.Contains(odd, c.odd) {
+				t.Errorf("warnings %q, want %q", odd, c.odd)
+			}
+		})
+	}
+}
+
+// TestLinesThatAreNoMessages: a program that is no server over stdio writes lines of its own.
+func TestLinesThatAreNoMessages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: []string{"-c", "echo Listening on port 3000; exec sleep 600"}, ConnectTimeout: 300 * 1e6}})
+	f.until(t, "it has failed", func() bool {
+		return f.last("s").Phase == Failed && strings.Contains(f.last("s").Failure.Said, "not JSON-RPC")
+	})
+}
