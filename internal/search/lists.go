@@ -29,7 +29,14 @@ var (
 		}
 		return languages
 	})
-	verbs     = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	verbs  = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	wishes = sync.OnceValue(func() map[string]bool {
+		set := make(map[string]bool)
+		for word := range verbs() {
+			set[stem(word)] = true
+		}
+		return set
+	})
 	particles = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
 	compounds = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
 	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
@@ -106,7 +113,13 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 // stem returns the root of an English word, the word itself for any other.
 func stem(word string) string {
 	if !isLetters(word) {
+		if head, ok := families()[word]; ok {
+			return head
+		}
 		return word
+	}
+	if short, ok := singular(word); ok {
+		word = short
 	}
 	root := english.Stem(word, true)
 	if head, ok := families()[root]; ok {

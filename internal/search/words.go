@@ -23,6 +23,8 @@ type splitter struct {
 	emit func(word []byte)
 	// plain hands out every letter once: no word also as a whole.
 	plain bool
+	// plurals keeps the s of PRs and VMs.
+	plurals bool
 }
 
 // text hands every word of s to emit.
@@ -172,6 +174,9 @@ func (sp *splitter) piece(p []rune) {
 			sp.hand(p[i : i+2])
 		}
 		return
+	}
+	if !sp.plurals && plural(p) {
+		p = p[:len(p)-1]
 	}
 	sp.hand(p)
 	if sp.plain {
