@@ -127,3 +127,24 @@ func stem(word string) string {
 	}
 	return root
 }
+
+// shortForms has for every short form, such as "pr", the words that it is short for.
+var shortForms = sync.OnceValue(func() map[string][]string {
+	out := make(map[string][]string)
+	for _, line := range wordFile().Of("short forms").Lines {
+		words := strings.Fields(line)
+		out[words[0]] = words[1:]
+	}
+	return out
+})
+
+// singular returns the short form of which a word is the plural: no rule of English
+// takes the s from "prs" or "vms".
+func singular(word string) (short string, ok bool) {
+	short, ok = strings.CutSuffix(word, "s")
+	if !ok || short == "" {
+		return "", false
+	}
+	_, known := shortForms()[short]
+	return short, known
+}

@@ -39,17 +39,3 @@ func changes(name []string) (does bool) {
 	}
 	return does
 }
-
-// asksOnly reports whether the words of a query ask how many or how large something is,
-// and name nothing to be done.
-func (r *reader) asksOnly() bool {
-	if !r.measured {
-		return false
-	}
-	for i := range r.words {
-		if changing()[r.words[i].text] || changing()[r.words[i].root] {
-			return false
-		}
-	}
-	return true
-}

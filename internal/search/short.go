@@ -1,20 +1,9 @@
 package search
 
 import (
-	"slices"
 	"strings"
 	"sync"
 )
-
-// shortForms has for every short form, such as "pr", the words that it is short for.
-var shortForms = sync.OnceValue(func() map[string][]string {
-	out := make(map[string][]string)
-	for _, line := range wordFile().Of("short forms").Lines {
-		words := strings.Fields(line)
-		out[words[0]] = words[1:]
-	}
-	return out
-})
 
 // longForms has for the stems of what short forms are short for, with a blank between
 // them, the short form.
@@ -47,21 +36,4 @@ func shortOf(words []string) (short string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-// singular returns the short form of which a word is the plural: no rule of English
-// takes the s from "prs" or "vms".
-func singular(word string) (short string, ok bool) {
-	short, ok = strings.CutSuffix(word, "s")
-	if !ok || short == "" {
-		return "", false
-	}
-	_, known := shortForms()[short]
-	return short, known
-}
-
-// plural reports whether a word is written as the plural of an acronym: PRs, VMs.
-func plural(p []rune) bool {
-	last := len(p) - 1
-	return last >= 2 && p[last] == 's' && !slices.ContainsFunc(p[:last], func(r rune) bool { return !isUpper(r) })
 }

@@ -231,3 +231,9 @@ func isLetters(word string) bool {
 	}
 	return true
 }
+
+// plural reports whether a word is written as the plural of an acronym: PRs, VMs.
+func plural(p []rune) bool {
+	last := len(p) - 1
+	return last >= 2 && p[last] == 's' && !slices.ContainsFunc(p[:last], func(r rune) bool { return !isUpper(r) })
+}
