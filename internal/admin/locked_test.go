@@ -163,7 +163,7 @@ func TestEveryoneTellsTheSameStory(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, d := range w.retrieve(RetrieveRequest{Query: "feed a zebra", IncludeDisabled: true}).Disabled {
-		said[d.Server+":"+d.Name] = d.Status
+		said[d.Name] = d.Status
 	}
 	for id, status := range want {
 		if got := w.status(id); got != status {

@@ -17,12 +17,13 @@ import (
 // stay the bytes that they are, and what is wrong with name, intent and arguments
 // themselves, the gateway says, and records.
 type CallInput struct {
-	Variant string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool."`
-	Name    string          `json:"name" required:"true" doc:"The tool id: server:tool."`
-	Args    json.RawMessage `json:"args" type:"object" doc:"The tool's arguments."`
-	Intent  CallIntent      `json:"intent" doc:"What the caller declares."`
-	Select  string          `json:"select" doc:"An expression of jq: what to answer with of the result."`
-	Timeout string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
+	Variant  string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool."`
+	Name     string          `json:"name" required:"true" doc:"The tool id: server:tool."`
+	Args     json.RawMessage `json:"args" type:"object" doc:"The tool's arguments."`
+	ArgsJSON json.RawMessage `json:"args_json" type:"string" doc:"The arguments as JSON text, instead of args."`
+	Intent   CallIntent      `json:"intent" doc:"What the caller declares."`
+	Select   string          `json:"select" doc:"An expression of jq: what to answer with of the result."`
+	Timeout  string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
 
 	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
 
@@ -55,7 +56,7 @@ func callTool(a *admin.Admin, ctx context.Context, c gateway.Caller, in CallInpu
 
 // Request is the call for the gateway.
 func (in CallInput) Request(c gateway.Caller) gateway.CallRequest {
-	r := gateway.CallRequest{Name: in.Name, Args: in.Args, Declared: in.declared, Caller: c, RequestBytes: in.size}
+	r := gateway.CallRequest{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
 		r.Select = rawjson.AppendString(nil, in.Select)
 	}
@@ -125,8 +126,9 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 		}
 		in.Timeout = text
 	case "args_json":
-		return problem.New(problem.InvalidArgs, "Invalid arguments: args_json is not taken here",
-			"Send args with the arguments as a JSON object.")
+		if rawjson.Kind(value) != 'n' {
+			in.ArgsJSON = value
+		}
 	default:
 		_, err := of.member(name)
 		return err

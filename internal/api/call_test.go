@@ -53,6 +53,16 @@ func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 	}
 }
 
+// The arguments may come as JSON text, as on MCP.
+func TestArgumentsAsText(t *testing.T) {
+	t.Parallel()
+	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
+	r := ask(t, serve(t, f), "POST", callPath, `{"tool_variant":"call_tool_read","name":"a:b","args_json":"{\"n\":1}","args":null}`)
+	if got := f.lastCall(t); r.status != 200 || got.Args != nil || string(got.ArgsJSON) != `"{\"n\":1}"` {
+		t.Errorf("%d %s: %s, %s", r.status, r.body, got.Args, got.ArgsJSON)
+	}
+}
+
 func TestCallWithoutExtras(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[],"isError":true}`), IsError: true, Handle: "h"}}
@@ -104,7 +114,6 @@ func TestBadBodies(t *testing.T) {
 		"unknown variant":     {`{"name":"a:b","tool_variant":"call_tool"}`, problem.InvalidParameter, "call_tool_read"},
 		"variant not a text":  {`{"name":"a:b","tool_variant":1}`, problem.InvalidParameter, "tool_variant"},
 		"name not a text":     {`{"name":["a:b"],"tool_variant":"call_tool_read"}`, problem.InvalidParameter, "name"},
-		"args_json":           {`{"name":"a:b","tool_variant":"call_tool_read","args_json":"{}"}`, problem.InvalidArgs, "args_json"},
 		"unknown member":      {`{"name":"a:b","tool_variant":"call_tool_read","arguments":{}}`, problem.InvalidRequest, "arguments"},
 		"bad timeout":         {`{"name":"a:b","tool_variant":"call_tool_read","timeout":"soon"}`, problem.InvalidParameter, "timeout"},
 		"negative timeout":    {`{"name":"a:b","tool_variant":"call_tool_read","timeout":"-1s"}`, problem.InvalidParameter, "timeout"},

@@ -124,7 +124,7 @@ type docsParam struct {
 // font, no picture.
 func docsPage(d *Deps) ([]byte, error) {
 	text := html.EscapeString
-	out := strings.NewReplacer("{{version}}", text(d.Version), "{{prefix}}", text(Prefix)).Replace(docsHead)
+	out := strings.NewReplacer("{{prefix}}", text(Prefix)).Replace(docsHead)
 	for _, o := range d.operations() {
 		e := docsOf(o.head())
 		out += "<section>\n<h2>" + text(e.Method+" "+e.Path) + "</h2>\n<p>" + text(e.Summary+". "+e.Needs) + "</p>\n" +

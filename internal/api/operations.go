@@ -36,7 +36,7 @@ var (
 	GetCode = declareHere("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCode)
 
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
-	_ = declarePage("GET /docs", "readDocument", Look, "This document as a page", "text/html; charset=utf-8", docsPage)
+	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
 
 	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*admin.Admin).Approvals)
 	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*admin.Admin).AddServer).within(restartPatience)

@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
@@ -73,17 +74,20 @@ func (s *Surface) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	case mcp.Listen:
 		return s.listen(ctx, r), nil
 	}
-	return s.answer(ctx, r, true), nil
+	return s.answer(ctx, r, nil), nil
 }
 
-// answer answers what there is in both eras.
-func (s *Surface) answer(ctx context.Context, r *session.Request, modern bool) session.Reply {
+// answer answers what there is in both eras; l is nil in the modern one.
+func (s *Surface) answer(ctx context.Context, r *session.Request, l *legacy) session.Reply {
 	switch r.Method {
 	case mcp.CallTool:
-		q := request{Surface: s, Request: r, modern: modern, cfg: s.config()}
+		q := request{Surface: s, Request: r, modern: l == nil, cfg: s.config()}
+		if l != nil {
+			q.told = l.told.before
+		}
 		return q.run(ctx)
 	case mcp.ListTools:
-		return s.listTools(r, modern)
+		return s.listTools(r, l == nil)
 	}
 	return reply.MethodNotFound(r.Method)
 }
@@ -172,13 +176,32 @@ type legacy struct {
 	*Surface
 	caller auth.Caller
 	known  known
+	told   told
+}
+
+// told is what a session was told once.
+type told struct {
+	mu    sync.Mutex // guards texts
+	texts map[string]bool
+}
+
+// before notes a text and reports whether it was told before. There are few texts.
+func (t *told) before(text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.texts[text]
+	if t.texts == nil {
+		t.texts = make(map[string]bool)
+	}
+	t.texts[text] = true
+	return before
 }
 
 func (l *legacy) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == mcp.Ping {
 		return session.Reply{Result: []byte("{}")}, nil
 	}
-	return l.answer(ctx, r, false), nil
+	return l.answer(ctx, r, l), nil
 }
 
 // Notify takes a notification, of which there are none that matter here, and
@@ -202,6 +225,7 @@ type request struct {
 	*session.Request
 	modern bool
 	cfg    *config.Config
+	told   func(text string) bool // nil where a client is not known from one request to the next
 
 	name, args json.RawMessage // the members of params; nil when not given
 }

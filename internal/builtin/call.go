@@ -53,12 +53,12 @@ var noArguments = []byte("{}") // never written to
 
 // retrieveTools finds tools.
 func (q *request) retrieveTools(ctx context.Context) session.Reply {
-	r := gateway.RetrieveRequest{Caller: *q.Caller}
+	r := gateway.RetrieveRequest{Caller: *q.Caller, Told: q.told}
 	a := arguments{tool: retrieveTools, raw: q.args}
 	r.Query = a.optional("query") // the answer says what to do without one
 	r.Limit = a.clamped("limit", 1, 100)
 	r.Operation, _ = policy.ParseOperation(a.oneOf("operation_type", "read", "write", "destructive"))
-	r.Detail = config.Detail(a.oneOf("detail", string(config.Full), string(config.Compact)))
+	r.Detail = config.Detail(a.oneOf("detail", string(config.Auto), string(config.Full), string(config.Compact)))
 	r.IncludeDisabled = a.flag("include_disabled")
 	if a.bad != nil {
 		return q.refuse(ctx, a.bad)

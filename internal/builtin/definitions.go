@@ -18,15 +18,15 @@ const (
 )
 
 const retrieveDefinition = `{"name":"retrieve_tools",` +
-	`"description":"Find tools for what you want to do, of all connected MCP servers; start here. ` +
-	`Results carry annotations and call_with, the variant to call it with: ` +
+	`"description":"Find tools of all connected MCP servers; start here. ` +
+	`Results carry annotations and call_with, the variant to call: ` +
 	`call_tool_read for queries, call_tool_write to create or update, call_tool_destructive to delete or do what cannot be undone. ` +
 	`include_disabled also lists tools that exist but cannot be called, and says why.",` +
 	`"inputSchema":{"type":"object","properties":{` +
-	`"query":{"type":"string","description":"What you want to do, in English, in your own words"},` +
+	`"query":{"type":"string","description":"Action and object, for example: create github issue"},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":100},` +
 	`"operation_type":{"type":"string","enum":["read","write","destructive"]},` +
-	`"detail":{"type":"string","enum":["full","compact"],"description":"compact: signatures, no schemas"},` +
+	`"detail":{"type":"string","enum":["auto","full","compact"],"description":"auto: the best 3 have inputSchema, others are cut"},` +
 	`"include_disabled":{"type":"boolean"}},"required":["query"]},` +
 	`"annotations":` + looking + `,` + alwaysLoad + `}`
 

@@ -35,7 +35,7 @@ func (w shown) instructions(calls map[string]int64) []byte {
 }
 
 // sentence names the servers, with how many of their tools can be called, the most
-// called first, then those with most tools. The names are the user's; nothing is a
+// called first, then those with most tools, and counts those whose tools are not known yet. The names are the user's; nothing is a
 // server's word.
 func (w shown) sentence(calls map[string]int64) string {
 	if len(w.servers) == 0 {
@@ -45,21 +45,22 @@ func (w shown) sentence(calls map[string]int64) string {
 		}
 		return none + "."
 	}
-	const rest = " and 1000000000 more." // at most
-	byUse := slices.SortedStableFunc(slices.Values(w.servers), func(a, b gateway.Usable) int {
+	const rest, unlisted = " and 1000000000 more.", " 1000000000 servers have not listed their tools yet." // at most
+	known := slices.DeleteFunc(slices.Clone(w.servers), func(s gateway.Usable) bool { return !s.Listed })
+	yet := notListed(len(w.servers) - len(known))
+	if len(known) == 0 {
+		return strings.TrimSpace(yet)
+	}
+	slices.SortStableFunc(known, func(a, b gateway.Usable) int {
 		return cmp.Or(cmp.Compare(calls[b.Name], calls[a.Name]), cmp.Compare(b.Tools, a.Tools))
 	})
 	var out strings.Builder
 	out.WriteString("The servers, with how many tools each has:")
-	for i, s := range byUse {
-		tools := strconv.Itoa(s.Tools)
-		if !s.Listed {
-			tools = "not known yet"
-		}
-		one := " " + s.Name + " (" + tools + ")"
-		if out.Len()+len(",")+len(one)+len(rest) > maxNamed {
-			fmt.Fprintf(&out, " and %d more.", len(byUse)-i)
-			return out.String()
+	for i, s := range known {
+		one := " " + s.Name + " (" + strconv.Itoa(s.Tools) + ")"
+		if out.Len()+len(",")+len(one)+len(rest)+len(unlisted) > maxNamed {
+			fmt.Fprintf(&out, " and %d more", len(known)-i)
+			break
 		}
 		if i > 0 {
 			out.WriteByte(',')
@@ -67,7 +68,19 @@ func (w shown) sentence(calls map[string]int64) string {
 		out.WriteString(one)
 	}
 	out.WriteByte('.')
-	return out.String()
+	return out.String() + yet
+}
+
+// notListed says how many servers there are whose tools are not known yet; nothing if
+// there are none.
+func notListed(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " 1 server has not listed its tools yet."
+	}
+	return fmt.Sprintf(" %d servers have not listed their tools yet.", n)
 }
 
 // digest stands for what is shown: two that are equal show the same.

@@ -19,7 +19,8 @@ func TestSentence(t *testing.T) {
 		{shown{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
 		{shown{off, []gateway.Usable{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
 		{shown{off, []gateway.Usable{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
-			"The servers, with how many tools each has: c (26), d (30), a (0), b (not known yet)."},
+			"The servers, with how many tools each has: c (26), d (30), a (0). 1 server has not listed its tools yet."},
+		{shown{off, []gateway.Usable{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
 	} {
 		if got := c.shown.sentence(map[string]int64{"c": 7, "gone": 9}); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
@@ -36,11 +37,12 @@ func TestSentenceIsBounded(t *testing.T) {
 			w.servers = append(w.servers, gateway.Usable{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
 			got := w.sentence(nil)
 			named := strings.Count(got, "(")
-			more := fmt.Sprintf(" and %d more.", n+1-named)
-			if len(got) > maxNamed || named == 0 || strings.HasSuffix(got, more) != (named < n+1) {
+			listed := n/2 + 1
+			more := fmt.Sprintf(" and %d more.", listed-named)
+			if len(got) > maxNamed || named == 0 || strings.Contains(got, more) != (named < listed) || strings.Contains(got, "not listed") != (n > 0) {
 				t.Fatalf("%d servers: %d bytes: %s", n+1, len(got), got)
 			}
-			if n == 999 && len(got) < maxNamed-2*(length+20) {
+			if n == 999 && len(got) < maxNamed-2*(length+40) {
 				t.Errorf("%d bytes: %s", len(got), got)
 			}
 		}

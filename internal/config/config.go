@@ -236,6 +236,7 @@ type (
 
 // The words.
 const (
+	Auto    Detail = "auto" // the best matches as full, the others as compact
 	Full    Detail = "full"
 	Compact Detail = "compact"
 

@@ -22,7 +22,7 @@ func (c *Config) keys() []key {
 		{name: "require_mcp_auth", to: &c.RequireMCPAuth, widens: off},
 		{name: "trusted_hosts", to: &c.TrustedHosts, widens: adds, check: checkHost},
 		{name: "tools_limit", to: &c.ToolsLimit, widens: never, def: 10, min: 1, max: 100},
-		{name: "tools_detail", to: &c.ToolsDetail, widens: never, def: Full, oneOf: []string{"full", "compact"}},
+		{name: "tools_detail", to: &c.ToolsDetail, widens: never, def: Auto, oneOf: []string{"auto", "full", "compact"}},
 		{name: "discovery_limit", to: &c.DiscoveryLimit, widens: never, def: 40_000, min: 2000, max: 1 << 20},
 		{name: "learn_from_use", to: &c.LearnFromUse, widens: never},
 		{name: "result_limit", to: &c.ResultLimit, widens: never, def: 60_000, max: 1 << 30},

@@ -41,7 +41,7 @@ func mustParse(t testing.TB, text string) *Config {
 func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:8080", DataDir: "/home/me/.mcpproxy", Database: "sqlite",
-		ToolsLimit: 10, ToolsDetail: Full, DiscoveryLimit: 40_000, ResultLimit: 60000, MCPManagement: ManagePropose,
+		ToolsLimit: 10, ToolsDetail: Auto, DiscoveryLimit: 40_000, ResultLimit: 60000, MCPManagement: ManagePropose,
 		CallTimeout: 2 * time.Minute, ConnectTimeout: 30 * time.Second,
 		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
 		ValidateArguments: ValidateReject,
@@ -191,7 +191,7 @@ func TestRevision(t *testing.T) {
 	}
 	for same, text := range map[string]string{
 		"order and comments": `{"mcpServers": {"a": {"env": {"TOKEN": "s3cret"}, "command": "x"}}, /* five */ "tools_limit": 5,}`,
-		"a default":          `{"tools_limit": 5, "tools_detail": "full", "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`,
+		"a default":          `{"tools_limit": 5, "tools_detail": "auto", "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`,
 		"another secret":     `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "other"}}}}`,
 	} {
 		if got := mustParse(t, text).Revision(); got != revision {

@@ -151,7 +151,7 @@ func checkDiscovery(t *testing.T, d *daemon, want statuses) {
 	full, _ := ask(`{"query":"file","limit":50,"include_disabled":true}`)
 	got, present := statuses{}, map[string]bool{}
 	for _, one := range full.Disabled {
-		got[one.Server+":"+one.Name] = one.Status
+		got[one.Name] = one.Status
 		present[one.Status] = true
 		if (one.Description == "") != (one.Status == "pending_approval") {
 			t.Errorf("the description of %s (%s) is %q", one.Name, one.Status, one.Description)

@@ -146,7 +146,7 @@ func locked(hits []catalog.Hit, description func(*catalog.Tool) string, most int
 			out = append(out, ',')
 		}
 		present[h.Tool.Status] = true
-		out = text(out, `{"name":`, h.Tool.ID.Tool)
+		out = text(out, `{"name":`, h.Tool.ID.String())
 		out = text(out, `,"server":`, h.Tool.ID.Server)
 		out = text(out, `,"description":`, shortened(description(h.Tool), most))
 		out = append(out, `,"status":"`...)

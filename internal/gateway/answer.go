@@ -21,10 +21,10 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int)
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if len(out)-start+len(h.Tool.Description)+len(h.Tool.InputSchema) > room && detail != config.Compact {
+		if whole(detail, i) && len(out)-start+len(h.Tool.Description)+len(h.Tool.InputSchema) > room {
 			return out, false
 		}
-		out = appendTool(out, h, detail)
+		out = appendAt(out, i, h, detail)
 		if len(out)-start > room {
 			return out, false
 		}
@@ -51,23 +51,27 @@ func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
 		used += len(t)
 		tools = append(tools, t)
 	}
-	whole := detail != config.Compact
+	fits := true
 	for i := range tools {
 		t := hits[i].Tool
 		// One that alone is too large does not keep the next from being whole.
-		if whole && len(t.Description)+len(t.InputSchema) <= room {
+		if fits && whole(detail, i) && len(t.Description)+len(t.InputSchema) <= room {
 			if full := appendTool(nil, hits[i], config.Full); used-len(tools[i])+len(full) <= room {
 				used += len(full) - len(tools[i])
 				tools[i] = full
 				continue
 			} else if len(full) <= room {
-				whole = false
+				fits = false
 			}
 		}
 		if len(t.Description) > room {
 			continue
 		}
-		if compact := appendTool(nil, hits[i], config.Compact); used-len(tools[i])+len(compact) <= room {
+		less := detail
+		if whole(detail, i) {
+			less = config.Compact
+		}
+		if compact := appendAt(nil, i, hits[i], less); used-len(tools[i])+len(compact) <= room {
 			used += len(compact) - len(tools[i])
 			tools[i] = compact
 		}
@@ -75,6 +79,29 @@ func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
 	return tools
 }
 
+// best is how many of the matches have their whole schemas where the detail is auto.
+const best = 3
+
+// briefly bounds, in bytes, the description of any other match then.
+const briefly = 120
+
+// whole reports whether the match at this place, from 0, has its whole schema.
+func whole(detail config.Detail, place int) bool {
+	return detail == config.Full || detail == config.Auto && place < best
+}
+
+// appendAt appends the match at this place, from 0.
+func appendAt(out []byte, place int, h catalog.Hit, detail config.Detail) []byte {
+	switch {
+	case whole(detail, place):
+		return appendTool(out, h, config.Full)
+	case detail == config.Auto:
+		return appendTexts(out, h, shortened(h.Tool.Description, briefly), signed(h.Tool.ID.Tool, h.Tool.InputSchema, maxBrief))
+	}
+	return appendTool(out, h, config.Compact)
+}
+
+// appendTool appends a tool; detail is Full or Compact.
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	if detail == config.Compact {
 		return appendTexts(out, h, h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema))

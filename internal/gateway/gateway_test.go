@@ -68,7 +68,7 @@ func TestLockedToolsAreRefusedAsDiscoverySaysThem(t *testing.T) {
 		t.Errorf("a config lock is called overridable: %s", p.Hint)
 	}
 	answer := w.retrieve(RetrieveRequest{Query: "destroy a thing", IncludeDisabled: true})
-	if len(answer.Disabled) != 1 || answer.Disabled[0].Status != "disabled_by_config" || len(answer.Remediation) != 1 {
+	if len(answer.Disabled) != 1 || answer.Disabled[0].Name != "s:destroys" || answer.Disabled[0].Status != "disabled_by_config" || len(answer.Remediation) != 1 {
 		t.Errorf("discovery says %+v", answer)
 	}
 }

@@ -53,6 +53,9 @@ type RetrieveRequest struct {
 	Detail          config.Detail    // "" = the configured one
 	IncludeDisabled bool
 	Caller          Caller
+	// Told notes the instructions that an answer has, and reports whether the client had
+	// the same before. Nil is a client of which that is not known.
+	Told func(usage string) bool
 }
 
 // ReadRequest asks for a part of a large result.

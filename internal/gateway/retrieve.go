@@ -66,8 +66,13 @@ func (f *Found) Why(h catalog.Hit) []Why {
 }
 
 // BytesOf returns how many bytes a hit has in the answer to an agent, where there is
-// room for it.
+// room for it; detail is Full or Compact.
 func BytesOf(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
+
+// BytesAt is BytesOf for the match at this place, from 0.
+func BytesAt(place int, h catalog.Hit, detail config.Detail) int {
+	return len(appendAt(nil, place, h, detail))
+}
 
 // Signature returns a tool as detail compact shows it.
 func Signature(t *catalog.Tool) string { return signature(t.ID.Tool, t.InputSchema) }
@@ -108,7 +113,10 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	// What comes before and after the tools has its part of the room, at most.
 	before := text(nil, `{"query":`, shortened(req.Query, size/10))
 	before = append(strconv.AppendInt(append(before, `,"total":`...), int64(total), 10), `,"tools":[`...)
-	advice := text(nil, `],"usage_instructions":`, usage(cfg.Intent.RequireIntent, hits))
+	advice := []byte{']'}
+	if how := usage(cfg.Intent.RequireIntent, hits); req.Told == nil || !req.Told(how) {
+		advice = text(advice, `,"usage_instructions":`, how)
+	}
 	after := appendNotConnected(nil, snapshot, &req, hits, g.state, size/10)
 	if req.IncludeDisabled {
 		after = appendLocked(after, locked, g.shownDescription(snapshot), size/3)

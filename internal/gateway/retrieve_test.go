@@ -91,7 +91,7 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 	}
 	definitions = append(definitions, `{"name":"thing","description":"Gets the thing.","inputSchema":`+schemaOf(100_000)+`}`)
 	w := newWorld(t, func(c *config.Config) { c.DiscoveryLimit = 20_000 }, definitions...)
-	a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11})
+	a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11, Detail: config.Full})
 	var whole []int
 	for i, found := range a.Tools {
 		if (found.Signature == "") == (found.InputSchema == nil) {
@@ -116,10 +116,52 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 		t.Errorf("what never fits: %+v", a)
 	}
 	w.Reload(func(c *config.Config) { c.DiscoveryLimit = 1 << 20 })
-	if a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11}); a.Notice != "" || slices.ContainsFunc(a.Tools, func(f catalogtest.Found) bool {
+	if a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11, Detail: config.Full}); a.Notice != "" || slices.ContainsFunc(a.Tools, func(f catalogtest.Found) bool {
 		return f.InputSchema == nil
 	}) {
 		t.Errorf("with room for all: %q", a.Notice)
+	}
+}
+
+// By default three matches are whole, and of the others there is what tells them apart;
+// what was asked for by name is said in full.
+func TestTheBestThreeAreWhole(t *testing.T) {
+	var definitions []string
+	long := strings.Repeat("It says more. ", 50)
+	for i := range 5 {
+		definitions = append(definitions, fmt.Sprintf(`{"name":"get_%d","description":"Gets the thing. %s","inputSchema":{"type":"object","properties":{"must":{"type":"string"}%s},"required":["must"]}}`,
+			i, long, strings.Repeat(`,"option_`+strings.Repeat("x", 40)+`":{"type":"string"}`, 1)))
+	}
+	w := newWorld(t, nil, definitions...)
+	whole := map[config.Detail]int{config.Auto: 3, config.Full: 5, config.Compact: 0, "": 3}
+	for detail, want := range whole {
+		a, _ := w.answer(RetrieveRequest{Query: "thing", Detail: detail})
+		if len(a.Tools) != 5 || a.Notice != "" {
+			t.Fatalf("%s: %+v", detail, a)
+		}
+		for i, found := range a.Tools {
+			if (found.InputSchema != nil) != (i < want) || (found.Signature != "") != (i >= want) {
+				t.Errorf("%q: number %d: %+v", detail, i+1, found)
+			}
+			if cut := strings.HasSuffix(found.Description, ellipsis); cut != (want == 3 && i >= want) {
+				t.Errorf("%q: number %d: its description is cut: %t", detail, i+1, cut)
+			}
+			if found.Signature != "" && !strings.Contains(found.Signature, "must: string") {
+				t.Errorf("%q: %s", detail, found.Signature)
+			}
+		}
+	}
+}
+
+// What a client was told once is not told again.
+func TestInstructionsAreToldOnce(t *testing.T) {
+	w := newWorld(t, nil, readsNote)
+	told := false
+	for i := range 3 {
+		a, _ := w.answer(RetrieveRequest{Query: "note", Told: func(string) (before bool) { before, told = told, true; return before }})
+		if (a.Usage == "") != (i > 0) {
+			t.Errorf("answer %d: %q", i+1, a.Usage)
+		}
 	}
 }
 

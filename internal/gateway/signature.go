@@ -14,6 +14,7 @@ import (
 // glance: what does not fit is "…", and the whole schema is in detail full.
 const (
 	maxSignature  = 2000 // bytes; parameters after that are left out
+	maxBrief      = 200  // bytes; parameters after that are left out of a brief one if they need not be given
 	maxEnum       = 12   // values of an enum
 	maxLiteral    = 60   // bytes of one such value, or of a default
 	maxMembers    = 16   // of an object inside the parameters
@@ -27,13 +28,18 @@ const (
 // behind "=", objects as {…}, arrays as T[]. It is what detail compact shows
 // instead of the schema.
 func signature(name string, inputSchema json.RawMessage) string {
+	return signed(name, inputSchema, maxSignature)
+}
+
+// signed is a signature with at most so many bytes of parameters that need not be given.
+func signed(name string, inputSchema json.RawMessage, most int) string {
 	if len(inputSchema) == 0 {
 		return name + "()"
 	}
 	if len(inputSchema) > maxDefinition || rawjson.Check(inputSchema, rawjson.Limits{}) != nil || rawjson.Kind(inputSchema) != '{' {
 		return name + "(…)"
 	}
-	w := signer{root: inputSchema}
+	w := signer{root: inputSchema, most: most}
 	w.out = append(w.out, name...)
 	w.out = append(w.out, '(')
 	w.parameters(w.resolve(inputSchema, 0), 0)
@@ -44,6 +50,7 @@ func signature(name string, inputSchema json.RawMessage) string {
 type signer struct {
 	root  json.RawMessage // what references are looked up in
 	out   []byte
+	most  int // bytes, from where on only what has to be given is written
 	steps int
 }
 
@@ -83,7 +90,7 @@ func (w *signer) parameters(schema json.RawMessage, depth int) {
 		if i > 0 {
 			w.out = append(w.out, ", "...)
 		}
-		if len(w.out) > maxSignature || depth > 0 && i == maxMembers {
+		if len(w.out) > maxSignature || len(w.out) > w.most && !p.required || depth > 0 && i == maxMembers {
 			w.out = append(w.out, "…"...)
 			return
 		}

@@ -56,7 +56,7 @@ func (i *Inspector) SearchTools(ctx context.Context, c gateway.Caller, q SearchQ
 	}
 	for n, h := range found.Hits {
 		one := shown(h)
-		one.Tokens = tokensIn(gateway.BytesOf(h, detail))
+		one.Tokens = tokensIn(gateway.BytesAt(n, h, detail))
 		if q.Explain {
 			one.Why = found.Why(h)
 		}

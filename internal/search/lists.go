@@ -29,7 +29,14 @@ var (
 		}
 		return languages
 	})
-	verbs     = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	verbs  = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	wishes = sync.OnceValue(func() map[string]bool {
+		set := make(map[string]bool)
+		for word := range verbs() {
+			set[stem(word)] = true
+		}
+		return set
+	})
 	particles = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
 	compounds = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
 	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
@@ -106,11 +113,38 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 // stem returns the root of an English word, the word itself for any other.
 func stem(word string) string {
 	if !isLetters(word) {
+		if head, ok := families()[word]; ok {
+			return head
+		}
 		return word
+	}
+	if short, ok := singular(word); ok {
+		word = short
 	}
 	root := english.Stem(word, true)
 	if head, ok := families()[root]; ok {
 		return head
 	}
 	return root
+}
+
+// shortForms has for every short form, such as "pr", the words that it is short for.
+var shortForms = sync.OnceValue(func() map[string][]string {
+	out := make(map[string][]string)
+	for _, line := range wordFile().Of("short forms").Lines {
+		words := strings.Fields(line)
+		out[words[0]] = words[1:]
+	}
+	return out
+})
+
+// singular returns the short form of which a word is the plural: no rule of English
+// takes the s from "prs" or "vms".
+func singular(word string) (short string, ok bool) {
+	short, ok = strings.CutSuffix(word, "s")
+	if !ok || short == "" {
+		return "", false
+	}
+	_, known := shortForms()[short]
+	return short, known
 }

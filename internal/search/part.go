@@ -25,6 +25,8 @@ type Part struct {
 	// instead.
 	deprecated map[uint32][]uint32
 
+	changing []bool // tool → whether its name says that it changes something
+
 	words  []string // each distinct word
 	stemOf []uint32 // word → stem
 	stems  []string
@@ -161,7 +163,9 @@ func (b *partBuilder) stem(word string) string { return wordOf(b.part.ranking.le
 func (b *partBuilder) document(doc uint32, d *tool.Definition) {
 	p := b.part
 	p.ids = append(p.ids, d.ID)
-	name, meaning := strings.ToLower(d.ID.Tool), newWording(apart(plainWords(d.ID.Tool)), b.stem).meaning
+	words := apart(plainWords(d.ID.Tool))
+	name, meaning := strings.ToLower(d.ID.Tool), newWording(words, b.stem).meaning
+	p.changing = append(p.changing, changes(words))
 	p.named.add(name, doc)
 	p.meant.add(meaning, doc)
 

@@ -21,6 +21,7 @@ type query struct {
 	clauses int
 	context uint32                 // bit set of the clauses that only tell the circumstances
 	ideal   float32                // what a tool would score with every word at its best
+	only    bool                   // asks for a number or a size, and for nothing to be done
 	sums    [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
 	asked   []asked
 }
@@ -50,17 +51,23 @@ func (v *View) parse(text string) query {
 	if r.read(text, true); len(r.words) == 0 {
 		r.read(text, false)
 	}
+	r.list(text)
 	return r.resolve()
 }
 
 // reader gathers the distinct words of a query.
 type reader struct {
-	view    *View
-	words   []queryWord
-	seen    map[string]int
-	clauses int
-	context uint32
-	phrases []phrase
+	view     *View
+	words    []queryWord
+	seen     map[string]int
+	clauses  int
+	context  uint32
+	phrases  []phrase
+	recent   []string // words of the clause, the last ones
+	typed    int      // words that count
+	plural   bool     // the last of them is one
+	wish     bool     // one of them is a verb that does more than look
+	measured bool     // something is asked for by "how many" or its like
 }
 
 // phrase is a verb with its particle, such as "log into", which is a login.
@@ -81,27 +88,23 @@ func (r *reader) read(text string, skipStops bool) {
 	foreign := foreignStops(text)
 	list := !strings.ContainsAny(text, ".?!")
 	before := ""
-	sp := splitter{emit: func(word []byte) {
+	sp := splitter{plurals: true, emit: func(word []byte) {
 		w := string(word)
 		r.phrase(before, w)
+		how := before == "how"
 		before = w
+		if names, ok := measures()[w]; ok && how {
+			r.measured = true
+			r.noteKnown(names)
+			return
+		}
 		if skipStops && (stopWords()[w] || fillers()[w] || foreign[w]) {
 			return
 		}
-		i, ok := r.seen[w]
-		if !ok {
-			if len(r.words) == maxQueryWords {
-				return
-			}
-			i = len(r.words)
-			r.seen[w] = i
-			r.words = append(r.words, queryWord{text: w, root: stem(w)})
-		}
-		r.words[i].count++
-		r.words[i].clauses |= 1 << r.clauses
+		r.short(w)
 	}}
 	for text != "" {
-		before = ""
+		before, r.recent = "", r.recent[:0]
 		var clause string
 		clause, text = cutClause(text, list)
 		had := len(r.words)
@@ -113,6 +116,84 @@ func (r *reader) read(text string, skipStops bool) {
 			r.clauses++
 		}
 	}
+}
+
+// short notes a word, with what it is short for or the short form that it completes.
+func (r *reader) short(word string) {
+	r.typed++
+	r.plural = r.several(word)
+	r.wish = r.wish || wishes()[stem(word)] && !looking()[word]
+	if !r.view.knows(word) {
+		if one, ok := strings.CutSuffix(word, "s"); ok && len(one) > 1 && r.view.knows(one) {
+			word = one
+		}
+	}
+	form := word
+	if one, ok := singular(word); ok {
+		form = one
+	}
+	if long, ok := shortForms()[form]; ok && r.noteKnown(long) {
+		r.plural = form != word
+		if !r.view.knows(word) {
+			return
+		}
+	}
+	r.note(word, 1<<r.clauses)
+	if r.recent = append(r.recent, word); len(r.recent) > maxLong {
+		r.recent = r.recent[1:]
+	}
+	if form, ok := shortOf(r.recent); ok && r.lacks(shortForms()[form]) {
+		r.noteKnown([]string{form})
+	}
+}
+
+// several reports whether a word is the plural of one that tools have.
+func (r *reader) several(word string) bool {
+	for _, ending := range [...][2]string{{"ies", "y"}, {"es", ""}, {"s", ""}} {
+		if one, ok := strings.CutSuffix(word, ending[0]); ok && len(one) > 1 {
+			if _, ok := r.view.word(one + ending[1]); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lacks reports whether tools do not have all of the words.
+func (r *reader) lacks(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return !r.view.knows(word) })
+}
+
+// noteKnown notes words if tools have all of them, and reports whether they do.
+func (r *reader) noteKnown(words []string) bool {
+	if r.lacks(words) {
+		return false
+	}
+	for _, word := range words {
+		r.note(word, 1<<r.clauses)
+	}
+	return true
+}
+
+// knows reports whether tools have a word, in whatever form.
+func (v *View) knows(word string) bool {
+	_, ok := v.lookup(word)
+	return ok
+}
+
+// note notes a word of the clauses.
+func (r *reader) note(word string, clauses uint32) {
+	i, ok := r.seen[word]
+	if !ok {
+		if len(r.words) == maxQueryWords {
+			return
+		}
+		i = len(r.words)
+		r.seen[word] = i
+		r.words = append(r.words, queryWord{text: word, root: stem(word)})
+	}
+	r.words[i].count++
+	r.words[i].clauses |= clauses
 }
 
 // phrase notes two words that are one where tools have it.
@@ -215,7 +296,7 @@ func beginsWish(mark, text string, list bool) bool {
 // resolve finds the words in the vocabulary, and what may be meant by those
 // that are not there.
 func (r *reader) resolve() query {
-	q := query{clauses: r.clauses + 1, context: r.context}
+	q := query{clauses: r.clauses + 1, context: r.context, only: r.asksOnly()}
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
@@ -269,6 +350,17 @@ func (r *reader) resolve() query {
 	}
 	return q
 }
+
+// list reads a short query for several things that is no question, such as
+// "databases", as a wish to list them.
+func (r *reader) list(text string) {
+	if !strings.Contains(text, "?") && r.plural && !r.wish && !r.measured && r.typed <= maxListed && r.clauses <= 1 && r.view.knows("list") {
+		r.note("list", 1)
+	}
+}
+
+// maxListed is how many words a query has at most that is read as a wish to list.
+const maxListed = 2
 
 func (r *reader) said(word string) bool {
 	_, ok := r.seen[word]
@@ -422,4 +514,18 @@ func tellsCircumstances(sentence string) bool {
 		}
 	}
 	return false
+}
+
+// asksOnly reports whether the words of a query ask how many or how large something is,
+// and name nothing to be done.
+func (r *reader) asksOnly() bool {
+	if !r.measured {
+		return false
+	}
+	for i := range r.words {
+		if changing()[r.words[i].text] || changing()[r.words[i].root] {
+			return false
+		}
+	}
+	return true
 }

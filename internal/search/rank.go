@@ -25,7 +25,7 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	used := v.habits(h, query)
 	s.call(&named, used)
 	s.finish(&q)
-	place := placing{scratch: s, named: &named, used: used, keep: keep, to: q.directions()}
+	place := placing{scratch: s, named: &named, used: used, keep: keep, to: q.directions(), only: q.only}
 	top, total := place.best(n, &q)
 	s.view = nil
 	ideal := q.ideal * v.ix.ranking.best()
@@ -263,6 +263,7 @@ type placing struct {
 	keep  func(doc int) bool
 	to    []direction        // of the query and its clauses
 	near  map[uint32]float32 // of those that are looked at closely: how near their names are
+	only  bool               // a number or a size is asked for: what changes anything is worth less
 }
 
 // closely is how many of the best are looked at word by word. They stay before all others.
@@ -397,6 +398,9 @@ func (p *placing) alone(doc uint32, to []direction) float32 {
 	}
 	if p.near != nil {
 		score += r.Near * p.top * p.near[doc]
+	}
+	if part := p.view.ix.partOf[doc]; p.only && p.view.ix.parts[part].changing[doc-p.view.ix.first[part]] {
+		score *= changingShare
 	}
 	return score
 }

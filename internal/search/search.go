@@ -10,7 +10,7 @@
 // The files stand on one another in this order: lists (of words.txt), words (the
 // splitter), segment, wording (names in their words), spelling, dot, vectors (learned by
 // bench/vectors), lexicon, weight; analyze, word, part, index, set, view (what is searched); habits,
-// naming and query, what a query says; near, rank and best; explain.
+// short (short forms such as PR), question (what "how many" asks for), naming and query, what a query says; near, rank and best; explain.
 package search
 
 // Hit is one match. Doc is the number of the tool in the index; Score is in

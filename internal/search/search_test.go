@@ -274,7 +274,7 @@ func TestHostile(t *testing.T) {
 func TestSplitter(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"getUserByID", "get user by id getuserbyid"},
-		{"HTTPServer2 parseURLs", "http server2 server httpserver2 parse urls parseurls"},
+		{"HTTPServer2 parseURLs", "http server2 server httpserver2 parse url parseurls"},
 		{"snake_case-kebab.dot/slash", "snake case kebab dot slash"},
 		{"OAuth2 base64 s3 v2 10GB", "o auth2 auth oauth2 base64 base s3 v2 10 gb 10gb"},
 		{"user's don't I'm O'Reilly", "user don i o reilly"},

@@ -80,6 +80,7 @@ const (
 	literalBonus    = 4 << 20          // the query is the name, to the letter
 	exactBonus      = 2 * literalBonus // …with that of its server
 	wordedBonus     = 1 << 20          // …or in its words
+	changingShare   = 0.4              // what a tool is worth that changes something, to who only asks how much there is
 	deprecatedShare = 0.5              // what a tool is worth that is deprecated, with none to use instead
 )
 

@@ -19,11 +19,18 @@ type wording struct{ stems, meaning string }
 
 func nameWording(name string) wording { return newWording(apart(plainWords(name)), stem) }
 
-// apart returns the words with those parted that are written as one.
+// apart returns the words with those parted that are written as one, and short forms
+// as what they are short for.
 func apart(words []string) []string {
 	out := make([]string, 0, len(words))
 	for _, word := range words {
-		if pieces := segments(word); pieces != nil {
+		short := word
+		if of, ok := singular(word); ok {
+			short = of
+		}
+		if long, ok := shortForms()[short]; ok {
+			out = append(out, long...)
+		} else if pieces := segments(word); pieces != nil {
 			out = append(out, pieces...)
 		} else {
 			out = append(out, word)

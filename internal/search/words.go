@@ -23,6 +23,8 @@ type splitter struct {
 	emit func(word []byte)
 	// plain hands out every letter once: no word also as a whole.
 	plain bool
+	// plurals keeps the s of PRs and VMs.
+	plurals bool
 }
 
 // text hands every word of s to emit.
@@ -173,6 +175,9 @@ func (sp *splitter) piece(p []rune) {
 		}
 		return
 	}
+	if !sp.plurals && plural(p) {
+		p = p[:len(p)-1]
+	}
 	sp.hand(p)
 	if sp.plain {
 		return
@@ -225,4 +230,10 @@ func isLetters(word string) bool {
 		}
 	}
 	return true
+}
+
+// plural reports whether a word is written as the plural of an acronym: PRs, VMs.
+func plural(p []rune) bool {
+	last := len(p) - 1
+	return last >= 2 && p[last] == 's' && !slices.ContainsFunc(p[:last], func(r rune) bool { return !isUpper(r) })
 }

@@ -41,7 +41,7 @@ export const groups: readonly { title: string; rows: readonly Words[] }[] = [
     title: "Search",
     rows: [
       { key: "tools_limit", label: "Tools in an answer", note: says("When the agent does not say how many.") },
-      { key: "tools_detail", label: "What an agent reads of a tool", note: says("Compact: one line, about a third of the tokens."), options: { full: "Whole schema", compact: "Compact" } },
+      { key: "tools_detail", label: "What an agent reads of a tool", note: says("Compact: one line, about a third of the tokens."), options: { auto: "Whole schema of the best three", full: "Whole schema", compact: "Compact" } },
     ],
   },
   {
