@@ -71,7 +71,7 @@ func (v *OffersView) Decisions() [sha256.Size]byte { return v.decisions }
 // OfferUse returns the status with which an offer may be used that a client
 // names: callable also for a resource that the server does not list and nobody has
 // refused, since servers let their clients follow links that are in no list. A prompt that
-// is on no list nobody has looked at.
+// is on no list needs an approval: a server may list it in sessions of clients alone.
 func (c *Catalog) OfferUse(server string, kind tool.Kind, name string) policy.Status {
 	o, decided := c.Offers(server), c.Book.View(server)
 	if one := o.list(kind).byName[name]; one != nil {
@@ -83,7 +83,7 @@ func (c *Catalog) OfferUse(server string, kind tool.Kind, name string) policy.St
 	free := decided.Of(kind, name).Block == nil
 	if kind == tool.KindPrompt && o.Told(kind) {
 		rules, _, _ := c.rules(server)
-		free = free && rules.Trust == approval.Auto
+		free = free && (rules.Trust == approval.Auto || decided.Of(kind, name).Pin != nil)
 	}
 	if kind == tool.KindResource && free {
 		v := c.OffersNow(server)
