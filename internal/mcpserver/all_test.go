@@ -83,7 +83,7 @@ func TestAllSession(t *testing.T) {
 	session := h.allSession()
 	for _, c := range []struct{ method, params, want string }{
 		{"ping", `{}`, `"result":{}`},
-		{"tools/list", `{}`, `"result":{"tools":[{"name":"one__call_tool"},{"name":"one__call_tool_read"},`},
+		{"tools/list", `{}`, `"result":{"tools":[{"name":"one__call_tool","inputSchema":{"type":"object"}},{"name":"one__call_tool_read","inputSchema":{"type":"object"}},`},
 		{"resources/templates/list", `{"cursor":"c"}`, `"code":-32602`},
 		{"prompts/list", `{"cursor":7}`, `"code":-32602`},
 		{"resources/subscribe", `{"uri":"x"}`, `"code":-32601`},
