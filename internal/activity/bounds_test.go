@@ -2,11 +2,13 @@ package activity
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 func TestNamesAndMessagesAreBounded(t *testing.T) {
@@ -113,11 +115,22 @@ func BenchmarkBound(b *testing.B) {
 	}
 }
 
+// tokenOf makes the 36 characters of a token from a seed.
+func tokenOf(seed uint64) string {
+	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	random := rand.New(rand.NewPCG(seed, 1))
+	token := make([]byte, 36)
+	for i := range token {
+		token[i] = characters[random.IntN(len(characters))]
+	}
+	return string(token)
+}
+
 // A name that is a secret is masked in every field, and found by it.
 func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	st := &memory{}
 	l := openLog(t, Options{Dir: t.TempDir()}, st)
-	secret := "gh" + "p_" + rand.Text() + rand.Text()[:10]
+	secret := "gh" + "p_" + tokenOf(volume.Seed(t, 1))
 	text := "the key " + secret + " is not allowed"
 	r := Record{
 		Type: PolicyDecision, Status: Blocked, ServerName: secret, ToolName: secret, SessionID: secret, RequestID: secret, ParentID: secret,

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // readOn reads from a place to the end.
@@ -51,8 +53,11 @@ func wantSteps(t *testing.T, what string, got, want []Step) {
 // does not, restarts), who reads on from any place of the log reads exactly what
 // follows it, as who was there all the time.
 func TestReadingOnFromAnyPlace(t *testing.T) {
-	for seed := range uint64(8) {
+	volume.Serial(t)
+	t.Parallel()
+	for seed := range uint64(volume.Of(8, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
 			dir, st := t.TempDir(), &memory{}
 			opt := Options{Dir: dir, maxSegment: 24 << (10 + seed%3), maxQueue: 1 << 17}

@@ -11,9 +11,13 @@ import (
 	"go.uber.org/goleak"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/volume"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	volume.Rapid()
+	goleak.VerifyTestMain(m)
+}
 
 // memory is a Store in memory, which can be made to fail.
 type memory struct {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 func TestDiff(t *testing.T) {
@@ -63,7 +65,7 @@ func TestDiffIsBounded(t *testing.T) {
 // TestWordsGiveBackBothTexts: whatever was compared, what is the same and what
 // was removed is the old text, what is the same and what was added the new one.
 func TestWordsGiveBackBothTexts(t *testing.T) {
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
 	text := func() string {
 		var b strings.Builder
@@ -72,7 +74,7 @@ func TestWordsGiveBackBothTexts(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 2_000 {
+	for range volume.Of(2_000, 500) {
 		old, now := text(), text()
 		pieces := words(old, now)
 		if pieces == nil {
@@ -94,9 +96,9 @@ func TestWordsGiveBackBothTexts(t *testing.T) {
 }
 
 func TestAlignFindsTheShortestWay(t *testing.T) {
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 2_000 {
+	for range volume.Of(2_000, 500) {
 		a, b := make([]int, r.IntN(12)), make([]int, r.IntN(12))
 		for i := range a {
 			a[i] = r.IntN(3)

@@ -66,6 +66,7 @@ func call(server, status, lane string) activity.Record {
 }
 
 func TestExport(t *testing.T) {
+	t.Parallel()
 	l, h := open(t)
 	first := put(t, l, call("notes", "success", "read"))
 	put(t, l, call("=cmd|' /C calc'!A0", "error", "write"))
@@ -121,10 +122,12 @@ type watched struct {
 	lines  int
 	heap   uint64
 	bytes  int
+	most   int // bytes in one write
 }
 
 func (w *watched) Write(p []byte) (int, error) {
 	w.bytes += len(p)
+	w.most = max(w.most, len(p))
 	w.lines += bytes.Count(p, []byte{'\n'})
 	if p[len(p)-1] != '\n' {
 		w.t.Error("a write ends within a line")
@@ -139,7 +142,9 @@ func (w *watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestExportsTakeNoMemory writes out 100,000 records, 60 MB, while more come in.
+// TestExportsTakeNoMemory writes out 100,000 records, 60 MB, while more come in. A quick run has fewer
+// and looks at the size of the writes alone: what the log itself holds meanwhile, up to 12 MB that wait
+// for the database, is more than such an export.
 func TestExportsTakeNoMemory(t *testing.T) {
 	records := volume.Of(100_000, 5_000)
 	l, h := open(t)
@@ -162,8 +167,11 @@ func TestExportsTakeNoMemory(t *testing.T) {
 	if err := f.Stream(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if w.lines != records+1 || w.heap == 0 || w.heap > before.HeapAlloc+16<<20 {
-		t.Errorf("%d records, %d bytes; %d MB of memory, %d before", w.lines, w.bytes, w.heap>>20, before.HeapAlloc>>20)
+	if w.lines != records+1 || w.heap == 0 || w.most > 256<<10 {
+		t.Errorf("%d records, %d bytes, up to %d in a write", w.lines, w.bytes, w.most)
+	}
+	if volume.Full() && w.heap > before.HeapAlloc+32<<20 {
+		t.Errorf("%d MB of memory, %d before", w.heap>>20, before.HeapAlloc>>20)
 	}
 	failed := errors.New("gone")
 	if err := f.Stream(t.Context(), failing{failed}); err != failed {
@@ -176,6 +184,7 @@ type failing struct{ err error }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 func TestSummary(t *testing.T) {
+	t.Parallel()
 	l, h := open(t)
 	put(t, l, call("notes", "success", "read"))
 	put(t, l, call("notes", "error", "write"))
@@ -209,6 +218,7 @@ func TestSummary(t *testing.T) {
 }
 
 func TestStepsAndPeriods(t *testing.T) {
+	t.Parallel()
 	_, h := open(t)
 	at := time.Date(2026, 3, 4, 10, 47, 13, 0, time.UTC)
 	for _, tt := range []struct {
@@ -248,6 +258,7 @@ func TestStepsAndPeriods(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	l, h := open(t)
 	for i := range 30 {
 		r := call("notes", "success", "read")

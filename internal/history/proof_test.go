@@ -87,6 +87,8 @@ func verify(t *testing.T, text string) history.FileVerification {
 
 // TestAnExportProvesItself: whole, without bodies, filtered, and after pruning.
 func TestAnExportProvesItself(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	records := int64(volume.Of(9000, 1500))
 	l, h, db := instance(t, int(records))
 	whole, _ := export(t, h, history.ExportQuery{Bodies: true})
@@ -148,6 +150,8 @@ func TestAnExportProvesItself(t *testing.T) {
 // TestMutationsOfAnExport changes an export at random; every change must be named. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfAnExport(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	records, n := volume.Of(10_000, 1500), volume.Of(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
@@ -164,7 +168,7 @@ func TestMutationsOfAnExport(t *testing.T) {
 	}
 	foreign, _ := export(t, other, history.ExportQuery{Bodies: true})
 	theirs := strings.SplitAfter(strings.TrimSuffix(foreign, "\n"), "\n")
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	random := rand.New(rand.NewPCG(seed, 1))
 	kinds := map[string]int{}
 	for i := range n {
@@ -219,6 +223,7 @@ func mutate(random *rand.Rand, text string, theirs []string) (kind, mutated stri
 // TestWhoMakesALineAnew: a record that was changed together with its text, its numbers and
 // the sums in the file, but for the signature.
 func TestWhoMakesALineAnew(t *testing.T) {
+	t.Parallel()
 	l, h, _ := instance(t, 300)
 	text, _ := export(t, h, history.ExportQuery{Bodies: true})
 	changed := strings.Replace(text, `\"tool_name\":\"read\"`, `\"tool_name\":\"kill\"`, 1)

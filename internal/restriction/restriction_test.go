@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/approval/approvaltest"
 	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/scan"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -461,11 +462,11 @@ var modelNames = []string{"a", "b", "c", "d"}
 // its place, exactly that is approved, refused and switched off which the model
 // says. A loss takes approvals away, and nothing else.
 func TestNoHistoryWidens(t *testing.T) {
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 3))
 	h, m, ctx := newHome(t), newModel(), t.Context()
 	old, then := h.store.Copy(), m.copy()
-	for i := range 2_000 {
+	for i := range volume.Of(2_000, 500) {
 		name, n := modelNames[r.IntN(len(modelNames))], r.IntN(3)
 		step := r.IntN(100)
 		switch {

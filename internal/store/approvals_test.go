@@ -10,12 +10,14 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
 // Whatever becomes of a database with approvals, one that is begun in its place
 // says that there was another: its tools must not pass as new.
 func TestALostDatabaseIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	pinned := approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
 		Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin", At: time.Now()}}}}}}
 	for name, c := range map[string]struct {
@@ -71,6 +73,8 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 
 // A database of before approvals gets its tables, and has lost none.
 func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	db := store.Open(path, nil)
 	if err := db.Ready(t.Context()); err != nil {
@@ -108,6 +112,8 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 
 // What was decided about tools before there were kinds is decided still.
 func TestApprovalsGetTheirKind(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	db := store.Open(path, nil)
 	var f tool.Fingerprint

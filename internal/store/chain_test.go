@@ -16,6 +16,8 @@ import (
 // TestTheDatabaseHasTheWholeChain verifies the chain with what is in the
 // database alone, before and after pruning.
 func TestTheDatabaseHasTheWholeChain(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)
 	var running []string
@@ -61,6 +63,8 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 // TestTheChainIsWholeAroundRefusals prunes refusals from among calls, and has
 // counts that were written more than once.
 func TestTheChainIsWholeAroundRefusals(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)
 	path := filepath.Join(dir, "mcpproxy.db")
@@ -204,6 +208,8 @@ func walkChain(t *testing.T, path string) int64 {
 
 // TestTheRollUpCountsWhatHasEnded compares the hours with the records.
 func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)
 	addCalls(t, l, 300)
@@ -253,6 +259,7 @@ func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
 }
 
 func TestPeopleCanReadTheDatabase(t *testing.T) {
+	t.Parallel()
 	dir := goodFile(t, 5)
 	var id, status, server string
 	err := database(t, filepath.Join(dir, "mcpproxy.db")).

@@ -18,9 +18,11 @@ import (
 // year back and a year ahead, over restarts: ids only grow, nothing is lost,
 // doubled or has another outcome, the chain holds, and little goes by age.
 func TestRecordsUnderAClockThatIsSet(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	const year, each = 365 * 24 * time.Hour, 250
 	rounds := volume.Of(12, 4)
-	dir, random := t.TempDir(), rand.New(rand.NewPCG(47, 0))
+	dir, random := t.TempDir(), rand.New(rand.NewPCG(volume.Seed(t, 47), 0))
 	var set atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(set.Load())).Round(0) }
 	ctx := t.Context()

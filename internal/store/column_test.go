@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // drawColumn draws the values of a chunk of which so many are different.
@@ -20,6 +22,8 @@ func drawColumn(t *rapid.T) []uint64 {
 }
 
 func TestColumnsComeBackAndFilter(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		values := drawColumn(t)
 		data := encodeColumn(values)
@@ -49,6 +53,8 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 }
 
 func TestColumnsAreSmall(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	same := make([]uint64, chunkSize)
 	few, many := slices.Clone(same), slices.Clone(same)
 	for i := range same {

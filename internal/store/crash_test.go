@@ -15,6 +15,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // crashDir, when set, makes the test binary a process that writes records until
@@ -71,11 +72,19 @@ func runCrashing(dir string) error {
 
 // TestKill kills a process of 64 writers again and again. Everything that it had
 // said to be on record must be, finished or interrupted.
-func TestKill(t *testing.T) { killWriters(t) }
+func TestKill(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
+	killWriters(t)
+}
 
 // TestKillWhileTheClockJumps does it while the clock is set by up to a year, back
 // and forth: nothing is lost, and nothing goes by its age.
-func TestKillWhileTheClockJumps(t *testing.T) { killWriters(t, crashClock+"=8760h") }
+func TestKillWhileTheClockJumps(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
+	killWriters(t, crashClock+"=8760h")
+}
 
 func killWriters(t *testing.T, environ ...string) {
 	dir := t.TempDir()

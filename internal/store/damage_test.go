@@ -87,6 +87,8 @@ func goodFile(t *testing.T, n int) (dir string) {
 // must work, with the old file kept aside, or say clearly that it does not; and
 // what the spool has must be there.
 func TestDamagedFiles(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := goodFile(t, volume.Of(2500, 500))
 	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
@@ -178,6 +180,7 @@ func useDamaged(t *testing.T, file []byte) {
 }
 
 func TestADamagedFileIsToldAndReplaced(t *testing.T) {
+	t.Parallel()
 	dir := goodFile(t, 50)
 	path := filepath.Join(dir, "mcpproxy.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
@@ -196,6 +199,7 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 
 // TestDamageWhileRunning damages the file under an open database.
 func TestDamageWhileRunning(t *testing.T) {
+	t.Parallel()
 	dir := goodFile(t, volume.Of(3000, 500))
 	path := filepath.Join(dir, "mcpproxy.db")
 	l, db := openBoth(t, dir)
@@ -237,6 +241,8 @@ func TestDamageWhileRunning(t *testing.T) {
 
 // TestADamagedRecordDoesNotHideTheOthers damages what SQLite cannot notice.
 func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := goodFile(t, 10)
 	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
 	if _, err := raw.Exec("UPDATE activity SET entry = x'00ff' WHERE key = 8; UPDATE activity SET outcome = x'7b7d' WHERE key = 9"); err != nil {
@@ -263,6 +269,7 @@ func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
 }
 
 func TestANewerDatabaseIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	dir := goodFile(t, 10)
 	path := filepath.Join(dir, "mcpproxy.db")
 	raw := database(t, path)
@@ -292,6 +299,7 @@ func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 }
 
 func TestAForeignDatabaseIsPutAside(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcpproxy.db")
 	raw := database(t, path)
@@ -319,6 +327,8 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 // TestADamagedSchema flips a bit in the name of a column, which SQLite does not
 // notice.
 func TestADamagedSchema(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	for _, name := range []string{"next_key", "blocked_by"} {
 		dir := goodFile(t, 10)
 		path := filepath.Join(dir, "mcpproxy.db")
@@ -354,6 +364,7 @@ func TestADamagedSchema(t *testing.T) {
 // TestADamagedTableOfVersions: what reads the version takes a table that it cannot read for
 // one that is not there.
 func TestADamagedTableOfVersions(t *testing.T) {
+	t.Parallel()
 	dir := goodFile(t, 5)
 	path := filepath.Join(dir, "mcpproxy.db")
 	db := database(t, path)
@@ -384,6 +395,7 @@ func TestADamagedTableOfVersions(t *testing.T) {
 
 // TestADatabaseThatCannotBeOpenedComesBack has no folder to be in at first.
 func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, "data")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
@@ -417,6 +429,7 @@ func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
 }
 
 func TestTheFileIsForItsOwnerOnly(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	path := filepath.Join(dir, "odd name?#%41.db")
 	db := store.Open(path, nil)

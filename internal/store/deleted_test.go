@@ -16,6 +16,7 @@ import (
 // in it, while it is in use. What was decided and recorded is there afterwards,
 // also for the next process.
 func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	for name, remove := range map[string]func(dir string) error{
 		"the file":    func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db")) },
 		"the wal":     func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db-wal")) },

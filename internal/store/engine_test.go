@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // logOver opens a log with n records in a database.
@@ -53,6 +54,8 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 // TestSearchReadsWhatIsNotIndexed searches with every part of the text index
 // missing: a search must not depend on how far that is.
 func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	const records = 5000
 	_, _, e := logOver(t, records)
 	for {
@@ -78,6 +81,8 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 // TestTheIndexIsReadAgainAfterAFailure is about a transaction that failed to
 // commit, and is in the file nevertheless.
 func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	l, db, e := logOver(t, 1500)
 	e.writing.Lock()
 	e.index.nextKey -= 10 // as it would be
@@ -101,6 +106,7 @@ func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
 }
 
 func TestExpiredResultsAreRemoved(t *testing.T) {
+	t.Parallel()
 	_, db, e := logOver(t, 1)
 	now := time.Now()
 	for i := range 3 {

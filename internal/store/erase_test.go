@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // proven opens a log that signs, and its database.
@@ -78,6 +79,8 @@ func found(t *testing.T, dir, text string) (in []string) {
 // them is in any file, nothing is found by them, the chain holds, and the others are as they
 // were.
 func TestErasedIsGone(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {
 		t.Fatal(err)
@@ -141,6 +144,8 @@ func TestErasedIsGone(t *testing.T) {
 // TestWhatCannotBeErased: a call that is under way, a field that is not there, a record of an
 // earlier version.
 func TestWhatCannotBeErased(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	l, db := proven(t, dir)
 	defer closeBoth(t, l, db)
@@ -199,6 +204,8 @@ func unpack(t *testing.T) string {
 // TestALogFromBefore opens a log of the version before entries had an open part: of a process that
 // was killed, with five records that only the spool has.
 func TestALogFromBefore(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := unpack(t)
 	l, db := proven(t, dir)
 	addCalls(t, l, 10)

@@ -145,6 +145,8 @@ func (m *mutator) mutate() (kind string, back func()) {
 // TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the spool; every
 // change must be named. With MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfTheLog(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	records, n := volume.Of(10_000, 2500), volume.Of(30, 16)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
@@ -171,7 +173,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 		t.Fatalf("%d records, %v", m.records, err)
 	}
 	m.theirs = readRaw(t, database(t, filepath.Join(theirs, "mcpproxy.db")), "SELECT "+columnsOfRecord+" FROM activity")
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	m.random = rand.New(rand.NewPCG(seed, 1))
 	spool, err := os.OpenFile(filepath.Join(dir, "spool", fmt.Sprintf("%020d.spool", 1)), os.O_RDWR, 0)
 	if err != nil {

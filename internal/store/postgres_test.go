@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,20 +42,26 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 
 // TestPostgres runs the suite on a real server.
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
+	var mu sync.Mutex // guards databases
 	databases := map[string]string{}
-	open := func(t *testing.T, dir string) storetest.Store {
+	database := func(t *testing.T, dir string) string {
+		mu.Lock()
+		defer mu.Unlock()
 		if databases[dir] == "" {
 			databases[dir] = server.Database(t)
 		}
-		return openPostgres(t, databases[dir], dir)
+		return databases[dir]
 	}
+	open := func(t *testing.T, dir string) storetest.Store { return openPostgres(t, database(t, dir), dir) }
 	storetest.Run(t, storetest.Opener{Open: open, Volume: volume.Of})
 }
 
 // TestPostgresShared: what one instance decides another has to know before it decides, and
 // is told; what can be erased is one's own.
 func TestPostgresShared(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Start(t).Database(t)
 	open := func() *store.Postgres {
 		db := openPostgres(t, address, t.TempDir())
@@ -151,6 +158,8 @@ func TestPostgresShared(t *testing.T) {
 // TestPostgresMigrates brings the tables of an earlier version up to date, with the server killed
 // in the midst of it first.
 func TestPostgresMigrates(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	server := pgtest.Start(t)
 	address, dir := server.Database(t), t.TempDir()
 	query := func(statements string) string {
@@ -235,6 +244,8 @@ func TestPostgresMigrates(t *testing.T) {
 // the place of those of the other; every change must be named, from either instance. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestPostgresMutations(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	n := volume.Of(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
@@ -266,7 +277,7 @@ func TestPostgresMutations(t *testing.T) {
 	const exchange = `UPDATE activity a SET %[3]s FROM activity b
 		WHERE (a.instance, a.key, b.instance, b.key) IN ((1, %[1]d, 2, %[2]d), (2, %[2]d, 1, %[1]d))`
 	const whole = "seq = b.seq, end_seq = b.end_seq, hash = b.hash, end_hash = b.end_hash, entry = b.entry, outcome = b.outcome"
-	seed := rand.Uint64()
+	seed := volume.Seed(t, 1)
 	random := rand.New(rand.NewPCG(seed, 1))
 	kinds := map[string]int{}
 	for i := range n {
@@ -322,6 +333,7 @@ func TestPostgresMutations(t *testing.T) {
 // TestPostgresSpoolIsFull: the server is away until the spool is full. Then calls are refused by
 // their code, nothing more is taken, and when it is back everything is there, once.
 func TestPostgresSpoolIsFull(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	dir := t.TempDir()
 	db := openPostgres(t, server.Database(t), dir)
@@ -394,6 +406,8 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 // TestPostgresRetention: the number of records is that of all instances together; their logs can
 // be verified afterwards; what an instance has written that is not there any more goes as a whole.
 func TestPostgresRetention(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	server := pgtest.Start(t)
 	address := server.Database(t)
 	var stores []*store.Postgres

@@ -12,11 +12,13 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // TestResultsAreEncryptedInTheFile looks for the body and the handle in
 // everything that SQLite writes.
 func TestResultsAreEncryptedInTheFile(t *testing.T) {
+	t.Parallel()
 	_, db, e := logOver(t, 1)
 	secret := strings.Repeat("password=hunter2 ", 20_000)
 	r := StoredResult{Handle: "HANDLEHANDLEHANDLE", Actor: "agent", Body: []byte(`"` + secret + `"`), Expires: time.Now().Add(time.Hour)}
@@ -51,6 +53,7 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 
 // TestTheOldestResultsMakeRoom keeps results until there is no room for more.
 func TestTheOldestResultsMakeRoom(t *testing.T) {
+	t.Parallel()
 	_, db, e := logOver(t, 1)
 	const size, room = 10_000, 55_000
 	put := func(i int) {
@@ -83,6 +86,8 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 
 // TestResultsInTheClearAreOverwritten has a database of the first version.
 func TestResultsInTheClearAreOverwritten(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	inTheClear := func() bool {
 		data, err := os.ReadFile(path)
@@ -128,6 +133,7 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 // TestResultsLiveByTheClockAsItRan sets the clock while results are kept: they
 // expire neither early nor late, and after a start no later than they may.
 func TestResultsLiveByTheClockAsItRan(t *testing.T) {
+	t.Parallel()
 	const year = 365 * 24 * time.Hour
 	_, db, e := logOver(t, 1)
 	set := time.Duration(0)

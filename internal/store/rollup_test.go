@@ -10,6 +10,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/activity/activitytest"
+	"mcpproxy/internal/testutil/volume"
 )
 
 func (e *engine) count(t *testing.T, query string) (n int64) {
@@ -32,6 +33,8 @@ func tidyAll(t *testing.T, db *DB, now time.Time, keep activity.Retention) {
 
 // TestTheRollUpGoesWithItsRecords has names of many kinds, hour after hour.
 func TestTheRollUpGoesWithItsRecords(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
@@ -80,6 +83,8 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 // TestNoRecordGoesForARollUp has a roll-up larger than the whole log may be, as
 // huge names once made it.
 func TestNoRecordGoesForARollUp(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	const limit = 4 << 20
 	_, db, e := logOver(t, 500)
 	err := db.write(t.Context(), func(c *rawConn) error {
@@ -104,6 +109,8 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 
 // Calls are counted by server, those since an hour, refused ones not.
 func TestCallsOfServers(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	dir := t.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))

@@ -18,6 +18,7 @@ import (
 // TestSee: who only looks sees what waits, while the database is open and when it is
 // not, and changes nothing.
 func TestSee(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if _, err := store.See(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no file: %v", err)
@@ -64,6 +65,7 @@ func TestSee(t *testing.T) {
 
 // TestSeeWhatIsNotOurs: a file that is no database of ours is an error.
 func TestSeeWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const text = "this is no database, and it is longer than a header of one is, which has one hundred bytes; so it goes on and on"
 	path := filepath.Join(dir, "mcpproxy.db")

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	volume.Rapid()
 	goleak.VerifyTestMain(m)
 }
 
@@ -41,5 +42,6 @@ type sqlite struct {
 }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: volume.Of})
 }

@@ -61,6 +61,7 @@ var aPin = approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry:
 // SQLite says of a healthy file that it is damaged, as it does when the disk
 // fails for a moment. However often that happens, the file is gone on with.
 func TestAHealthyFileIsNeverPutAside(t *testing.T) {
+	t.Parallel()
 	db := OpenImpatient(filepath.Join(t.TempDir(), "mcpproxy.db"))
 	defer db.Close()
 	if err := db.SaveApprovals(t.Context(), aPin); err != nil {
@@ -95,6 +96,7 @@ func TestAHealthyFileIsNeverPutAside(t *testing.T) {
 // A file that can be read, but whose rows are never right, is put aside in the
 // end: otherwise it would be checked for ever.
 func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
+	t.Parallel()
 	db := OpenImpatient(filepath.Join(t.TempDir(), "mcpproxy.db"))
 	defer db.Close()
 	for range maxWrong {
@@ -115,6 +117,7 @@ func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
 
 // A disk that fails between the looks proves nothing about the file.
 func TestOnlyLooksInARowCount(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,12 +12,15 @@ import (
 
 	"mcpproxy/internal/faultfs"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // TestKilledWhileItUpgrades kills the process at writes of the file from the first to the last one of
 // the migrations. Then the schema is that of one version, the next start goes on, and all is
 // there. With MCPPROXY_KILLS it is killed so often.
 func TestKilledWhileItUpgrades(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	faultfs.Needed(t)
 	kills := 12
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_KILLS")); err == nil {

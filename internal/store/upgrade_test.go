@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // migrateFile, when set, makes the test binary a process that opens a database, and ends.
@@ -103,6 +104,8 @@ func blocks(s approval.Saved, tool string) bool {
 // TestEveryVersionOpens: a database with the schema of each version before, and the rows that it could
 // hold of a log that was killed.
 func TestEveryVersionOpens(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	for version := int64(1); version < store.Newest(t); version++ {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { upgraded(t, ofVersion(t, version), version) })
 	}

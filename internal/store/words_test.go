@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 func wordsOf(text string, isJSON bool) []string {
@@ -22,6 +24,7 @@ func wordsOf(text string, isJSON bool) []string {
 }
 
 func TestWords(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 100)
 	tests := []struct {
 		text string
@@ -46,6 +49,7 @@ func TestWords(t *testing.T) {
 }
 
 func TestWordsOfJSON(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		text string
 		want string
@@ -67,6 +71,7 @@ func TestWordsOfJSON(t *testing.T) {
 }
 
 func TestSearchTerms(t *testing.T) {
+	t.Parallel()
 	tests := map[string]string{
 		"":                       "",
 		"  ,. ":                  "",
@@ -100,6 +105,8 @@ func TestSearchTerms(t *testing.T) {
 // TestIndexAndReadingAgree compares the two ways in which a search finds a
 // record, for texts and searches made of the same odd pieces.
 func TestIndexAndReadingAgree(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	piece := rapid.SampledFrom([]string{
 		"a", "b", "ab", "X", "7", "70", "-", "_", ".", "/", ":", " ", "\n", `\`, `"`, "n", "é", "İ", "K", "日", "本", "😀", "\u2028", "ß",
 	})
@@ -163,6 +170,8 @@ func entry(t *rapid.T, args []byte, message string) []byte {
 }
 
 func TestPostingsComeBack(t *testing.T) {
+	volume.Serial(t)
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var p posting
 		want := make([]uint64, chunkWords)

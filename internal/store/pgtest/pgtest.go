@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ type Server struct {
 	as       *syscall.SysProcAttr
 	daemon   *exec.Cmd
 	log      bytes.Buffer
-	names    int
+	names    atomic.Int64
 }
 
 // Start starts a server, which ends with the test. Settings are such as
@@ -172,8 +173,7 @@ func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv
 // URL.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	s.names++
-	name := "d" + strconv.Itoa(s.names)
+	name := fmt.Sprint("d", s.names.Add(1))
 	for _, statement := range []string{"CREATE ROLE " + name + " LOGIN", "CREATE DATABASE " + name + " OWNER " + name} {
 		if out, err := s.Query(statement); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -332,7 +332,7 @@ func testRetention(t *testing.T, open Opener) {
 	e.down()
 	e.up()
 	keep("after a restart", activity.Retention{MaxRecords: 1000}, 1000)
-	add(3000)
+	add(open.Volume(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
 	e.clock.Pass(10 * 365 * 24 * time.Hour) // a clock that is wrong

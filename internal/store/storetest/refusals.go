@@ -40,7 +40,7 @@ func testRefusals(t *testing.T, open Opener) {
 		}
 	}
 	keep := activity.Retention{MaxRecords: 600, MaxBytes: 1 << 30, Days: 90}
-	add(100, 60)
+	add(100, open.Volume(60, 45))
 	e.list(activity.Filter{Search: "banana"}) // it is in the text index
 	e.tidy(keep)
 	look("a first flood")
@@ -51,13 +51,13 @@ func testRefusals(t *testing.T, open Opener) {
 	e.up()
 	look("after a restart")
 	e.list(activity.Filter{Search: "banana"})
-	add(400, 20)
+	add(400, open.Volume(20, 6))
 	e.tidy(keep)
 	look("a second flood")
 	if len(calls) != 500 {
 		t.Fatalf("%d calls", len(calls))
 	}
-	add(2000, 0)
+	add(2000, 0) // more than the chunks that are not sealed
 	e.tidy(keep)
 	calls = calls[len(calls)-600:]
 	look("calls go for calls")

@@ -5,9 +5,19 @@
 // order, once. It is used by tests only.
 package storetest
 
-import "testing"
+import (
+	"testing"
 
-// Run runs the suite.
+	"mcpproxy/internal/testutil/volume"
+)
+
+// concurrent names the subtests whose own goroutines use the store at the same time, or that
+// restart and prune while the projector of the log works. The race detector looks at these.
+var concurrent = map[string]bool{
+	"asks": true, "chain under load": true, "leases": true, "pages under load": true, "restart": true, "retention of calls": true,
+}
+
+// Run runs the suite. The subtests are independent and run in parallel.
 func Run(t *testing.T, open Opener) {
 	for name, test := range map[string]func(*testing.T, Opener){
 		"filters":            testFilters,
@@ -43,6 +53,12 @@ func Run(t *testing.T, open Opener) {
 		"tools":              testTools,
 		"results":            testResults,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, open) })
+		t.Run(name, func(t *testing.T) {
+			if !concurrent[name] {
+				volume.Serial(t)
+			}
+			t.Parallel()
+			test(t, open)
+		})
 	}
 }

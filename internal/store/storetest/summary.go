@@ -235,7 +235,7 @@ func testSummaries(t *testing.T, open Opener) {
 	}
 	// The examples of one seed: the store grows with them.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
-	for i := 0; i < 40 && !t.Failed(); i++ {
+	for i := 0; i < open.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }

@@ -22,7 +22,7 @@ func Covers(topic string) bool {
 	return slices.Contains(topics, topic) || slices.Contains(topics, "all")
 }
 
-// Skipper is the part of testing.TB that Nightly needs.
+// Skipper is the part of testing.TB that Nightly and Serial need.
 type Skipper interface {
 	Helper()
 	Skipf(format string, args ...any)

@@ -45,6 +45,14 @@ func Of(full, quick int) int {
 	return quick
 }
 
+// Serial skips a test of a single goroutine under the race detector.
+func Serial(t Skipper) {
+	t.Helper()
+	if RaceDetector {
+		t.Skipf("runs a single goroutine: the race detector reports nothing new")
+	}
+}
+
 // Seed returns the seed of a test's random values: fixed, unless MCPPROXY_TEST_SEED says otherwise.
 // It logs the command that repeats the run when the test fails or runs with -v.
 func Seed(t Test, fixed uint64) uint64 {
