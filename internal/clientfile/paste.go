@@ -54,6 +54,14 @@ func Paste(given []byte) (*File, Format, error) {
 		given, format, above = []byte("{\n"+string(given)+"\n}"), FormatJSON, 1
 	}
 	root, err := readAs(given, format)
+	if firstLine, _, _ := strings.Cut(trimmed, "\n"); err != nil && above > 0 && strings.HasSuffix(strings.TrimSpace(firstLine), ":") {
+		// A quoted key in front of a block is YAML.
+		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(object) {
+			if f, wrong := fileOf(again, false); wrong == nil && len(f.Servers) > 0 {
+				return f, FormatYAML, nil
+			}
+		}
+	}
 	if err != nil && format == FormatJSON && !bytes.Contains(given, []byte(`"`)) {
 		straight := strings.NewReplacer("“", `"`, "”", `"`, "„", `"`).Replace(string(given))
 		if again, wrong := readAs([]byte(straight), format); wrong == nil {
@@ -82,7 +90,7 @@ func readAs(data []byte, f Format) (*node, error) {
 	case FormatYAML:
 		return fromYAML(data)
 	}
-	return fromJSON(data)
+	return fromJSONOrYAML(data)
 }
 
 // pasted takes the servers out of what was read. So many lines stand above the
