@@ -217,6 +217,31 @@ func TestUpstreamAdd(t *testing.T) {
 	}
 }
 
+// Without -- the command that was meant is shown, whatever its flags are called.
+func TestAddWithoutDash(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	const secret = "hunter2-hunter2"
+	for args, want := range map[string]string{
+		"foo npx -y x":                        "`mcpproxy upstream add foo -- npx -y x`",
+		"foo uvx mcp-server-time":             "`mcpproxy upstream add foo -- uvx mcp-server-time`",
+		"foo docker run -i --rm image":        "`mcpproxy upstream add foo -- docker run -i --rm image`",
+		"foo --trust manual npx -y x":         "`mcpproxy upstream add foo --trust … -- npx -y x`",
+		"--env A=" + secret + " foo npx -y x": "`mcpproxy upstream add foo --env … -- npx -y x`",
+		"foo x --api-key " + secret:           "`mcpproxy upstream add foo -- x --api-key ",
+		"foo --quarantined python -m server":  "`mcpproxy upstream add foo --quarantined -- python -m server`",
+	} {
+		got := w.run(append([]string{"upstream", "add"}, strings.Fields(args)...)...)
+		if got.code != problem.ExitUsage || !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, secret) {
+			t.Errorf("%q: %+v, want %s", args, got, want)
+		}
+	}
+	if len(f.added) > 0 {
+		t.Errorf("%d servers came through", len(f.added))
+	}
+}
+
 // A server that is added is waited for, and how its first try ended is told.
 func TestAddTellsHowItEnded(t *testing.T) {
 	t.Parallel()

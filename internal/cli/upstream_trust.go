@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
@@ -17,6 +18,7 @@ import (
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/redact"
 	"mcpproxy/internal/scan"
 )
 
@@ -129,6 +131,56 @@ func launchArguments(cmd *cobra.Command, args []string) error {
 		return usage("A server has a URL or a command, not both.", "Usage: `"+cmd.UseLine()+"`.")
 	case !url && len(args) == 1:
 		return usage("How is the server reached? There is neither --url nor a command.", "Usage: `"+cmd.UseLine()+"`.")
+	}
+	return nil
+}
+
+// withDash is the command line of `upstream add` with -- in front of the server's
+// command, "" where nothing is missing. It repeats no value that may be a secret.
+func withDash(cmd *cobra.Command, args []string) string {
+	at := slices.Index(args, "add")
+	if cmd.CommandPath() != "mcpproxy upstream add" || at < 0 || slices.Contains(args, "--") || slices.ContainsFunc(args, isURL) {
+		return ""
+	}
+	own, name, words := []string{}, "", args[at+1:]
+	for i := 0; i < len(words); i++ {
+		flag := ownFlag(cmd, words[i])
+		switch {
+		case flag != nil:
+			own = append(own, "--"+flag.Name)
+			if flag.NoOptDefVal == "" {
+				own = append(own, "…")
+				if !strings.Contains(words[i], "=") {
+					i++
+				}
+			}
+		case strings.HasPrefix(words[i], "-"):
+			return ""
+		case name == "":
+			name = words[i]
+		default:
+			launch := append([]string{words[i]}, redact.Args(words[i+1:])...)
+			if len(launch) == 1 && launch[0] == "npx" {
+				launch = append(launch, "-y", "PACKAGE")
+			}
+			shown := append([]string{"mcpproxy", "upstream", "add", quotedWord(name)}, own...)
+			return strings.Join(append(shown, "--", quotedWords(launch...)), " ")
+		}
+	}
+	return ""
+}
+
+func isURL(word string) bool { return strings.Contains(word, "://") }
+
+// ownFlag is the flag of a command that a word is, nil when it is none.
+func ownFlag(cmd *cobra.Command, word string) *pflag.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	switch {
+	case name == "":
+	case strings.HasPrefix(word, "--"):
+		return cmd.Flags().Lookup(name)
+	case strings.HasPrefix(word, "-") && len(name) == 1:
+		return cmd.Flags().ShorthandLookup(name)
 	}
 	return nil
 }
