@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"mcpproxy/internal/credential"
 )
 
 // kind is what sort of mistake one of the configuration is.
@@ -98,11 +100,30 @@ func configMissingValue(f *Facts) []Finding {
 		if f.Daemon != nil {
 			run = f.again(f.Daemon.PID)
 		}
-		out = append(out, Finding{State: Bad, Subject: v, What: f.place(m) + ".",
+		what := f.place(m) + "."
+		if servers := f.Needs[v]; len(servers) > 0 {
+			what = "Server " + strings.Join(servers, ", ") + ": " + what
+		}
+		out = append(out, Finding{State: Bad, Subject: v, What: what,
 			Do:      "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it.",
 			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
 	}
 	return out
+}
+
+func credentialInClear(f *Facts, s *Server) *Finding {
+	if len(s.Clear) == 0 {
+		return nil
+	}
+	kind, name, _ := strings.Cut(s.Clear[0], ".")
+	flag, secret := "--env "+Quoted(name+"=${keyring:"+name+"}"), name
+	if kind != "env" {
+		secret = credential.Name(s.Name + "_" + name)
+		flag = "--header " + Quoted(name+": ${keyring:"+secret+"}")
+	}
+	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(s.Clear, ", ")),
+		Do:      "Keep it in the keyring, and refer to it. The value is asked for; change it with its issuer if others may have read the file.",
+		Command: f.mcpproxy("secrets set %s", Quoted(secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
 }
 
 func configTwins(f *Facts) (out []Finding) {
@@ -146,8 +167,8 @@ var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
 func configWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
-		if strings.Contains(w, " has the mode ") {
-			continue // said of the files
+		if strings.Contains(w, " has the mode ") || f.file(f.ConfigPath).Path == "" {
+			continue // said of the files, or there is no file to edit
 		}
 		line := 1
 		_, _ = fmt.Sscan(matched(placed, w), &line)

@@ -84,14 +84,18 @@ func (f *Facts) gather(ctx context.Context, parts []part) {
 
 // configuration reads the file as a daemon would that is started here.
 func (o Options) configuration(context.Context) func(*Facts) {
+	needs := needsOf(o.ConfigPath)
 	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
-		return func(f *Facts) { f.Listen, f.Mistakes = config.Default().Listen, mistakesOf(err) }
+		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.Default().Listen, mistakesOf(err), needs }
 	}
 	c, warnings := live.Current(), live.Warnings()
 	servers := configured(c.Servers)
+	if text, err := live.Read(); err == nil {
+		inClear(servers, text)
+	}
 	return func(f *Facts) {
-		f.Listen, f.Shared, f.Warnings, f.Servers = c.Listen, store.IsPostgres(c.Database), warnings, servers
+		f.Listen, f.Shared, f.Warnings, f.Servers, f.Needs = c.Listen, store.IsPostgres(c.Database), warnings, servers, needs
 	}
 }
 
