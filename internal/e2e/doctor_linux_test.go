@@ -418,7 +418,7 @@ func sickConfigurations() map[string]sick {
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
-		"D308": {config: server("one", `, "env": {"DOCTOR_TEST_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}`), before: twins, words: []string{"one", "env.DOCTOR_TEST_TOKEN"}},
+		"D308": {config: server("one", `, "env": {"DOCTOR_TEST_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}`), before: twins, words: []string{"Server s has", "env.DOCTOR_TEST_TOKEN"}},
 		"D307": {breaks: func(p *patient) {
 			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 				p.t.Fatalf("%d\n%s\n%s", code, out, screen)

@@ -16,11 +16,46 @@ type Launcher struct {
 	tasks chan func()
 	quit  chan struct{}
 	done  chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	live   map[*Process]bool
+	killed bool
 }
 
 // NewLauncher returns what processes are started by.
 func NewLauncher() *Launcher {
 	return &Launcher{tasks: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Kill ends all processes at once, with what is in their groups, and lets none start
+// after that.
+func (l *Launcher) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.killed = true
+	for p := range l.live {
+		killGroup(p.cmd.Process)
+	}
+}
+
+// started notes a process that Kill ends; one that comes after Kill ends now.
+func (l *Launcher) started(p *Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.live == nil {
+		l.live = map[*Process]bool{}
+	}
+	l.live[p] = true
+	if l.killed {
+		killGroup(p.cmd.Process)
+	}
+}
+
+// ended forgets a process of which nothing is left.
+func (l *Launcher) ended(p *Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.live, p)
 }
 
 func (l *Launcher) do(start func() error) error {

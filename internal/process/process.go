@@ -78,8 +78,9 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		closeAll(ours[:])
 		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
+	launch.started(p)
 	p.wg.Add(1)
-	go p.wait()
+	go p.wait(launch)
 	return p, nil
 }
 
@@ -117,13 +118,14 @@ func closeAll(files []*os.File) {
 // wait reaps the process and ends what it has left behind in its group. What
 // is in the pipes gets a moment to be read; then they are closed, since a
 // process that left the group may hold them open for ever.
-func (p *Process) wait() {
+func (p *Process) wait(launch *Launcher) {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
 	if p.careful.Load() {
 		p.awaitGroup()
 	}
 	killGroup(p.cmd.Process)
+	launch.ended(p)
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)
