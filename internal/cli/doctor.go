@@ -18,6 +18,7 @@ import (
 	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scope"
+	"mcpproxy/internal/takeover"
 	"mcpproxy/internal/upstream"
 )
 
@@ -80,7 +81,20 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 	}
 	return doctor.Options{
 		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.askAll, Clients: doctorClients{r},
+		Entries: entriesOf,
 	}, nil
+}
+
+// entriesOf is what the configuration file says of servers.
+func entriesOf(text []byte) (all []doctor.Entry) {
+	for _, e := range takeover.Entries(text) {
+		one := doctor.Entry{Server: e.Server, Variables: e.Variables}
+		for _, c := range e.Clear {
+			one.Clear = append(one.Clear, doctor.InClear{Place: c.Place, Secret: c.Name})
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // askTime is how long the daemon has for all that the doctor asks.
@@ -145,14 +159,14 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	if d.Servers, err = askServers(ctx, c); err != nil {
 		return nil, err
 	}
-	return d, r.idlePatterns(ctx, c, d.Servers)
+	return d, idlePatterns(r, ctx, c, d.Servers)
 }
 
 // maxMatched is how many tools of a server its patterns are compared with.
 const maxMatched = 1000
 
 // idlePatterns notes which patterns of the configuration fit none of a server's tools.
-func (r *run) idlePatterns(ctx context.Context, c *api.Client, all []doctor.Server) error {
+func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Server) error {
 	path, err := r.configFile()
 	if err != nil {
 		return err

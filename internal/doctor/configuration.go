@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"mcpproxy/internal/credential"
 )
 
 // kind is what sort of mistake one of the configuration is.
@@ -115,15 +113,19 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 	if len(s.Clear) == 0 {
 		return nil
 	}
-	kind, name, _ := strings.Cut(s.Clear[0], ".")
-	flag, secret := "--env "+Quoted(name+"=${keyring:"+name+"}"), name
+	first := s.Clear[0]
+	kind, name, _ := strings.Cut(first.Place, ".")
+	flag := "--env " + Quoted(name+"=${keyring:"+first.Secret+"}")
 	if kind != "env" {
-		secret = credential.Name(s.Name + "_" + name)
-		flag = "--header " + Quoted(name+": ${keyring:"+secret+"}")
+		flag = "--header " + Quoted(name+": ${keyring:"+first.Secret+"}")
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(s.Clear, ", ")),
+	var places []string
+	for _, c := range s.Clear {
+		places = append(places, c.Place)
+	}
+	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
 		Do:      "Keep it in the keyring, and refer to it. The value is asked for; change it with its issuer if others may have read the file.",
-		Command: f.mcpproxy("secrets set %s", Quoted(secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
+		Command: f.mcpproxy("secrets set %s", Quoted(first.Secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
 }
 
 func configTwins(f *Facts) (out []Finding) {

@@ -268,16 +268,22 @@ func TestMendKeepsOff(t *testing.T) {
 
 // TestServersInTheFile: what the file says of servers is named with the server.
 func TestServersInTheFile(t *testing.T) {
-	for name, c := range map[string]struct{ code, config, what, command string }{
-		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`,
+	for name, c := range map[string]struct {
+		code, config  string
+		entries       []doctor.Entry
+		what, command string
+	}{
+		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.Entry{{Server: "gh", Clear: []doctor.InClear{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
 			"Server gh has a credential in clear", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
-		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, "", ""},
-		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`,
+		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.Entry{{Server: "gh"}}, "", ""},
+		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.Entry{{Server: "r", Clear: []doctor.InClear{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
 			"headers.X-Api-Key", "mcpproxy secrets set R_X_API_KEY && mcpproxy upstream set r --header 'X-Api-Key: ${keyring:R_X_API_KEY}'"},
-		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
+		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.Entry{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := examine(t, doctor.Gather(t.Context(), options(t, c.config)), c.code)
+			o := options(t, c.config)
+			o.Entries = func([]byte) []doctor.Entry { return c.entries }
+			r := examine(t, doctor.Gather(t.Context(), o), c.code)
 			got := r.Checks[0]
 			if (got.State == doctor.OK) != (c.what == "") || !strings.Contains(got.What, c.what) || got.Command != c.command || strings.Contains(fmt.Sprint(r), "ABCDEFGHIJ012345") {
 				t.Errorf("%+v", got)

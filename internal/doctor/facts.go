@@ -154,7 +154,7 @@ type Server struct {
 
 	Idle []string // patterns of enabled_tools and disabled_tools that fit none of its tools
 
-	Clear []string // places in the configuration where a credential is in clear: env.NAME, headers.NAME
+	Clear []InClear
 
 	Missing    string // a program that its command needs and that is not found
 	MissingDir string
@@ -190,4 +190,17 @@ type Lane struct {
 	Rule string // which decides, with its file
 	// Denied says that a rule denies it: a person's, which MCPProxy never takes out.
 	Denied bool
+}
+
+// Entry is what the entry of a server in the configuration file names and holds.
+type Entry struct {
+	Server    string
+	Variables []string // environment variables that it refers to
+	Clear     []InClear
+}
+
+// InClear is a credential in the file itself.
+type InClear struct {
+	Place  string // env.NAME, headers.NAME, args.INDEX, command or url
+	Secret string // the name under which the keyring would have it
 }

@@ -3,15 +3,11 @@ package doctor
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/credential"
 	"mcpproxy/internal/process"
-	"mcpproxy/internal/textedit"
 )
 
 // needs are the programs that a program needs to run, beside itself.
@@ -51,67 +47,6 @@ func configured(all []config.Server) (out []Server) {
 		out = append(out, one)
 	}
 	return out
-}
-
-var referred = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-
-// needsOf are the environment variables that a configuration file names, and the servers
-// in whose entries it does.
-func needsOf(path string) map[string][]string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	tree, err := clientfile.ParseTree(text, textedit.JSON)
-	if err != nil {
-		return nil
-	}
-	needs := map[string][]string{}
-	for name, entry := range tree.Get("mcpServers").Members() {
-		for _, v := range variables(entry) {
-			if !slices.Contains(needs[v], name) {
-				needs[v] = append(needs[v], name)
-			}
-		}
-	}
-	return needs
-}
-
-// variables are the environment variables that the texts of a tree refer to.
-func variables(t clientfile.Tree) (all []string) {
-	for _, m := range referred.FindAllStringSubmatch(t.Text(), -1) {
-		all = append(all, m[1])
-	}
-	for _, item := range t.Items() {
-		all = append(all, variables(item)...)
-	}
-	for _, member := range t.Members() {
-		all = append(all, variables(member)...)
-	}
-	return all
-}
-
-// inClear notes where credentials of the servers are in the file itself.
-func inClear(all []Server, text []byte) {
-	tree, err := clientfile.ParseTree(text, textedit.JSON)
-	if err != nil {
-		return
-	}
-	file, err := tree.Get("mcpServers").Servers("", "")
-	if err != nil {
-		return
-	}
-	for _, s := range file.Servers {
-		at := slices.IndexFunc(all, func(one Server) bool { return one.Name == s.Called })
-		if at < 0 {
-			continue
-		}
-		for _, c := range credential.In(s.Name, s.Entry.Launch) {
-			if strings.HasPrefix(c.Place, "env.") || strings.HasPrefix(c.Place, "headers.") {
-				all[at].Clear = append(all[at].Clear, c.Place)
-			}
-		}
-	}
 }
 
 // twin is the first other enabled server before s that is launched in the same way, with
