@@ -147,7 +147,6 @@ type daemon struct {
 	heard     atomic.Bool // see unheard
 	// base returns what every request's context descends from; cutOff ends it.
 	// atOnce ends when the daemon is to end without waiting.
-	atOnce context.Context
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
 	// opened are the closers of what is open, in the order of opening.
@@ -166,29 +165,26 @@ func Run(ctx context.Context, opt Options) error {
 	d.base, d.cutOff = func(net.Listener) context.Context { return calls }, cutOff
 	defer d.cutOff(nil)
 	defer paceGC()()
-	var hurry context.CancelFunc
-	d.atOnce, hurry = context.WithCancel(context.WithoutCancel(ctx))
-	defer hurry()
+	ended := make(chan struct{})
+	defer close(ended)
 	err := d.open()
 	if err == nil {
-		d.endAtOnce(hurry)
+		go endAtOnce(d, ended)
 		err = d.run(ctx)
 	}
 	return errors.Join(err, d.close())
 }
 
-// endAtOnce cuts off calls and kills the servers' processes when that is asked for.
-func (d *daemon) endAtOnce(hurry context.CancelFunc) {
-	go func() { // ends with Run, which ends atOnce
-		select {
-		case <-d.opt.AtOnce:
-			d.person.event("Ending at once.")
-			d.cutOff(door.ErrStopping)
-			hurry()
-			d.upstreams.Kill()
-		case <-d.atOnce.Done():
-		}
-	}()
+// endAtOnce cuts off calls and kills the servers' processes when that is asked for
+// before the daemon has ended.
+func endAtOnce(d *daemon, ended <-chan struct{}) {
+	select {
+	case <-d.opt.AtOnce:
+		d.person.event("Ending at once.")
+		d.cutOff(door.ErrStopping)
+		d.upstreams.Kill()
+	case <-ended:
+	}
 }
 
 // onClose notes what is to be closed, the last first.
@@ -470,8 +466,15 @@ func (d *daemon) announce() {
 // stopServing lets the calls in flight finish, then refuses what is left, and
 // cuts off who does not take even that.
 func (d *daemon) stopServing() {
-	ctx, cancel := context.WithTimeout(d.atOnce, stopTime)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	go func() {
+		select {
+		case <-d.opt.AtOnce:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup

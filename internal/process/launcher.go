@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"sync"
 )
@@ -18,7 +19,7 @@ type Launcher struct {
 	done  chan struct{}
 
 	mu     sync.Mutex // guards what follows
-	live   map[*Process]bool
+	live   map[*os.Process]bool
 	killed bool
 }
 
@@ -34,25 +35,25 @@ func (l *Launcher) Kill() {
 	defer l.mu.Unlock()
 	l.killed = true
 	for p := range l.live {
-		killGroup(p.cmd.Process)
+		killGroup(p)
 	}
 }
 
 // started notes a process that Kill ends; one that comes after Kill ends now.
-func (l *Launcher) started(p *Process) {
+func (l *Launcher) started(p *os.Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.live == nil {
-		l.live = map[*Process]bool{}
+		l.live = map[*os.Process]bool{}
 	}
 	l.live[p] = true
 	if l.killed {
-		killGroup(p.cmd.Process)
+		killGroup(p)
 	}
 }
 
 // ended forgets a process of which nothing is left.
-func (l *Launcher) ended(p *Process) {
+func (l *Launcher) ended(p *os.Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, p)

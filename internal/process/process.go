@@ -78,7 +78,7 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		closeAll(ours[:])
 		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
-	launch.started(p)
+	launch.started(cmd.Process)
 	p.wg.Add(1)
 	go p.wait(launch)
 	return p, nil
@@ -125,7 +125,7 @@ func (p *Process) wait(launch *Launcher) {
 		p.awaitGroup()
 	}
 	killGroup(p.cmd.Process)
-	launch.ended(p)
+	launch.ended(p.cmd.Process)
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)
