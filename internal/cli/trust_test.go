@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
 )
 
 func TestTrustTables(t *testing.T) {
@@ -434,5 +438,27 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 		if got := seenJSON(json.RawMessage(raw)); got != want {
 			t.Errorf("%s gives\n%q, want\n%q", raw, got, want)
 		}
+	}
+}
+
+// What is approved is shown in full before it is approved; what is approved already is
+// only counted.
+func TestApprovalShowsWhatWaits(t *testing.T) {
+	t.Parallel()
+	v := gateway.ServerReview{Name: "s", Stage: gateway.StageApproved, Instructions: "These are approved.", TotalOffers: 2}
+	for i := range 40 {
+		v.Tools = append(v.Tools, gateway.ReviewedTool{Tool: fmt.Sprintf("old_%d", i), Definition: json.RawMessage(`{"name":"old","description":"An approved tool."}`)})
+	}
+	waiting := gateway.ReviewedOffer{Kind: tool.KindPrompt, Name: "fresh", Definition: json.RawMessage(`{"name":"fresh","description":"A new prompt."}`)}
+	waiting.Reason = approval.New
+	v.Offers = []gateway.ReviewedOffer{waiting, {Kind: tool.KindPrompt, Name: "older", Definition: json.RawMessage(`{"name":"older"}`)}}
+	var out bytes.Buffer
+	writeWaitingOf(newRun(Deps{Getenv: func(string) string { return "" }}).printer(&out), v)
+	got := out.String()
+	if !strings.Contains(got, "A new prompt.") || !strings.Contains(got, "41 definitions approved already and not shown") || strings.Contains(got, "old_") || strings.Contains(got, "These are approved.") || strings.Contains(got, "1 more") {
+		t.Error(got)
+	}
+	if lines := strings.Count(got, "\n"); lines > 40 {
+		t.Errorf("%d lines:\n%s", lines, got)
 	}
 }

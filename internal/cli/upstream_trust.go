@@ -320,7 +320,7 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			return err
 		}
 		if r.output == formatTable {
-			writeReview(r.printer(r.Stdout), v, waiting(reviewed(v)) > 0) // what is approved is what was shown
+			writeWaitingOf(r.printer(r.Stdout), v) // what is approved is what was shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
@@ -475,6 +475,28 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 	}
 	writeFindings(p, "  ", v.Findings)
 	writeReviewed(p, v, full)
+}
+
+// writeWaitingOf writes a review with what waits in full. What is approved already is
+// counted.
+func writeWaitingOf(p *printer, v gateway.ServerReview) {
+	all := reviewed(v)
+	n := waiting(all)
+	if n == 0 || v.Stage == gateway.StageLaunch {
+		writeReview(p, v, false)
+		return
+	}
+	if instructionsWait(v) == "" {
+		v.Instructions, v.Findings = "", nil
+	}
+	hidden := len(v.Offers)
+	v.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t gateway.ReviewedTool) bool { return t.Reason == "" })
+	v.Offers = slices.DeleteFunc(slices.Clone(v.Offers), func(o gateway.ReviewedOffer) bool { return o.Reason == "" })
+	v.TotalOffers -= hidden - len(v.Offers)
+	writeReview(p, v, true)
+	if left := len(all) - n; left > 0 {
+		p.line("\n%s approved already and not shown: `mcpproxy upstream review %s --full` shows all.", counted(left, "definition"), quotedWord(v.Name))
+	}
 }
 
 // environment is the names of the variables; of those that are proposed the
