@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"mcpproxy/internal/app"
 	"mcpproxy/internal/cli"
 	"mcpproxy/internal/demo"
 )
@@ -22,7 +23,7 @@ var (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop, again := interruptible()
 	defer stop()
 	// The bundled upstreams of the demo are this same binary.
 	if len(os.Args) == 3 && os.Args[1] == demo.UpstreamCommand {
@@ -34,9 +35,29 @@ func main() {
 	}
 	code := cli.Run(ctx, os.Args[1:], cli.Deps{
 		Version: version, Commit: commit, Date: date, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Serve: demo.Serve,
-		Demo:  demo.Run,
+		Serve: func(ctx context.Context, o app.Options) error {
+			o.AtOnce = again
+			return demo.Serve(ctx, o)
+		},
+		Demo: demo.Run,
 	})
 	stop()
 	os.Exit(code)
+}
+
+// interruptible returns a context that ends with the first signal, and what is closed
+// with the second. The third one ends the program whatever it does.
+func interruptible() (ctx context.Context, stop func(), again <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	twice := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		close(twice)
+		signal.Stop(signals)
+	}()
+	return ctx, func() { signal.Stop(signals); cancel() }, twice
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,7 @@ import (
 	"mcpproxy/internal/offers"
 	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
 	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/scope"
@@ -65,6 +67,10 @@ const maxMessage = 16 << 20
 
 // stopTime is how long calls in flight, upstreams and the log each have to end.
 const stopTime = 10 * time.Second
+
+// installTime is how long package managers have in the worst case: to end what they
+// install, then to take it back.
+const installTime = stopTime + process.RollbackGrace
 
 // finishTime is how much of stopTime calls have to finish; then they are
 // refused, and have the rest of it to take the refusal.
@@ -86,6 +92,8 @@ type Options struct {
 	// Person has Stderr read by a person at a terminal: lines in place of the log in
 	// text.
 	Person bool
+	// AtOnce, when it is closed, ends the daemon without waiting for calls and servers.
+	AtOnce <-chan struct{}
 	// Ready, when set, is called once the daemon answers.
 	Ready func(Running)
 }
@@ -138,6 +146,7 @@ type daemon struct {
 	values    *secretValues
 	heard     atomic.Bool // see unheard
 	// base returns what every request's context descends from; cutOff ends it.
+	// atOnce ends when the daemon is to end without waiting.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
 	// opened are the closers of what is open, in the order of opening.
@@ -156,11 +165,26 @@ func Run(ctx context.Context, opt Options) error {
 	d.base, d.cutOff = func(net.Listener) context.Context { return calls }, cutOff
 	defer d.cutOff(nil)
 	defer paceGC()()
+	ended := make(chan struct{})
+	defer close(ended)
 	err := d.open()
 	if err == nil {
+		go endAtOnce(d, ended)
 		err = d.run(ctx)
 	}
 	return errors.Join(err, d.close())
+}
+
+// endAtOnce cuts off calls and kills the servers' processes when that is asked for
+// before the daemon has ended.
+func endAtOnce(d *daemon, ended <-chan struct{}) {
+	select {
+	case <-d.opt.AtOnce:
+		d.person.event("Ending at once.")
+		d.cutOff(door.ErrStopping)
+		d.upstreams.Kill()
+	case <-ended:
+	}
 }
 
 // onClose notes what is to be closed, the last first.
@@ -412,10 +436,13 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	d.person.event("Stopping: calls that run have up to %v to finish.", finishTime)
+	d.person.event("Stopping: calls that run have up to %v to finish. Ctrl-C again ends them at once.", finishTime)
 	d.stopServing()
 	cancel()
 	d.running.Wait()
+	if installing := d.upstreams.Installing(); len(installing) > 0 {
+		d.person.event("Waiting for the package managers of %s to end what they install, up to %v. Ctrl-C again ends them at once.", strings.Join(installing, ", "), installTime)
+	}
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "stop"}})
 	return err
@@ -441,6 +468,13 @@ func (d *daemon) announce() {
 func (d *daemon) stopServing() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	go func() {
+		select {
+		case <-d.opt.AtOnce:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup

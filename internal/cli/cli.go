@@ -31,11 +31,14 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	root.SetIn(r.Stdin)
 	root.SetOut(r.Stdout)
 	root.SetErr(r.Stderr)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return problem.ExitDone
 	}
 	p := asProblem(err)
+	if corrected := withDash(ran, args); corrected != "" && p.Code == problem.Usage {
+		p = usage(p.Message, "Put the command and its arguments behind --, as in `"+corrected+"`.")
+	}
 	if r.output == "" || r.output == formatTable {
 		r.asJSON = r.asJSON || wantsJSON(args)
 	}

@@ -128,6 +128,14 @@ func TestDoctorLooksAtClients(t *testing.T) {
 	if got := w.run("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Nothing wrong, 0 to look at") {
 		t.Errorf("%+v", got)
 	}
+	// A broken file, and servers that a connected client reaches without MCPProxy.
+	w = inAccount(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "github": {"command": "gh-mcp"}, "off": {"command": "x", "disabled": true}}}`, ".kiro/settings/mcp.json": "{\n"})
+	got = w.run("doctor", "--only", "D605,D606")
+	for _, says := range []string{"D605", ".kiro/settings/mcp.json: line 2", "past MCPProxy: github.", "upstream import cursor --remove"} {
+		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), says) {
+			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
+		}
+	}
 	// Rules that are written, and a mode that counts before them: to write them once more mends nothing.
 	w = inAccount(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
 	for _, command := range []string{"permissions goose --write", "permissions goose --check"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
+	"mcpproxy/internal/takeover"
 	"mcpproxy/internal/upstream"
 )
 
@@ -78,7 +81,20 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 	}
 	return doctor.Options{
 		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.askAll, Clients: doctorClients{r},
+		Entries: entriesOf,
 	}, nil
+}
+
+// entriesOf is what the configuration file says of servers.
+func entriesOf(text []byte) (all []doctor.Entry) {
+	for _, e := range takeover.Entries(text) {
+		one := doctor.Entry{Server: e.Server, Variables: e.Variables}
+		for _, c := range e.Clear {
+			one.Clear = append(one.Clear, doctor.InClear{Place: c.Place, Secret: c.Name})
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // askTime is how long the daemon has for all that the doctor asks.
@@ -140,8 +156,45 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 			d.Mistakes = []doctor.Mistake{{Message: d.ConfigError}}
 		}
 	}
-	d.Servers, err = askServers(ctx, c)
-	return d, err
+	if d.Servers, err = askServers(ctx, c); err != nil {
+		return nil, err
+	}
+	return d, idlePatterns(r, ctx, c, d.Servers)
+}
+
+// maxMatched is how many tools of a server its patterns are compared with.
+const maxMatched = 1000
+
+// idlePatterns notes which patterns of the configuration fit none of a server's tools.
+func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Server) error {
+	path, err := r.configFile()
+	if err != nil {
+		return err
+	}
+	live, err := r.open(path)
+	if err != nil {
+		return nil // the doctor says what is wrong with the file
+	}
+	for _, s := range live.Current().Servers {
+		patterns := slices.Concat(s.EnabledTools, s.DisabledTools)
+		at := slices.IndexFunc(all, func(one doctor.Server) bool { return one.Name == s.Name })
+		if len(patterns) == 0 || at < 0 || all[at].Tools == 0 {
+			continue
+		}
+		list, err := api.ListTools.Call(ctx, c, inspect.ToolQuery{ToolFilter: inspect.ToolFilter{Server: s.Name}, Limit: maxMatched})
+		if err != nil {
+			return err
+		}
+		if list.Total > len(list.Tools) {
+			continue
+		}
+		for _, pattern := range patterns {
+			if !slices.ContainsFunc(list.Tools, func(t inspect.ToolRow) bool { return scope.Matches(pattern, t.Tool) }) {
+				all[at].Idle = append(all[at].Idle, pattern)
+			}
+		}
+	}
+	return nil
 }
 
 // Bounds on what is asked of servers that are not ready.
@@ -183,10 +236,14 @@ func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
 		return err
 	}
 	for _, l := range tail.Entries {
-		if l.Stream == "stderr" {
+		switch l.Stream {
+		case "stderr":
 			s.Lines = append(s.Lines, l.Text)
+		case "stdout":
+			s.Noise = append(s.Noise, l.Text)
 		}
 	}
+	s.Noise = s.Noise[max(0, len(s.Noise)-lastLines):]
 	s.Lines = s.Lines[max(0, len(s.Lines)-lastLines):]
 	return nil
 }

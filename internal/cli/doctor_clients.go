@@ -1,9 +1,16 @@
 package cli
 
 import (
+	"context"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/connect"
 	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/permission"
+	"mcpproxy/internal/secret"
+	"mcpproxy/internal/takeover"
 )
 
 // doctorClients are the clients of this account, as the doctor asks for them.
@@ -20,12 +27,14 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	direct := d.direct(env)
 	var found []doctor.Client
 	for _, v := range all.Clients {
 		if !v.Found {
 			continue
 		}
 		c := seenClient(v)
+		c.Direct = direct[v.ID]
 		if len(c.Lanes) > 0 {
 			plan, err := permission.Prepare(env, v.ID, account.Tools())
 			c.Written = err == nil && !plan.Changed
@@ -35,8 +44,38 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	return found, nil
 }
 
+// direct are the servers that clients reach without MCPProxy, by client. What cannot be
+// read is told otherwise.
+func (d doctorClients) direct(env clients.Env) map[string][]string {
+	out := map[string][]string{}
+	path, err := d.r.configFile()
+	if err != nil {
+		return out
+	}
+	live, err := d.r.open(path)
+	if err != nil {
+		return out
+	}
+	here := takeover.Here{
+		Text: live.Read, Itself: live.Itself,
+		Names:  func(context.Context) ([]string, error) { return nil, nil },
+		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
+	}
+	all, err := takeover.New(env, nil).Look(context.Background(), here, "")
+	if err != nil {
+		return out
+	}
+	for _, s := range all.Found {
+		off := slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, "the client has it switched off") })
+		if owned(s) && !off {
+			out[s.Client] = append(out[s.Client], s.Called)
+		}
+	}
+	return out
+}
+
 func seenClient(v connect.ClientView) doctor.Client {
-	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing}
+	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
 	if !v.Connected || !v.Permissions.Writable {
 		return c
 	}

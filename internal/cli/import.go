@@ -75,7 +75,8 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 	}
 	ids := wantedOf(h.Found, f.remove)
 	if len(ids) == 0 {
-		return r.print(imported{h.Findings, takeover.Results{Results: []takeover.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
+		err := r.print(imported{h.Findings, takeover.Results{Results: []takeover.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
+		return cmp.Or(err, unread(h.Broken))
 	}
 	o := takeover.Options{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
 	if !f.dryRun {
@@ -83,14 +84,32 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 			return err
 		}
 	}
-	out, err := h.Import(ctx, ids, o)
+	out, err := h.Import(ctx, wantedOf(h.Found, o.Remove), o)
 	if err != nil {
 		return err
 	}
 	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, answering(ctx, r) == "") }); err != nil {
 		return err
 	}
-	return notImported(out.Results)
+	return cmp.Or(notImported(out.Results), unread(h.Broken))
+}
+
+// unread is the error for files that cannot be read, nil when all can be.
+func unread(all []takeover.BrokenFile) error {
+	var files []string
+	first := ""
+	for _, b := range all {
+		if b.Unread {
+			files, first = append(files, printable(b.Path)), cmp.Or(first, printable(b.Message))
+		}
+	}
+	switch len(files) {
+	case 0:
+		return nil
+	case 1:
+		return problem.Newf(problem.InvalidConfig, "%s cannot be read: %s", files[0], first).WithHint("Correct the file, then run the import again.")
+	}
+	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", counted(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
 }
 
 // wantedOf are the ids of what is to be taken over: what is not here yet, and to be
@@ -142,15 +161,19 @@ func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n n
 			return err
 		}
 	}
-	if !f.remove && slices.ContainsFunc(h.Found, removable) {
-		o.Remove, err = agrees(r, ctx, "Take them out of the clients' files once they are here? (--undo puts them back)")
+	if !f.remove && slices.ContainsFunc(h.Found, owned) {
+		question := "Take them out of the clients' files once they are here? (--undo puts them back)"
+		if slices.ContainsFunc(h.Found, func(s takeover.Found) bool { return s.Have && owned(s) }) {
+			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
+		}
+		o.Remove, err = agrees(r, ctx, question)
 	}
 	return err
 }
 
-// removable reports whether a server stands in a file of the user's own.
-func removable(s takeover.Found) bool {
-	return s.Client != "" && s.Scope != clients.Project && !s.Ours && !s.Have
+// owned reports whether a server is in a file of the user's own.
+func owned(s takeover.Found) bool {
+	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
 
 // foundIn finds the servers of all clients, of one, of a file or of stdin.

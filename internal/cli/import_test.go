@@ -144,3 +144,42 @@ func TestImportOfAText(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A file of a client that cannot be read is an error that says why, also where other
+// servers were imported.
+func TestImportOfABrokenFile(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	w := inAccount(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "x"`, windsurfFile: windsurfText})
+	for _, step := range []struct {
+		args, says string
+		code       int
+	}{
+		{"upstream import cursor --yes", "cannot be read: line 1, column 37: the file ends too early", problem.ExitFailed},
+		{"upstream import cursor --dry-run -o json", "cannot be read: line 1, column 37: the file ends too early", problem.ExitFailed},
+		{"upstream import --yes", "Imported for review: gh.", problem.ExitFailed},
+		{"upstream import windsurf --yes", "There is nothing to import.", problem.ExitDone},
+	} {
+		got := w.run(strings.Fields(step.args)...)
+		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
+			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
+		}
+	}
+}
+
+// Who takes servers out of the clients' files takes those out that are here already, too.
+func TestImportRemovesWhatIsHere(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	w := inAccount(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "a-mcp"}, "b": {"command": "b-mcp"}}}`, windsurfFile: `{"mcpServers": {"a": {"command": "a-mcp"}}}`})
+	if got := w.run("upstream", "import", "windsurf", "--yes"); got.code != problem.ExitDone {
+		t.Fatalf("%+v", got)
+	}
+	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
+	if got := w.run("upstream", "import"); got.code != problem.ExitDone {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{cursorFile, windsurfFile} {
+		if text, err := os.ReadFile(filepath.Join(w.env["HOME"], name)); err != nil || strings.Contains(string(text), "-mcp") {
+			t.Errorf("%s: %s %v", name, text, err)
+		}
+	}
+}

@@ -118,7 +118,11 @@ func offersNote(s gateway.ServerView) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d beside tools wait: mcpproxy upstream approve %s", n, s.Name)
+	what := "1 prompt, resource or instruction awaits"
+	if n > 1 {
+		what = fmt.Sprintf("%d prompts, resources or instructions await", n)
+	}
+	return what + " approval: mcpproxy upstream approve " + quotedWord(s.Name)
 }
 
 // addOffers adds what a server offers beside tools.

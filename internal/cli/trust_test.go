@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
 )
 
 func TestTrustTables(t *testing.T) {
@@ -217,6 +221,31 @@ func TestUpstreamAdd(t *testing.T) {
 	}
 }
 
+// Without -- the command that was meant is shown, whatever its flags are called.
+func TestAddWithoutDash(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	const secret = "hunter2-hunter2"
+	for args, want := range map[string]string{
+		"foo npx -y x":                        "`mcpproxy upstream add foo -- npx -y x`",
+		"foo uvx mcp-server-time":             "`mcpproxy upstream add foo -- uvx mcp-server-time`",
+		"foo docker run -i --rm image":        "`mcpproxy upstream add foo -- docker run -i --rm image`",
+		"foo --trust manual npx -y x":         "`mcpproxy upstream add foo --trust … -- npx -y x`",
+		"--env A=" + secret + " foo npx -y x": "`mcpproxy upstream add foo --env … -- npx -y x`",
+		"foo x --api-key " + secret:           "`mcpproxy upstream add foo -- x --api-key ",
+		"foo --quarantined python -m server":  "`mcpproxy upstream add foo --quarantined -- python -m server`",
+	} {
+		got := w.run(append([]string{"upstream", "add"}, strings.Fields(args)...)...)
+		if got.code != problem.ExitUsage || !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, secret) {
+			t.Errorf("%q: %+v, want %s", args, got, want)
+		}
+	}
+	if len(f.added) > 0 {
+		t.Errorf("%d servers came through", len(f.added))
+	}
+}
+
 // A server that is added is waited for, and how its first try ended is told.
 func TestAddTellsHowItEnded(t *testing.T) {
 	t.Parallel()
@@ -409,5 +438,27 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 		if got := seenJSON(json.RawMessage(raw)); got != want {
 			t.Errorf("%s gives\n%q, want\n%q", raw, got, want)
 		}
+	}
+}
+
+// What is approved is shown in full before it is approved; what is approved already is
+// only counted.
+func TestApprovalShowsWhatWaits(t *testing.T) {
+	t.Parallel()
+	v := gateway.ServerReview{Name: "s", Stage: gateway.StageApproved, Instructions: "These are approved.", TotalOffers: 2}
+	for i := range 40 {
+		v.Tools = append(v.Tools, gateway.ReviewedTool{Tool: fmt.Sprintf("old_%d", i), Definition: json.RawMessage(`{"name":"old","description":"An approved tool."}`)})
+	}
+	waiting := gateway.ReviewedOffer{Kind: tool.KindPrompt, Name: "fresh", Definition: json.RawMessage(`{"name":"fresh","description":"A new prompt."}`)}
+	waiting.Reason = approval.New
+	v.Offers = []gateway.ReviewedOffer{waiting, {Kind: tool.KindPrompt, Name: "older", Definition: json.RawMessage(`{"name":"older"}`)}}
+	var out bytes.Buffer
+	writeWaitingOf(newRun(Deps{Getenv: func(string) string { return "" }}).printer(&out), v)
+	got := out.String()
+	if !strings.Contains(got, "A new prompt.") || !strings.Contains(got, "41 definitions approved already and not shown") || strings.Contains(got, "old_") || strings.Contains(got, "These are approved.") || strings.Contains(got, "1 more") {
+		t.Error(got)
+	}
+	if lines := strings.Count(got, "\n"); lines > 40 {
+		t.Errorf("%d lines:\n%s", lines, got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
@@ -17,6 +18,7 @@ import (
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/redact"
 	"mcpproxy/internal/scan"
 )
 
@@ -129,6 +131,56 @@ func launchArguments(cmd *cobra.Command, args []string) error {
 		return usage("A server has a URL or a command, not both.", "Usage: `"+cmd.UseLine()+"`.")
 	case !url && len(args) == 1:
 		return usage("How is the server reached? There is neither --url nor a command.", "Usage: `"+cmd.UseLine()+"`.")
+	}
+	return nil
+}
+
+// withDash is the command line of `upstream add` with -- in front of the server's
+// command, "" where nothing is missing. It repeats no value that may be a secret.
+func withDash(cmd *cobra.Command, args []string) string {
+	at := slices.Index(args, "add")
+	if cmd.CommandPath() != "mcpproxy upstream add" || at < 0 || slices.Contains(args, "--") || slices.ContainsFunc(args, isURL) {
+		return ""
+	}
+	own, name, words := []string{}, "", args[at+1:]
+	for i := 0; i < len(words); i++ {
+		flag := ownFlag(cmd, words[i])
+		switch {
+		case flag != nil:
+			own = append(own, "--"+flag.Name)
+			if flag.NoOptDefVal == "" {
+				own = append(own, "…")
+				if !strings.Contains(words[i], "=") {
+					i++
+				}
+			}
+		case strings.HasPrefix(words[i], "-"):
+			return ""
+		case name == "":
+			name = words[i]
+		default:
+			launch := append([]string{words[i]}, redact.Args(words[i+1:])...)
+			if len(launch) == 1 && launch[0] == "npx" {
+				launch = append(launch, "-y", "PACKAGE")
+			}
+			shown := append([]string{"mcpproxy", "upstream", "add", quotedWord(name)}, own...)
+			return strings.Join(append(shown, "--", quotedWords(launch...)), " ")
+		}
+	}
+	return ""
+}
+
+func isURL(word string) bool { return strings.Contains(word, "://") }
+
+// ownFlag is the flag of a command that a word is, nil when it is none.
+func ownFlag(cmd *cobra.Command, word string) *pflag.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	switch {
+	case name == "":
+	case strings.HasPrefix(word, "--"):
+		return cmd.Flags().Lookup(name)
+	case strings.HasPrefix(word, "-") && len(name) == 1:
+		return cmd.Flags().ShorthandLookup(name)
 	}
 	return nil
 }
@@ -268,7 +320,7 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			return err
 		}
 		if r.output == formatTable {
-			writeReview(r.printer(r.Stdout), v, waiting(reviewed(v)) > 0) // what is approved is what was shown
+			writeWaitingOf(r.printer(r.Stdout), v) // what is approved is what was shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
@@ -423,6 +475,28 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 	}
 	writeFindings(p, "  ", v.Findings)
 	writeReviewed(p, v, full)
+}
+
+// writeWaitingOf writes a review with what waits in full. What is approved already is
+// counted.
+func writeWaitingOf(p *printer, v gateway.ServerReview) {
+	all := reviewed(v)
+	n := waiting(all)
+	if n == 0 || v.Stage == gateway.StageLaunch {
+		writeReview(p, v, false)
+		return
+	}
+	if instructionsWait(v) == "" {
+		v.Instructions, v.Findings = "", nil
+	}
+	hidden := len(v.Offers)
+	v.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t gateway.ReviewedTool) bool { return t.Reason == "" })
+	v.Offers = slices.DeleteFunc(slices.Clone(v.Offers), func(o gateway.ReviewedOffer) bool { return o.Reason == "" })
+	v.TotalOffers -= hidden - len(v.Offers)
+	writeReview(p, v, true)
+	if left := len(all) - n; left > 0 {
+		p.line("\n%s approved already and not shown: `mcpproxy upstream review %s --full` shows all.", counted(left, "definition"), quotedWord(v.Name))
+	}
 }
 
 // environment is the names of the variables; of those that are proposed the

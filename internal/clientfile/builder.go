@@ -31,11 +31,7 @@ func (b *builder) tell(m member, message, hint string) {
 // them together.
 func (b *builder) read(n *node) {
 	b.from = map[string]string{}
-	for _, m := range n.members {
-		if m.value.kind != null {
-			b.member(m)
-		}
-	}
+	b.members(n)
 	b.tools(member{name: "", at: n.at})
 	b.useless(n)
 	e := &b.server.Entry
@@ -45,6 +41,20 @@ func (b *builder) read(n *node) {
 		b.tell(b.given("working_dir", n), "the directory is not absolute, and left out", "set one that begins with / or ~/")
 	}
 	b.references(n)
+}
+
+// members reads the keys of an object. Continue has those that say how the server is
+// reached in an object of their own.
+func (b *builder) members(n *node) {
+	for _, m := range n.members {
+		switch {
+		case m.value.kind == null:
+		case m.name == "transport" && m.value.is(object):
+			b.members(m.value)
+		default:
+			b.member(m)
+		}
+	}
 }
 
 // given is the member that says a key of ours, or for want of one, the server.
@@ -274,6 +284,10 @@ var special = map[string]func(*builder, member) bool{
 			put(&b.server.Entry.Headers, "Authorization", "Bearer ${env:"+m.value.text+"}")
 		}
 		return m.value.is(text)
+	},
+	"uses": func(b *builder, m member) bool {
+		b.unfit = "it is a block of the client's hub, which says elsewhere how it is started"
+		return true
 	},
 	"oauth": func(b *builder, m member) bool {
 		b.tell(m, `"oauth" is not taken over from a text`, "log in with: mcpproxy upstream login "+b.server.Name)

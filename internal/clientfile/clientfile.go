@@ -55,7 +55,25 @@ func read(text []byte) (*node, error) {
 	case inYAML:
 		return fromYAML(text)
 	}
-	return fromJSON(text)
+	return fromJSONOrYAML(text)
+}
+
+// fromJSONOrYAML reads a text that looks like JSON, and is YAML if its first key has
+// no quotes and it has servers as YAML. Else the mistake is that of the JSON.
+func fromJSONOrYAML(data []byte) (*node, error) {
+	root, err := fromJSON(data)
+	first := bytes.TrimLeft(data, "{ \t\r\n")
+	if err == nil || bytes.HasPrefix(first, []byte(`"`)) {
+		return root, err
+	}
+	again, wrong := fromYAML(data)
+	if wrong != nil {
+		return nil, err
+	}
+	if f, wrong := fileOf(again, false); wrong != nil || len(f.Servers) == 0 {
+		return nil, err
+	}
+	return again, nil
 }
 
 type format uint8

@@ -149,8 +149,13 @@ func TestUnreadable(t *testing.T) {
 		"YAML twice":        {"extensions:\n  a: {cmd: x}\n  a: {cmd: x}", "line 3, column 3: the text is not YAML: mapping key \"a\" already defined"},
 		"YAML deep":         {"a: " + strings.Repeat("[", 100), "line 1, column 36: the text is nested deeper than 32"},
 		"YAML dashes":       {"a:\n" + strings.Repeat("- ", 1000) + "b", "line 2, column 101: the line is indented by more than 100 characters"},
-		"YAML laughs":       {"a: &a [x, x]\nb: &b [*a, *a]\nextensions: {a: *b}", "line 2, column 8: aliases (*name) are not read"},
-		"YAML merge":        {"a: &a {cmd: x}\nextensions:\n  b:\n    <<: *a", "line 4, column 5: merge keys (<<) are not read"},
+		"YAML laughs":       {laughs(12), "line 4, column 45: aliases repeat more than 10000 values"},
+		"YAML aliases deep": {nestedAliases(40), "line 30, column 12: the text is nested deeper than 32"},
+		"YAML no anchor":    {"extensions:\n  a: *b", "line 2, column 6: no anchor before it is called \"b\""},
+		"YAML itself":       {"extensions: &e\n  a: {cmd: x, b: *e}", "line 2, column 18: no anchor before it is called \"e\""},
+		"YAML merge":        {"a: &a x\nextensions:\n  b:\n    <<: *a", "line 4, column 5: the merge key (<<) names something that is not an object"},
+		"JSON and not YAML": {"{\"mcpServers\": {\"a\": {\"command\": \"x\"}", "line 1, column 38: the file ends too early"},
+		"JSON no comma":     {"{\"mcpServers\": {\"a\": {\"command\": \"x\" \"args\": []}}}", "line 1, column 38: invalid character"},
 		"YAML documents":    {"a: 1\n---\nb: 2", "line 1, column 1: the text has 2 YAML documents"},
 		"YAML large":        {"a: 1\n" + strings.Repeat(" ", maxYAML), "line 1, column 1: the text is larger than 262144 bytes"},
 		"a server is not":   {`{"mcpServers": "x"}`, "line 1, column 1: there are no servers in the text"},
@@ -312,4 +317,59 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// laughs is a text whose lists are ten times as large with each line.
+func laughs(n int) string {
+	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range n {
+		text += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
+	return text + "extensions: {}\n"
+}
+
+// nestedAliases is a text whose lists are one deeper with each line.
+func nestedAliases(n int) string {
+	text := "a0: &a0 [x]\n"
+	for i := range n {
+		text += fmt.Sprintf("a%d: &a%d [*a%d]\n", i+1, i+1, i)
+	}
+	return text + "extensions: {}\n"
+}
+
+// TestSpellings: forms that YAML, Continue and shell-style defaults have.
+func TestSpellings(t *testing.T) {
+	const npx = `a {"command":"npx","args":["-y","foo"]}`
+	for name, c := range map[string]struct{ text, want string }{
+		"merge key":           {"base: &base\n  command: npx\n  args: [-y, foo]\nmcpServers:\n  a:\n    <<: *base\n", npx},
+		"merge, own first":    {"base: &base {command: uvx, args: [-y, foo]}\nmcpServers:\n  a:\n    <<: *base\n    command: npx\n", npx},
+		"merge, own later":    {"base: &base {command: uvx, args: [-y, foo]}\nmcpServers:\n  a:\n    command: npx\n    <<: *base\n", npx},
+		"merge of a list":     {"x: &x {command: npx}\ny: &y {command: uvx, args: [-y, foo]}\nmcpServers:\n  a:\n    <<: [*x, *y]\n", npx},
+		"alias":               {"x: &x [-y, foo]\nmcpServers:\n  a: {command: npx, args: *x}\n", npx},
+		"an alias of server":  {"x: &x {command: npx, args: [-y, foo]}\nmcpServers:\n  a: *x\n", npx},
+		"flow YAML":           {"{mcpServers: {a: {command: npx, args: [-y, foo]}}}", npx},
+		"flow YAML, lines":    {"{\n  mcpServers: {\n    a: {command: npx, args: [-y, foo]}\n  }\n}\n", npx},
+		"quoted key":          {"\"mcpServers\":\n  \"a\":\n    command: npx\n    args: [-y, foo]\n", npx},
+		"default of a URL":    {`{"mcpServers": {"a": {"url": "${API_URL:-https://api.example/mcp}"}}}`, `a {"url":"https://api.example/mcp"}`},
+		"default in a text":   {`{"mcpServers": {"a": {"command": "x", "args": ["--url=${U:-https://u.example:80/}", "${V-w}"], "env": {"E": "${F:-}"}}}}`, `a {"command":"x","args":["--url=https://u.example:80/","w"],"env":{"E":""}}`},
+		"default in default":  {`{"mcpServers": {"a": {"url": "${A:-${B:-https://b.example}}/mcp"}}}`, `a {"url":"https://b.example/mcp"}`},
+		"variable in default": {`{"mcpServers": {"a": {"command": "x", "args": ["${A:-${HOST}/x}/y"]}}}`, `a {"command":"x","args":["${env:HOST}/x/y"]}`},
+		"default for a shell": {`{"mcpServers": {"a": {"command": "sh", "args": ["-c", "x ${Y:-z}"]}}}`, `a {"command":"sh","args":["-c","x ${Y:-z}"]}`},
+		"Continue, secrets":   {"mcpServers:\n  - name: a\n    command: x\n    env: {K: \"${{ secrets.K }}\", L: \"${{ inputs.org/x/L }}\"}\n", `a {"command":"x","env":{"K":"${env:K}","L":"${env:L}"}}`},
+		"Continue, JSON":      {`{"experimental": {"modelContextProtocolServers": [{"transport": {"type": "stdio", "command": "uvx", "args": ["mcp-server-sqlite"]}}]}}`, `sqlite {"command":"uvx","args":["mcp-server-sqlite"],"protocol":"stdio"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _, err := Paste([]byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(f.Servers) != 1 {
+				t.Fatal(report(t, f))
+			}
+			if got := f.Servers[0].Name + " " + string(encoded(t, f.Servers[0])); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			accepted(t, f)
+		})
+	}
 }

@@ -54,6 +54,14 @@ func Paste(given []byte) (*File, Format, error) {
 		given, format, above = []byte("{\n"+string(given)+"\n}"), FormatJSON, 1
 	}
 	root, err := readAs(given, format)
+	if firstLine, _, _ := strings.Cut(trimmed, "\n"); err != nil && above > 0 && strings.HasSuffix(strings.TrimSpace(firstLine), ":") {
+		// A quoted key in front of a block is YAML.
+		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(object) {
+			if f, wrong := fileOf(again, false); wrong == nil && len(f.Servers) > 0 {
+				return f, FormatYAML, nil
+			}
+		}
+	}
 	if err != nil && format == FormatJSON && !bytes.Contains(given, []byte(`"`)) {
 		straight := strings.NewReplacer("“", `"`, "”", `"`, "„", `"`).Replace(string(given))
 		if again, wrong := readAs([]byte(straight), format); wrong == nil {
@@ -82,7 +90,7 @@ func readAs(data []byte, f Format) (*node, error) {
 	case FormatYAML:
 		return fromYAML(data)
 	}
-	return fromJSON(data)
+	return fromJSONOrYAML(data)
 }
 
 // pasted takes the servers out of what was read. So many lines stand above the
@@ -113,45 +121,4 @@ func lift(notes []Note, above int) {
 	for i := range notes {
 		notes[i].Line = max(notes[i].Line-above, 0)
 	}
-}
-
-// fileOf reads servers that are named in an object of their own, or stand where a
-// client's file has them, or are one alone.
-func fileOf(root *node, named bool) (*File, error) {
-	found, err := sectionsOf(root)
-	switch {
-	case named, err != nil && areServers(root):
-		found = []section{{servers: root}}
-	case err != nil && root.is(object) && isServer(root):
-		name := nameOf(root)
-		if given := root.get("name"); given.is(text) {
-			name = given.text
-		}
-		one := &node{kind: object, at: root.at}
-		one.add(member{name, root.at, root})
-		found = []section{{servers: one}}
-	case err != nil:
-		return nil, err
-	}
-	r := reader{file: &File{}, taken: Names{}}
-	for _, s := range found {
-		r.file.Client = s.client
-		if err := r.section(s); err != nil {
-			return nil, err
-		}
-	}
-	return r.file, nil
-}
-
-// areServers reports whether all members of an object are servers.
-func areServers(n *node) bool {
-	if !n.is(object) {
-		return false
-	}
-	for _, m := range n.members {
-		if !m.value.is(object) || !isServer(m.value) {
-			return false
-		}
-	}
-	return len(n.members) > 0
 }

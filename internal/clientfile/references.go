@@ -22,6 +22,14 @@ func rewritten(s, client string, shell bool, told func(message, hint string)) st
 			name = "HOME"
 		case r.Kind == config.Input:
 			name = variableName(r.Name)
+		case r.Kind == config.Template:
+			name = r.Name
+		}
+		if r.Kind == config.VariableDefault && !shell {
+			out.WriteString(s[rest:r.Start] + rewritten(r.Default, client, shell, told))
+			rest = r.End
+			told("${"+r.Name+":-…} is written as its default", "to use the variable, write ${env:"+r.Name+"} and set it where MCPProxy is started")
+			continue
 		}
 		if name == "" {
 			told(r.Advice())
@@ -29,7 +37,10 @@ func rewritten(s, client string, shell bool, told func(message, hint string)) st
 		}
 		reference := "${env:" + name + "}"
 		hint := ""
-		if r.Kind == config.Input {
+		switch r.Kind {
+		case config.Template:
+			hint = "set that variable where MCPProxy is started: it does not read the client's secrets"
+		case config.Input:
 			hint = "set that variable where MCPProxy is started: it does not ask"
 		}
 		told(s[r.Start:r.End]+" is written as "+reference, hint)

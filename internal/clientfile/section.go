@@ -19,6 +19,8 @@ func (r *reader) section(s section) error {
 		m := member{at: item.at, value: item}
 		if name := item.get("name"); name.is(text) {
 			m.name, m.at = name.text, name.at
+		} else if transport := item.get("transport"); transport.is(object) {
+			m.name = nameOf(transport)
 		}
 		if err := r.server(s, m); err != nil {
 			return err

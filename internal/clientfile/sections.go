@@ -57,6 +57,9 @@ func sectionsOf(root *node) ([]section, error) {
 	add(zed, "", root.get("context_servers"))
 	add(codex, "", root.get("mcp_servers"))
 	add(goose, "", root.get("extensions"))
+	if experimental := root.get("experimental"); experimental != nil { // Continue before it had YAML
+		add("", "", experimental.get("modelContextProtocolServers"))
+	}
 	if len(found) == 0 {
 		return nil, noServers(root)
 	}

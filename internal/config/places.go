@@ -171,6 +171,12 @@ func (f *places) value(v hujson.Value, k key) {
 		}
 	case overrides, laneRules, selections:
 		f.loose(v)
+	case dictionary:
+		if !texts(v) {
+			f.all(v)
+			return
+		}
+		f.loose(v)
 	case servers:
 		f.servers(v)
 	case profiles:
@@ -190,6 +196,12 @@ func (f *places) value(v hujson.Value, k key) {
 			f.all(v)
 		}
 	}
+}
+
+// texts reports whether a value is an object of texts.
+func texts(v hujson.Value) bool {
+	object, ok := v.Value.(*hujson.Object)
+	return ok && !slices.ContainsFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Value.Value.Kind() != '"' })
 }
 
 // servers looks at mcpServers in either form.

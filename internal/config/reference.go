@@ -11,6 +11,7 @@ type ForeignReference struct {
 	Start, End int    // of the text
 	Name       string // the variable; "" where there is none, or where it may be part of a secret
 	Kind       ReferenceKind
+	Default    string // of a VariableDefault
 }
 
 // ReferenceKind is the form of a reference.
@@ -30,7 +31,9 @@ const (
 var (
 	foreignPattern = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:?-[^}]*)?|input:([^}]*)|(/))\}|(\$\{\{)[^}]*\}\}|\{(?:env:([A-Za-z_][A-Za-z0-9_]*)|(file:)[^}]+)\}`)
 	barePattern    = regexp.MustCompile(`^(?:(?i:bearer|basic|token) )?(\$[A-Z_][A-Z0-9_]*)$`)
-	editorPattern  = regexp.MustCompile(`^(workspaceFolder(Basename)?|workspaceRoot|userHome|pathSeparator|cwd|file|extensionPath|CLAUDE_PLUGIN_ROOT)$`)
+	// templatePattern is of ${{ secrets.NAME }}, whose name may follow a path.
+	templatePattern = regexp.MustCompile(`^\$\{\{\s*(?:secrets|inputs|env|vars)\.(?:[A-Za-z0-9_.-]+/)*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}$`)
+	editorPattern   = regexp.MustCompile(`^(workspaceFolder(Basename)?|workspaceRoot|userHome|pathSeparator|cwd|file|extensionPath|CLAUDE_PLUGIN_ROOT)$`)
 )
 
 // ForeignReferences finds them, in their order.
@@ -49,13 +52,17 @@ func ForeignReferences(text string) []ForeignReference {
 			}
 			return text[m[2*i]:m[2*i+1]]
 		}
+		if len(found) > 0 && m[0] < found[len(found)-1].End { // it is in the default before it
+			continue
+		}
 		if m[0] > 0 && text[m[0]-1] == '$' { // "$${" is "${", and "${env:NAME}" is ours
 			continue
 		}
 		r := ForeignReference{Start: m[0], End: m[1]}
 		switch {
 		case part(1) != "" && m[4] >= 0:
-			r.Name, r.Kind = part(1), VariableDefault
+			r.Name, r.Kind, r.End = part(1), VariableDefault, closing(text, m[0], m[1])
+			r.Default = strings.TrimPrefix(strings.TrimPrefix(text[m[4]:r.End-1], ":"), "-")
 		case editorPattern.MatchString(part(1)) || part(4) != "":
 			r.Name, r.Kind = part(1), EditorVariable
 		case part(1) != "":
@@ -64,6 +71,9 @@ func ForeignReferences(text string) []ForeignReference {
 			r.Name, r.Kind = part(3), Input
 		case part(5) != "":
 			r.Kind = Template
+			if named := templatePattern.FindStringSubmatch(text[m[0]:m[1]]); named != nil {
+				r.Name = named[1]
+			}
 		case part(6) != "":
 			r.Name, r.Kind = part(6), BraceVariable
 		default:
@@ -72,6 +82,23 @@ func ForeignReferences(text string) []ForeignReference {
 		found = append(found, r)
 	}
 	return found
+}
+
+// closing returns where the reference from start ends, whose default may hold
+// references: behind the brace that closes it, or at end when none does.
+func closing(text string, start, end int) int {
+	open := 0
+	for i := start; i < len(text); i++ {
+		switch {
+		case strings.HasPrefix(text[i:], "${"):
+			open++
+		case text[i] == '}':
+			if open--; open == 0 {
+				return i + 1
+			}
+		}
+	}
+	return end
 }
 
 // Advice is what is written here instead.

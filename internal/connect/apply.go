@@ -8,6 +8,7 @@ import (
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/permission"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/redact"
@@ -29,6 +30,37 @@ func (a *Account) Apply(ctx context.Context, by gateway.Caller, p Plan) (FileCha
 	if p.wish.Token != "" {
 		return a.withToken(ctx, by, p, j)
 	}
+	if p.disconnects() {
+		if err := a.withdraw(&p, j); err != nil {
+			return p.FileChange, err
+		}
+	}
+	return a.make(ctx, p, j)
+}
+
+// withdraw takes the rules out that were written for a client before it is
+// disconnected, and reads its file again, which may have held them.
+func (a *Account) withdraw(p *Plan, j *userfile.Journal) error {
+	done, err := permission.Withdraw(j, a.Env, p.Client, p.Server, a.Tools())
+	if err != nil {
+		p.Warnings = append(p.Warnings, "Its permission rules stay: "+problem.From(err).Message+" "+problem.From(err).Hint)
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	target := p.client.Target(a.Env)
+	if p.from, err = userfile.Read(target.Path, target.Roots(a.Env)...); err != nil {
+		return err
+	}
+	if p.before, err = target.Parse(p.from.Text); err != nil {
+		return err
+	}
+	p.text, err = p.edit(p.before, p.address)
+	return err
+}
+
+// make makes the change.
+func (a *Account) make(ctx context.Context, p Plan, j *userfile.Journal) (FileChange, error) {
 	if p.Command != nil {
 		if done, err := a.byCommand(ctx, &p, j); done || err != nil {
 			return p.FileChange, err
@@ -57,8 +89,18 @@ func (a *Account) withToken(ctx context.Context, by gateway.Caller, p Plan, j *u
 	return out, err
 }
 
+// disconnects reports whether the plan takes MCPProxy out.
+func (p Plan) disconnects() bool { return strings.HasPrefix(p.what, "disconnect ") }
+
 // write edits the file.
 func (p Plan) write(j *userfile.Journal) (FileChange, error) {
+	if p.text == nil && p.disconnects() {
+		change, err := j.Remove(p.from, p.what, p.entry())
+		if err != nil {
+			return p.FileChange, err
+		}
+		return p.written(change), nil
+	}
 	change, err := j.Write(p.from, p.text, p.what, p.entry())
 	if err != nil {
 		return p.FileChange, err

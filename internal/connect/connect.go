@@ -11,6 +11,7 @@ package connect
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"slices"
 
@@ -128,13 +129,72 @@ func (a *Account) Disconnect(word string) (Plan, error) {
 	if !p.before.Entry(p.Server).There() {
 		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
 	}
-	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return d.Without(p.Server) }
+	first := a.firstConnect(p.FileChange)
+	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return p.without(d, first) }
 	p.Next = p.client.Reload
 	if err := p.settle(clients.Address{}); err != nil {
 		return Plan{}, err
 	}
 	p.Command = p.client.RemoveCommand(a.Env, p.Server)
+	if rules, err := a.rules(p.Client); err == nil && len(rules) > 0 {
+		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
+	}
 	return p, nil
+}
+
+// rules are the changes with which permission rules were written for a client.
+func (a *Account) rules(client string) ([]userfile.Change, error) {
+	j, err := a.Open()
+	if err != nil {
+		return nil, err
+	}
+	return permission.Written(j, a.Env, client)
+}
+
+// firstConnect is the oldest change that connected the client since it was disconnected
+// last; nil when none is on record.
+func (a *Account) firstConnect(of FileChange) *userfile.Change {
+	j, err := a.Open()
+	if err != nil {
+		return nil
+	}
+	all, err := j.Changes()
+	if err != nil {
+		return nil
+	}
+	var first *userfile.Change
+	for i, c := range all {
+		switch {
+		case c.Path != of.Path || c.Undone != nil:
+		case c.What == "disconnect "+of.Client:
+			return first
+		case c.What == "connect "+of.Client:
+			first = &all[i]
+		}
+	}
+	return first
+}
+
+// without is the file without MCPProxy, and without the empty objects that connecting
+// made: no text when connecting made the file.
+func (p *Plan) without(d clients.Doc, first *userfile.Change) ([]byte, error) {
+	text, err := d.Without(p.Server)
+	if err != nil {
+		return nil, err
+	}
+	if text = append([]byte{}, text...); first == nil { // never nil, which is no file
+		return text, nil
+	}
+	var before []byte
+	if !first.Created {
+		if before, err = os.ReadFile(first.Backup); err != nil {
+			return text, nil // the copy is gone: what was there before is not known
+		}
+	}
+	if text, err = textedit.Prune(text, before, d.Format, d.ServersKey()...); err != nil || first.Created && userfile.Blank(text) {
+		return nil, err
+	}
+	return append([]byte{}, text...), nil
 }
 
 // plan reads the client's file.

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/connect"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/permission"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
 )
 
 // write makes a file in the account.
@@ -301,5 +303,78 @@ func TestEntriesOfProjects(t *testing.T) {
 	plan, err := a.Connect("claude", connect.Wish{})
 	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
 		t.Errorf("%q, %v", plan.Warnings, err)
+	}
+}
+
+// Disconnecting leaves nothing of what connecting and permissions wrote: no rule, no
+// empty object, no file.
+func TestDisconnectLeavesNothing(t *testing.T) {
+	for _, client := range clients.IDs() {
+		t.Run(client, func(t *testing.T) {
+			a := account(t)
+			a.Tools = func() []permission.Tool {
+				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
+			}
+			done, _ := connected(t, a, client, connect.Wish{})
+			rules, err := a.Write(client, false)
+			if err != nil && problem.From(err).Code != problem.NotFound {
+				t.Fatal(err)
+			}
+			plan, err := a.Disconnect(client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := a.Apply(t.Context(), gateway.Caller{}, plan)
+			if err != nil || !out.Written {
+				t.Fatal(err, out)
+			}
+			for _, path := range []string{done.Path, rules.Path} {
+				if left, err := os.ReadFile(path); err == nil {
+					t.Errorf("%s: %q is left; %q", path, left, out.Warnings)
+				}
+			}
+			if _, err := a.UndoLast(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Disconnecting leaves what the user has written, before and since.
+func TestDisconnectLeavesTheUsers(t *testing.T) {
+	for name, c := range map[string]struct{ client, file, servers, rules, before, since, want string }{
+		"Claude Code": {"claude-code", ".claude.json", `{"a": 1}`, ".claude/settings.json", `{"permissions": {"allow": ["Bash(ls)"]}}`, `"Bash(ls)"`, `{"permissions": {"allow": ["Bash(ls)", "Bash(pwd)"]}}`},
+		"a new file":  {"claude-code", ".claude.json", `{"mcpServers": {}}`, ".claude/settings.json", `{}`, `"mcp__mcpproxy__retrieve_tools"`, `{"permissions": {"allow": ["Bash(pwd)"]}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := account(t)
+			a.Tools = func() []permission.Tool {
+				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
+			}
+			path := write(t, a, c.file, c.servers, 0o600)
+			rules := write(t, a, c.rules, c.before, 0o600)
+			connected(t, a, c.client, connect.Wish{})
+			if out, err := a.Write(c.client, false); err != nil || !out.Written {
+				t.Fatal(out, err)
+			}
+			now := read(t, rules)
+			changed := strings.Replace(now, c.since, c.since+`, "Bash(pwd)"`, 1)
+			if changed == now {
+				t.Fatalf("no %s in %s", c.since, now)
+			}
+			write(t, a, c.rules, changed, 0o600)
+			plan, err := a.Disconnect(c.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := a.Apply(t.Context(), gateway.Caller{}, plan); err != nil || !out.Written {
+				t.Fatal(err, out)
+			}
+			for file, want := range map[string]string{path: c.servers, rules: c.want} {
+				if got := strings.Join(strings.Fields(read(t, file)), ""); got != strings.Join(strings.Fields(want), "") {
+					t.Errorf("%s is %s, want %s", file, got, want)
+				}
+			}
+		})
 	}
 }

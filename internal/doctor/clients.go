@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -76,6 +77,39 @@ func clientPermissions(f *Facts) (out []Finding) {
 		}
 		found.What = fmt.Sprintf("The permissions of %s differ from the lanes: %s.", c.Name, found.Lines[0])
 		out = append(out, found)
+	}
+	return out
+}
+
+func clientFileBroken(f *Facts) (out []Finding) {
+	out = clientsKnown(f)
+	for _, c := range f.Clients {
+		for _, broken := range c.Broken {
+			path, _, _ := strings.Cut(broken, ": ")
+			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("A file of %s cannot be read: %s.", c.Name, strings.TrimSuffix(broken, ".")),
+				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineOf(broken), Quoted(path))})
+		}
+	}
+	return out
+}
+
+var atLine = regexp.MustCompile(`: line (\d+), `)
+
+// lineOf is the line that an error names, 1 without one.
+func lineOf(text string) int {
+	line := 1
+	_, _ = fmt.Sscan(matched(atLine, text), &line)
+	return line
+}
+
+func clientBypasses(f *Facts) (out []Finding) {
+	out = clientsKnown(f)
+	for _, c := range f.Clients {
+		if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
+			continue
+		}
+		out = append(out, Finding{State: Warn, Subject: c.Name, What: fmt.Sprintf("%s reaches these servers directly, past MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
+			Do: "Take them over, and out of the client's file; what is done is shown first.", Command: f.mcpproxy("upstream import %s --remove", Quoted(c.ID))})
 	}
 	return out
 }

@@ -100,7 +100,11 @@ func configMissingValue(f *Facts) []Finding {
 		if f.Daemon != nil {
 			run = f.again(f.Daemon.PID)
 		}
-		out = append(out, Finding{State: Bad, Subject: v, What: strings.TrimSuffix(what, ".") + ".",
+		what = strings.TrimSuffix(what, ".") + "."
+		if servers := f.Needs[v]; len(servers) > 0 && !strings.HasPrefix(what, "Server ") {
+			what = "Server " + strings.Join(servers, ", ") + ": " + what
+		}
+		out = append(out, Finding{State: Bad, Subject: v, What: what,
 			Do:      "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it.",
 			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
 	}
@@ -119,6 +123,25 @@ func configMissingValue(f *Facts) []Finding {
 		}
 	}
 	return out
+}
+
+func credentialInClear(f *Facts, s *Server) *Finding {
+	if len(s.Clear) == 0 {
+		return nil
+	}
+	first := s.Clear[0]
+	kind, name, _ := strings.Cut(first.Place, ".")
+	flag := "--env " + Quoted(name+"=${keyring:"+first.Secret+"}")
+	if kind != "env" {
+		flag = "--header " + Quoted(name+": ${keyring:"+first.Secret+"}")
+	}
+	var places []string
+	for _, c := range s.Clear {
+		places = append(places, c.Place)
+	}
+	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
+		Do:      "Keep it in the keyring, and refer to it. The value is asked for; change it with its issuer if others may have read the file.",
+		Command: f.mcpproxy("secrets set %s", Quoted(first.Secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
 }
 
 func configTwins(f *Facts) (out []Finding) {
@@ -162,8 +185,8 @@ var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
 func configWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
-		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) {
-			continue // said of the files, and of the variables
+		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) || f.file(f.ConfigPath).Path == "" {
+			continue // said of the files and of the variables, or there is no file to edit
 		}
 		line := 1
 		_, _ = fmt.Sscan(matched(placed, w), &line)

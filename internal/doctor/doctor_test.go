@@ -83,6 +83,10 @@ func TestClients(t *testing.T) {
 		"D604 denied": {with(func(c *doctor.Client) {
 			c.Lanes = []doctor.Lane{{Name: "read", Does: "is denied", Want: "runs unasked", Rule: "enabled: false", Denied: true}}
 		}), []string{"read: is denied"}, "mcpproxy connect cursor"},
+		"D605": {with(func(c *doctor.Client) {
+			c.Broken = []string{"/home/me/.cursor/mcp.json: line 3, column 1: the file ends too early"}
+		}), []string{"Cursor", "mcp.json: line 3"}, `"${EDITOR:-vi}" +3 /home/me/.cursor/mcp.json`},
+		"D606": {with(func(c *doctor.Client) { c.Direct = []string{"github", "files"} }), []string{"Cursor", "github, files"}, "mcpproxy upstream import cursor --remove"},
 	} {
 		t.Run(code, func(t *testing.T) {
 			code, _, denied := strings.Cut(code, " ")
@@ -259,5 +263,67 @@ func TestMendKeepsOff(t *testing.T) {
 	info, err := os.Stat(elsewhere)
 	if _, socket := os.Lstat(o.Socket); err != nil || info.Mode().Perm() != 0o644 || socket != nil {
 		t.Errorf("%v, %v, %v", err, info.Mode(), socket)
+	}
+}
+
+// TestServersInTheFile: what the file says of servers is named with the server.
+func TestServersInTheFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		code, config  string
+		entries       []doctor.Entry
+		what, command string
+	}{
+		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.Entry{{Server: "gh", Clear: []doctor.InClear{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
+			"Server gh has a credential in clear", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
+		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.Entry{{Server: "gh"}}, "", ""},
+		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.Entry{{Server: "r", Clear: []doctor.InClear{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
+			"headers.X-Api-Key", "mcpproxy secrets set R_X_API_KEY && mcpproxy upstream set r --header 'X-Api-Key: ${keyring:R_X_API_KEY}'"},
+		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.Entry{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t, c.config)
+			o.Entries = func([]byte) []doctor.Entry { return c.entries }
+			r := examine(t, doctor.Gather(t.Context(), o), c.code)
+			got := r.Checks[0]
+			if (got.State == doctor.OK) != (c.what == "") || !strings.Contains(got.What, c.what) || got.Command != c.command || strings.Contains(fmt.Sprint(r), "ABCDEFGHIJ012345") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestNoFileIsNoFault: a new user is not told to edit a file that does not exist.
+func TestNoFileIsNoFault(t *testing.T) {
+	o := options(t, `{}`)
+	if err := os.Remove(o.ConfigPath); err != nil {
+		t.Fatal(err)
+	}
+	if got := examine(t, doctor.Gather(t.Context(), o), "D306").Checks[0]; got.State != doctor.OK {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestNoiseIsNotSlow: a server that writes text to its stdout is not called slow.
+func TestNoiseIsNotSlow(t *testing.T) {
+	s := doctor.Server{Name: "s", Command: "x", Enabled: true, Live: true, Failure: upstream.TimedOut, Said: "no answer in 30s"}
+	f := &doctor.Facts{Daemon: &doctor.Daemon{}, Servers: []doctor.Server{s}}
+	for code, bad := range map[string]bool{"D414": true, "D418": false} {
+		if got := examine(t, f, code).Checks[0]; (got.State == doctor.Bad) != bad {
+			t.Errorf("quiet: %+v", got)
+		}
+	}
+	f.Servers[0].Noise = []string{"Listening on port 3000"}
+	for code, bad := range map[string]bool{"D414": false, "D418": true} {
+		if got := examine(t, f, code).Checks[0]; (got.State == doctor.Bad) != bad {
+			t.Errorf("noisy: %+v", got)
+		}
+	}
+}
+
+// TestIdlePatterns: a pattern that fits no tool is named.
+func TestIdlePatterns(t *testing.T) {
+	f := &doctor.Facts{Daemon: &doctor.Daemon{}, Servers: []doctor.Server{{Name: "s", Enabled: true, Live: true, State: "ready", Tools: 3, Idle: []string{"delte_*"}}}}
+	if got := examine(t, f, "D504").Checks[0]; got.State != doctor.Warn || !strings.Contains(got.What, "delte_*") || got.Command != "mcpproxy tools list --server s" {
+		t.Errorf("%+v", got)
 	}
 }

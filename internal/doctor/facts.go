@@ -44,7 +44,8 @@ type Facts struct {
 	PortTaken bool
 	FreePort  string // an address near Listen on which nobody listens
 
-	Mistakes []Mistake // of the configuration file
+	Mistakes []Mistake           // of the configuration file
+	Needs    map[string][]string // environment variables → the servers whose entries name them
 	Warnings []string
 	Earlier  string // the newest text of the configuration that was in force, a file
 
@@ -142,6 +143,7 @@ type Server struct {
 	Failure    string // a code of package upstream
 	Said       string // why it is not ready, for people
 	Lines      []string
+	Noise      []string // lines on its stdout that are no messages
 	Installing bool
 	Since      time.Time
 	Tools      int
@@ -149,6 +151,10 @@ type Server struct {
 	Unhinted   *gateway.Unhinted
 
 	Waits int // tools and offers that nobody has approved
+
+	Idle []string // patterns of enabled_tools and disabled_tools that fit none of its tools
+
+	Clear []InClear
 
 	Missing    string // a program that its command needs and that is not found
 	MissingDir string
@@ -164,14 +170,16 @@ type Clients interface {
 
 // Client is an MCP client of this machine.
 type Client struct {
-	ID      string // as `mcpproxy connect` takes it
-	Name    string // as people call it
-	Path    string // of the file that decides
-	Entry   string // how it reaches MCPProxy, a URL or a command; "" = it does not
-	Foreign bool   // the entry leads to another MCPProxy, or to none
-	Missing string // the program that its entry starts and that is gone
-	Lanes   []Lane // what differs from the lanes
-	Written bool   // the rules are in its files: something else decides
+	ID      string   // as `mcpproxy connect` takes it
+	Name    string   // as people call it
+	Path    string   // of the file that decides
+	Entry   string   // how it reaches MCPProxy, a URL or a command; "" = it does not
+	Foreign bool     // the entry leads to another MCPProxy, or to none
+	Missing string   // the program that its entry starts and that is gone
+	Broken  []string // its files that cannot be read, and why
+	Direct  []string // servers that it reaches without MCPProxy
+	Lanes   []Lane   // what differs from the lanes
+	Written bool     // the rules are in its files: something else decides
 }
 
 // Lane is what a client does about one lane, otherwise than it should.
@@ -182,4 +190,17 @@ type Lane struct {
 	Rule string // which decides, with its file
 	// Denied says that a rule denies it: a person's, which MCPProxy never takes out.
 	Denied bool
+}
+
+// Entry is what the entry of a server in the configuration file names and holds.
+type Entry struct {
+	Server    string
+	Variables []string // environment variables that it refers to
+	Clear     []InClear
+}
+
+// InClear is a credential in the file itself.
+type InClear struct {
+	Place  string // env.NAME, headers.NAME, args.INDEX, command or url
+	Secret string // the name under which the keyring would have it
 }

@@ -34,6 +34,9 @@ type Options struct {
 	// when one is there that does not answer.
 	Ask     func(ctx context.Context) (*Daemon, error)
 	Clients Clients // nil: nothing is known of them
+	// Entries reads what the text of the configuration file says of servers; nil: nothing
+	// is known of that.
+	Entries func(text []byte) []Entry
 }
 
 // ErrAbsent is that no daemon is there.
@@ -84,14 +87,18 @@ func (f *Facts) gather(ctx context.Context, parts []part) {
 
 // configuration reads the file as a daemon would that is started here.
 func (o Options) configuration(context.Context) func(*Facts) {
+	needs, clear := o.entries()
 	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
-		return func(f *Facts) { f.Listen, f.Mistakes = config.Default().Listen, mistakesOf(err) }
+		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.Default().Listen, mistakesOf(err), needs }
 	}
 	c, warnings := live.Current(), live.Warnings()
 	servers := configured(c.Servers)
+	for i := range servers {
+		servers[i].Clear = clear[servers[i].Name]
+	}
 	return func(f *Facts) {
-		f.Listen, f.Shared, f.Warnings, f.Servers = c.Listen, store.IsPostgres(c.Database), warnings, servers
+		f.Listen, f.Shared, f.Warnings, f.Servers, f.Needs = c.Listen, store.IsPostgres(c.Database), warnings, servers, needs
 	}
 }
 
@@ -308,4 +315,24 @@ func (f *Facts) settle(o Options) {
 		}
 	}
 	slices.SortFunc(f.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// entries reads the servers of the configuration file as it is.
+func (o Options) entries() (needs map[string][]string, clear map[string][]InClear) {
+	text, err := os.ReadFile(o.ConfigPath)
+	if err != nil || o.Entries == nil {
+		return nil, nil
+	}
+	needs, clear = map[string][]string{}, map[string][]InClear{}
+	for _, e := range o.Entries(text) {
+		for _, v := range e.Variables {
+			needs[v] = append(needs[v], e.Server)
+		}
+		for _, c := range e.Clear {
+			if strings.HasPrefix(c.Place, "env.") || strings.HasPrefix(c.Place, "headers.") {
+				clear[e.Server] = append(clear[e.Server], c)
+			}
+		}
+	}
+	return needs, clear
 }

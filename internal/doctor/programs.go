@@ -100,7 +100,7 @@ func missing(s config.Launch) (program, dir string) {
 func (s *Server) join(file []Server) {
 	for _, o := range file {
 		if o.Name == s.Name {
-			s.Twin = o.Twin
+			s.Twin, s.Clear = o.Twin, o.Clear
 		}
 	}
 }

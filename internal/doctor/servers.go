@@ -219,7 +219,13 @@ const slowAfter = 20 * time.Second
 
 func (s *Server) slow(now time.Time) bool {
 	connecting := s.State == "connecting" && !s.Installing && !s.Since.IsZero() && now.Sub(s.Since) > slowAfter && s.Failure == ""
-	return s.failed(upstream.TimedOut) || s.Live && s.Enabled && connecting
+	return !s.noisy() && (s.failed(upstream.TimedOut) || s.Live && s.Enabled && connecting)
+}
+
+// noisy reports whether a server that does not become ready writes to its stdout what is
+// no message: it waits for nobody, and does not speak MCP.
+func (s *Server) noisy() bool {
+	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.ready() && (s.Failure == "" || s.failed(upstream.TimedOut))
 }
 
 func slowStart(f *Facts, s *Server) *Finding {
@@ -273,6 +279,11 @@ func waitsForReview(f *Facts, s *Server) *Finding {
 }
 
 func notSpeaking(f *Facts, s *Server) *Finding {
+	if s.noisy() {
+		return &Finding{State: Bad, What: "Server " + s.Name + " writes text to its standard output that is no JSON-RPC message.", Lines: s.Noise,
+			Do:      "See whether its command starts an MCP server over stdio; it has to write its log to standard error. Correct it with `" + f.mcpproxy("upstream set %s command -- PROGRAM ARGUMENTS", Quoted(s.Name)) + "`. Then:",
+			Command: f.mcpproxy("upstream restart %s", Quoted(s.Name))}
+	}
 	if !s.failed(upstream.Broken, upstream.Refused) {
 		return nil
 	}

@@ -80,6 +80,8 @@ var checks = []check{
 		"It does not do what it was written for.", "", configWarnings},
 	{"D307", "config-unconfirmed", GroupConfiguration, "What widens in the configuration file waits for a person.", "Nothing of the file waits for a person.",
 		"What was confirmed last is in force instead. Whoever changed the file may not have been you.", "", configUnconfirmed},
+	{"D308", "config-credential-in-clear", GroupConfiguration, "A credential of a server is in the configuration file in clear.", "No credential is in the file in clear.",
+		"Anyone who reads the file, a backup or a commit of it has the credential.", "", each(credentialInClear)},
 
 	{"D401", "server-command-missing", GroupServers, "The command of a server is not found or cannot be started.", "All commands are found.",
 		"The server and its tools are away.", "", each(commandMissing)},
@@ -130,6 +132,8 @@ var checks = []check{
 		"They cannot be called before.", "", each(toolsWait)},
 	{"D503", "approvals-lost", GroupTools, "The approvals of an earlier database are not known any more, or cannot be read.", "The approvals are known.",
 		"Nothing is accepted by itself until you have approved again.", "", approvalsLost},
+	{"D504", "tools-pattern-idle", GroupTools, "A pattern of enabled_tools or disabled_tools fits no tool of its server.", "Every pattern fits a tool.",
+		"A tool that was to be switched off may be callable under another name.", "", eachLive(idlePatterns)},
 
 	{"D601", "no-client-connected", GroupClients, "No MCP client of this machine uses MCPProxy.", "A client uses MCPProxy.",
 		"MCPProxy is of no use without one.", "", noClient},
@@ -139,6 +143,10 @@ var checks = []check{
 		"The client has no tools of MCPProxy.", "", clientProgram},
 	{"D604", "client-permissions", GroupClients, "The permissions of a client differ from the lanes.", "Clients ask as the lanes say.",
 		"Reads are asked about, or writes are not.", "", clientPermissions},
+	{"D605", "client-file-broken", GroupClients, "A file of a client cannot be read.", "The files of the clients can be read.",
+		"The client may ignore the whole file, with MCPProxy in it.", "", clientFileBroken},
+	{"D606", "client-bypasses", GroupClients, "A client that uses MCPProxy also reaches servers directly.", "Connected clients reach servers through MCPProxy only.",
+		"Calls of those servers are not checked, not asked about and not recorded.", "", clientBypasses},
 
 	{"D701", "log-degraded", GroupMachine, "The activity log cannot be written.", "The activity log can be written.",
 		"Calls that cannot be recorded are refused.", "", logDegraded},

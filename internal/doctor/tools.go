@@ -1,6 +1,9 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 func unhinted(f *Facts, s *Server) *Finding {
 	u := s.Unhinted
@@ -21,6 +24,14 @@ func toolsWait(f *Facts, s *Server) *Finding {
 		found.Do, found.Command = "Start MCPProxy; then look at it with `"+f.mcpproxy("approvals")+"`.", f.mcpproxy("serve")
 	}
 	return &found
+}
+
+func idlePatterns(f *Facts, s *Server) *Finding {
+	if len(s.Idle) == 0 || !s.looks() || !s.ready() || s.Tools == 0 {
+		return nil
+	}
+	return &Finding{State: Warn, What: fmt.Sprintf("Patterns that fit no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
+		Do: "See what its tools are called, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.mcpproxy("tools list --server %s", Quoted(s.Name))}
 }
 
 func approvalsLost(f *Facts) []Finding {

@@ -418,6 +418,7 @@ func sickConfigurations() map[string]sick {
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
+		"D308": {config: server("one", `, "env": {"DOCTOR_TEST_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}`), before: twins, words: []string{"Server s has", "env.DOCTOR_TEST_TOKEN"}},
 		"D307": {breaks: func(p *patient) {
 			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 				p.t.Fatalf("%d\n%s\n%s", code, out, screen)
@@ -562,6 +563,10 @@ func sickTools() map[string]sick {
 			})
 			p.shell(p.found("D502", sick{}).Command+" --yes", "")
 		}},
+		"D504": {breaks: func(p *patient) {
+			with(`, "disabled_tools": ["lok_*"]`, saysReads)(p)
+			p.awaitTools("s:look")
+		}, words: []string{"lok_*"}, heals: func(p *patient) { with("", saysReads)(p) }},
 		"D503": {breaks: func(p *patient) {
 			with("", saysReads)(p)
 			p.awaitTools("s:look")
@@ -582,6 +587,8 @@ func sickClients() map[string]sick {
 		"D602": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}`), words: []string{"leads to http://127.0.0.1:9/mcp"}, yes: true},
 		"D603": {breaks: has(".lmstudio/mcp.json", `"mcpproxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}`), words: []string{"starts /gone/mcpproxy"}, yes: true},
 		"D604": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}`), words: []string{"call_tool_read: not known, should be: runs unasked"}, yes: true},
+		"D605": {breaks: func(p *patient) { p.inHome(".kiro/settings/mcp.json", "{\n") }, words: []string{"mcp.json: line 2"}, heals: func(p *patient) { p.editor("{}") }},
+		"D606": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}, "direct": {"command": "true"}`), words: []string{"past MCPProxy: direct"}, yes: true},
 	}
 }
 

@@ -243,3 +243,47 @@ func Undo(j *userfile.Journal, e clients.Env, word string) (userfile.Change, err
 	}
 	return userfile.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }
+
+// Written are the changes with which rules were written into a client's file, newest
+// first, that are not undone. Rules at the client's entry are not among them: they go
+// with the entry.
+func Written(j *userfile.Journal, e clients.Env, word string) ([]userfile.Change, error) {
+	c, err := find(word)
+	if err != nil || c.parts == nil || c.atEntry {
+		return nil, err
+	}
+	changes, err := j.Changes()
+	f := c.into(e)
+	return slices.DeleteFunc(changes, func(change userfile.Change) bool {
+		return change.What != what(c.ID) || change.Undone != nil || change.Path != f.Path
+	}), err
+}
+
+// Withdraw takes all that was written of a client's permissions out of its file, and
+// leaves what others have written there.
+func Withdraw(j *userfile.Journal, e clients.Env, word, server string, tools []Tool) (withdrawn []userfile.Change, err error) {
+	changes, err := Written(j, e, word)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	c, err := find(word)
+	if err != nil {
+		return nil, err
+	}
+	f := c.into(e)
+	back := func(_ string, _ [][]string, now, before []byte) ([]byte, error) {
+		after, err := apply(before, f.Format, c.parts(server, tools), false)
+		if err != nil {
+			return nil, err
+		}
+		return textedit.Subtract(now, before, after, f.Format)
+	}
+	for _, change := range changes {
+		done, err := j.Withdraw(change.ID, back)
+		if err != nil {
+			return withdrawn, err
+		}
+		withdrawn = append(withdrawn, done)
+	}
+	return withdrawn, nil
+}

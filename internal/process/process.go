@@ -85,8 +85,9 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
 	p.roster.enter(cmd.Process)
+	launch.started(cmd.Process)
 	p.wg.Add(1)
-	go p.wait()
+	go p.wait(launch)
 	return p, nil
 }
 
@@ -124,7 +125,7 @@ func closeAll(files []*os.File) {
 // wait reaps the process and ends what it has left behind in its group. What
 // is in the pipes gets a moment to be read; then they are closed, since a
 // process that left the group may hold them open for ever.
-func (p *Process) wait() {
+func (p *Process) wait(launch *Launcher) {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
 	close(p.reaped)
@@ -133,6 +134,7 @@ func (p *Process) wait() {
 	}
 	killGroup(p.cmd.Process)
 	p.roster.leave(p.cmd.Process)
+	launch.ended(p.cmd.Process)
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)

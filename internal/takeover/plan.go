@@ -55,7 +55,7 @@ func (a *Account) Read(ctx context.Context, here Here, name string, text []byte)
 	}
 	s := scan{account: a}
 	for _, n := range found.Notes {
-		s.broken = append(s.broken, BrokenFile{"", name, noted(n)})
+		s.broken = append(s.broken, BrokenFile{Path: name, Message: noted(n)})
 	}
 	for _, server := range found.Servers {
 		s.add(candidate{Found: Found{ClientName: found.Client, Path: name, Scope: clients.User}}, server)

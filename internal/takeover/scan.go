@@ -42,7 +42,7 @@ type scan struct {
 
 func (s *scan) wrong(c clients.Client, path string, err error) {
 	p := problem.From(err)
-	s.broken = append(s.broken, BrokenFile{c.ID, path, p.Message})
+	s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: path, Message: strings.TrimPrefix(p.Message, path+": "), Unread: true})
 }
 
 // client reads all files of a client that are the user's own. What an administrator
@@ -106,7 +106,7 @@ func (s *scan) section(c clients.Client, doc clients.Doc, scope clients.Scope, t
 		return
 	}
 	for _, n := range found.Notes {
-		s.broken = append(s.broken, BrokenFile{c.ID, doc.Path, noted(n)})
+		s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: noted(n)})
 	}
 	for _, server := range found.Servers {
 		one := candidate{Found: Found{Client: c.ID, ClientName: c.Name, Path: doc.Path, Target: target, Scope: scope}, file: doc.File}
@@ -114,7 +114,7 @@ func (s *scan) section(c clients.Client, doc clients.Doc, scope clients.Scope, t
 			one.keys = append(slices.Clone(keys), server.Called)
 		}
 		if !s.add(one, server) {
-			s.broken = append(s.broken, BrokenFile{c.ID, doc.Path, fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
+			s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
 			return
 		}
 	}
@@ -132,7 +132,7 @@ func (s *scan) add(c candidate, server clientfile.Server) bool {
 	c.Notes = append(c.Notes, narrowed(server.Entry)...)
 	var err error
 	if c.ID, err = s.account.id(c); err != nil {
-		s.broken = append(s.broken, BrokenFile{c.Client, c.Path, problem.From(err).Message})
+		s.broken = append(s.broken, BrokenFile{Client: c.Client, Path: c.Path, Message: problem.From(err).Message})
 		return true
 	}
 	s.all = append(s.all, c)

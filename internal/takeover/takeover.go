@@ -48,6 +48,7 @@ type BrokenFile struct {
 	Client  string `json:"client"`
 	Path    string `json:"path"`
 	Message string `json:"message"`
+	Unread  bool   `json:"-"` // the file as a whole, not a server in it
 }
 
 // Findings are all servers that were found.

@@ -75,6 +75,23 @@ func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	return text, nil
 }
 
+// Prune takes out the empty objects on a path that before does not have.
+func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
+	for n := len(path); n > 0; n-- {
+		value, _, err := Get(text, f, path[:n]...)
+		if err != nil {
+			return nil, err
+		}
+		if _, had, _ := Get(before, f, path[:n]...); had || string(value) != "{}" {
+			return text, nil
+		}
+		if text, err = Remove(text, f, path[:n]...); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
 // Append adds a text to the list at a path, unless the list has it.
 func Append(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := texts(text, f, path)

@@ -302,6 +302,21 @@ func (s *Set) RestartQuietly(ctx context.Context, server string, begin func() er
 	return sv.restartQuietly(ctx, begin)
 }
 
+// Kill ends the processes of all servers at once, also of those that install something.
+// Close has to follow.
+func (s *Set) Kill() { s.around.launch.Kill() }
+
+// Installing are the servers whose package managers install something, by name.
+func (s *Set) Installing() (names []string) {
+	for name := range *s.servers.Load() {
+		if s.Progress(name).Step == Installing {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Close stops every server and waits until all are gone. When ctx ends first
 // it ends them without grace; package managers that install something take that
 // back first, since others use what they would leave behind.

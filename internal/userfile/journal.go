@@ -27,6 +27,7 @@ type Change struct {
 	Backup  string      `json:"backup,omitempty"` // the text from before; none for a file that was made
 	At      time.Time   `json:"at"`
 	Created bool        `json:"created,omitempty"`
+	Removed bool        `json:"removed,omitempty"` // the file was taken away
 	Mode    fs.FileMode `json:"mode"`
 	After   string      `json:"after"` // SHA-256 of what was written, in hex
 	Undone  *time.Time  `json:"undone,omitempty"`
@@ -104,6 +105,27 @@ func (j *Journal) begin(f File, what, after string, entries [][]string) (Change,
 	return c, j.keep(c)
 }
 
+// Remove takes a file away as it was read. The error is as of Write.
+func (j *Journal) Remove(f File, what string, entries ...[]string) (Change, error) {
+	unlock, err := j.lock()
+	if err != nil {
+		return Change{}, err
+	}
+	defer unlock()
+	if same, err := f.same(); err != nil || !same {
+		return Change{}, errors.Join(err, refused(f.Path, "was changed meanwhile", "Try again."))
+	}
+	c, err := j.begin(f, what, sum(nil), entries)
+	if err != nil {
+		return Change{}, err
+	}
+	c.Removed = true
+	if err := os.Remove(f.Target); err != nil {
+		return Change{}, errors.Join(failed(f.Path, err), j.forget(c))
+	}
+	return c, errors.Join(j.keep(c), j.prune())
+}
+
 // Changes returns what was changed, newest first.
 func (j *Journal) Changes() ([]Change, error) {
 	entries, err := os.ReadDir(j.dir)
@@ -132,7 +154,12 @@ func (j *Journal) Changes() ([]Change, error) {
 // since, back puts the entries of the change back; nil is for nobody who could. The
 // error is a *problem.Problem: NOT_FOUND for a change that is not known, CONFLICT for
 // one that is undone, or of a file that was changed since.
-func (j *Journal) Undo(id string, back Back) (Change, error) {
+func (j *Journal) Undo(id string, back Back) (Change, error) { return j.undo(id, back, false) }
+
+// Withdraw is Undo where back can also put back a change without entries.
+func (j *Journal) Withdraw(id string, back Back) (Change, error) { return j.undo(id, back, true) }
+
+func (j *Journal) undo(id string, back Back, always bool) (Change, error) {
 	unlock, err := j.lock()
 	if err != nil {
 		return Change{}, err
@@ -150,7 +177,7 @@ func (j *Journal) Undo(id string, back Back) (Change, error) {
 	if c.Undone != nil {
 		return c, problem.New(problem.Conflict, "The change of "+c.Path+" is undone already.", "Nothing has to be done.")
 	}
-	if c.Partly, err = c.revert(back); err != nil {
+	if c.Partly, err = c.revert(back, always); err != nil {
 		return c, err
 	}
 	now := time.Now().UTC()
@@ -160,7 +187,7 @@ func (j *Journal) Undo(id string, back Back) (Change, error) {
 
 // revert puts the text from before back, or in a file that was changed since the entries
 // alone, and reports whether it was the latter.
-func (c Change) revert(back Back) (partly bool, err error) {
+func (c Change) revert(back Back, always bool) (partly bool, err error) {
 	f, err := Read(c.Path, c.Roots...)
 	if err != nil {
 		return false, err
@@ -171,6 +198,10 @@ func (c Change) revert(back Back) (partly bool, err error) {
 			return false, failed(c.Backup, err)
 		}
 	}
+	if c.Removed && !f.Exists {
+		f.Mode = c.Mode
+		return false, replace(f, before)
+	}
 	switch there := f.Exists && (c.Target == "" || f.Target == c.Target); {
 	case there && sum(f.Text) == c.After && c.Created:
 		if err := os.Remove(f.Target); err != nil {
@@ -179,10 +210,13 @@ func (c Change) revert(back Back) (partly bool, err error) {
 		return false, nil
 	case there && sum(f.Text) == c.After:
 		return false, replace(f, before)
-	case there && back != nil && len(c.Entries) > 0:
+	case there && back != nil && (always || len(c.Entries) > 0):
 		text, err := back(c.What, c.Entries, f.Text, before)
 		if err != nil {
 			return false, err
+		}
+		if c.Created && always && Blank(text) {
+			return false, os.Remove(f.Target)
 		}
 		return true, replace(f, text)
 	}
@@ -191,6 +225,12 @@ func (c Change) revert(back Back) (partly bool, err error) {
 		hint = "The text from before is in " + c.Backup + ": take from it what you need."
 	}
 	return false, refused(c.Path, "was changed since, so that undoing would lose that", hint)
+}
+
+// Blank reports whether a text says nothing: it is empty, or an empty object.
+func Blank(text []byte) bool {
+	said := strings.Join(strings.Fields(string(text)), "")
+	return said == "" || said == "{}"
 }
 
 // replace puts text in the place of what was read, at once or not at all.
