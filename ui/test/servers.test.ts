@@ -99,5 +99,6 @@ test("the line that decides is quoted, and what it says is not set can be set", 
     "cannot read CALENDAR_TOKEN.json": "", "the port is not set": "",
   };
   for (const [text, name] of Object.entries(names)) expect(variableIn(text), text).toBe(name);
-  expect([times({}), times({ restarts: 0 }), times({ restarts: 4 })]).toEqual(["", "", "5 times"]);
+  const end = { stream: "mcpproxy" as const, text: "not connected: the process ended: exit status 3" };
+  expect([times({}, []), times({ restarts: 0 }, [end]), times({ restarts: 4 }, [end]), times({}, [end, { stream: "stderr", text: "not connected" }, end, end])]).toEqual(["", "", "5 times", "3 times"]);
 });

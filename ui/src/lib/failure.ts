@@ -27,9 +27,12 @@ export function variableIn(text: string): string {
   return /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/.exec(text)?.[0] ?? "";
 }
 
-/** Returns how often a server has come to an end: "3 times", "" for once. */
-export function times(s: Pick<Server, "restarts">): string {
-  return s.restarts ? count(s.restarts + 1, "time") : "";
+const ended = (l: LogLine | undefined): boolean => l?.stream === "mcpproxy" && /^(not |dis)connected\b/.test(l.text);
+
+/** Returns how often a server has come to an end, as far as its log and its restarts tell: "3 times", "" for once. */
+export function times(s: Pick<Server, "restarts">, lines: readonly LogLine[]): string {
+  const n = Math.max(s.restarts ? s.restarts + 1 : 0, lines.filter(ended).length);
+  return n > 1 ? count(n, "time") : "";
 }
 
 /** Returns why a server is not there, as a sentence; what its process wrote itself is left to its log. */
@@ -43,8 +46,7 @@ export function cause(s: Pick<Server, "failure" | "last_error">): string {
 
 /** Returns the last lines of what the last try has written, count at most: our remark that it came to an end ends one. */
 export function lastTry(lines: readonly LogLine[], count: number): LogLine[] {
-  const ends = (i: number) => lines[i]?.stream === "mcpproxy" && /^(not |dis)connected\b/.test(lines[i].text);
   let from = lines.length - 1;
-  while (from > 0 && !ends(from - 1)) from--;
+  while (from > 0 && !ended(lines[from - 1])) from--;
   return lines.slice(Math.max(0, from)).slice(-count);
 }

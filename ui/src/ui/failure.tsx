@@ -12,19 +12,19 @@ import { Confirm } from "./dialog";
 import { attempt } from "./toast";
 import { Visible } from "./words";
 
-const readLines = 40;
+const readLines = 200;
 
 /** Returns the log of the last try, and what in it decides. It has more whenever a try has failed. */
 export function useFailure(s: Server) {
   const log = useResource(path`/servers/${s.name}/logs`, (signal) => api.get<LogTail>(path`/servers/${s.name}/logs`, { lines: readLines }, signal), { turn: s.last_error_at });
-  const lines = lastTry(log.data?.entries ?? [], readLines);
+  const all = log.data?.entries ?? [];
+  const lines = lastTry(all, readLines);
   const line = s.failure?.startsWith("EXITED") ? decisive(lines) : undefined;
-  return { lines, line, variable: variableIn(line?.text ?? s.last_error ?? ""), error: log.error !== undefined && !log.data ? explain(log.error).message : "" };
+  return { lines, line, often: times(s, all), variable: variableIn(line?.text ?? s.last_error ?? ""), error: log.error !== undefined && !log.data ? explain(log.error).message : "" };
 }
 
 /** The cause as a sentence: what the server said of it, and how it came to an end, how often. */
-export function Cause({ of: s, line }: { of: Server; line?: { text: string } | undefined }) {
-  const often = times(s);
+export function Cause({ of: s, line, often }: { of: Server; line?: { text: string } | undefined; often: string }) {
   return (
     <>
       <b class="strong"><Visible text={line ? line.text.trim() : cause(s)} /></b>{" "}

@@ -119,6 +119,6 @@ function Facts({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
 }
 
 function Broken({ of: s }: { of: Server }) {
-  const { line, variable } = useFailure(s);
-  return <><Why of={s} line={line} /><div class="row wrap gap"><Fixes of={s} variable={needsSecret(s) ? "" : variable} /></div></>;
+  const { line, often, variable } = useFailure(s);
+  return <><Why of={s} line={line} often={often} /><div class="row wrap gap"><Fixes of={s} variable={needsSecret(s) ? "" : variable} /></div></>;
 }

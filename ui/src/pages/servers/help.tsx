@@ -27,17 +27,17 @@ function NextTry({ of: s }: { of: Server }) {
 }
 
 /** Why it is not there, and when it is tried again. */
-export function Why({ of: s, line }: { of: Server; line?: { text: string } | undefined }) {
-  return <p class="grow"><Cause of={s} line={line} /><span class="soft">Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span></p>;
+export function Why({ of: s, line, often }: { of: Server; line?: { text: string } | undefined; often: string }) {
+  return <p class="grow"><Cause of={s} line={line} often={often} /><span class="soft">Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span></p>;
 }
 
 /** The cause with the end of the log and its actions, in the list. */
 export function Help({ of: s }: { of: Server }) {
-  const { lines, line, variable, error } = useFailure(s);
+  const { lines, line, often, variable, error } = useFailure(s);
   return (
     <div class="inner">
       <div class="row wrap">
-        <Why of={s} line={line} />
+        <Why of={s} line={line} often={often} />
         <Fixes of={s} variable={needsSecret(s) ? "" : variable} />
         <Button kind="quiet" small decides onClick={() => switchTo(s, false)}>Disable</Button>
         <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Whole log</Button>

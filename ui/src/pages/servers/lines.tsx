@@ -7,10 +7,10 @@ export function LogLines({ lines, label, stream = false, strong, refTo, onScroll
   return (
     <pre class="json log-lines" tabIndex={0} aria-label={label} ref={refTo} onScroll={(e) => onScroll?.(e.currentTarget)}>
       {lines.map((l, i) => (
-        <div key={i} class={l.stream === "mcpproxy" ? "ours" : undefined}>
+        <div key={i} class={l === strong ? "decisive" : l.stream === "mcpproxy" ? "ours" : undefined}>
           <span class="p" title={l.at && exact(l.at)}>{l.at ? clock(l.at, true) : "        "}</span>{" "}
           {stream && <span class="p of">{l.stream.padEnd(8)}</span>}{stream && " "}
-          {l === strong ? <b><Visible text={l.text} /></b> : <Visible text={l.text} />}
+          <Visible text={l.text} />
         </div>
       ))}
     </pre>

@@ -27,6 +27,6 @@ export function Added({ servers, waiting }: { servers: readonly Server[]; waitin
 }
 
 function Failed({ of: s }: { of: Server }) {
-  const { line, variable } = useFailure(s);
-  return <div class="launch bad"><p><Cause of={s} line={line} /></p><div class="row wrap"><Fixes of={s} variable={variable} /></div></div>;
+  const { line, often, variable } = useFailure(s);
+  return <div class="launch bad"><p><Cause of={s} line={line} often={often} /></p><div class="row wrap"><Fixes of={s} variable={variable} /></div></div>;
 }
