@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -135,6 +136,42 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// An approval that replaced another one leaves that one approved when it is taken back, and
+// the difference is there again. What is blocked can be unblocked. Both are on record.
+func TestWithdrawAndUnblockRestore(t *testing.T) {
+	w := newWorld(t, trust(config.TrustScan), readsTool)
+	ref, changed := ToolRef{Server: "s", Tool: "reads"}, strings.Replace(readsTool, "Read a thing", "Read it", 1)
+	w.ListOn("s", changed)
+	seen := w.seenOf(changed)
+	unblockTool := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+		return UnblockTool(w.gateway.Admin, ctx, c, in)
+	}
+	before := w.waiting(WaitingQuery{}).Tools
+	if len(before) != 1 || before[0].Reason != approval.Changed || before[0].What == nil {
+		t.Fatalf("what waits: %+v", before)
+	}
+	if _, err := w.gateway.ApproveTool(t.Context(), aPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ref, Seen: seen}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, decide := range []func(context.Context, Caller, ToolDecision) (ToolView, error){w.gateway.WithdrawTool, w.gateway.BlockTool, unblockTool} {
+		if _, err := decide(t.Context(), aPerson, ToolDecision{ToolRef: ref, Seen: seen}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(before, w.waiting(WaitingQuery{}).Tools); d != "" {
+		t.Errorf("(-before +after)\n%s", d)
+	}
+	if d, err := w.gateway.DiffTool(t.Context(), aPerson, ref); err != nil || d.Approved == nil || len(d.Changes) != 1 {
+		t.Errorf("the difference: %+v, %v", d, err)
+	}
+	if _, err := unblockTool(t.Context(), anAgent, ToolDecision{ToolRef: ref, Seen: seen}); problem.From(err) == nil || problem.From(err).Code != problem.Forbidden {
+		t.Errorf("by an agent: %v", err)
+	}
+	if got := strings.Join(w.actions(activity.Approval), ", "); !strings.Contains(got, "approve_tool success, withdraw_tool success, block_tool success, unblock_tool success") {
+		t.Errorf("on record: %s", got)
+	}
+}
+
 // Offers whose approval is taken back are as if nobody had ever approved them.
 func TestWithdrawOffers(t *testing.T) {
 	for _, kind := range tool.OfferKinds() {
@@ -221,6 +258,7 @@ func TestApproveTools(t *testing.T) {
 	in.Tools = append(in.Tools, gateway.NamedDefinition{Name: "s:new", Fingerprint: "other"}, gateway.NamedDefinition{Name: "s:none", Fingerprint: "x"},
 		gateway.NamedDefinition{Name: "none", Fingerprint: "x"}, in.Tools[2])
 	listed := map[string]bool{}
+	totals := w.waiting(WaitingQuery{Limit: 1}).WaitingTotals
 	for _, one := range w.waiting(WaitingQuery{}).Tools {
 		listed[one.Name] = one.Together
 	}
@@ -244,6 +282,9 @@ func TestApproveTools(t *testing.T) {
 	if len(all) != len(want) {
 		t.Errorf("%d results", len(all))
 	}
+	if totals != (gateway.WaitingTotals{TotalBlocked: 1, TotalFindings: 1, TotalPoisoned: 1}) {
+		t.Errorf("%+v", totals)
+	}
 	if len(listed) != len(now) {
 		t.Errorf("%d tools wait", len(listed))
 	}
@@ -252,7 +293,7 @@ func TestApproveTools(t *testing.T) {
 			t.Errorf("%s: to be approved together %v, approved %v", one.Name, listed[one.Name], approved)
 		}
 	}
-	for id, status := range map[string]string{"s:changed": "callable", "s:new": "callable", "s:wipes": "pending_approval", "s:poisoned": "pending_approval", "s:refused": "pending_approval"} {
+	for id, status := range map[string]string{"s:changed": "callable", "s:new": "callable", "s:wipes": "pending_approval", "s:poisoned": "pending_approval", "s:refused": "blocked"} {
 		if got := w.status(id); got != status {
 			t.Errorf("%s is %s", id, got)
 		}
@@ -303,8 +344,15 @@ func TestWhatWaitsInPages(t *testing.T) {
 	all[0] = strings.Replace(strings.Replace(all[0], "the thing", "every other thing", 1), `"a":{"type":"string"}`, `"a":{"type":"integer"},"b":{}`, 1)
 	w.ListOn("s", all...)
 	var names []string
+	totals := gateway.WaitingTotals{}
+	for _, one := range w.waiting(WaitingQuery{Limit: 1_000}).Tools {
+		totals.Count(one.Reason, one.Scanned)
+	}
 	for offset := 0; offset < 30; offset += 10 {
 		page := w.waiting(WaitingQuery{Limit: 10, Offset: offset})
+		if page.WaitingTotals != totals {
+			t.Errorf("from %d: %+v, want %+v", offset, page.WaitingTotals, totals)
+		}
 		if page.TotalTools != 23 || len(page.Tools) > 10 {
 			t.Errorf("from %d: %d of %d", offset, len(page.Tools), page.TotalTools)
 		}

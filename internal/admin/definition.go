@@ -6,6 +6,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scan"
@@ -28,11 +29,14 @@ func define(c approval.Candidate, server, status string, e approval.Entry) defin
 }
 
 func toolDefinition(t *catalog.Tool, decided *approval.View) definition {
-	return define(t.Candidate(), t.ID.Server, t.Status.String(), decided.Tool(t.ID.Tool))
+	d := define(t.Candidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
+	d.status = gateway.StatusWord(t.Status, d.waits.Why == approval.Blocked)
+	return d
 }
 
 func (a *Admin) offerDefinition(server string, o *catalog.Offer, decided *approval.View) definition {
-	d := define(o.Candidate(), server, a.Catalog.OfferStatus(server, o).String(), decided.Of(o.Kind, o.Name))
+	d := define(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
+	d.status = gateway.StatusWord(a.Catalog.OfferStatus(server, o), d.waits.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
 }
@@ -173,7 +177,7 @@ func block(ctx context.Context, b *approval.Book, d definition, by string) error
 
 // withdraw takes an approval back. What it names is the approved definition, not
 // the one that is there.
-func withdraw(approved gateway.Seen) decision {
+func withdraw(approved gateway.Seen, trust approval.Trust) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
 		if d.pin == nil {
 			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
@@ -181,8 +185,23 @@ func withdraw(approved gateway.Seen) decision {
 		if err := same("The approved definition", d.approved(), approved.Fingerprint); err != nil {
 			return err
 		}
-		return b.TakeBack(ctx, d.Kind, d.id(), d.pin.Fingerprint, by)
+		return b.TakeBack(ctx, d.Candidate, d.id(), d.pin.Fingerprint, trust, by)
 	}
+}
+
+// unblock ends the refusal of a definition.
+func unblock(trust approval.Trust) decision {
+	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+		return b.Unblock(ctx, d.Kind, d.id(), d.Fingerprint, trust, by)
+	}
+}
+
+// trustIn returns the trust in a server; that in one which is not configured is the least.
+func trustIn(c *config.Config, server string) approval.Trust {
+	if s := c.Server(server); s != nil {
+		return approval.Trust(s.Trust)
+	}
+	return approval.Manual
 }
 
 func switched(on bool) decision {
@@ -220,15 +239,20 @@ func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolApprov
 }
 
 // WithdrawTool takes the approval of a tool's definition back: the tool waits
-// again, and nothing of it is accepted until a person approves it.
+// again, with the definition that was approved before it, if one was.
 func (a *Admin) WithdrawTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "withdraw_tool", nil, withdraw(in.Seen))
+	return a.decideTool(ctx, c, in.ToolRef, "withdraw_tool", nil, withdraw(in.Seen, trustIn(a.Config(), in.Server)))
 }
 
 // BlockTool refuses the definition of a tool that was seen, if it is still the one
 // that the server lists. When it was approved it is not any more.
 func (a *Admin) BlockTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
 	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, block)
+}
+
+// UnblockTool ends the refusal of a tool's definition: it waits for a user again.
+func UnblockTool(a *Admin, ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	return a.decideTool(ctx, c, in.ToolRef, "unblock_tool", &in.Seen, unblock(trustIn(a.Config(), in.Server)))
 }
 
 // decideTool returns how the tool is then.
@@ -278,6 +302,11 @@ func (a *Admin) BlockOffer(ctx context.Context, c Caller, in gateway.OfferDecisi
 	return a.decideOffer(ctx, c, in, "block_", &in.Seen, block)
 }
 
+// UnblockOffer ends its refusal: it waits for a user again.
+func UnblockOffer(a *Admin, ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return a.decideOffer(ctx, c, in, "unblock_", &in.Seen, unblock(trustIn(a.Config(), in.Server)))
+}
+
 func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, seen *gateway.Seen, decide decision) (gateway.OfferDiff, error) {
 	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
@@ -293,7 +322,7 @@ func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecis
 
 // WithdrawOffer takes its approval back: it waits again.
 func (a *Admin) WithdrawOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "withdraw_", nil, withdraw(in.Seen))
+	return a.decideOffer(ctx, c, in, "withdraw_", nil, withdraw(in.Seen, trustIn(a.Config(), in.Server)))
 }
 
 // findOffer returns an offer that is there to be approved, or NOT_FOUND.

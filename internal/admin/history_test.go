@@ -44,12 +44,20 @@ type model struct {
 	// person has approved the server, and never another definition than before.
 	lost, acquainted bool
 	was              map[string]variant
+	before           map[string]before // what a person's approval replaced
+}
+
+// before is what an approval replaced.
+type before struct {
+	pin, block            variant
+	wasPinned, wasRefused bool
 }
 
 func (m *model) lose() {
 	m.lost, m.acquainted = true, false
 	maps.Copy(m.was, m.pin)
 	clear(m.pin)
+	clear(m.before)
 }
 
 func (m *model) admit() {
@@ -64,6 +72,9 @@ func (m *model) admit() {
 			accepted = false
 		}
 		if accepted {
+			if !pinned || pin != v {
+				delete(m.before, name)
+			}
 			m.pin[name] = v
 			delete(m.was, name)
 		}
@@ -71,6 +82,14 @@ func (m *model) admit() {
 }
 
 func (m *model) approve(name string) {
+	var was before
+	was.pin, was.wasPinned = m.pin[name]
+	was.block, was.wasRefused = m.blocked[name]
+	if !was.wasPinned || was.pin != m.listed[name] {
+		if m.before[name] = was; !was.wasPinned && !was.wasRefused {
+			delete(m.before, name)
+		}
+	}
 	m.pin[name] = m.listed[name]
 	delete(m.was, name)
 	if refused, blocked := m.blocked[name]; blocked && (refused == m.listed[name] || refused == takenBack) {
@@ -82,6 +101,7 @@ func (m *model) block(name string) {
 	m.blocked[name] = m.listed[name]
 	if pin, pinned := m.pin[name]; pinned && pin == m.listed[name] {
 		delete(m.pin, name)
+		delete(m.before, name)
 	}
 }
 
@@ -89,7 +109,27 @@ func (m *model) block(name string) {
 const takenBack variant = -1
 
 func (m *model) withdraw(name string) {
+	was, replaced := m.before[name]
 	delete(m.pin, name)
+	delete(m.before, name)
+	if replaced {
+		refused, blocked := m.blocked[name]
+		if !blocked && was.wasRefused {
+			refused, blocked = was.block, true
+		}
+		back := was.wasPinned && !(blocked && refused == was.pin)
+		v := m.listed[name]
+		accepts := back && !blocked && m.trust == config.TrustAuto && v != was.pin && v != 3
+		if !accepts && (back || blocked) {
+			if back {
+				m.pin[name] = was.pin
+			}
+			if blocked {
+				m.blocked[name] = refused
+			}
+			return
+		}
+	}
 	if _, blocked := m.blocked[name]; !blocked {
 		m.blocked[name] = takenBack
 	}
@@ -327,7 +367,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	}
 	seed := volume.Seed(t, 1)
 	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
-	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}
+	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}, before: map[string]before{}}
 	l.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		l.ran = string(r.Judged.Listed())
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
@@ -357,7 +397,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 // until it is approved.
 func TestALostDatabaseAsksForEachServerOnce(t *testing.T) {
 	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db")}
-	l.model = model{trust: config.TrustScan, listed: map[string]variant{names[0]: 0, names[1]: 1}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}
+	l.model = model{trust: config.TrustScan, listed: map[string]variant{names[0]: 0, names[1]: 1}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}, before: map[string]before{}}
 	l.up()
 	defer func() { l.down() }()
 	if err := l.lose(); err != nil {

@@ -76,16 +76,19 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q gateway.WaitingQuery)
 			if decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
 				continue
 			}
+			d := toolDefinition(t, decided)
+			w.Count(d.waits.Why, d.scanned())
 			if w.TotalTools++; page(w.TotalTools) {
-				w.Tools = append(w.Tools, a.waitingTool(ctx, t, decided))
+				w.Tools = append(w.Tools, a.waitingTool(ctx, t, &d))
 			}
 		}
 		for _, o := range a.Catalog.Offers(s.Name).Shown() {
 			if decided.Of(o.Kind, o.Name).Approves(o.Fingerprint) {
 				continue
 			}
+			d := a.offerDefinition(s.Name, o, decided)
+			w.Count(d.waits.Why, d.scanned())
 			if w.TotalOffers++; page(w.TotalOffers) {
-				d := a.offerDefinition(s.Name, o, decided)
 				w.Offers = append(w.Offers, gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: a.pending(&d), Scanned: d.scanned()})
 			}
 		}
@@ -101,15 +104,14 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q gateway.WaitingQuery)
 }
 
 // waitingTool returns a tool that waits.
-func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, decided *approval.View) gateway.WaitingTool {
-	d := toolDefinition(t, decided)
+func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition) gateway.WaitingTool {
 	w := gateway.WaitingTool{
-		Name: d.id().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(&d), Loosened: d.waits.Loosened, Scanned: d.scanned(),
+		Name: d.id().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.waits.Loosened, Scanned: d.scanned(),
 		Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
 	}
 	if d.pin != nil {
 		w.What = a.summaries.of(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
-			c, err := a.compared(ctx, &d)
+			c, err := a.compared(ctx, d)
 			if err != nil || c.Approved == nil {
 				return nil
 			}

@@ -218,7 +218,7 @@ func TestApprovingAllThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.approveServer("s")
-	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "pending_approval" {
+	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "blocked" {
 		t.Errorf("waiting %s, blocked %s", a, b)
 	}
 	// The owner of the file changes the launch: there was no review of it.

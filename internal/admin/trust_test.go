@@ -222,7 +222,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 		t.Errorf("approved: %s", s)
 	}
 	_, now := w.fingerprint("s:full")
-	if v, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: now}}); err != nil || v.Status != "pending_approval" || v.Trust.Reason != approval.Blocked {
+	if v, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: now}}); err != nil || v.Status != "blocked" || v.Trust.Reason != approval.Blocked {
 		t.Errorf("blocked: %+v, %v", v, err)
 	}
 }

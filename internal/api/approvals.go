@@ -10,7 +10,7 @@ import (
 // What is approved together, and what is taken back.
 var (
 	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).within(restartPatience)
-	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again", (*admin.Admin).WithdrawTool)
+	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*admin.Admin).WithdrawTool)
 )
 
 // ApprovedTools is what became of each approval, in their order.

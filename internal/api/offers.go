@@ -10,8 +10,8 @@ import (
 
 // OfferOps are the operations on one kind of what servers offer beside tools.
 type OfferOps struct {
-	Approve, Block, Withdraw *Op[gateway.OfferDecision, gateway.OfferDiff]
-	Diff                     *Op[gateway.OfferRef, gateway.OfferDiff]
+	Approve, Block, Unblock, Withdraw *Op[gateway.OfferDecision, gateway.OfferDiff]
+	Diff                              *Op[gateway.OfferRef, gateway.OfferDiff]
 }
 
 // declareOffers declares them for one kind. As with tools a name or an address is
@@ -26,8 +26,10 @@ func declareOffers(kind tool.Kind, path, id, doc string) OfferOps {
 			"Approve "+what+" that has this fingerprint", (*admin.Admin).ApproveOffer).describe("item", doc).checked(about),
 		Block: declare("POST "+path+"/block", "block"+id, Decide,
 			"Refuse "+what+" that has this fingerprint: none is accepted by itself from then on", (*admin.Admin).BlockOffer).describe("item", doc).checked(about),
+		Unblock: declare("POST "+path+"/unblock", "unblock"+id, Decide,
+			"End the refusal of "+what+" that has this fingerprint: it waits again", admin.UnblockOffer).describe("item", doc).checked(about),
 		Withdraw: declare("POST "+path+"/withdraw", "withdraw"+id, Decide,
-			"Take back the approval of "+what+" that has this fingerprint: it waits again", (*admin.Admin).WithdrawOffer).describe("item", doc).checked(about),
+			"Take back the approval of "+what+" that has this fingerprint: it waits again, and what was approved before is approved", (*admin.Admin).WithdrawOffer).describe("item", doc).checked(about),
 		Diff: declare("GET "+path+"/diff", "diff"+id, Look,
 			"T"+what[1:]+" beside the approved one, word by word", (*admin.Admin).DiffOffer).describe("item", doc).checked(ofKind),
 	}

@@ -52,6 +52,7 @@ var (
 	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*admin.Admin).DisableTool)
 	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*admin.Admin).ApproveTool)
 	BlockTool   = declare("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*admin.Admin).BlockTool)
+	UnblockTool = declare("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", admin.UnblockTool)
 	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*admin.Admin).DiffTool)
 
 	Offers = map[tool.Kind]OfferOps{

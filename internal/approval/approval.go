@@ -57,6 +57,15 @@ type Pin struct {
 	Fingerprint tool.Fingerprint
 	Hints       tool.Hints // that the definition declares, or is taken to
 	Mark
+	// Before is what was decided until a user approved this definition; nil when
+	// nothing was. TakeBack returns to it.
+	Before *Before
+}
+
+// Before is what an approval has replaced. Its pin has no Before of its own.
+type Before struct {
+	Pin   *Pin
+	Block *Block
 }
 
 // ByPerson reports whether a person has approved, not the trust in the server.
@@ -157,7 +166,7 @@ type Candidate struct {
 // becomes of the other server.
 func (c Candidate) doubtful(t Trust) bool { return t != Auto && c.Orders != nil && c.Orders() }
 
-func (c Candidate) pin(m Mark) *Pin { return &Pin{c.Fingerprint, c.Hints, m} }
+func (c Candidate) pin(m Mark) *Pin { return &Pin{Fingerprint: c.Fingerprint, Hints: c.Hints, Mark: m} }
 
 func (c Candidate) row(e Entry) Row { return Row{c.Kind, c.Tool, e, c.Definition} }
 

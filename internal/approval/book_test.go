@@ -46,7 +46,7 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 		return b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
 	},
 	"take back": func(b *approval.Book, t *testing.T) error {
-		return b.TakeBack(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
+		return b.TakeBack(t.Context(), candidate("known", 1), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, auto.Trust, "admin")
 	},
 	"doubt": func(b *approval.Book, t *testing.T) error {
 		doubtful := candidate("new", 1)
@@ -237,14 +237,14 @@ func TestTakingBack(t *testing.T) {
 	b := memory.Book()
 	admit(t, b, auto, candidate("a", 1))
 	for _, wrong := range []byte{2, 0} {
-		if err := b.TakeBack(t.Context(), tool.KindTool, id, tool.Fingerprint{wrong}, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+		if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 			t.Errorf("what is not approved is taken back: %v", err)
 		}
 	}
-	if err := b.TakeBack(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
+	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.TakeBack(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 		t.Errorf("it is taken back twice: %v", err)
 	}
 	for _, b := range []*approval.Book{b, memory.Book()} {
@@ -260,6 +260,115 @@ func TestTakingBack(t *testing.T) {
 	}
 	if j := admit(t, b, auto, candidate("a", 2)); !j[0].Accepted {
 		t.Errorf("after a person has approved it again: %+v", j)
+	}
+}
+
+// What was decided before an approval is decided again when it is taken back, also after a
+// restart: the definition that was approved, the refusal, and who decided when.
+func TestTakingBackRestores(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	for name, tt := range map[string]struct {
+		trust  approval.Trust
+		before func(b *approval.Book) error
+		since  func(b *approval.Book) error
+		want   approval.Why // of definition 2
+		pinned bool         // definition 1 is approved again
+	}{
+		"approved by a user": {trust: approval.Manual, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, want: approval.Changed, pinned: true},
+		"approved by trust": {trust: approval.Scan, before: func(b *approval.Book) error {
+			admit(t, b, approval.Rules{Trust: approval.Scan, Acquainted: true}, candidate("a", 1))
+			return nil
+		}, want: approval.Changed, pinned: true},
+		"refused": {trust: approval.Auto, before: func(b *approval.Book) error {
+			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin")
+		}, want: approval.Blocked},
+		"approved twice": {trust: approval.Manual, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, since: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil)
+		}, want: approval.Changed, pinned: true},
+		"the earlier one refused since": {trust: approval.Manual, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, since: func(b *approval.Book) error {
+			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin")
+		}, want: approval.New},
+		"what the trust accepts": {trust: approval.Auto, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, want: approval.New},
+		"nothing": {trust: approval.Auto, want: approval.New},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := new(approvaltest.Memory)
+			b := memory.Book()
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.before != nil {
+				must(tt.before(b))
+			}
+			before := b.View("s").Tool("a")
+			must(b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil))
+			if tt.since != nil {
+				must(tt.since(b))
+			}
+			b = memory.Book()
+			must(b.TakeBack(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
+			for _, b := range []*approval.Book{b, memory.Book()} {
+				e := b.View("s").Tool("a")
+				if j := admit(t, b, approval.Rules{Trust: tt.trust, Acquainted: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
+					t.Errorf("definition 2: %+v", j)
+				}
+				if tt.pinned != approves(b.View("s"), "a", tool.Fingerprint{1}) || tt.pinned && (*e.Pin != *before.Pin || e.Block != nil) {
+					t.Errorf("%+v, before the approval %+v", e, before)
+				}
+			}
+			if !tt.pinned {
+				return
+			}
+			if raw, err := b.Definition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
+				t.Errorf("the definition that is approved again: %s, %v", raw, err)
+			}
+		})
+	}
+}
+
+// A definition that is unblocked waits, whatever the trust in its server.
+func TestUnblocking(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
+		for _, known := range []bool{false, true} {
+			memory := new(approvaltest.Memory)
+			b := memory.Book()
+			rules := approval.Rules{Trust: trust, Acquainted: true}
+			if known {
+				if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin"); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Unblock(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+				t.Errorf("what is not blocked is unblocked: %v", err)
+			}
+			if err := b.Unblock(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, trust, "admin"); err != nil {
+				t.Fatal(err)
+			}
+			want := approval.New
+			if known && trust != approval.Auto {
+				want = approval.Changed
+			}
+			for _, b := range []*approval.Book{b, memory.Book()} {
+				if j := admit(t, b, rules, candidate("a", 2)); j[0].Accepted || j[0].Why != want {
+					t.Errorf("%s, approved before %v: %+v", trust, known, j)
+				}
+			}
+		}
 	}
 }
 

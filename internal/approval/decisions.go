@@ -18,7 +18,9 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 		c := Change{Server: server}
 		for _, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
-			e.Pin, e.Was, e.Unsigned = candidate.pin(m), nil, nil
+			pin := candidate.pin(m)
+			pin.Before = e.before(candidate.Fingerprint)
+			e.Pin, e.Was, e.Unsigned = pin, nil, nil
 			if e.Block != nil && e.Block.refuses(candidate.Fingerprint) {
 				e.Block = nil
 			}
@@ -45,12 +47,50 @@ func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fin
 	})
 }
 
-// TakeBack takes the approval of a definition back, in the name of a person: it
-// waits again, and nothing of the tool is accepted by itself until a person
-// approves one. The error is CONFLICT when another definition is approved, or none.
-func (b *Book) TakeBack(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
+// before returns what an approval of the definition replaces; nil when nothing is
+// decided. One that is approved again replaces what its first approval has replaced.
+func (e Entry) before(f tool.Fingerprint) *Before {
+	switch {
+	case e.Approves(f):
+		return e.Pin.Before
+	case e.Pin == nil && e.Block == nil:
+		return nil
+	}
+	was := &Before{Block: e.Block}
+	if e.Pin != nil {
+		pin := *e.Pin
+		pin.Before = nil
+		was.Pin = &pin
+	}
+	return was
+}
+
+// goBack returns what was decided before the approval. A refusal since then stays.
+func (e Entry) goBack() Entry {
+	was := e.Pin.Before
+	if e.Pin = nil; was == nil {
+		return Entry{}
+	}
+	if e.Block == nil {
+		e.Block = was.Block
+	}
+	if was.Pin != nil && (e.Block == nil || !e.Block.Ends(was.Pin)) {
+		e.Pin = was.Pin
+	}
+	if e.Pin == nil && e.Block == nil {
+		return Entry{}
+	}
+	return e
+}
+
+// TakeBack takes the approval of a definition back, in the name of a user. What was
+// decided before that approval is decided again, with the definition that was approved
+// then. Where nothing was, or the trust in the server would accept what it lists now, nothing
+// of the tool is accepted by itself until a user approves it. The error is CONFLICT when
+// another definition is approved, or none.
+func (b *Book) TakeBack(ctx context.Context, listed Candidate, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
-		e := s.view(id.Server).Of(kind, id.Tool)
+		e := s.view(id.Server).Of(listed.Kind, id.Tool)
 		switch {
 		case e.Pin == nil:
 			return Change{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
@@ -58,7 +98,28 @@ func (b *Book) TakeBack(ctx context.Context, kind tool.Kind, id tool.ID, f tool.
 			return Change{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
-		return Change{Server: id.Server, Tools: []Row{doubt(e, Candidate{Kind: kind, Tool: id.Tool}, Mark{by, b.now()})}}, nil
+		if back := e.goBack(); back.Decided() && !Judge(Rules{Trust: trust, Acquainted: true}, back, listed).Accepted {
+			return Change{Server: id.Server, Tools: []Row{{Kind: listed.Kind, Tool: id.Tool, Entry: back}}}, nil
+		}
+		return Change{Server: id.Server, Tools: []Row{doubt(e, listed, Mark{by, b.now()})}}, nil
+	})
+}
+
+// Unblock ends the refusal of a definition, in the name of a user: it waits again. Nothing
+// of the tool is accepted by itself until a user approves it, unless an earlier definition
+// is approved, which keeps other ones waiting. The error is CONFLICT when it is not refused.
+func (b *Book) Unblock(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
+	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
+		e := s.view(id.Server).Of(kind, id.Tool)
+		if e.Block == nil || e.Block.Fingerprint != f {
+			return Change{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Look at it again, then decide.")
+		}
+		e.Block = nil
+		row := Row{Kind: kind, Tool: id.Tool, Entry: e}
+		if e.Pin == nil || trust == Auto {
+			row = doubt(e, Candidate{Kind: kind, Tool: id.Tool}, Mark{by, b.now()})
+		}
+		return Change{Server: id.Server, Tools: []Row{row}}, nil
 	})
 }
 

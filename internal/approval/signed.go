@@ -65,6 +65,9 @@ func (b *Book) Unsigned() (all []presence.Claim) {
 // it does anew where the store alone says so.
 func (b *Book) weigh(server string, row *Row) {
 	p := row.Pin
+	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.Confirmed(claim(server, row.Kind, row.Tool, p.Before.Pin)) {
+		p.Before = nil
+	}
 	if p == nil || b.gate.Confirmed(claim(server, row.Kind, row.Tool, p)) {
 		return
 	}

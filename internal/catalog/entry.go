@@ -103,6 +103,7 @@ type Tool struct {
 	Effective tool.Hints
 	CallWith  policy.Variant
 	Status    policy.Status
+	Blocked   bool             // a user has refused this very definition
 	Infers    policy.InferMode // what is made of it when it says nothing
 	Judges    policy.JudgeMode // what is made of what its arguments do
 	entry     *entry

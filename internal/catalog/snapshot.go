@@ -143,6 +143,8 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 		t.pin = pin
 	}
 	t.Status = policy.StatusOf(facts(server, decided, e))
+	block := decided.Tool(e.definition.ID.Tool).Block
+	t.Blocked = block != nil && block.Fingerprint == e.definition.Fingerprint()
 	return t
 }
 

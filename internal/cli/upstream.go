@@ -130,6 +130,9 @@ func counts(c gateway.Counts) string {
 	if n := c[gateway.CountForClients]; n > 0 {
 		out = append(out, fmt.Sprintf("%d %s, which can be asked something", n, gateway.ForClients))
 	}
+	if n := c[gateway.CountBlocked]; n > 0 {
+		out = append(out, fmt.Sprintf("%d %s", n, gateway.Blocked))
+	}
 	return strings.Join(out, "\n")
 }
 

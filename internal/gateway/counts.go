@@ -10,8 +10,8 @@ import (
 
 // Counts tells how many tools of a server have each status. In JSON it is an
 // object with a member for each: callable, and reasons with any tool. The last
-// count is of those ForClients.
-type Counts [policy.StatusCount + 1]int
+// counts are of those ForClients and Blocked.
+type Counts [policy.StatusCount + 2]int
 
 // ForClients is the status of a tool that nothing locks, but that its server has
 // only for clients that it can ask something, on the server's own address: who
@@ -21,19 +21,37 @@ const ForClients = "for_clients"
 // CountForClients is the index of their number in Counts.
 const CountForClients = policy.StatusCount
 
+// Blocked is the status of a tool that would wait for approval, but whose definition a user
+// has refused: it waits for no one.
+const Blocked = "blocked"
+
+// CountBlocked is the index of their number in Counts.
+const CountBlocked = policy.StatusCount + 1
+
 // StatusOf returns the status of a tool as it is shown; "" for one that can be called.
 func StatusOf(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
 	}
-	return t.Status.String()
+	return StatusWord(t.Status, t.Blocked)
+}
+
+// StatusWord returns a status as it is shown, of a definition that a user has blocked or not.
+func StatusWord(s policy.Status, blocked bool) string {
+	if s == policy.PendingApproval && blocked {
+		return Blocked
+	}
+	return s.String()
 }
 
 // Add counts a tool.
 func (c *Counts) Add(t *catalog.Tool) {
-	if t.Callable() && t.ForClients {
+	switch StatusOf(t) {
+	case ForClients:
 		c[CountForClients]++
-	} else {
+	case Blocked:
+		c[CountBlocked]++
+	default:
 		c[t.Status]++
 	}
 }
@@ -46,6 +64,8 @@ func (c *Counts) ByWord() map[string]int {
 		case n == 0:
 		case i == CountForClients:
 			all[ForClients] = n
+		case i == CountBlocked:
+			all[Blocked] = n
 		default:
 			all[policy.Status(i).Word()] = n
 		}
@@ -71,7 +91,7 @@ func (Counts) Words() []string {
 	for _, s := range policy.Statuses() {
 		words = append(words, s.Word())
 	}
-	return append(words, ForClients)
+	return append(words, ForClients, Blocked)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -86,6 +106,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 		reason(s.Word(), c[s])
 	}
 	reason(ForClients, c[CountForClients])
+	reason(Blocked, c[CountBlocked])
 	return append(out, '}'), nil
 }
 
@@ -96,6 +117,6 @@ func (c *Counts) UnmarshalJSON(raw []byte) error {
 	for s := range policy.Status(policy.StatusCount) {
 		c[s] = members[s.Word()]
 	}
-	c[CountForClients] = members[ForClients]
+	c[CountForClients], c[CountBlocked] = members[ForClients], members[Blocked]
 	return err
 }

@@ -30,6 +30,10 @@ func TestCounts(t *testing.T) {
 	if string(raw) != `{"callable":0,"server_disabled":2,"pending_approval":1}` {
 		t.Errorf("%s", raw)
 	}
+	blocked := count([]*catalog.Tool{{Definition: d, Status: policy.PendingApproval, Blocked: true}, {Definition: d, Status: policy.DisabledByUser, Blocked: true}})
+	if raw, _ := json.Marshal(blocked); string(raw) != `{"callable":0,"disabled_by_user":1,"blocked":1}` {
+		t.Errorf("%s", raw)
+	}
 	if count([]*catalog.Tool{{Definition: d, Status: policy.Callable}}) != nil {
 		t.Error("there are counts where every tool can be called")
 	}

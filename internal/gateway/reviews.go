@@ -23,9 +23,31 @@ type Waiting struct {
 	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: a page of them."`
 	// TotalOffers counts those that are left out, too.
 	TotalOffers int `json:"total_offers"`
+	WaitingTotals
 	// Forgotten is absent where no approvals were lost.
 	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database: one approval of such a server is for all that is listed of it."`
 	Warnings  []string    `json:"warnings,omitempty" doc:"Why so much waits, where that is no person's decision."`
+}
+
+// WaitingTotals counts all definitions, also those that a page leaves out.
+type WaitingTotals struct {
+	TotalBlocked  int `json:"total_blocked" doc:"Tools and offers that a user has blocked; they are among the totals, and wait for no one."`
+	TotalFindings int `json:"total_findings" doc:"Tools and offers with a finding that a user has not blocked."`
+	TotalPoisoned int `json:"total_poisoned" doc:"Those of total_findings that look poisoned: their verdict is block."`
+}
+
+// Count counts a definition.
+func (w *WaitingTotals) Count(reason approval.Why, s Scanned) {
+	if reason == approval.Blocked {
+		w.TotalBlocked++
+		return
+	}
+	if len(s.Findings) > 0 {
+		w.TotalFindings++
+	}
+	if s.Verdict == scan.Block {
+		w.TotalPoisoned++
+	}
 }
 
 // Forgotten is a server whose approvals were lost, and that no person has

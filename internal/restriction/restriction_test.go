@@ -353,14 +353,21 @@ type model struct {
 	lost, known           bool // approvals were lost; the server was approved since
 	reviewed              bool // it was approved, perhaps before that
 	pin, was, block, offs map[string]int
+	before                map[string]before // what an approval replaced
 }
 
+// before is what an approval replaced: definitions, and none.
+type before struct{ pin, block int }
+
+const none = -2
+
 func newModel() model {
-	return model{pin: map[string]int{}, was: map[string]int{}, block: map[string]int{}, offs: map[string]int{}}
+	return model{pin: map[string]int{}, was: map[string]int{}, block: map[string]int{}, offs: map[string]int{}, before: map[string]before{}}
 }
 
 func (m model) copy() model {
 	m.pin, m.was, m.block, m.offs = maps.Clone(m.pin), maps.Clone(m.was), maps.Clone(m.block), maps.Clone(m.offs)
+	m.before = maps.Clone(m.before)
 	return m
 }
 
@@ -372,6 +379,19 @@ func (m *model) takeBack(name string) {
 		return
 	}
 	delete(m.pin, name)
+	if was, there := m.before[name]; there {
+		delete(m.before, name)
+		if _, blocked := m.block[name]; !blocked && was.block != none {
+			m.block[name] = was.block
+		}
+		_, blocked := m.block[name]
+		if was.pin != none && !has(m.block, name, was.pin) {
+			m.pin[name] = was.pin
+			return
+		} else if blocked {
+			return
+		}
+	}
 	if _, blocked := m.block[name]; !blocked {
 		m.block[name] = takenBack
 	}
@@ -386,12 +406,30 @@ func (m *model) admit(name string, n int) {
 	_, pinned := m.pin[name]
 	_, blocked := m.block[name]
 	_, was := m.was[name]
-	if !blocked && (pinned || (!m.lost || m.known) && (!was || has(m.was, name, n))) {
-		m.approve(name, n)
+	if !blocked && !has(m.pin, name, n) && (pinned || (!m.lost || m.known) && (!was || has(m.was, name, n))) {
+		m.accept(name, n)
+		delete(m.before, name)
 	}
 }
 
+// approve is what a user does, accept what follows from any approval.
 func (m *model) approve(name string, n int) {
+	if !has(m.pin, name, n) {
+		was := before{none, none}
+		if pin, pinned := m.pin[name]; pinned {
+			was.pin = pin
+		}
+		if block, blocked := m.block[name]; blocked {
+			was.block = block
+		}
+		if m.before[name] = was; was == (before{none, none}) {
+			delete(m.before, name)
+		}
+	}
+	m.accept(name, n)
+}
+
+func (m *model) accept(name string, n int) {
 	m.pin[name] = n
 	delete(m.was, name)
 	if has(m.block, name, n) || has(m.block, name, takenBack) {
@@ -403,10 +441,12 @@ func (m *model) refuse(name string, n int) {
 	m.block[name] = n
 	if has(m.pin, name, n) {
 		delete(m.pin, name)
+		delete(m.before, name)
 	}
 }
 
 func (m *model) lose() {
+	clear(m.before)
 	m.lost, m.known = true, false
 	maps.Copy(m.was, m.pin)
 	clear(m.pin)
@@ -431,6 +471,9 @@ func (m *model) setBack(old model) {
 		switch {
 		case pinned && (forgotten || has(approved, name, n)) && !has(next.block, name, n):
 			next.pin[name] = n
+			if was, there := old.before[name]; there {
+				next.before[name] = was
+			}
 		case was:
 			next.was[name] = now
 		}
@@ -478,7 +521,7 @@ func TestNoHistoryWidens(t *testing.T) {
 			m.approve(name, n)
 		case step < 58:
 			pin, pinned := m.pin[name]
-			if err := h.TakeBack(ctx, tool.KindTool, id("s", name), print(pin), by); (err == nil) != pinned {
+			if err := h.TakeBack(ctx, candidate(name, pin), id("s", name), print(pin), approval.Manual, by); (err == nil) != pinned {
 				t.Fatalf("seed %d, step %d: taken back, approved %v: %v", seed, i, pinned, err)
 			}
 			m.takeBack(name)

@@ -133,11 +133,20 @@ func saveProposal(conn *rawConn, p *approval.Proposal) {
 // saveTool stores what is decided about a tool or an offer. An approved
 // definition that is not given is the one that is stored.
 func saveTool(conn *rawConn, server string, row approval.Row) {
-	values := make([]driver.Value, 13)
+	values := make([]driver.Value, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
 		values[2], values[3] = p.Fingerprint[:], string(p.Hints.AppendJSON(nil))
 		values[5], values[6] = p.By, p.At.UnixMicro()
+		if was := p.Before; was != nil {
+			if p := was.Pin; p != nil {
+				values[13], values[14] = p.Fingerprint[:], string(p.Hints.AppendJSON(nil))
+				values[15], values[16] = p.By, p.At.UnixMicro()
+			}
+			if b := was.Block; b != nil {
+				values[17], values[18], values[19] = b.Fingerprint[:], b.By, b.At.UnixMicro()
+			}
+		}
 		if row.Definition != nil {
 			values[4] = []byte(row.Definition)
 		}
@@ -149,11 +158,21 @@ func saveTool(conn *rawConn, server string, row approval.Row) {
 		values[10], values[11] = off.By, off.At.UnixMicro()
 	}
 	conn.do(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
-			blocked, blocked_by, blocked_at, off_by, off_at, kind)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			blocked, blocked_by, blocked_at, off_by, off_at, kind,
+			before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (server, kind, tool) DO UPDATE SET
 			approved = excluded.approved, hints = excluded.hints,
-			definition = CASE WHEN excluded.approved IS NULL THEN NULL ELSE coalesce(excluded.definition, definition) END,
+			definition = CASE
+				WHEN excluded.approved IS NULL THEN NULL
+				WHEN excluded.definition IS NOT NULL THEN excluded.definition
+				WHEN excluded.approved <> approval.approved AND excluded.approved = approval.before THEN approval.before_definition
+				ELSE approval.definition END,
+			before_definition = CASE excluded.before
+				WHEN approval.approved THEN approval.definition
+				WHEN approval.before THEN approval.before_definition END,
+			before = excluded.before, before_hints = excluded.before_hints, before_by = excluded.before_by, before_at = excluded.before_at,
+			before_blocked = excluded.before_blocked, before_blocked_by = excluded.before_blocked_by, before_blocked_at = excluded.before_blocked_at,
 			approved_by = excluded.approved_by, approved_at = excluded.approved_at,
 			blocked = excluded.blocked, blocked_by = excluded.blocked_by, blocked_at = excluded.blocked_at,
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
@@ -183,6 +202,9 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var approved, blocked []byte
 	var hints, approvedBy, blockedBy, offBy sql.NullString
 	var approvedAt, blockedAt, offAt sql.NullInt64
+	var was, wasBlocked []byte
+	var wasHints, wasBy, wasBlockedBy sql.NullString
+	var wasAt, wasBlockedAt sql.NullInt64
 	mark := func(by sql.NullString, at sql.NullInt64) approval.Mark {
 		return approval.Mark{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
@@ -216,11 +238,13 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 		return saved, err
 	}
 	err = each(ctx, reads, into{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
-		&blocked, &blockedBy, &blockedAt, &offBy, &offAt}, func() (err error) {
+		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
+		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
 		row := approval.Row{Kind: kind, Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
-			err = fingerprint(&row.Pin.Fingerprint, approved)
+			row.Pin.Before, err = before(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
+			err = errors.Join(err, fingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
 			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
@@ -233,8 +257,26 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 		saved.Tools[server] = append(saved.Tools[server], row)
 		return err
 	}, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
-		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`)
+		blocked, blocked_by, blocked_at, off_by, off_at,
+		before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at FROM approval`)
 	return saved, err
+}
+
+// before returns what an approval has replaced; nil when nothing was decided.
+func before(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
+	if approved == nil && blocked == nil {
+		return nil, nil
+	}
+	was = &approval.Before{}
+	if approved != nil {
+		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: by}
+		err = fingerprint(&was.Pin.Fingerprint, approved)
+	}
+	if blocked != nil {
+		was.Block = &approval.Block{Mark: blockedBy}
+		err = errors.Join(err, fingerprint(&was.Block.Fingerprint, blocked))
+	}
+	return was, err
 }
 
 func fingerprint(to *tool.Fingerprint, stored []byte) error {

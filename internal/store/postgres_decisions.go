@@ -79,11 +79,20 @@ func pgSaveProposal(ctx context.Context, b *pgBatch, p *approval.Proposal) {
 // pgSaveTool stores what is decided about a tool or an offer. An approved definition that
 // is not given is the one that is stored.
 func pgSaveTool(ctx context.Context, b *pgBatch, server string, row approval.Row) {
-	values := make([]any, 13)
+	values := make([]any, 20)
 	values[0], values[1], values[12] = server, pgClean(row.Tool), string(row.Kind)
 	if p := row.Pin; p != nil {
 		values[2], values[3] = p.Fingerprint[:], pgClean(string(p.Hints.AppendJSON(nil)))
 		values[5], values[6] = pgClean(p.By), p.At.UnixMicro()
+		if was := p.Before; was != nil {
+			if p := was.Pin; p != nil {
+				values[13], values[14] = p.Fingerprint[:], pgClean(string(p.Hints.AppendJSON(nil)))
+				values[15], values[16] = pgClean(p.By), p.At.UnixMicro()
+			}
+			if block := was.Block; block != nil {
+				values[17], values[18], values[19] = block.Fingerprint[:], pgClean(block.By), block.At.UnixMicro()
+			}
+		}
 		if row.Definition != nil {
 			values[4] = []byte(row.Definition)
 		}
@@ -95,11 +104,21 @@ func pgSaveTool(ctx context.Context, b *pgBatch, server string, row approval.Row
 		values[10], values[11] = pgClean(off.By), off.At.UnixMicro()
 	}
 	b.do(ctx, `INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
-			blocked, blocked_by, blocked_at, off_by, off_at, kind)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+			blocked, blocked_by, blocked_at, off_by, off_at, kind,
+			before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 		ON CONFLICT (server, kind, tool) DO UPDATE SET
 			approved = excluded.approved, hints = excluded.hints,
-			definition = CASE WHEN excluded.approved IS NULL THEN NULL ELSE coalesce(excluded.definition, approval.definition) END,
+			definition = CASE
+				WHEN excluded.approved IS NULL THEN NULL
+				WHEN excluded.definition IS NOT NULL THEN excluded.definition
+				WHEN excluded.approved <> approval.approved AND excluded.approved = approval.before THEN approval.before_definition
+				ELSE approval.definition END,
+			before_definition = CASE excluded.before
+				WHEN approval.approved THEN approval.definition
+				WHEN approval.before THEN approval.before_definition END,
+			before = excluded.before, before_hints = excluded.before_hints, before_by = excluded.before_by, before_at = excluded.before_at,
+			before_blocked = excluded.before_blocked, before_blocked_by = excluded.before_blocked_by, before_blocked_at = excluded.before_blocked_at,
 			approved_by = excluded.approved_by, approved_at = excluded.approved_at,
 			blocked = excluded.blocked, blocked_by = excluded.blocked_by, blocked_at = excluded.blocked_at,
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
@@ -199,6 +218,9 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	var server, kind, name, by, blockedBy string
 	var approved, blocked, hints, offBy []byte
 	var at, blockedAt, offAt nullable
+	var was, wasHints, wasBlocked []byte
+	var wasBy, wasBlockedBy string
+	var wasAt, wasBlockedAt nullable
 	mark := func(by string, at nullable) approval.Mark { return approval.Mark{By: by, At: time.UnixMicro(at.int64)} }
 	err = c.each(ctx, into{&server, &approved, &by, &at}, func() error {
 		l := approval.Launch{Server: server, Mark: mark(by, at)}
@@ -229,11 +251,13 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	if err != nil {
 		return 0, saved, err
 	}
-	err = c.each(ctx, into{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt}, func() (err error) {
+	err = c.each(ctx, into{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt,
+		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
 		row := approval.Row{Kind: tool.Kind(kind), Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: mark(by, at)}
-			err = fingerprint(&row.Pin.Fingerprint, approved)
+			row.Pin.Before, err = before(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
+			err = errors.Join(err, fingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
 			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
@@ -246,7 +270,8 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 		saved.Tools[server] = append(saved.Tools[server], row)
 		return err
 	}, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
-		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`)
+		blocked, blocked_by, blocked_at, off_by, off_at,
+		before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at FROM approval`)
 	return version, saved, err
 }
 

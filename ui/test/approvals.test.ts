@@ -5,7 +5,7 @@ import { fits, foldFrom, grouped, idOf, isClean, itemAt, itemsOf, ordered, secti
 
 const tool = (name: string, more: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.slice(name.indexOf(":") + 1), reason: "changed", fingerprint: "f", approved: "a", verdict: "clean", findings: [], lane: "write", ...more });
 const finding = (path: string, excerpt = "x", start = 0) => ({ rule: "covert", severity: "block" as const, path, start, end: start + excerpt.length, excerpt, reason: "hides" });
-const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
+const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0, total_blocked: 0, total_findings: 0, total_poisoned: 0 });
 import type { Diff } from "../src/pages/approvals/decide";
 import { commandLine } from "../src/lib/paste";
 import { bodyOf, covers, lanesFor, offered } from "../src/pages/approvals/lease";
@@ -49,10 +49,10 @@ suite("calls that wait", () => {
   });
 
   it("can be allowed for a while: at first their tool alone, and their token alone", () => {
-    expect(bodyOf(offered(call()))).toEqual({ server: "s", lane: "write", for: "15m", calls: 20, tools: "t" });
+    expect(bodyOf(offered(call()))).toEqual({ server: "s", lane: "write", for: "15m", calls: 5, tools: "t" });
     const l = offered(call({ actor: "agent:ci" }));
-    expect(covers(l)).toBe("20 more calls of s:t, whatever the arguments, if they read or write, by the token ci, within 15 minutes.");
-    expect(bodyOf({ ...l, tools: "" })).toEqual({ server: "s", lane: "write", for: "15m", calls: 20, client: "ci" });
+    expect(covers(l)).toBe("5 more calls of s:t, whatever the arguments, if they read or write, by the token ci, within 15 minutes.");
+    expect(bodyOf({ ...l, tools: "" })).toEqual({ server: "s", lane: "write", for: "15m", calls: 5, client: "ci" });
     expect(covers({ ...l, tools: "", lane: "destructive", client: "", calls: 1, life: "1h" })).toBe("1 more call of any tool of s, whatever the arguments, by any client, within an hour.");
     expect(lanesFor(call({ lane: "destructive" }))).toEqual(["destructive"]);
     expect(lanesFor(call({ lane: "read" }))).toEqual(["read", "write", "destructive"]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Client, PermissionLane } from "../src/api/types";
 import { clientName, diffLines, laneOf, placeOf, short, standing } from "../src/lib/clients";
 import { clientsOf, heading, rowsOf, sessionName, went, type Session } from "../src/pages/clients/used";
-import { bodyOf, serverNames, tokenTrouble } from "../src/pages/clients/token";
+import { bodyOf, newLanes, serverNames, tokenTrouble } from "../src/pages/clients/token";
 
 const client = (id: string, name: string, over: Partial<Client> = {}): Client => ({ id, name, found: true, connected: false, server: "mcpproxy", path: "/home/me/x.json", transport: "http", foreign: false, broken: [], entry: { path: "/home/me/x.json", text: "{}" }, ...over });
 const known = [client("claude-code", "Claude Code", { connected: true }), client("vscode", "VS Code"), client("codex", "Codex"), client("cursor", "Cursor", { found: false }), client("zed", "Zed", { found: false }), client("kiro", "Kiro", { connected: true, foreign: true })];
@@ -65,4 +65,8 @@ test("a new token as REST takes it: what does not limit is left out", () => {
   expect(tokenTrouble("ci", [])).toContain("lane");
   expect(tokenTrouble("", all)).toContain("name");
   expect(tokenTrouble("ci", ["read"])).toBe("");
+});
+
+test("a new token only reads until more is ticked", () => {
+  expect(newLanes).toEqual(["read"]);
 });

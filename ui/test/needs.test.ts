@@ -15,7 +15,14 @@ const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => {
   const [server, own] = name.split(":") as [string, string];
   return { name, server, tool: own, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over };
 };
-const waiting = (tools: WaitingTool[], over: Partial<Waiting> = {}): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0, ...over });
+const waiting = (tools: WaitingTool[], over: Partial<Waiting> = {}): Waiting => {
+  const all = [...tools, ...(over.offers ?? [])];
+  const open = all.filter((d) => d.reason !== "blocked");
+  return {
+    servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0, total_blocked: all.length - open.length,
+    total_findings: open.filter((d) => d.findings.length > 0).length, total_poisoned: open.filter((d) => d.verdict === "block").length, ...over,
+  };
+};
 const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...over });
 const said = (bits: readonly unknown[]) => bits.map((b) => (typeof b === "string" ? b : (b as { code?: string }).code ?? [(b as { server: string }).server, (b as { tool?: string }).tool].filter(Boolean).join(":"))).join("");
 
@@ -74,6 +81,15 @@ describe("needsOf", () => {
     expect(needsOf(waiting([tool("s:a", { reason: "blocked", verdict: "block" })]), [server("s")], undefined, now)).toEqual([]);
     const all = needsOf(waiting([tool("s:a")], { total_tools: 700 }), [server("s")], undefined, now);
     expect(all.map((n) => said(n.title))).toEqual(["700 definitions wait"]);
+    const page = Array.from({ length: 500 }, (_, i) => tool(`s:t${i}`, { verdict: "review", findings: [finding("review", "hides")] }));
+    const rest = needsOf(waiting(page, { total_tools: 10_000, total_findings: 1_204, total_poisoned: 4, total_blocked: 6 }), [server("s")], undefined, now);
+    expect(rest.map((n) => [said(n.title), said(n.text)])).toEqual([["9,990 definitions wait", "1,200 of them with a finding."]]);
+  });
+
+  test("a line for many names the reasons", () => {
+    const failed = (name: string, last_error: string) => server(name, { state: "failed", last_error });
+    const [all] = needsOf(waiting([]), [failed("a", "TOKEN is not set."), failed("b", "command not found: uvx"), failed("c", ""), failed("d", "x")], undefined, now);
+    expect([said(all!.title), said(all!.text)]).toEqual(["4 servers do not work", "a: TOKEN is not set; b: command not found: uvx; c; and 1 more."]);
   });
 
   test("a log that was changed comes before all", () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { tabIcon, tabTitle } from "../src/lib/attention";
 import type { ActivityRecord, Server } from "../src/api/types";
-import { heading, inSteps, logState, summary, took, whyRefused } from "../src/pages/overview/words";
+import { heading, inSteps, lastRefused, logState, summary, took, whyRefused } from "../src/pages/overview/words";
 
 const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...over });
 
@@ -39,4 +40,16 @@ test("why a call was refused", () => {
 
 test("the log has whole milliseconds", () => {
   expect([took(0), took(84)]).toEqual(["less than 1 ms", "84 ms"]);
+});
+
+test("what was refused last leads, also when its record is old", () => {
+  const record = (id: string, timestamp: string, last_time?: string) => ({ id, timestamp, ...(last_time ? { last_time } : {}) }) as ActivityRecord;
+  const all = [record("c", "2026-11-23T10:03:00Z"), record("b", "2026-11-23T10:02:00Z", "2026-11-23T10:02:30Z"), record("a", "2026-11-23T10:00:00Z", "2026-11-23T12:01:00+01:00"), record("old", "2026-11-23T08:00:00Z", "2026-11-23T10:05:00Z")];
+  expect(lastRefused(all, 3).map((r) => r.id)).toEqual(["a", "old", "c"]);
+});
+
+test("the tab says what waits", () => {
+  expect([0, 3, 1200].map((n) => [tabTitle("Approvals", n), tabIcon(n)])).toEqual([
+    ["Approvals · MCPProxy", "icon.svg"], ["(3) Approvals · MCPProxy", "icon-waits.svg"], ["(99+) Approvals · MCPProxy", "icon-waits.svg"],
+  ]);
 });

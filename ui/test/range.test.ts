@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ends, label, params, step, within } from "../src/lib/range";
+import { ends, label, localTime, params, step, within } from "../src/lib/range";
 
 const now = new Date(2026, 10, 23, 15, 2, 0);
 const at = (h: number, m: number, day = 23) => new Date(2026, 10, day, h, m).toISOString();
@@ -24,4 +24,10 @@ test("REST", () => {
   expect(step({ since: "24h", until: "" }, now)).toBe("30m");
   expect(step({ since: "1h", until: "" }, now)).toBe("2m");
   expect(step({ since: "30d", until: "" }, now)).toBe("24h");
+});
+
+test("a time of one's own", () => {
+  expect(localTime(new Date(2026, 0, 2, 3, 4, 59))).toBe("2026-01-02T03:04");
+  const range = { since: new Date(localTime(new Date(2026, 10, 23, 8, 0))).toISOString(), until: "" };
+  expect(ends(range, now)).toEqual({ from: new Date(2026, 10, 23, 8, 0), to: now });
 });

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { LogLine, Server, ServerDetail } from "../src/api/types";
-import { broken, cause, groupOf, maskIn, rows, sentence, shares, stretches, tools } from "../src/pages/servers/model";
+import { cause, decisive, lastTry, times, variableIn } from "../src/lib/failure";
+import { broken, groupOf, maskIn, rows, sentence, shares, stretches, tools } from "../src/pages/servers/model";
 import { parsed, settingsOf, textOf, valueOf } from "../src/pages/servers/settings";
-import { joined, kept, lastTry } from "../src/pages/servers/tail";
+import { joined, kept } from "../src/pages/servers/tail";
 
 const server = (name: string, s: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...s });
 
@@ -83,4 +84,21 @@ test("availability covers what the log knows of the last 24 hours", () => {
   expect(all).toEqual([{ state: "ready", from: 0, to: 0.5 }, { state: "failed", from: 0.5, to: 0.75 }, { state: "ready", from: 0.75, to: 1 }]);
   expect(shares(all)).toEqual([{ state: "ready", share: 0.75 }, { state: "failed", share: 0.25 }]);
   expect(stretches(undefined, now)).toEqual([]);
+});
+
+test("the line that decides is quoted, and what it says is not set can be set", () => {
+  const said = (...texts: string[]) => decisive(texts.map((text) => ({ stream: "stderr" as const, text })))?.text;
+  expect(said("CALENDAR_TOKEN is not set", "exiting")).toBe("CALENDAR_TOKEN is not set");
+  expect(said("starting", "Error: Missing required environment variable GITHUB_TOKEN", "    at main (/x/index.js:3:9)", "Node.js v22.1.0")).toBe("Error: Missing required environment variable GITHUB_TOKEN");
+  expect(said("npm error code E404", "npm error 404 Not Found - GET https://r/nothing - could not be found", "npm error A complete log of this run can be found in: /x")).toBe("npm error 404 Not Found - GET https://r/nothing - could not be found");
+  expect(said("Traceback (most recent call last):", '  File "/x.py", line 1, in <module>', "ModuleNotFoundError: No module named 'mcp'")).toBe("ModuleNotFoundError: No module named 'mcp'");
+  expect(said("listening", "bye")).toBeUndefined();
+  expect(decisive([{ stream: "mcpproxy", text: "not connected: exit status 3" }])).toBeUndefined();
+  const names: Record<string, string> = {
+    "CALENDAR_TOKEN is not set": "CALENDAR_TOKEN", "Error: environment variable `API_KEY` is required": "API_KEY", "please set OPENAI_API_KEY first": "OPENAI_API_KEY", "DB_URL must be set": "DB_URL",
+    "cannot read CALENDAR_TOKEN.json": "", "the port is not set": "",
+  };
+  for (const [text, name] of Object.entries(names)) expect(variableIn(text), text).toBe(name);
+  const end = { stream: "mcpproxy" as const, text: "not connected: the process ended: exit status 3" };
+  expect([times({}, []), times({ restarts: 0 }, [end]), times({ restarts: 4 }, [end]), times({}, [end, { stream: "stderr", text: "not connected" }, end, end])]).toEqual(["", "", "5 times", "3 times"]);
 });

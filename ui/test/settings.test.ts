@@ -2,7 +2,7 @@ import { diffLines } from "diff";
 import { expect, test } from "vitest";
 import type { Config, Setting, Validation } from "../src/api/types";
 import { lines, tally } from "../src/lib/lines";
-import { changeCount, effect, facts, heading, isChanged, lead, pieces, place, shown, typed, valueOf, withSetting, withText, wrong } from "../src/pages/settings/model";
+import { checkPage, changeCount, effect, facts, heading, isChanged, lead, pieces, place, shown, typed, valueOf, withSetting, withText, wrong } from "../src/pages/settings/model";
 
 const setting = (s: Partial<Setting>): Setting => ({ key: "tools_limit", type: "integer", doc: "", value: 10, default: 10, set: false, ...s });
 const limit = setting({});
@@ -74,4 +74,13 @@ test("the sentences", () => {
   expect(place({ line: 1200, column: 3, key: "log.level", message: "" })).toBe("Line 1,200, log.level");
   expect(facts(setting({ range: "1 to 100", restart: true }))).toBe("Default: 10. 1 to 100. Needs a restart.");
   expect(pieces("Needs `listen`, see [the guide](x.md).")).toEqual([{ text: "Needs ", code: false }, { text: "listen", code: true }, { text: ", see the guide.", code: false }]);
+});
+
+test("a check leads to the page that puts it right", () => {
+  const to = (code: string, title = "", state = "bad") => checkPage({ code, title, state }, ["git", "github"]);
+  expect(to("server", "github does not work")).toEqual({ page: "servers", label: "Look at github", params: { id: "github" } });
+  expect(to("login", "Two servers need a login")).toEqual({ page: "servers", label: "Log in", params: {} });
+  expect(to("approvals")?.page).toBe("approvals");
+  expect(to("config_file")).toEqual({ page: "settings", label: "Correct the file", params: { view: "file" } });
+  expect([to("disk"), to("server", "github", "ok")]).toEqual([undefined, undefined]);
 });

@@ -4,7 +4,7 @@ import { clean, left, progress, sentence } from "../src/pages/overview/start/mod
 
 const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 14, ...over });
 const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.split(":")[1]!, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over });
-const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
+const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0, total_blocked: 0, total_findings: 0, total_poisoned: 0 });
 
 test("only what the daemon approves together is accepted in bulk", () => {
   const w = waiting([tool("a:x", { together: true }), tool("a:y", { verdict: "review" }), tool("a:z"), tool("a:no", { reason: "blocked" })]);

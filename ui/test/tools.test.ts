@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { argumentsOf, entriesOf, fields } from "../src/pages/tools/form";
 import { choicesOf, hintRows, override } from "../src/pages/tools/hints";
 import { foundWords, how, marked, signatureParts, summary } from "../src/pages/tools/marked";
-import { entries, params, sentence, split } from "../src/pages/tools/query";
+import { entries, params, sentence, split, word } from "../src/pages/tools/query";
+import { ranked } from "../src/lib/ranked";
+import type { Tool } from "../src/api/types";
 
 const schema = {
   type: "object", required: ["repo", "number"],
@@ -82,4 +84,12 @@ test("filters", () => {
   expect(entries("server", { b: 1, a: 1, c: 5 }, "").map((e) => e[0])).toEqual(["c", "a", "b"]);
   expect(split("a:b:c")).toEqual({ server: "a", tool: "b:c" });
   expect(split(":x")).toBeUndefined();
+});
+
+test("what is blocked does not wait, and does not lead the palette", () => {
+  expect(word("status", "blocked")).toBe("blocked by you");
+  const tool = (name: string, status?: string) => ({ name, ...(status ? { status } : {}) }) as Tool;
+  const of = (locked: Tool[], tools: Tool[]) => ranked({ locked, tools }).map((t) => t.name);
+  expect(of([tool("s:bad", "blocked"), tool("s:new", "pending_approval")], [tool("s:ok")])).toEqual(["s:new", "s:ok", "s:bad"]);
+  expect(of([tool("s:bad", "blocked")], [])).toEqual(["s:bad"]);
 });

@@ -21,7 +21,7 @@ import (
 type Memory struct {
 	mu          sync.Mutex // guards what follows
 	tools       map[subject]approval.Row
-	definitions map[subject]json.RawMessage
+	definitions map[defined]json.RawMessage
 	launches    map[string]approval.Launch
 	proposals   []approval.Proposal
 	held        map[string][]approval.Held
@@ -34,6 +34,12 @@ type Memory struct {
 type subject struct {
 	kind tool.Kind
 	tool.ID
+}
+
+// defined is a definition of one, by its fingerprint.
+type defined struct {
+	subject
+	tool.Fingerprint
 }
 
 // Fail makes everything fail with err; nil ends that.
@@ -96,7 +102,7 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		return m.err
 	}
 	if m.tools == nil {
-		m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[subject]json.RawMessage{}, map[string]approval.Launch{}
+		m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[defined]json.RawMessage{}, map[string]approval.Launch{}
 	}
 	m.saves++
 	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.Proposal) bool { return p.Name == c.Settle })
@@ -117,8 +123,8 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 	}
 	for _, row := range c.Tools {
 		id := subject{row.Kind, tool.ID{Server: c.Server, Tool: row.Tool}}
-		if row.Definition != nil {
-			m.definitions[id] = row.Definition
+		if row.Definition != nil && row.Pin != nil {
+			m.definitions[defined{id, row.Pin.Fingerprint}] = row.Definition
 		}
 		row.Definition, row.Was = nil, nil // as a database does, which has no place for it
 		m.tools[id] = row
@@ -135,12 +141,17 @@ func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	}
 	m.saves++
 	definitions := m.definitions
-	m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[subject]json.RawMessage{}, map[string]approval.Launch{}
+	m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[defined]json.RawMessage{}, map[string]approval.Launch{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
 			id := subject{row.Kind, tool.ID{Server: server, Tool: row.Tool}}
-			if m.definitions[id] = row.Definition; row.Definition == nil {
-				m.definitions[id] = definitions[id]
+			for key, definition := range definitions {
+				if key.subject == id {
+					m.definitions[key] = definition
+				}
+			}
+			if row.Pin != nil && row.Definition != nil {
+				m.definitions[defined{id, row.Pin.Fingerprint}] = row.Definition
 			}
 			if row.Definition, row.Was = nil, nil; row.Decided() {
 				m.tools[id] = row
@@ -173,8 +184,9 @@ func (m *Memory) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.I
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := subject{kind, of}
-	if row := m.tools[id]; row.Pin == nil {
+	row := m.tools[id]
+	if row.Pin == nil {
 		return nil, m.err
 	}
-	return m.definitions[id], m.err
+	return m.definitions[defined{id, row.Pin.Fingerprint}], m.err
 }

@@ -118,6 +118,59 @@ func testApprovals(t *testing.T, open Opener) {
 	want(all)
 }
 
+// testReplacedApprovals: what an approval has replaced is kept with its definition, and is
+// there when the approval is taken back, also in a store that is opened anew.
+func testReplacedApprovals(t *testing.T, open Opener) {
+	dir, ctx := t.TempDir(), t.Context()
+	first := &approval.Pin{Fingerprint: print(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: markAt("trust:scan", 1)}
+	block := &approval.Block{Fingerprint: print(7), Mark: markAt("admin", 2)}
+	second := &approval.Pin{Fingerprint: print(2), Mark: markAt("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
+	third := &approval.Pin{Fingerprint: print(3), Mark: markAt("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: print(2), Mark: markAt("admin", 3)}}}
+	alone := &approval.Pin{Fingerprint: print(4), Mark: markAt("admin", 5), Before: &approval.Before{Block: block}}
+	for _, step := range []struct {
+		pin        *approval.Pin
+		definition string // that is given
+		want       string
+	}{
+		{first, `{"name":"1"}`, `{"name":"1"}`},
+		{second, `{"name":"2"}`, `{"name":"2"}`},
+		{second, "", `{"name":"2"}`},
+		{first, "", `{"name":"1"}`},
+		{second, `{"name":"2"}`, `{"name":"2"}`},
+		{third, `{"name":"3"}`, `{"name":"3"}`},
+		{third.Before.Pin, "", `{"name":"2"}`},
+		{alone, `{"name":"4"}`, `{"name":"4"}`},
+		{nil, "", ""},
+	} {
+		s := open.Open(t, dir)
+		row := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: step.pin, Off: &second.Mark}}
+		given := row
+		if step.definition != "" {
+			given.Definition = json.RawMessage(step.definition)
+		}
+		if err := s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: []approval.Row{given}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open.Open(t, dir)
+		saved, err := s.LoadApprovals(ctx)
+		if d := cmp.Diff(map[string][]approval.Row{"one": {row}}, saved.Tools); d != "" || err != nil {
+			t.Errorf("%v (-want +got)\n%s", err, d)
+		}
+		if got, err := s.ApprovedDefinition(ctx, tool.KindPrompt, tool.ID{Server: "one", Tool: "a"}); err != nil || string(got) != step.want {
+			t.Errorf("the definition is %s, %v; want %s", got, err, step.want)
+		}
+		if err := s.RestoreApprovals(ctx, saved); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // testRestoredApprovals: what is restored is there, and nothing else; a
 // definition that is not given is the one from before.
 func testRestoredApprovals(t *testing.T, open Opener) {

@@ -43,6 +43,7 @@ func Run(t *testing.T, open Opener) {
 		"size of refusals":   testSizeOfRefusals,
 		"counts":             testCounts,
 		"approvals":          testApprovals,
+		"replaced approvals": testReplacedApprovals,
 		"restored approvals": testRestoredApprovals,
 		"tokens":             testTokens,
 		"asks":               testAsks,

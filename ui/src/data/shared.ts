@@ -1,12 +1,13 @@
 // What several pages and the frame show: fetched once, kept fresh by events.
 
 import { signal, type ReadonlySignal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { onEvents, type LiveEvent } from "../api/events";
 import { api } from "../api/client";
 import { signedIn } from "../api/session";
 import type { Clients, PendingCall, Server, Status, Waiting } from "../api/types";
 import type { Resource } from "./resource";
+import { useSlow } from "./slow";
 
 interface State<T> { data?: T; error?: unknown; at?: Date; loading: boolean }
 
@@ -60,15 +61,9 @@ function shared<T>(fetcher: () => Promise<T>, stale: (event: LiveEvent) => boole
 
 function useShared<T>(s: Shared<T>): Resource<T> {
   const { data, error, at, loading } = s.state.value;
-  const [slow, setSlow] = useState(false);
-  const waiting = data === undefined && error === undefined;
+  const slow = useSlow(data === undefined && error === undefined);
   useEffect(s.want, []);
-  useEffect(() => {
-    if (!waiting) return setSlow(false);
-    const timer = setTimeout(() => setSlow(true), 150);
-    return () => clearTimeout(timer);
-  }, [waiting]);
-  return { data, error, at, loading, slow: slow && waiting, reload: s.reload, set: s.set };
+  return { data, error, at, loading, slow, reload: s.reload, set: s.set };
 }
 
 export const status = shared<Status>(
@@ -119,6 +114,5 @@ export const useClients = () => {
 /** Returns how many things wait for a person: what REST counts, without what a person has blocked; and calls. */
 export function waitingCount(w: Waiting | undefined, calls: readonly PendingCall[] = []): number {
   if (!w) return calls.length;
-  const blocked = [...w.tools, ...w.offers].filter((i) => i.reason === "blocked").length;
-  return w.servers.length + w.total_tools + w.total_offers - blocked + calls.length;
+  return w.servers.length + w.total_tools + w.total_offers - w.total_blocked + calls.length;
 }

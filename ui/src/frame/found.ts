@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Lane, SearchAnswer, Server, Tool } from "../api/types";
 import type { Action } from "../keys";
+import { ranked } from "../lib/ranked";
 import { go, href } from "../router";
 import type { IconName } from "../ui/icon";
 import { serverState } from "../ui/marks";
@@ -60,7 +61,7 @@ function entry(t: Tool): Entry {
   const lane = t.inferred_operation ?? laneOf(t.call_with);
   return {
     id: "tool " + t.name, icon: "tools", text: t.name, tool: { server: t.server, tool: t.tool }, ...(lane ? { lane } : {}),
-    ...(t.status === "pending_approval" ? { tag: "waits for you" } : t.status ? { tag: "locked" } : {}),
+    ...(t.status === "pending_approval" ? { tag: "waits for you" } : t.status === "blocked" ? { tag: "blocked" } : t.status ? { tag: "locked" } : {}),
     run: () => go(href("tools", { id: t.name })),
   };
 }
@@ -78,7 +79,7 @@ export function useTools(query: string): Entry[] {
     const abort = new AbortController();
     const timer = setTimeout(() => {
       api.get<SearchAnswer>("/tools/search", { q, limit: atMost, include_disabled: true }, abort.signal).then(
-        (a) => setFound([...(a.locked ?? []).slice(0, 3), ...a.tools].map(entry)),
+        (a) => setFound(ranked(a).map(entry)),
         () => abort.signal.aborted || setFound([]),
       );
     }, 80);

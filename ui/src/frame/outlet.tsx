@@ -15,7 +15,6 @@ export function Outlet() {
   const [error, setError] = useState<unknown>();
   const [again, setAgain] = useState(0);
   useEffect(() => {
-    document.title = `${pageOf(page)?.title ?? "Not found"} · MCPProxy`;
     setError(undefined);
     if (!page || loaded.has(page)) return;
     let current = true;

@@ -7,6 +7,7 @@ import { go, href } from "../router";
 import { Announcer } from "../ui/announce";
 import { copy } from "../ui/copy";
 import { Toasts, toast } from "../ui/toast";
+import { Attention } from "./attention";
 import { Banners } from "./banners";
 import { Help } from "./help";
 import { More } from "./more";
@@ -54,6 +55,7 @@ export function Shell() {
       <Permits />
       <Toasts />
       <Announcer />
+      <Attention />
     </>
   );
 }

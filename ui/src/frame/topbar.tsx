@@ -1,9 +1,10 @@
+import { useState } from "preact/hooks";
 import { live } from "../api/events";
 import { offline } from "../api/connection";
 import { paused } from "../data/live";
 import { now } from "../data/now";
 import { rangePages, useRange } from "../data/range";
-import { label, periods } from "../lib/range";
+import { ends, label, localTime, periods, type Range } from "../lib/range";
 import { place } from "../router";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
@@ -47,6 +48,26 @@ function RangeMenu() {
           <span class="ticked"><Icon name="check" small /></span>{label({ since: p, until: "" }, now.value)}
         </button>
       ))}
+      <Custom range={range} onRange={setRange} />
     </Menu>
+  );
+}
+
+// Two times of this browser's clock; without an end, until now.
+function Custom({ range, onRange }: { range: Range; onRange: (r: Range) => void }) {
+  const { from, to } = ends(range, now.peek());
+  const [since, setSince] = useState(localTime(from));
+  const [until, setUntil] = useState(range.until ? localTime(to) : "");
+  const good = since !== "" && (until === "" || since < until);
+  const submit = (e: Event) => {
+    e.preventDefault();
+    if (good) onRange({ since: new Date(since).toISOString(), until: until && new Date(until).toISOString() });
+  };
+  return (
+    <form class="custom-range" onSubmit={submit}>
+      <label>From<input class="field" type="datetime-local" value={since} required onInput={(e) => setSince(e.currentTarget.value)} /></label>
+      <label>To<input class="field" type="datetime-local" value={until} onInput={(e) => setUntil(e.currentTarget.value)} /></label>
+      <Button small type="submit" disabled={!good}>Show this time</Button>
+    </form>
   );
 }

@@ -1,5 +1,7 @@
 // Buckets of calls as stacked bars, in the units of the axes.
 
+import { number } from "./format";
+
 export interface Counts { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
 export type Kind = "read" | "write" | "destructive" | "refused" | "failed" | "ghost";
 /** A bar from seconds to seconds, from a low count to a high one; below the line counts are negative. */
@@ -27,6 +29,18 @@ export function barsOf(buckets: readonly Counts[], step: number, lanes?: readonl
 export function edges(buckets: readonly Counts[], step: number): [number, number] {
   if (buckets.length === 0) return [0, step];
   return [Date.parse(buckets[0]!.start) / 1000, Date.parse(buckets[buckets.length - 1]!.start) / 1000 + step];
+}
+
+/** Returns the labels of an axis of counts. */
+export function axisValues(all: readonly number[]): string[] {
+  return all.map((n) => (n > 0 ? number(n) : ""));
+}
+
+const digit = 7; // px, the widest of a label at 11 px
+
+/** Returns how wide an axis has to be so that no label is cut, in px. */
+export function axisSize(values: readonly string[] | null): number {
+  return Math.max(30, Math.max(0, ...(values ?? []).map((v) => v.length)) * digit + 8);
 }
 
 /** Returns two or so round numbers up to top, above zero. */

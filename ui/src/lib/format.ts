@@ -19,6 +19,9 @@ export function count(n: number, one: string, many = one + "s"): string {
   return `${number(n)} ${n === 1 ? one : many}`;
 }
 
+/** What "call" means on every page. */
+export const callMeaning = "A call is one that was sent to its server. A refused one was not, so it is counted apart; when it is repeated, one record stands for all.";
+
 const words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"];
 
 /** Returns small numbers as words, for the sentence that heads a page. */

@@ -53,3 +53,9 @@ export function step(range: Range, now: Date, count = 48): string {
   const nice = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080].find((n) => n >= minutes * 0.99) ?? 10_080;
   return nice < 60 ? `${nice}m` : `${nice / 60}h`;
 }
+
+/** Returns a time as a field of type datetime-local takes it, in local time to the minute. */
+export function localTime(at: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${clock(at)}`;
+}

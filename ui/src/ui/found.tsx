@@ -43,7 +43,7 @@ export function useFound({ paste, ticked, client }: { paste?: Paste; ticked: boo
   const [failed, setFailed] = useState<Record<string, string>>({});
   const lines = paste?.servers.filter((s) => !s.choice.skip).map((s) => commandLine(s.server.launch)).join("\n") ?? "";
   const all = useMemo(() => marks((list.data?.found ?? []).filter((f) => !client || f.client === client), lines.split("\n")), [list.data, lines, client]);
-  const picked = useMemo(() => new Set(all.filter((m) => !m.have && (choices[m.server.id] ?? (ticked && !m.why && !m.again))).map((m) => m.server.id)), [all, choices, ticked]);
+  const picked = useMemo(() => new Set(all.filter((m) => !m.have && (choices[m.server.id] ?? (ticked && !lines && !m.why && !m.again))).map((m) => m.server.id)), [all, choices, ticked, lines]);
   return {
     list, marks: all, picked, keyring, setKeyring, remove, setRemove, failed, count: picked.size,
     pick: (id, on) => setChoices((c) => ({ ...c, [id]: on })),

@@ -58,7 +58,7 @@ export function Outcome({ status }: { status: ActivityRecord["status"] }) {
 
 /** A tool's name, the server faint before it. */
 export function ToolName({ server, tool }: { server?: string; tool?: string }) {
-  return <span class="tool">{server && <span class="sv">{tool ? server + ":" : server}</span>}{tool}</span>;
+  return <span class="tool">{server && <span class={tool ? "sv" : "sv whole"}>{tool ? server + ":" : server}</span>}{tool}</span>;
 }
 
 /** A short word in a box: "6 findings", "loosened", "launch". */

@@ -3,7 +3,7 @@
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { barsOf, edges, nice } from "../lib/bars";
+import { axisSize, axisValues, barsOf, edges, nice } from "../lib/bars";
 import { clock } from "../lib/format";
 import type { ChartProps } from "./chart";
 import { colours, hatch, type Colours } from "./ink";
@@ -59,8 +59,8 @@ function options(box: HTMLElement, props: () => ChartProps, ink: () => Colours):
     axes: [
       { size: 22, gap: 4, font: ink().font, stroke: () => ink().faint, grid: { show: false }, ticks: { show: false }, space: 90, values: ticks },
       {
-        show: !small, side: 1, size: 30, gap: 4, font: ink().font, stroke: () => ink().faint, ticks: { show: false },
-        grid: { stroke: () => ink().line, width: 1 }, splits: (_, __, ___, top) => nice(top), values: (_, all) => all.map((n) => (n > 0 ? String(n) : "")),
+        show: !small, side: 1, size: (_, values) => axisSize(values), gap: 4, font: ink().font, stroke: () => ink().faint, ticks: { show: false },
+        grid: { stroke: () => ink().line, width: 1 }, splits: (_, __, ___, top) => nice(top), values: (_, all) => axisValues(all),
       },
     ],
     hooks: {

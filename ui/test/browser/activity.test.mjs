@@ -28,7 +28,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await visit("activity");
   await row(page, "look for the shopping list").waitFor();
   assert.match(await page.locator("h1").innerText(), /^[\d,]+ records$/);
-  await until("the counts", async () => /2 ok, 1 refused, 1 failed/.test(await page.locator(".lead").innerText()));
+  await until("the counts", async () => /3 calls, 2 ok, 1 failed; 1 refused/.test(await page.locator(".lead").innerText()));
   assert.deepEqual(await axeInBoth(page), []);
 
   // A filter is found by what it is called, and stands in the address.
@@ -179,4 +179,25 @@ test("a log without a call is listening, and the first call appears", async (t) 
   await visit("activity?client=Nobody");
   await page.getByText("No record fits these filters").waitFor();
   assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 24 hours/);
+});
+
+test("a row under the pointer, and the one that is open, are marked over their whole height", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  await daemon.tools("notes:list_notes");
+  const agent = await daemon.client("Cursor");
+  for (let i = 0; i < 3; i++) await agent.call("call_tool_read", { name: "notes:list_notes" });
+  await visit("activity");
+  const row = page.locator("tbody tr[data-i]", { hasText: "list_notes" }).first();
+  const marked = () => row.evaluate((tr) => {
+    const clear = "rgba(0, 0, 0, 0)";
+    const of = (el) => getComputedStyle(el).backgroundColor;
+    return { row: of(tr) !== clear, cells: [...tr.children].filter((td) => of(td) !== clear && td.clientHeight < tr.clientHeight).length };
+  });
+  assert.deepEqual(await marked(), { row: false, cells: 0 });
+  await row.hover();
+  assert.deepEqual(await marked(), { row: true, cells: 0 });
+  await row.click();
+  await page.locator("aside.drawer").waitFor();
+  await page.mouse.move(0, 0);
+  assert.deepEqual(await marked(), { row: true, cells: 0 });
 });

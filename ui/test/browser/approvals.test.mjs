@@ -211,3 +211,51 @@ test("on a phone list and detail are pages; without the daemon nothing is decide
   await until("decisions rest", () => button(/keep it destructive/).isDisabled());
   await detail("write_file");
 });
+
+test("undo restores what was accepted, and what is blocked can be unblocked", async (t) => {
+  const long = "s".repeat(63);
+  const tools = (word) => ["find_page", "list_pages"].map((name) => ({ name, description: `${word} the pages.`, inputSchema: { type: "object" } }));
+  const s = await inbox(t, {});
+  const { page, daemon, api, visit, toast, settle, detail } = s;
+  await api("POST", "/servers", { name: long, ...(await daemon.scripted(long, { tools: tools("Finds") })), trust: "scan" });
+  await daemon.tools(`${long}:find_page`, `${long}:list_pages`);
+  await daemon.scripted(long, { tools: tools("Looks for") });
+  const waiting = async () => (await api("GET", "/approvals")).tools.map((w) => `${w.tool} ${w.reason} ${w.what?.words ?? JSON.stringify(w.what)}`);
+  await until("both wait", async () => (await waiting()).length === 2);
+  const before = await waiting();
+  await visit("approvals");
+  assert.match(await page.title(), /^\(2\) Approvals/);
+  assert.match(await page.locator("link[rel=icon]").getAttribute("href"), /icon-waits/);
+  // A server with a long name leaves room for the names of its tools.
+  for (const name of await page.locator(".inbox li .tool").all()) {
+    const [outer, own] = await name.evaluate((el) => [el.closest(".cut").getBoundingClientRect().right, el.lastChild.nodeType === 3 ? (() => { const r = document.createRange(); r.selectNode(el.lastChild); return r.getBoundingClientRect().left; })() : el.lastElementChild.getBoundingClientRect().left]);
+    assert.ok(outer - own > 60, `its name begins ${outer - own} px before the end`);
+  }
+
+  await page.getByRole("button", { name: "Approve 2 clean" }).click();
+  await toast("Approved 2.");
+  await until("none waits", async () => (await waiting()).length === 0);
+  await page.keyboard.press("Control+z");
+  await until("both wait again", async () => (await waiting()).length === 2);
+  assert.deepEqual(await waiting(), before);
+  await page.getByRole("heading", { name: /Changed since you accepted them/ }).waitFor();
+
+  await visit(`approvals?id=${long}:find_page`);
+  await detail("find_page");
+  await page.locator(".words del", { hasText: "Finds" }).waitFor();
+  await settle();
+  await page.keyboard.press("x");
+  await toast("Blocked");
+  await until("it is blocked", async () => (await findPage(api, long)).status === "blocked");
+  await visit(`tools?id=${long}:find_page`);
+  await page.getByText("It is blocked by you.").waitFor();
+  await visit(`approvals?id=${long}:find_page`);
+  await detail("find_page");
+  await settle();
+  await page.locator(".acts-bar").getByRole("button", { name: "Unblock" }).click();
+  await until("it waits", async () => (await findPage(api, long)).status === "pending_approval");
+  await page.locator(".words del", { hasText: "Finds" }).waitFor();
+  assert.deepEqual(await waiting(), before);
+});
+
+const findPage = (api, server) => api("GET", `/servers/${server}/tools/find_page`);

@@ -53,7 +53,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   assert.equal(await args.locator(".masked").count(), 1);
   assert.ok(!(await page.content()).includes(token), "a secret is on the page");
   assert.match(await page.locator(".review").innerText(), /Why, as the agent claims\s+“the user asked for a reminder”/);
-  assert.match(await page.locator(".review").innerText(), /20 more calls of notes:write_note, whatever the arguments, if they read or write, by any client, within 15 minutes\./);
+  assert.match(await page.locator(".review").innerText(), /5 more calls of notes:write_note, whatever the arguments, if they read or write, by any client, within 15 minutes\./);
   assert.deepEqual(await page.locator(".acts-bar button").allInnerTexts(), ["Allow once\na", "Deny…\nx", "Allow for a while…\nw"]);
   assert.match(await button(/Allow once/).getAttribute("class"), /main-act/);
   assert.deepEqual(await axeInBoth(page), []);

@@ -44,10 +44,11 @@ test("who needs help says why, and the rest works", async (t) => {
   assert.equal(await row(page, "notes").locator(".c-tools").innerText(), "5");
 
   // The cause is a sentence of ours; the end of the log is a text.
-  await until("the cause", async () => /Exited with code 3\..*SERVER_UNAVAILABLE/.test(await help(page, "kubernetes").innerText()));
+  await until("the cause", async () => /^Error: ENOENT: no such file, open kubeconfig\s+Exited with code 3(, \d+ times)?\..*SERVER_UNAVAILABLE/s.test(await help(page, "kubernetes").innerText()));
   const log = help(page, "kubernetes").locator("pre");
   await until("its log", async () => /Error: ENOENT.*\\u202e<b>turned<\/b>.*not connected/s.test(await log.innerText()));
   assert.equal(await log.locator("b").count(), 0);
+  assert.equal(await log.locator(".decisive").innerText().then((text) => text.slice(9).trim()), "Error: ENOENT: no such file, open kubeconfig");
   assert.match(await help(page, "unreachable").innerText(), /Nothing answers at its address 127\.0\.0\.1:9/);
   assert.deepEqual(await axeInBoth(page), []);
 

@@ -6,7 +6,7 @@ import { download } from "../../api/download";
 import type { Summary, VerifyAnswer } from "../../api/types";
 import { paused } from "../../data/live";
 import { now } from "../../data/now";
-import { count, number } from "../../lib/format";
+import { callMeaning, count, number } from "../../lib/format";
 import { params as times, within, type Range } from "../../lib/range";
 import { useActions } from "../../keys";
 import { Button } from "../../ui/button";
@@ -35,7 +35,7 @@ export function Head({ matched, all, filtered, filters, range, summary, table, o
           <h1>{title(matched, all, filtered)}</h1>
           <p class="lead">
             {span[0]!.toUpperCase() + span.slice(1)}
-            {summary ? <>: <b>{count(summary.calls + summary.refused, "call")}</b>, <b>{number(summary.calls - summary.failed)}</b> ok, <b>{number(summary.refused)}</b> refused, <b>{number(summary.failed)}</b> failed.{summary.cut && " Only the newest records are counted."} </> : ". "}
+            {summary ? <>: <span title={callMeaning}><b>{count(summary.calls, "call")}</b>, <b>{number(summary.calls - summary.failed)}</b> ok, <b>{number(summary.failed)}</b> failed; <b>{number(summary.refused)}</b> refused, which are not calls.</span>{summary.cut && " Only the newest records are counted."} </> : ". "}
             <TableToggle on={table} onChange={onTable} />
           </p>
         </div>

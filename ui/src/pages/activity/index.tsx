@@ -7,13 +7,14 @@ import type { ActivityList, Summary } from "../../api/types";
 import { useRange } from "../../data/range";
 import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
+import { useSlow } from "../../data/slow";
 import { count } from "../../lib/format";
 import { label, params as times, periodMs, step, type Range } from "../../lib/range";
 import { useQuery } from "../../router";
 import { Button } from "../../ui/button";
 import { FilterBar } from "../../ui/chips";
 import { SearchField } from "../../ui/field";
-import { Banner, ErrorPart } from "../../ui/parts";
+import { Banner, ErrorPart, Skeleton } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useChoices } from "./choices";
 import { narrow, wide } from "./columns";
@@ -51,6 +52,7 @@ export default function Activity() {
     box.current?.querySelector(".log")?.scrollTo(0, 0);
     log.show();
   };
+  const slow = useSlow(!log.rows.known && log.rows.error === undefined);
   const matched = log.rows.known ? log.rows.total + log.newer : undefined;
   const buckets = useMemo(() => (under ? merged(under, fit) : []), [under, fit]);
   return (
@@ -63,7 +65,7 @@ export default function Activity() {
       {log.rows.error !== undefined && log.rows.total > 0 && !offline.value && <Banner icon="err" act={<Button small onClick={log.rows.reload}>Try again</Button>}>A part of the log cannot be read: {explain(log.rows.error).message}</Banner>}
       <div class={id ? "split open" : "split"}>
         {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="The log cannot be read" error={log.rows.error} onRetry={log.rows.reload} /> : (
-          <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} onOpen={show} onFilter={add} onTop={setAtTop}
+          slow ? <div class="pad-line"><Skeleton lines={12} /></div> : <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} onOpen={show} onFilter={add} onTop={setAtTop}
             {...(id ? { open: id } : {})} empty={<Nothing filters={filters} range={range} onRange={setRange} onClear={() => setQ(none)} />} />
         )}
         {id && <RecordDrawer id={id} row={open.row} key="drawer" onMove={move} onSession={(session) => setQ({ ...none, session, id: "" })} onClose={() => setQ({ id: "" })} />}

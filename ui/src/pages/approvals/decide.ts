@@ -21,7 +21,7 @@ export function routeOf(t: Target): string {
 
 export const getDiff = (t: Target, signal?: AbortSignal) => api.get<Diff>(routeOf(t) + "/diff", {}, signal);
 
-export type Verb = "approve" | "block" | "withdraw";
+export type Verb = "approve" | "block" | "unblock" | "withdraw";
 
 /** Decides about the definition that has this fingerprint; keep has it count as destructive, too. */
 export function decide(t: Target, verb: Verb, fingerprint: string, keep = false): Promise<unknown> {

@@ -21,7 +21,7 @@ export const mostCalls = 10_000;
 
 /** Returns the lease that is offered for a call: for its tool alone, and for its token where it came with one. */
 export function offered(c: PendingCall): Lease {
-  return { server: c.server, tools: c.tool, lane: c.lane, client: tokenOf(c), calls: 20, life: "15m" };
+  return { server: c.server, tools: c.tool, lane: c.lane, client: tokenOf(c), calls: 5, life: "15m" };
 }
 
 /** Returns the name of the token that the call came with, or "". */

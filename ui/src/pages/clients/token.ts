@@ -4,6 +4,9 @@ import type { Lane } from "../../api/types";
 
 export const lanes: readonly Lane[] = ["read", "write", "destructive"];
 
+/** The lanes that are ticked for a new token: what it may do besides is said on purpose. */
+export const newLanes: readonly Lane[] = ["read"];
+
 /** How long a token can be good, and in words. */
 export const lives: readonly (readonly [string, string])[] = [["1d", "a day"], ["7d", "a week"], ["30d", "30 days"], ["90d", "90 days"], ["365d", "a year"], ["", "no end"]];
 

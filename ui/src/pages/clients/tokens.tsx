@@ -16,7 +16,7 @@ import { Loaded } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
-import { bodyOf, lanes, lives, serverNames, tokenTrouble } from "./token";
+import { bodyOf, lanes, lives, newLanes, serverNames, tokenTrouble } from "./token";
 
 /** Returns the tokens; connecting a client may have made one. */
 export const useTokens = () => useResource("tokens", (signal) => api.get<{ tokens: TokenView[] }>("/tokens", undefined, signal), { turn: clients.state.value.at?.getTime() });
@@ -80,7 +80,7 @@ function Form({ onClose, onMade }: { onClose: () => void; onMade: (t: CreatedTok
   const [name, setName] = useState("");
   const [profile, setProfile] = useState("");
   const [only, setOnly] = useState("");
-  const [may, setMay] = useState<readonly LaneName[]>(lanes);
+  const [may, setMay] = useState<readonly LaneName[]>(newLanes);
   const [life, setLife] = useState("30d");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);

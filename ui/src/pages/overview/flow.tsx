@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { Lane as LaneName, Summary } from "../../api/types";
 import { now } from "../../data/now";
 import { carried, useRange } from "../../data/range";
-import { ago, count, duration, exact, number, percent } from "../../lib/format";
+import { ago, callMeaning, count, duration, exact, number, percent } from "../../lib/format";
 import { within } from "../../lib/range";
 import { go, href } from "../../router";
 import { Chart, TableToggle } from "../../ui/chart";
@@ -36,6 +36,7 @@ export function Flow({ of: s }: { of: Summary }) {
         />
         <Lanes of={s} />
       </div>
+      {!nothing && <p class="dim glossary">{callMeaning}</p>}
     </section>
   );
 }

@@ -12,9 +12,10 @@ import { Lane, ToolName } from "../../ui/marks";
 import { Loaded } from "../../ui/parts";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
-import { whyRefused } from "./words";
+import { lastRefused, refusedAt, whyRefused } from "./words";
 
 const most = 6;
+const recent = 100; // a record of a refusal that is repeated keeps its place in the log: the last of its times may be the newest
 
 export function Lists({ turn, refused }: { turn: number; refused?: number }) {
   const [range] = useRange();
@@ -23,19 +24,19 @@ export function Lists({ turn, refused }: { turn: number; refused?: number }) {
   const groups = (group: string) => (signal: AbortSignal) => api.get<Summary>("/activity/summary", { ...within(), step: step(range, new Date(), 1), group }, signal);
   const tools = useResource(`busy ${key}`, groups("tool"), { turn });
   const clients = useResource(`clients ${key}`, groups("client"), { turn });
-  const blocked = useResource(`refused ${key}`, (signal) => api.get<ActivityList>("/activity", { ...within(), status: "blocked", type: ["policy_decision"], limit: most }, signal), { turn });
+  const blocked = useResource(`refused ${key}`, (signal) => api.get<ActivityList>("/activity", { ...within(), status: "blocked", type: ["policy_decision"], limit: recent }, signal), { turn });
   const at = carried("activity");
   return (
     <div class="three sec">
       <Part title="Busiest tools" of={tools} rows={(s) => s.groups.filter((g) => g.calls > 0)} nothing="No call">{(all) => <Busiest all={all} />}</Part>
-      <Part title="Refused lately" of={blocked} rows={(l) => l.activities} nothing="Nothing was refused" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked", type: "policy_decision" })}>All {number(refused)}</a>}>
+      <Part title="Refused lately" of={blocked} rows={(l) => lastRefused(l.activities, most)} nothing="Nothing was refused" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked", type: "policy_decision" })}>All {number(refused)}</a>}>
         {(all) => (
           <table class="plain refs">
             <caption><span class="vh">Refused lately</span></caption>
             <tbody>
               {all.map((r) => (
                 <tr key={r.id}>
-                  <td class="c-t dim"><time dateTime={r.timestamp} title={exact(r.timestamp)}>{clock(r.last_time ?? r.timestamp)}</time></td>
+                  <td class="c-t dim"><time dateTime={refusedAt(r)} title={exact(refusedAt(r))}>{clock(refusedAt(r))}</time></td>
                   <td class="c-w"><a href={href("activity", { ...at, status: "blocked", type: "policy_decision", id: r.id })}><ToolName server={r.server_name} tool={r.tool_name} /></a></td>
                   <td class="soft" title={r.error_message}><Visible text={whyRefused(r)} /></td>
                 </tr>

@@ -33,7 +33,6 @@ const named = 3; // in the text of such a row
 /** Returns what needs a person. What somebody has refused already needs nobody. */
 export function needsOf(w: Waiting, servers: readonly Server[], status: Status | undefined, now: Date, calls: readonly PendingCall[] = []): Need[] {
   const open = ([...w.tools, ...w.offers] as Definition[]).filter((d) => d.reason !== "blocked");
-  const refused = w.tools.length + w.offers.length - open.length;
   const poisoned = open.filter((d) => d.verdict === "block");
   const others = open.filter((d) => d.verdict !== "block");
   const on = servers.filter((s) => s.enabled && !s.quarantined);
@@ -46,7 +45,7 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
     ...log(status),
     ...unconfirmed(status),
     ...gather(poisoned, poison, (all) => ({
-      key: "poisoned", icon: "shield", hot: true, title: [`${number(all.length)} definitions look poisoned`], text: [...names(all.map(nameOf)), ". Nothing of them has reached an agent."],
+      key: "poisoned", icon: "shield", hot: true, title: [`${number(w.total_poisoned)} definitions look poisoned`], text: [...names(all.map(nameOf), w.total_poisoned), ". Nothing of them has reached an agent."],
       since: oldest(all), act: review(),
     })),
     ...gather(w.servers, newServer, (all) => ({
@@ -57,17 +56,17 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
       act: review({ id: f.name }),
     })),
     ...gather(broken, (s) => crash(s, now), (all) => ({
-      key: "broken", icon: "err", hot: true, title: [`${number(all.length)} servers do not work`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Look", href: href("servers") },
+      key: "broken", icon: "err", hot: true, title: [`${number(all.length)} servers do not work`], text: reasons(all, whyBroken), since: oldest(all), act: { label: "Look", href: href("servers") },
     })),
     ...gather(on.filter((s) => s.state === "needs_secret"), needsSecret, (all) => ({
-      key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Set them…", href: href("servers"), secrets: "" },
+      key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: reasons(all, (s) => (s.last_error ?? "").trim()), since: oldest(all), act: { label: "Set them…", href: href("servers"), secrets: "" },
     })),
     ...gather(login, needsLogin, (all) => ({
       key: "logins", icon: "key", hot: false, title: [`${number(all.length)} servers need a login`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Log in", href: href("servers") },
     })),
   ] satisfies Need[];
-  const total = w.total_tools + w.total_offers - poisoned.length - refused;
-  return [...needs, ...(total < few ? others.map(definition) : [rest(others, total, needs.length > 0)])];
+  const total = w.total_tools + w.total_offers - w.total_poisoned - w.total_blocked;
+  return [...needs, ...(total < few ? others.map(definition) : [rest(others, total, w.total_findings - w.total_poisoned, needs.length > 0)])];
 }
 
 function gather<T>(all: readonly T[], one: (item: T) => Need, many: (all: readonly T[]) => Need): Need[] {
@@ -158,12 +157,23 @@ function newServer(s: WaitingServer): Need {
 function crash(s: Server, now: Date): Need {
   const again = s.retry_at ? (Date.parse(s.retry_at) - now.getTime()) / 1000 : 0;
   const tries = again > 0 ? [` Tries again in ${span(again)}.`] : [];
-  const why = (s.last_error || s.detail || "").trim().replace(/\.$/, "");
+  const why = whyBroken(s);
   return {
     key: "broken " + s.name, icon: "err", hot: true, title: [{ server: s.name }, (s.restarts ?? 0) > 1 ? " keeps failing" : " does not work"],
     text: [...(s.restarts ? [`${count(s.restarts + 1, "time")}: `] : []), why ? { code: why } : "It says nothing of why", ".", ...tries], since: s.since,
     act: { label: "Open log", href: href("servers", { id: s.name }) },
   };
+}
+
+function whyBroken(s: Server): string {
+  return (s.last_error || s.detail || "").trim().replace(/\.$/, "");
+}
+
+// The first servers, each with why.
+function reasons(all: readonly Server[], why: (s: Server) => string): Bit[] {
+  if (!all.some(why)) return [...names(all.map((s) => ({ server: s.name }))), "."];
+  const shown = all.slice(0, named).flatMap((s, i): Bit[] => [...(i ? ["; "] : []), { server: s.name }, ...(why(s) ? [": ", { code: why(s) }] : [])]);
+  return [...shown, all.length > named ? `; and ${number(all.length - named)} more.` : "."];
 }
 
 function needsSecret(s: Server): Need {
@@ -191,17 +201,17 @@ function looser(d: WaitingTool): string {
   return d.loosened!.some((hint) => hint.includes("destructive")) ? "It no longer calls itself destructive" : "It calls itself more harmless than before";
 }
 
-function rest(all: readonly Definition[], total: number, more: boolean): Need {
-  const found = all.filter((d) => d.findings.length > 0).length;
+// all are those of the first page; total and found count the others, too.
+function rest(all: readonly Definition[], total: number, found: number, more: boolean): Need {
   const loose = all.find(isLooser);
   const text: Bit[] = [found > 0 ? `${number(found)} of them with a finding` : "None of them with a finding"];
   if (loose) text.push("; ", nameOf(loose), looser(loose).slice(2));
   return { key: "definitions", icon: "inbox", hot: false, title: [`${number(total)} ${more ? "more " : ""}definitions wait`], text: [...text, "."], since: oldest(all), act: review() };
 }
 
-function names(all: readonly { server: string; tool?: string }[]): Bit[] {
+function names(all: readonly { server: string; tool?: string }[], total = all.length): Bit[] {
   const shown: Bit[] = all.slice(0, named).flatMap((n, i) => (i ? [", ", n] : [n]));
-  return all.length > named ? [...shown, ` and ${number(all.length - named)} more`] : shown;
+  return total > named ? [...shown, ` and ${number(total - named)} more`] : shown;
 }
 
 function oldest(all: readonly { since?: string }[]): string | undefined {

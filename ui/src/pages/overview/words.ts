@@ -49,7 +49,7 @@ export function took(ms: number): string {
 }
 
 const locked: Record<string, string> = {
-  pending_approval: "waits for your review", disabled_by_config: "denied by the configuration", disabled_by_user: "switched off", server_quarantined: "its server waits for your review",
+  pending_approval: "waits for your review", blocked: "blocked by you", disabled_by_config: "denied by the configuration", disabled_by_user: "switched off", server_quarantined: "its server waits for your review",
   server_disabled: "its server is switched off",
 };
 
@@ -63,4 +63,12 @@ export function whyRefused(r: ActivityRecord): string {
   if (code === "TOOL_LOCKED") return locked[decision?.status ?? ""] ?? "locked";
   if (code === "ARGS_MISMATCH") return "arguments: " + (r.error_message ?? "not those of its schema");
   return r.error_message ?? code ?? "refused";
+}
+
+/** Returns when a call was refused; of one that is repeated, the last time. */
+export const refusedAt = (r: Pick<ActivityRecord, "timestamp" | "last_time">): string => r.last_time ?? r.timestamp;
+
+/** Returns the records of what was refused last, the newest first. */
+export function lastRefused(all: readonly ActivityRecord[], most: number): ActivityRecord[] {
+  return all.toSorted((a, b) => Date.parse(refusedAt(b)) - Date.parse(refusedAt(a))).slice(0, most);
 }

@@ -1,7 +1,7 @@
 // How a server is: why it is not there, its last day, how fast it answers, its tools.
 
 import { api } from "../../api/client";
-import type { ServerDetail, Summary } from "../../api/types";
+import type { Server, ServerDetail, Summary } from "../../api/types";
 import { useRange } from "../../data/range";
 import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
@@ -15,14 +15,15 @@ import { Spark } from "../../ui/spark";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
 import { Strip } from "./strip";
-import { Cause } from "./help";
-import { broken, needsLogin, tools } from "./model";
+import { Fixes, useFailure } from "../../ui/failure";
+import { Why } from "./help";
+import { broken, needsLogin, needsSecret, tools } from "./model";
 import { took } from "./took";
 
 export function About({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
   return (
     <>
-      {broken(s) && <DrawerPart title="Why it is not there"><Cause of={s} /></DrawerPart>}
+      {broken(s) && <DrawerPart title="Why it is not there"><Broken of={s} /></DrawerPart>}
       {s.enabled && s.quarantined && <DrawerPart title="Waits for review"><p>{waits(s)} <a class="link" href={href("approvals", { id: s.name })}>Review it</a></p></DrawerPart>}
       {needsLogin(s) && <DrawerPart title="Needs a login"><p>The server asks for a login, which only a person can make. Calls are refused until then.</p></DrawerPart>}
       <DrawerPart title="Availability in 24 h" end={s.since && <span>{stateSince(s.state)} <Time at={s.since} suffix /></span>}><Strip turns={s.availability} /></DrawerPart>
@@ -81,7 +82,7 @@ function Slowest({ of: d, server }: { of: Summary; server: string }) {
 }
 
 const statusWords: Record<string, string> = {
-  callable: "can be called", pending_approval: "wait for you", disabled_by_user: "off", disabled_by_config: "off in the file", server_disabled: "off with the server",
+  callable: "can be called", pending_approval: "wait for you", blocked: "blocked by you", disabled_by_user: "off", disabled_by_config: "off in the file", server_disabled: "off with the server",
   server_quarantined: "in quarantine", disabled_unknown: "not callable", for_clients: "for clients that can be asked",
 };
 
@@ -115,4 +116,9 @@ function Facts({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
       {s.warnings?.map((w) => <p key={w} class="soft"><Visible text={w} /></p>)}
     </DrawerPart>
   );
+}
+
+function Broken({ of: s }: { of: Server }) {
+  const { line, often, variable } = useFailure(s);
+  return <><Why of={s} line={line} often={often} /><div class="row wrap gap"><Fixes of={s} variable={needsSecret(s) ? "" : variable} /></div></>;
 }

@@ -21,7 +21,7 @@ function saved(d: ServerDetail, label: string, after: { quarantined: boolean }, 
   toast({ text: waits ? `${label} of ${d.name} is saved. The new launch waits for your review.` : `${label} of ${d.name} is saved.`, ...(undo && !waits ? { undo } : {}) });
 }
 
-export function Config({ of: d, onChanged }: { of: ServerDetail; onChanged: () => void }) {
+export function Config({ of: d, variable, onChanged }: { of: ServerDetail; variable: string; onChanged: () => void }) {
   const [open, setOpen] = useState("");
   const status = useStatus();
   const fixed = !!d.proposed_by;
@@ -37,7 +37,7 @@ export function Config({ of: d, onChanged }: { of: ServerDetail; onChanged: () =
     <>
       <DrawerPart title="Launch">
         {all.filter((s) => s.launch).map(row)}
-        <Variables label={d.protocol === "stdio" ? "Environment" : "Headers"} names={(d.protocol === "stdio" ? d.launch?.env : d.launch?.headers) ?? []} fixed={fixed} onSave={(value) => save(d.protocol === "stdio" ? "env" : "headers", value)} />
+        <Variables label={d.protocol === "stdio" ? "Environment" : "Headers"} names={(d.protocol === "stdio" ? d.launch?.env : d.launch?.headers) ?? []} fixed={fixed} start={variable} onSave={(value) => save(d.protocol === "stdio" ? "env" : "headers", value)} />
         <p class="same">{fixed ? "It is only proposed: what is not as you want it is dropped, and added as you want it." : reviewed}</p>
       </DrawerPart>
       <DrawerPart title="Tools and trust">{all.filter((s) => !s.launch).map(row)}</DrawerPart>

@@ -23,7 +23,7 @@ import { restart, switchTo, type Part } from "./state";
 const partNames = [{ value: "about", label: "Now" }, { value: "log", label: "Log" }, { value: "config", label: "Configuration" }] as const;
 
 /** The drawer of the server that the URL names. */
-export function ServerDrawer({ name, part, onPart, onMove, onClose, ask }: { name: string; part: Part; onPart: (p: Part) => void; onMove: (by: number) => void; onClose: () => void; ask: (a: Ask) => void }) {
+export function ServerDrawer({ name, part, variable, onPart, onMove, onClose, ask }: { name: string; part: Part; /** Of its environment, to be set. */ variable: string; onPart: (p: Part) => void; onMove: (by: number) => void; onClose: () => void; ask: (a: Ask) => void }) {
   // The shared list is what events keep fresh; whenever it was read anew, so is this one.
   const list = useServers();
   const server = useResource(`server ${name}`, (signal) => api.get<ServerDetail>(path`/servers/${name}`, {}, signal), { keep: false, turn: list.at?.getTime() });
@@ -50,7 +50,7 @@ export function ServerDrawer({ name, part, onPart, onMove, onClose, ask }: { nam
         <>
           <div class="server-parts"><Seg label="Part" value={part} onChange={onPart} options={partNames} /></div>
           {part === "log" ? <LogPart name={name} key={name} /> : (
-            <Loaded of={server} title="The server cannot be read">{(d) => (part === "config" ? <Config of={d} key={name} onChanged={server.reload} /> : <About of={d} onLog={() => onPart("log")} />)}</Loaded>
+            <Loaded of={server} title="The server cannot be read">{(d) => (part === "config" ? <Config of={d} key={name + variable} variable={variable} onChanged={server.reload} /> : <About of={d} onLog={() => onPart("log")} />)}</Loaded>
           )}
         </>
       )}

@@ -1,30 +1,17 @@
 // Below a server that is not there: why, the end of its log, and what can be done about it.
 
 import { useEffect, useState } from "preact/hooks";
-import { api, explain, path } from "../../api/client";
-import type { LogTail, Server } from "../../api/types";
-import { useResource } from "../../data/resource";
+import type { Server } from "../../api/types";
 import { span } from "../../lib/format";
 import { go } from "../../router";
 import { Button } from "../../ui/button";
+import { Cause, Fixes, useFailure } from "../../ui/failure";
 import { Visible } from "../../ui/words";
 import { LogLines } from "./lines";
-import { cause } from "./model";
-import { lastTry } from "./tail";
+import { needsSecret } from "./model";
 import { opened, switchTo } from "./state";
 
 const shownLines = 6;
-const readLines = 40;
-
-/** Why it is not there, and when it is tried again. */
-export function Cause({ of: s }: { of: Server }) {
-  return (
-    <p class="grow">
-      <b class="strong"><Visible text={cause(s)} /></b>{" "}
-      <span class="soft">Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span>
-    </p>
-  );
-}
 
 function NextTry({ of: s }: { of: Server }) {
   const [now, tick] = useState(() => Date.now());
@@ -39,20 +26,24 @@ function NextTry({ of: s }: { of: Server }) {
   return left >= 1 ? <>Next try in <span class="num">{span(left)}</span>, or when a call needs it.</> : <>It is tried again now.</>;
 }
 
+/** Why it is not there, and when it is tried again. */
+export function Why({ of: s, line, often }: { of: Server; line?: { text: string } | undefined; often: string }) {
+  return <p class="grow"><Cause of={s} line={line} often={often} /><span class="soft">Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span></p>;
+}
+
 /** The cause with the end of the log and its actions, in the list. */
 export function Help({ of: s }: { of: Server }) {
-  // The log has more whenever a try has failed.
-  const log = useResource(path`/servers/${s.name}/logs`, (signal) => api.get<LogTail>(path`/servers/${s.name}/logs`, { lines: readLines }, signal), { turn: s.last_error_at });
+  const { lines, line, often, variable, error } = useFailure(s);
   return (
     <div class="inner">
-      <div class="row">
-        <Cause of={s} />
+      <div class="row wrap">
+        <Why of={s} line={line} often={often} />
+        <Fixes of={s} variable={needsSecret(s) ? "" : variable} />
         <Button kind="quiet" small decides onClick={() => switchTo(s, false)}>Disable</Button>
-        <Button kind="quiet" small onClick={() => go(opened(s.name, "config"))}>Edit launch</Button>
         <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Whole log</Button>
       </div>
-      {log.data && log.data.entries.length > 0 && <LogLines lines={lastTry(log.data.entries, shownLines)} label={`End of the log of ${s.name}`} />}
-      {!log.data && log.error !== undefined && <p class="dim">The log cannot be read. {explain(log.error).message}</p>}
+      {lines.length > 0 && <LogLines lines={lines.slice(-shownLines)} strong={line} label={`End of the log of ${s.name}`} />}
+      {error && <p class="dim">The log cannot be read. <Visible text={error} /></p>}
     </div>
   );
 }

@@ -41,7 +41,7 @@ export default function Servers() {
   const detail = useCallback((r: Row) => ("server" in r && explained.has(r.server.name) ? <Help of={r.server} /> : undefined), [[...explained].join("\n")]);
   const fold = (g: GroupName) => setQ({ fold: q.fold.includes(g) ? q.fold.filter((x) => x !== g) : [...q.fold, g] }, { replace: true });
   const heading = useCallback((r: Row) => ("group" in r ? <Head of={r} onFold={() => fold(r.group)} /> : undefined), [q.fold]);
-  const open = (name: string) => setQ({ id: name, part: name ? q.part : "about" });
+  const open = (name: string) => setQ({ id: name, part: name ? q.part : "about", variable: "" });
   const move = (by: number) => {
     const names = shown.flatMap((r) => ("server" in r ? [r.server.name] : []));
     const next = names[names.indexOf(q.id) + by];
@@ -73,7 +73,7 @@ export default function Servers() {
             <Table caption="Servers by what they need" class="servers cards" columns={columns} rows={source} rowKey={keyOf} heading={heading} detail={detail}
               open={q.id ? "s " + q.id : undefined} openAt={q.id ? shown.findIndex((r) => "server" in r && r.server.name === q.id) : undefined} onOpen={(r) => ("server" in r ? open(r.server.name) : fold(r.group))}
               empty={<NothingFits what="No server fits" filters={`No name contains “${q.q}”.`} onClear={() => setQ({ q: "" })} />} />
-            {q.id && <ServerDrawer name={q.id} part={q.part} onPart={(part) => setQ({ part }, { replace: true })} onMove={move} onClose={() => open("")} ask={ask} />}
+            {q.id && <ServerDrawer name={q.id} part={q.part} variable={q.variable} onPart={(part) => setQ({ part, variable: "" }, { replace: true })} onMove={move} onClose={() => open("")} ask={ask} />}
           </div>
         ))}
       </Loaded>

@@ -55,15 +55,6 @@ export function sentence(all: readonly Server[]): string {
   return `${n.off === 1 ? "The one server is" : `All ${small(n.off)} servers are`} off`;
 }
 
-/** Returns why a server is not there, as a sentence; what its process wrote itself is left to its log. */
-export function cause(s: Pick<Server, "failure" | "last_error">): string {
-  const ours = (s.failure ?? "").replace(/^[A-Z_]+: /, "");
-  const said = (s.failure?.startsWith("EXITED: ") ? ours : s.last_error || ours) || "it is not connected";
-  const exit = /^exit status (\d+)$/.exec(said);
-  const text = exit ? `exited with code ${exit[1]}` : said;
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
-}
-
 /** Returns how many tools a server has and how many of them can be called; undefined when nobody has listed them yet. */
 export function tools(s: Server): { callable: number; total: number } | undefined {
   if (s.tool_count === 0 && s.state !== "ready" && !(s.state === "idle" && !s.hint)) return undefined;

@@ -12,7 +12,7 @@ import { groupNames } from "./model";
 export const parts = ["about", "log", "config"] as const;
 export type Part = (typeof parts)[number];
 
-export const schema = { q: text(), id: text(), part: oneOf(parts, "about"), fold: list(groupNames) };
+export const schema = { q: text(), id: text(), part: oneOf(parts, "about"), variable: text(), fold: list(groupNames) };
 
 /** Returns the address of a server's drawer; filter and folds stay. */
 export function opened(id: string, part: Part = "about"): string {

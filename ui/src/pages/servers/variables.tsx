@@ -6,9 +6,9 @@ import { Button } from "../../ui/button";
 import { Field } from "../../ui/field";
 import { Visible } from "../../ui/words";
 
-export function Variables({ label, names, fixed, onSave }: { label: string; names: readonly string[]; fixed: boolean; onSave: (change: Record<string, string | null>) => Promise<void> }) {
+export function Variables({ label, names, fixed, start, onSave }: { label: string; names: readonly string[]; fixed: boolean; /** The one that is edited at first; "" is none. */ start: string; onSave: (change: Record<string, string | null>) => Promise<void> }) {
   // null: nothing is edited; "": a new one.
-  const [edited, edit] = useState<string | null>(null);
+  const [edited, edit] = useState<string | null>(start || null);
   const [error, setError] = useState("");
   const run = async (change: Record<string, string | null>) => {
     try {

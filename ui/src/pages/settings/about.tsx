@@ -8,7 +8,7 @@ import type { Diagnostics } from "../../api/types";
 import { now } from "../../data/now";
 import { singleKeys, theme } from "../../data/prefs";
 import { useResource } from "../../data/resource";
-import { useStatus } from "../../data/shared";
+import { useServers, useStatus } from "../../data/shared";
 import { useActions } from "../../keys";
 import { count, span, spelled } from "../../lib/format";
 import { Button } from "../../ui/button";
@@ -19,7 +19,8 @@ import { State, type StateKind } from "../../ui/marks";
 import { Loaded } from "../../ui/parts";
 import { attempt } from "../../ui/toast";
 import { Visible } from "../../ui/words";
-import { pieces } from "./model";
+import { href } from "../../router";
+import { checkPage, pieces } from "./model";
 
 type Check = Diagnostics["checks"][number];
 
@@ -62,12 +63,15 @@ export function Checks({ shown, turn }: { shown: boolean; turn: unknown }) {
 }
 
 function One({ check: c }: { check: Check }) {
+  const servers = useServers().data;
+  const to = checkPage(c, servers?.map((s) => s.name) ?? []);
   return (
     <li>
       <State kind={states[c.state].kind}>{states[c.state].word}</State>
       <div>
         <span class="strong"><Visible text={c.title} /></span> <span class="soft">{pieces(c.detail).map((p, i) => (p.code ? <code key={i}><Visible text={p.text} /></code> : <Visible key={i} text={p.text} />))}</span>
         {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy what helps: ${c.title}`} /></div>}
+        {to && <div class="fix"><Button small href={href(to.page, to.params)}>{to.label}</Button></div>}
       </div>
     </li>
   );

@@ -10,7 +10,10 @@ export interface Editor {
   text: () => string;
   replace: (text: string) => void;
   mark: (mistakes: readonly Mistake[]) => void;
+  /** Scrolls to the line of a mistake; the focus stays where it is. */
+  show: (m: Mistake) => void;
   goTo: (m: Mistake) => void;
+  focused: () => boolean;
   destroy: () => void;
 }
 
@@ -101,10 +104,12 @@ export function mount(host: HTMLElement, text: string, onEdit: (text: string) =>
     text: () => view.state.doc.toString(),
     replace: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next }, annotations: mine }),
     mark: (mistakes) => view.dispatch({ effects: setMistakes.of(mistakes) }),
+    show: (m) => view.dispatch({ effects: EditorView.scrollIntoView(offset(view.state, m), { y: "center" }) }),
     goTo: (m) => {
       view.dispatch({ selection: { anchor: offset(view.state, m) }, scrollIntoView: true });
       view.focus();
     },
+    focused: () => view.hasFocus,
     destroy: () => view.destroy(),
   };
 }

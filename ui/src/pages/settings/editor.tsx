@@ -37,6 +37,12 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
     if (told < 0 && text !== editor.text()) editor.replace(text);
   }, [editor, text]);
   useEffect(() => editor?.mark(mistakes), [editor, mistakes, text]);
+  // The first mistake comes into view, when it is another one than before and no one is typing there.
+  const first = mistakes.find((m) => m.line > 0);
+  const at = first && `${first.line} ${first.message}`;
+  useEffect(() => {
+    if (editor && first && !editor.focused()) editor.show(first);
+  }, [editor, at]);
 
   if (error !== undefined) return <ErrorPart title="The editor did not load" error={error} onRetry={() => (setError(undefined), setTurn(turn + 1))} />;
   return (

@@ -1,5 +1,6 @@
 // What the settings are called, and what a draft of them says. Pure.
 
+import type { PageName } from "../../router";
 import type { Config, Mistake, Setting, Validation } from "../../api/types";
 import { clock, count, date, number, spelled } from "../../lib/format";
 
@@ -172,3 +173,17 @@ export const wrong = (m: Mistake) => m.message + (m.hint ? ` (${m.hint})` : "");
 
 /** Reports whether a text has placeholders of secrets. */
 export const hasSecrets = (text: string) => text.includes("***masked:");
+
+const checkPages: Record<string, { page: PageName; label: string; params?: Record<string, string> }> = {
+  server: { page: "servers", label: "Look at the servers" }, login: { page: "servers", label: "Log in" }, approvals: { page: "approvals", label: "Review" }, approvals_lost: { page: "approvals", label: "Review" },
+  log: { page: "activity", label: "Look at the log" }, config_file: { page: "settings", label: "Correct the file", params: { view: "file" } }, config_unconfirmed: { page: "settings", label: "See the file", params: { view: "file" } },
+  config_history: { page: "settings", label: "See the history", params: { view: "history" } },
+};
+
+/** Returns the page on which what a check found is put right; undefined where there is none, or nothing is wrong. A server that its title names is opened. */
+export function checkPage(c: { code: string; state: string; title: string }, servers: readonly string[]): { page: PageName; label: string; params: Record<string, string> } | undefined {
+  const to = c.state === "ok" ? undefined : checkPages[c.code];
+  if (!to) return undefined;
+  const name = to.page === "servers" ? servers.filter((s) => c.title.split(/[\s:,'"]+/).includes(s)).sort((a, b) => b.length - a.length)[0] : undefined;
+  return { page: to.page, label: name ? `Look at ${name}` : to.label, params: { ...to.params, ...(name ? { id: name } : {}) } };
+}

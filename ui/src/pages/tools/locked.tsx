@@ -7,11 +7,12 @@ import { Icon } from "../../ui/icon";
 import { ToolName } from "../../ui/marks";
 import { attempt } from "../../ui/toast";
 
-interface Reason { says: string; act: "review" | "server" | "on" | "" }
+interface Reason { says: string; act: "review" | "look" | "server" | "on" | "" }
 
 /** Why a tool cannot be called, and what there is to do. */
 export const reasons: Record<string, Reason> = {
   pending_approval: { says: "waits for your review. Agents do not see it.", act: "review" },
+  blocked: { says: "is blocked by you. No agent can use it.", act: "look" },
   server_quarantined: { says: "is of a server that waits for your review. Agents do not see it.", act: "server" },
   disabled_by_config: { says: "is off in the file. Only who edits mcp_config.json can change it.", act: "" },
   disabled_by_user: { says: "was switched off by you.", act: "on" },
@@ -23,6 +24,7 @@ export const reasons: Record<string, Reason> = {
 export function Unlock({ tool, onDone }: { tool: Pick<Tool, "name" | "server" | "tool" | "status">; onDone: () => void }) {
   switch (tool.status === undefined ? "" : reasons[tool.status]?.act) {
     case "review": return <Button small href={href("approvals", { id: tool.name })} label={`Review ${tool.name}`}>Review</Button>;
+    case "look": return <Button small href={href("approvals", { id: tool.name })} label={`Look at ${tool.name}`}>Look</Button>;
     case "server": return tool.status === "server_quarantined"
       ? <Button small href={href("approvals", { id: tool.server })}>Review</Button>
       : <Button small href={href("servers", { id: tool.server })}>Server</Button>;

@@ -10,9 +10,10 @@ import { attempt, toast } from "../../ui/toast";
 /** What else can be done with a tool. Taking back is offered for what was approved; block for what is not blocked. */
 export function ToolMenu({ tool: t, onChanged }: { tool: ToolDetail; onChanged: () => void }) {
   const trust = t.trust;
-  const decide = (what: "approve" | "block" | "withdraw", fingerprint: string) => api.post(path`/servers/${t.server}/tools/${t.tool}/` + what, { fingerprint });
-  const act = (what: "block" | "withdraw", fingerprint: string, text: string) =>
-    void attempt(() => decide(what, fingerprint), { text, ...(trust?.approved === trust?.fingerprint ? { undo: () => decide("approve", fingerprint) } : {}) }).then(onChanged);
+  const decide = (what: "approve" | "block" | "unblock" | "withdraw", fingerprint: string) => api.post(path`/servers/${t.server}/tools/${t.tool}/` + what, { fingerprint });
+  const back = trust?.approved === trust?.fingerprint ? "approve" : "unblock";
+  const act = (what: "block" | "unblock" | "withdraw", fingerprint: string, text: string) =>
+    void attempt(() => decide(what, fingerprint), { text, ...(what === "block" || back === "approve" ? { undo: () => decide(back, fingerprint).then(onChanged) } : {}) }).then(onChanged);
   const link = async () => (await copy(location.origin + href("tools", { id: t.name }))) && toast({ text: "Copied the link" });
   return (
     <Menu end name={`More for ${t.name}`} class="btn quiet sm ico" label={<Icon name="dots" />}>
@@ -23,6 +24,7 @@ export function ToolMenu({ tool: t, onChanged }: { tool: ToolDetail; onChanged: 
       {trust && <hr />}
       {trust?.approved && <button type="button" role="menuitem" disabled={offline.value} onClick={() => act("withdraw", trust.approved!, `Took the approval of ${t.name} back; it waits again`)}>Take the approval back</button>}
       {trust && trust.reason !== "blocked" && <button type="button" role="menuitem" disabled={offline.value} onClick={() => act("block", trust.fingerprint, `Blocked ${t.name}`)}>Block this definition</button>}
+      {trust?.reason === "blocked" && <button type="button" role="menuitem" disabled={offline.value} onClick={() => act("unblock", trust.fingerprint, `Unblocked ${t.name}; it waits for your review again`)}>Unblock this definition</button>}
     </Menu>
   );
 }

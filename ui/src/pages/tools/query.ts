@@ -19,7 +19,7 @@ export const facetKeys = Object.keys(facetNames) as FacetKey[];
 export const none = { lane: "", status: "", hints: "", use: "", server: "" } as const satisfies Partial<Query>;
 
 const words: Record<string, string> = {
-  callable: "yes", pending_approval: "waits for you", server_quarantined: "server waits for you", disabled_by_config: "off in the file", disabled_by_user: "off by you",
+  callable: "yes", pending_approval: "waits for you", blocked: "blocked by you", server_quarantined: "server waits for you", disabled_by_config: "off in the file", disabled_by_user: "off by you",
   server_disabled: "server is off", disabled_unknown: "not known", for_clients: "only for some clients",
   said: "said by the server", corrected: "corrected by you", guessed: "not said, guessed",
   recent: "in the last 30 days", earlier: "longer ago", never: "never",
@@ -42,7 +42,7 @@ export function sentence(q: Query): string {
 }
 
 // In the order in which a person looks at them; what else there is comes last.
-const order = [...lanes, "callable", "pending_approval", "server_quarantined", "disabled_by_config", "disabled_by_user", "server_disabled", "said", "corrected", "guessed", "recent", "earlier", "never"];
+const order = [...lanes, "callable", "pending_approval", "blocked", "server_quarantined", "disabled_by_config", "disabled_by_user", "server_disabled", "said", "corrected", "guessed", "recent", "earlier", "never"];
 
 /** Returns the values of a facet with their counts: servers by their number of tools, others in their order. A chosen one is there even when nothing is left of it. */
 export function entries(key: FacetKey, counts: Record<string, number>, chosen: string): [string, number][] {

@@ -1,5 +1,6 @@
 import type { Server, Waiting } from "../../../api/types";
 import { href } from "../../../router";
+import { Cause, Fixes, useFailure } from "../../../ui/failure";
 import { State } from "../../../ui/marks";
 import { Visible } from "../../../ui/words";
 import { progress } from "./model";
@@ -16,11 +17,16 @@ export function Added({ servers, waiting }: { servers: readonly Server[]; waitin
           return (
             <li key={s.name}>
               <div class="row"><a class="strong" href={href("servers", { id: s.name })}><Visible text={s.name} /></a><span class="end"><State kind={p.kind}>{p.word}</State></span></div>
-              {p.why && <code class="launch bad"><Visible text={p.why} /></code>}
+              {p.why && <Failed of={s} />}
             </li>
           );
         })}
       </ul>
     </>
   );
+}
+
+function Failed({ of: s }: { of: Server }) {
+  const { line, often, variable } = useFailure(s);
+  return <div class="launch bad"><p><Cause of={s} line={line} often={often} /></p><div class="row wrap"><Fixes of={s} variable={variable} /></div></div>;
 }

@@ -1,0 +1,11 @@
+// What the tab says while the page is not looked at. Pure.
+
+/** Returns the title of the tab: "(3) Approvals · MCPProxy"; waiting is how many things wait for the user. */
+export function tabTitle(page: string, waiting: number): string {
+  return `${waiting > 0 ? `(${waiting > 99 ? "99+" : waiting}) ` : ""}${page} · MCPProxy`;
+}
+
+/** Returns the file of the tab's icon, which has a dot while something waits. */
+export function tabIcon(waiting: number): string {
+  return waiting > 0 ? "icon-waits.svg" : "icon.svg";
+}
