@@ -175,7 +175,7 @@ type ServerReview struct {
 // Standing is how a definition stands that a review shows.
 type Standing struct {
 	Fingerprint string       `json:"fingerprint"`
-	Status      string       `json:"status,omitempty" words:"status"`
+	Status      string       `json:"status,omitempty" words:"shown status"`
 	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 }
 
@@ -214,7 +214,7 @@ type OfferDiff struct {
 	Kind        tool.Kind    `json:"kind" doc:"prompt, resource, template or instructions."`
 	Server      string       `json:"server"`
 	Name        string       `json:"name,omitempty"`
-	Status      string       `json:"status,omitempty" words:"status" doc:"Why it cannot be used; absent when it can."`
+	Status      string       `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`
 	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
 	Compared
@@ -227,7 +227,7 @@ type ToolDiff struct {
 	Name        string       `json:"name" doc:"The tool id: server:tool."`
 	Server      string       `json:"server"`
 	Tool        string       `json:"tool"`
-	Status      string       `json:"status,omitempty" words:"status"`
+	Status      string       `json:"status,omitempty" words:"shown status"`
 	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
 	Compared

@@ -153,8 +153,8 @@ test("switch off and on by the key, block and take back", async (t) => {
   await page.getByRole("button", { name: "Call as read" }).waitFor();
   await page.getByRole("button", { name: "More for issues:list_issues" }).click();
   await page.getByRole("menuitem", { name: "Block this definition" }).click();
-  await page.getByText("It waits for your review.").waitFor();
-  assert.equal(await status(), "pending_approval");
+  await page.getByText("It is blocked by you.").waitFor();
+  assert.equal(await status(), "blocked");
 });
 
 test("all tools: facets, pages, filters in the address", async (t) => {

@@ -30,7 +30,7 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
   const [foot, setFoot] = useState<HTMLElement | null>(null);
   const t = one.data;
   const off = t?.status === "disabled_by_user";
-  const canSwitch = t !== undefined && (off || t.status === undefined || t.status === "pending_approval");
+  const canSwitch = t !== undefined && (off || t.status === undefined || t.status === "pending_approval" || t.status === "blocked");
   const flip = () => void switchTool(t!, off).then(onChanged);
   useActions([{ key: "o", label: off ? "Switch on" : "Switch off", icon: "off", when: canSwitch, run: flip }]);
   return (
