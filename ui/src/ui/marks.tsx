@@ -33,6 +33,7 @@ export function serverState(s: Pick<Server, "state" | "enabled" | "quarantined" 
   if (s.state === "needs_login" || s.needs_login) return { kind: "wait", word: "needs login" };
   switch (s.state) {
     case "needs_secret": return { kind: "wait", word: "needs a secret" };
+    case "needs_variable": return { kind: "wait", word: "needs a variable" };
     case "ready": return { kind: "ready", word: "ready" };
     case "idle": return { kind: "idle", word: "idle" };
     case "connecting": return { kind: "moving", word: "connecting" };

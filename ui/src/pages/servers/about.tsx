@@ -39,7 +39,7 @@ function waits(s: ServerDetail): string {
   return s.stage === "definitions" ? "Its launch is approved; what it offers waits for you." : "Nothing of it was started or contacted since.";
 }
 
-const stateSince = (state: string) => ({ ready: "ready since", idle: "idle since", failed: "failed", connecting: "connecting since", needs_login: "asks since", needs_secret: "waits since" })[state] ?? "stopped";
+const stateSince = (state: string) => ({ ready: "ready since", idle: "idle since", failed: "failed", connecting: "connecting since", needs_login: "asks since", needs_secret: "waits since", needs_variable: "waits since" })[state] ?? "stopped";
 
 /** Calls and how long they took, in the range that the pages share, the slowest tools first. */
 function Latency({ of: s }: { of: ServerDetail }) {

@@ -27,7 +27,7 @@ export function needsSecret(s: Server): boolean {
 
 /** Reports whether the last try has failed and none has gone well since. */
 export function broken(s: Server): boolean {
-  return s.enabled && !s.quarantined && !needsLogin(s) && (s.state === "failed" || s.state === "needs_secret" || (s.state === "connecting" && !!s.last_error));
+  return s.enabled && !s.quarantined && !needsLogin(s) && (s.state === "failed" || s.state === "needs_secret" || s.state === "needs_variable" || (s.state === "connecting" && !!s.last_error));
 }
 
 /** Returns the rows of all servers whose name contains filter, those that need a person first. */

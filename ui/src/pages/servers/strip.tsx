@@ -5,7 +5,7 @@ import { shares, stretches } from "./model";
 
 // Each state has its own height besides its colour: there, ready to be woken, broken, off.
 const heights: Record<string, number> = { ready: 16, idle: 9, failed: 16, stopped: 2, connecting: 5 };
-const words: Record<string, string> = { ready: "ready", idle: "idle", failed: "failed", stopped: "stopped", connecting: "connecting", needs_login: "asked for a login", needs_secret: "needed a secret" };
+const words: Record<string, string> = { ready: "ready", idle: "idle", failed: "failed", stopped: "stopped", connecting: "connecting", needs_login: "asked for a login", needs_secret: "needed a secret", needs_variable: "needed a variable" };
 
 /** The states of the last 24 hours, by the log; what it does not know is left empty. */
 export function Strip({ turns }: { turns: ServerDetail["availability"] }) {

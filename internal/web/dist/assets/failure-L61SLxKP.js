@@ -1,4 +1,4 @@
-import{a as e,d as t,f as n,p as r,s as i,t as a}from"./preact-jjpkShYw.js";import{_ as o,c as s,h as c,i as l,s as u,v as d,y as f}from"./copy-DidTUqY-.js";import{D as p,h as m}from"./marks-BakFAV1V.js";import{a as h}from"./format-BkuryyrB.js";import{t as g}from"./dialog-C6kBu1LD.js";import{n as _}from"./words-nfF-Dz2g.js";import{t as v}from"./resource-BFNwHs03.js";import{a as y,i as b,n as x,o as S,r as C,s as w}from"./paste-DmwWfyqI.js";var T=`{ "mcpServers": { "files": { "command": "npx", "args": ["-y", "…"] } } }
+import{a as e,d as t,f as n,p as r,s as i,t as a}from"./preact-jjpkShYw.js";import{_ as o,c as s,h as c,i as l,s as u,v as d,y as f}from"./copy-DidTUqY-.js";import{D as p,h as m}from"./marks-dG2q3VHG.js";import{a as h}from"./format-BkuryyrB.js";import{t as g}from"./dialog-C6kBu1LD.js";import{n as _}from"./words-nfF-Dz2g.js";import{t as v}from"./resource-BFNwHs03.js";import{a as y,i as b,n as x,o as S,r as C,s as w}from"./paste-DmwWfyqI.js";var T=`{ "mcpServers": { "files": { "command": "npx", "args": ["-y", "…"] } } }
 
 npx -y @modelcontextprotocol/server-filesystem ~/code
 
