@@ -16,6 +16,7 @@ const (
 	maxAge     = time.Second
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 2 * time.Second
+	mostLost   = 3 // times in a row that lost connections are no failure
 	retryEnds  = time.Second
 	idleAfter  = 5 * time.Second
 	tidyEvery  = time.Minute
@@ -49,6 +50,7 @@ type projector struct {
 	opened      int64
 	past        string
 	resumed     bool
+	caughtUp    bool // since it resumed last
 	interrupted bool
 	clock       clockWatch
 	// lost reports whether the database has entries which the spool has lost, so that
@@ -57,8 +59,10 @@ type projector struct {
 }
 
 // work is the life of the projector: it resumes where the store stands, serves
-// until something fails, and tries again.
+// until something fails, and tries again. A store that has only lost its connections
+// has not failed: those who wait for the projector go on waiting.
 func (p *projector) work(ctx context.Context) {
+	lost := 0 // times in a row that the connections were lost
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		began := time.Now()
 		err := p.serve(ctx)
@@ -66,10 +70,17 @@ func (p *projector) work(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.progress.failed(err)
 		if time.Since(began) > retryLast {
 			wait = retryFirst
 		}
+		if p.caughtUp {
+			lost = 0
+		}
+		if lost++; errors.Is(err, ErrAgain) && lost <= mostLost {
+			continue
+		}
+		lost = 0
+		p.progress.failed(err)
 		if !sleep(ctx, wait) {
 			return
 		}
@@ -87,6 +98,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func (p *projector) serve(ctx context.Context) error {
+	p.caughtUp = false
 	if err := p.resume(ctx); err != nil {
 		return err
 	}
@@ -98,6 +110,7 @@ func (p *projector) serve(ctx context.Context) error {
 	}
 	p.progress.works()
 	p.progress.caughtUp()
+	p.caughtUp = true
 	return p.loop(ctx)
 }
 

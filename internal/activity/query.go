@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -18,7 +19,11 @@ func (l *Log) List(ctx context.Context, f Filter) (Page, error) {
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return Page{}, behind
 	}
-	page, err := l.store.List(ctx, f.masked())
+	var page Page
+	err := again(func() (err error) {
+		page, err = l.store.List(ctx, f.masked())
+		return err
+	})
 	page.Incomplete = page.Incomplete || behind != nil
 	for i := range page.Records {
 		l.refusals.show(&page.Records[i])
@@ -38,7 +43,11 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return Record{}, behind
 	}
-	r, err := l.store.Get(ctx, prefix)
+	var r Record
+	err := again(func() (err error) {
+		r, err = l.store.Get(ctx, prefix)
+		return err
+	})
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == problem.NotFound && behind != nil {
 		return Record{}, behind // it may be one of those that the store has not got
 	}
@@ -49,19 +58,31 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 // Calls returns how many calls of each server have ended since a time, by the hour
 // and as far as the database knows.
 func (l *Log) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
-	calls, err := l.store.Calls(ctx, since)
+	var calls map[string]int64
+	err := again(func() (err error) {
+		calls, err = l.store.Calls(ctx, since)
+		return err
+	})
 	return calls, l.queryError(ctx, err)
 }
 
 // ServerUse is Store.ServerUse.
 func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUse, error) {
-	use, err := l.store.ServerUse(ctx, now, latest)
+	var use map[string]ServerUse
+	err := again(func() (err error) {
+		use, err = l.store.ServerUse(ctx, now, latest)
+		return err
+	})
 	return use, l.queryError(ctx, err)
 }
 
 // ToolUse is Store.ToolUse.
 func (l *Log) ToolUse(ctx context.Context) (map[[2]string]Use, error) {
-	use, err := l.store.ToolUse(ctx)
+	var use map[[2]string]Use
+	err := again(func() (err error) {
+		use, err = l.store.ToolUse(ctx)
+		return err
+	})
 	return use, l.queryError(ctx, err)
 }
 
@@ -72,7 +93,11 @@ func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return Summary{}, behind
 	}
-	s, err := l.store.Summary(ctx, q)
+	var s Summary
+	err := again(func() (err error) {
+		s, err = l.store.Summary(ctx, q)
+		return err
+	})
 	s.Incomplete = s.Incomplete || behind != nil
 	return s, l.queryError(ctx, err)
 }
@@ -84,7 +109,11 @@ func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return SessionPage{}, behind
 	}
-	p, err := l.store.Sessions(ctx, q)
+	var p SessionPage
+	err := again(func() (err error) {
+		p, err = l.store.Sessions(ctx, q)
+		return err
+	})
 	p.Incomplete = p.Incomplete || behind != nil
 	return p, l.queryError(ctx, err)
 }
@@ -103,11 +132,18 @@ func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error 
 		return err
 	}
 	var failed error
-	err := l.store.Each(ctx, f.masked(), func(s *Stored) error {
-		r := DecodeAny(s.Entry, s.Outcome)
-		l.refusals.show(&r)
-		failed = fn(&r)
-		return failed
+	given := false
+	err := again(func() error {
+		err := l.store.Each(ctx, f.masked(), func(s *Stored) error {
+			r := DecodeAny(s.Entry, s.Outcome)
+			l.refusals.show(&r)
+			given, failed = true, fn(&r)
+			return failed
+		})
+		if err != nil && given { // fn must not get a record twice
+			return fmt.Errorf("the records after those that were read: %v", err)
+		}
+		return err
 	})
 	if failed != nil {
 		return failed
@@ -167,8 +203,14 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if err != nil {
 		return Verification{}, err
 	}
-	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.key.public()}}
-	records, end, err := l.store.Chain(ctx, c.add)
+	var c chainCheck
+	var records int64
+	var end Position
+	err = again(func() (err error) {
+		c = chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.key.public()}}
+		records, end, err = l.store.Chain(ctx, c.add)
+		return err
+	})
 	if err != nil && !errors.Is(err, errBroken) {
 		return Verification{}, l.queryError(ctx, err)
 	}

@@ -12,6 +12,21 @@ import (
 // it says.
 var ErrIO = errors.New("the disk failed")
 
+// ErrAgain is what an error of a Store is when its connections have ended, or when it was opened
+// again: the same call may succeed at once. A store that stays away returns another error after
+// some time.
+var ErrAgain = errors.New("the database has closed its connections or was opened again")
+
+// again makes a query up to three times when the store has lost its connections meanwhile.
+func again(query func() error) (err error) {
+	for range 3 {
+		if err = query(); !errors.Is(err, ErrAgain) {
+			break
+		}
+	}
+	return err
+}
+
 // Store is where the projector puts the entries and where queries look. Only
 // one call of Resume, Project, Pending, Sync and Tidy is made at a time; what
 // reads comes from anywhere at any time.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 
 // errUnresumed is a database of which the projector does not know how far it is:
 // it was opened again meanwhile, and may be another one.
-var errUnresumed = errors.New("the database was opened again: how far it is has to be looked up")
+var errUnresumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
 // Resume returns how far the spool is in the database.
 func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {

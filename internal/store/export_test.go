@@ -19,6 +19,11 @@ import (
 // Patience bounds every wait of the tests; what takes that long is broken.
 const Patience = 2 * time.Minute
 
+// OpenPatient is OpenPostgres that waits longer for connections than any busy machine takes for them.
+func OpenPatient(address, dir string) (*Postgres, error) {
+	return openPostgres(address, dir, nil, Patience)
+}
+
 // OpenImpatient is Open with short pauses between the looks at a damaged file.
 func OpenImpatient(path string) *DB { return open(path, nil, time.Millisecond) }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"mcpproxy/internal/activity"
 )
 
 // Postgres is a PostgreSQL database that any number of processes share, each of them an
@@ -29,9 +31,11 @@ type Postgres struct {
 	clock  clock
 	stop   context.CancelFunc
 	done   chan struct{}
-	count  atomic.Int64
-	asked  atomic.Int64 // when the server was asked whether it is there; 0: it has answered
-	news   pgNews
+	// patience is pgPatience, but in tests.
+	patience time.Duration
+	count    atomic.Int64
+	asked    atomic.Int64 // when the server was asked whether it is there; 0: it has answered
+	news     pgNews
 	opened[pgEngine]
 }
 
@@ -51,6 +55,8 @@ const (
 	// time without an answer that is said.
 	pgPing = 400 * time.Millisecond
 	pgSlow = 500 * time.Millisecond
+	// pgPatience is how long everything waits for new connections after the old ones have ended.
+	pgPatience = 10 * time.Second
 	// pgAgain is how long is waited at most before the next try to connect.
 	pgAgain = time.Second
 	// pgReaders is how many connections read at a time. There is one that writes and
@@ -61,6 +67,10 @@ const (
 // OpenPostgres opens the database at an address in the background. In the data
 // directory is which instance it is.
 func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
+	return openPostgres(address, dir, logger, pgPatience)
+}
+
+func openPostgres(address, dir string, logger *slog.Logger, patience time.Duration) (*Postgres, error) {
 	config, err := pgConfig(address)
 	if err != nil {
 		return nil, err
@@ -74,7 +84,7 @@ func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &Postgres{
-		config: config, name: name, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop,
+		config: config, name: name, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, patience: patience,
 		done: make(chan struct{}), opened: notOpened[pgEngine](), news: pgNews{told: make(chan struct{}, 1)},
 	}
 	db.pgDecisions.db, db.pgProofs.db = db, db
@@ -138,27 +148,27 @@ func (e onOneLine) Error() string {
 
 func (e onOneLine) Unwrap() error { return e.error }
 
-// pgAwait is how long await waits.
-const pgAwait = 2 * time.Second
-
-// await is use that waits a while for a database that is away.
-func (db *Postgres) await(ctx context.Context) (*pgEngine, error) {
-	limit := time.NewTimer(pgAwait)
-	defer limit.Stop()
+// use returns the connections to the database. Those that have ended are waited for: a server
+// that is slow, or is started again, must not refuse what it can answer soon.
+func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
 	for {
 		e, changed, err := db.now()
-		if e != nil {
+		if e != nil && e.live().Err() == nil {
 			return e, nil
+		}
+		var patience <-chan time.Time
+		if e == nil && err != nil {
+			left := db.patience - db.away()
+			if left <= 0 || errors.Is(err, errClosed) {
+				return nil, err
+			}
+			patience = time.After(left)
 		}
 		select {
 		case <-changed:
+		case <-patience:
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-limit.C:
-			if err == nil {
-				err = errors.New("the database has not answered yet")
-			}
-			return nil, err
 		}
 	}
 }
@@ -213,16 +223,21 @@ func (db *Postgres) view(ctx context.Context, fn func(ctx context.Context, e *pg
 
 // write runs fn in a transaction of the connection that writes.
 func (db *Postgres) write(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
-	e, err := db.use(ctx)
-	if err != nil {
-		return err
+	for {
+		e, err := db.use(ctx)
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err = e.write(func(ctx context.Context, c *pgConn) error {
+			return c.tx(ctx, beginWrite, func() error { return fn(ctx, e, c) })
+		})
+		if !errors.Is(err, errNotRun) {
+			return err
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return e.write(func(ctx context.Context, c *pgConn) error {
-		return c.tx(ctx, beginWrite, func() error { return fn(ctx, e, c) })
-	})
 }
 
 // Shared tells that TakeShared has something.
@@ -254,10 +269,13 @@ type pgEngine struct {
 	listener *pgConn
 	pace     pace // of Tidy alone
 
-	places chan struct{} // for those who read
-	mu     sync.Mutex    // guards what follows
-	idle   []*pgConn
+	places  chan struct{} // for those who read
+	idle    chan *pgConn  // connections that read, and that nobody has
+	readers atomic.Int64  // all that read
 }
+
+// errNotRun is connections that had ended before a transaction began.
+var errNotRun = fmt.Errorf("%w, nothing was written", activity.ErrAgain)
 
 // pgPlace is a place of the spool.
 type pgPlace struct {
@@ -266,7 +284,7 @@ type pgPlace struct {
 }
 
 func openPgEngine(ctx context.Context, db *Postgres) (*pgEngine, error) {
-	e := &pgEngine{db: db, hashes: hashes{}, places: make(chan struct{}, pgReaders)}
+	e := &pgEngine{db: db, hashes: hashes{}, places: make(chan struct{}, pgReaders), idle: make(chan *pgConn, pgReaders)}
 	ctx, e.cancel = context.WithCancelCause(ctx)
 	e.live = func() context.Context { return ctx }
 	err := e.connect()
@@ -296,7 +314,8 @@ func (e *pgEngine) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	e.idle = append(e.idle, reader)
+	e.readers.Add(1)
+	e.idle <- reader
 	if e.listener, err = e.dial(ctx); err != nil {
 		return err
 	}
@@ -325,17 +344,14 @@ func (e *pgEngine) close() {
 	e.cancel(errClosed)
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	e.mu.Lock()
-	all := append(e.idle, e.writer, e.listener)
-	e.idle = nil
-	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, c := range all {
+	for _, c := range []*pgConn{e.writer, e.listener} {
 		if c != nil {
 			_ = c.Close(ctx) // it is gone, or about to be
 		}
 	}
+	e.closeIdle(ctx)
 	for range pgReaders { // those who read are about to be told
 		e.places <- struct{}{}
 	}
@@ -383,6 +399,7 @@ func (e *pgEngine) look(ctx context.Context) error {
 func (e *pgEngine) lost(c *pgConn, err error) error {
 	if err != nil && c.IsClosed() {
 		e.cancel(err)
+		return fmt.Errorf("%w: %w", activity.ErrAgain, err)
 	}
 	return err
 }
@@ -393,7 +410,7 @@ func (e *pgEngine) write(fn func(ctx context.Context, c *pgConn) error) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	if err := e.live().Err(); err != nil {
-		return context.Cause(e.live())
+		return fmt.Errorf("%w: %w", errNotRun, context.Cause(e.live()))
 	}
 	return e.lost(e.writer, fn(e.live(), e.writer))
 }
@@ -403,39 +420,75 @@ func (e *pgEngine) read(ctx context.Context, fn func(ctx context.Context, c *pgC
 	select {
 	case e.places <- struct{}{}:
 	case <-e.live().Done():
-		return context.Cause(e.live())
+		return e.ended()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-e.places }()
-	c, err := e.take()
+	c, err := e.take(ctx)
 	if err != nil {
 		return err
 	}
 	err = fn(e.live(), c)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c.IsClosed() || e.live().Err() != nil {
-		_ = c.Close(e.live())
+	if !c.IsClosed() && e.live().Err() == nil {
+		e.idle <- c
 		return err
 	}
-	e.idle = append(e.idle, c)
+	_ = c.Close(e.live())
+	e.readers.Add(-1)
+	e.closeIdle(e.live()) // the server may have ended those, too
+	if err != nil {
+		err = fmt.Errorf("%w: %w", activity.ErrAgain, err)
+	}
 	return err
 }
 
-// take returns a connection that nobody has.
-func (e *pgEngine) take() (*pgConn, error) {
-	e.mu.Lock()
-	if n := len(e.idle); n > 0 {
-		c := e.idle[n-1]
-		e.idle = e.idle[:n-1]
-		e.mu.Unlock()
+// ended is why the connections have ended.
+func (e *pgEngine) ended() error {
+	return fmt.Errorf("%w: %w", activity.ErrAgain, context.Cause(e.live()))
+}
+
+// closeIdle closes the connections that nobody has.
+func (e *pgEngine) closeIdle(ctx context.Context) {
+	for {
+		select {
+		case c := <-e.idle:
+			_ = c.Close(ctx)
+			e.readers.Add(-1)
+		default:
+			return
+		}
+	}
+}
+
+// take returns a connection that nobody has, or a new one. Where the server takes no more, it
+// waits for one of those that there are.
+func (e *pgEngine) take(ctx context.Context) (*pgConn, error) {
+	select {
+	case c := <-e.idle:
+		return c, nil
+	default:
+	}
+	c, err := e.dial(e.live())
+	if err == nil {
+		e.readers.Add(1)
 		return c, nil
 	}
-	e.mu.Unlock()
-	c, err := e.dial(e.live())
-	if err != nil {
-		return nil, errors.Join(errors.New("no connection to the database is free"), err)
+	if e.live().Err() != nil {
+		return nil, e.ended()
 	}
-	return c, nil
+	err = errors.Join(errors.New("no connection to the database is free"), err)
+	if e.readers.Load() == 0 {
+		return nil, err
+	}
+	select {
+	case c := <-e.idle:
+		return c, nil
+	case <-e.live().Done():
+		return nil, e.ended()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(e.db.patience):
+		return nil, err
+	}
 }

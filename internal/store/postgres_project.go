@@ -8,7 +8,7 @@ import (
 
 // Resume returns how far the spool is in the database.
 func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []string, err error) {
-	e, err := db.await(ctx)
+	e, err := db.use(ctx)
 	if err != nil {
 		return pos, nil, err
 	}

@@ -1,0 +1,114 @@
+//go:build unix
+
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/pgtest"
+)
+
+// breakable is a log in a database whose server a test breaks.
+type breakable struct {
+	t      *testing.T
+	server *pgtest.Server
+	log    *activity.Log
+	added  int64
+}
+
+func startBreakable(t *testing.T) *breakable {
+	server, dir := pgtest.Start(t), t.TempDir()
+	db, err := store.OpenPatient(server.Database(t), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	b := &breakable{t: t, server: server, log: l}
+	b.add()
+	b.list("before anything breaks")
+	return b
+}
+
+func (b *breakable) query(statements string) {
+	b.t.Helper()
+	if out, err := b.server.Query(statements); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func (b *breakable) add() {
+	b.t.Helper()
+	if err := b.log.Append(&activity.Record{Type: activity.System, Status: activity.Success}); err != nil {
+		b.t.Error(err)
+	}
+	b.added++
+}
+
+// list wants everything that was added.
+func (b *breakable) list(when string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), store.Patience)
+	defer cancel()
+	p, err := b.log.List(ctx, activity.Filter{Limit: 1})
+	if err != nil || p.Total != b.added {
+		b.t.Errorf("%s: %d of %d records, %v", when, p.Total, b.added, err)
+	}
+}
+
+const endConnections = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'd1'"
+
+// TestAQueryWaitsForConnections: the server ends all connections, and takes new ones at once.
+func TestAQueryWaitsForConnections(t *testing.T) {
+	t.Parallel()
+	b := startBreakable(t)
+	for range 3 {
+		b.query(endConnections)
+		b.list("the connections have ended")
+		b.query(endConnections)
+		b.add()
+		b.list("the connections have ended before something was added")
+	}
+}
+
+// TestAQueryWaitsForTheServer: a server is started again while a query waits for it.
+func TestAQueryWaitsForTheServer(t *testing.T) {
+	t.Parallel()
+	b := startBreakable(t)
+	b.server.Kill()
+	b.add()
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		b.list("the server is started again")
+	}()
+	if err := b.server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	<-listed
+}
+
+// TestQueriesShareConnections: the server has no more connections than those that there are.
+func TestQueriesShareConnections(t *testing.T) {
+	t.Parallel()
+	b := startBreakable(t)
+	b.query("ALTER ROLE d1 CONNECTION LIMIT 3") // one writes, one listens, one reads
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 10 {
+				b.list("with one connection that reads")
+			}
+		})
+	}
+	all.Wait()
+}
