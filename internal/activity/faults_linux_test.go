@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/faultfs"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/volume"
 )
 
 func mounted(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
@@ -265,6 +266,7 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 // TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might
 // find no room, and what has begun ends, with its response cut.
 func TestRoomForTheEndIsReserved(t *testing.T) {
+	volume.Serial(t)
 	faultfs.Needed(t)
 	for _, durability := range []string{"process", DurabilityPower} {
 		t.Run(durability, func(t *testing.T) {

@@ -41,7 +41,9 @@ type sqlite struct {
 	*store.Tokens
 }
 
+func serial(t *testing.T) { t.Helper(); volume.Serial(t) }
+
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: volume.Of})
+	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: volume.Of, Serial: serial})
 }

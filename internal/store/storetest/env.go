@@ -21,6 +21,8 @@ type Opener struct {
 	Open func(t *testing.T, dir string) Store
 	// Volume returns how much of something a test does: all of it, or what is enough.
 	Volume func(all, enough int) int
+	// Serial skips a subtest of a single goroutine where that proves nothing.
+	Serial func(t *testing.T)
 }
 
 // aBit is more records than any store keeps in one place.

@@ -5,11 +5,7 @@
 // order, once. It is used by tests only.
 package storetest
 
-import (
-	"testing"
-
-	"mcpproxy/internal/testutil/volume"
-)
+import "testing"
 
 // concurrent names the subtests whose own goroutines use the store at the same time, or that
 // restart and prune while the projector of the log works. The race detector looks at these.
@@ -56,7 +52,7 @@ func Run(t *testing.T, open Opener) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !concurrent[name] {
-				volume.Serial(t)
+				open.Serial(t)
 			}
 			t.Parallel()
 			test(t, open)
