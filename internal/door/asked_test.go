@@ -383,32 +383,35 @@ func TestChangesWhileACallWaits(t *testing.T) {
 		}, problem.ToolLocked, false},
 		"gone": {func(a *asking) { a.ListOn("s", readsTool) }, problem.ToolNotFound, false},
 	} {
-		wait := `"1m"` // which is over when there is an answer
-		if change.anew {
-			wait = `"2s"`
-		}
-		a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": `+wait+`}`+strict), destroysTool)
-		done := make(chan error, 1)
-		go func() { done <- a.destroy(t.Context(), `{}`) }()
-		a.waits(1)
-		change.do(a)
-		a.answer(true) // of what was there before
-		wantCode(t, name, <-done, change.code)
-		if n, _ := a.asks.Count(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
-			t.Errorf("%s: %d questions, %q", name, n, a.Events)
-		}
-
-		// And in the time between the answer and the server.
-		a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
-		a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
-			a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wait := `"1m"` // which is over when there is an answer
+			if change.anew {
+				wait = `"15s"` // the change and the answer come within it on a busy machine
+			}
+			a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": `+wait+`}`+strict), destroysTool)
+			done := make(chan error, 1)
+			go func() { done <- a.destroy(t.Context(), `{}`) }()
+			a.waits(1)
 			change.do(a)
-			return session.Reply{}, r.Judged.Recheck()
-		}
-		go func() { done <- a.destroy(t.Context(), `{}`) }()
-		a.waits(1)
-		a.answer(true)
-		wantCode(t, name+", later", <-done, change.code)
+			a.answer(true) // of what was there before
+			wantCode(t, name, <-done, change.code)
+			if n, _ := a.asks.Count(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
+				t.Errorf("%s: %d questions, %q", name, n, a.Events)
+			}
+
+			// And in the time between the answer and the server.
+			a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
+			a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+				a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
+				change.do(a)
+				return session.Reply{}, r.Judged.Recheck()
+			}
+			go func() { done <- a.destroy(t.Context(), `{}`) }()
+			a.waits(1)
+			a.answer(true)
+			wantCode(t, name+", later", <-done, change.code)
+		})
 	}
 }
 
