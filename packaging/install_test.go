@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // life is what happens to a package: it is installed, used, replaced by a later one,
@@ -46,6 +48,7 @@ test -s "$root/home/me/.mcpproxy/api_key"
 // packageFiles are the packages of one format, of an older and a later version.
 func packageFiles(t *testing.T, pattern string) []string {
 	t.Helper()
+	volume.Nightly(t, volume.Packages)
 	if os.Getenv("CI") != "true" {
 		t.Skip("it takes a minute and root; CI=true runs it")
 	}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // one is a release of one system, made from a directory.
@@ -45,9 +47,7 @@ func TestMain(m *testing.M) {
 // madeRelease returns the release of this directory.
 func madeRelease(t *testing.T) release {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	volume.Nightly(t, volume.Packages)
 	if _, err := os.Stat("../ui/node_modules/preact/LICENSE"); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("the licences of the web UI are not there: npm ci --prefix ui")
