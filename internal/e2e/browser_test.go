@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +18,9 @@ const browserPatience = 10 * time.Minute
 const inBrowsers = 2
 
 // TestBrowser runs the tests of the web UI, ui/test/browser, in a real browser
-// against the binary: one subtest a file.
+// against the binary: one subtest a file. To run one: -run TestBrowser//overview.
 func TestBrowser(t *testing.T) {
+	t.Parallel()
 	ui, err := filepath.Abs(filepath.Join("..", "..", "ui"))
 	if err != nil {
 		t.Fatal(err)
@@ -28,22 +30,32 @@ func TestBrowser(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
-	browsers := make(chan struct{}, inBrowsers)
+	next := make(chan string, len(files))
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+		next <- file
+	}
+	close(next)
+	for n := range inBrowsers {
+		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
 			t.Parallel()
-			browsers <- struct{}{}
-			defer func() { <-browsers }()
-			ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", file)
-			cmd.Dir = ui
-			cmd.Env = append(os.Environ(), "MCPPROXY_BIN="+binary, "CHROMIUM="+chromium, "TMPDIR="+t.TempDir())
-			cmd.WaitDelay = patience
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
+			for file := range next {
+				t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+					testInBrowser(t, node, chromium, ui, file)
+				})
 			}
 		})
+	}
+}
+
+func testInBrowser(t *testing.T, node, chromium, ui, file string) {
+	ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", file)
+	cmd.Dir = ui
+	cmd.Env = append(os.Environ(), "MCPPROXY_BIN="+binary, "CHROMIUM="+chromium, "TMPDIR="+t.TempDir())
+	cmd.WaitDelay = patience
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
