@@ -161,7 +161,7 @@ const addNumbers = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
 func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
 	if err := await(ctx, every, func() (bool, error) {
 		r, err := a.call(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
-		return slices.Contains(r.Structured.Disabled, locked{"shifty", "add_numbers", "pending_approval"}), err
+		return slices.Contains(r.Structured.Disabled, locked{"shifty", "shifty:add_numbers", "pending_approval"}), err
 	}); err != nil {
 		return err
 	}
