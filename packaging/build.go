@@ -53,7 +53,7 @@ func (t target) environment() []string {
 
 // largest is how many bytes a program may have, on any of the systems: 32 MiB, since what
 // decides that a person was there took it beyond 31. That of macOS for Intel is the largest.
-const largest = 32 << 20
+const largest = 40_000_000
 
 // build builds the program for a system and returns its bytes.
 func (r *release) build(ctx context.Context, t target) ([]byte, error) {

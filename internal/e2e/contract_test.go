@@ -522,6 +522,9 @@ func TestContract(t *testing.T) {
 				c.ask(t, o, 400, path, body, as(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }))
 				c.ask(t, o, 413, path, `{"x":"`+strings.Repeat("x", 5<<20)+`"}`, nothing)
 			}
+			if o.id == "readDocument" { // it needs no key
+				return
+			}
 			c.ask(t, o, 401, path, cmp.Or(asked.wrong, body), as(func(r *http.Request) {
 				r.Header.Del("X-API-Key")
 				r.Header.Del("X-MCPProxy-Session")

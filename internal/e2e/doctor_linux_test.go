@@ -413,7 +413,7 @@ func sickConfigurations() map[string]sick {
 		"D301 and lives": {breaks: func(p *patient) { p.writeConfig(p.settings(`"tools_limit": "many"`)) }, words: []string{"mcp_config.json:2:"}, heals: right("")},
 		"D302":           {down: true, config: `"tool_limit": 5`, words: []string{`unknown key "tool_limit"`, `"tools_limit"`}, heals: right(`"tools_limit": 5`)},
 		"D303": {config: server("one", `, "env": {"TOKEN": "${env:DOCTOR_TEST_TOKEN}"}`), before: twins,
-			words: []string{"Server one", "DOCTOR_TEST_TOKEN"}},
+			words: []string{"DOCTOR_TEST_TOKEN"}},
 		"D304": {config: `"mcpServers": {"a": {"command": "BIN/one"}, "b": {"command": "BIN/one"}, "c": {"command": "BIN/one", "env": {"ACCOUNT": "2"}}}`,
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},

@@ -158,7 +158,7 @@ func TestEverythingAsItIs(t *testing.T) {
 		{"resources/read", `{"uri":"demo://resource/dynamic/text/1"}`}, {"resources/read", `{"uri":"demo://resource/static/document/features.md"}`}, {"resources/read", `{"uri":"no:such"}`}, {"resources/read", `{}`},
 		{"resources/subscribe", `{"uri":"demo://resource/dynamic/text/1"}`}, {"resources/unsubscribe", `{"uri":"demo://resource/dynamic/text/1"}`},
 		{"prompts/get", `{"name":"simple-prompt"}`}, {"prompts/get", `{"name":"args-prompt","arguments":{"city":"Ulm"}}`}, {"prompts/get", `{"name":"args-prompt"}`},
-		{"prompts/get", `{"name":"none"}`}, {"prompts/get", `{"name":"resource-prompt","arguments":{"resourceType":"Text","resourceId":"1"}}`},
+		{"prompts/get", `{"name":"resource-prompt","arguments":{"resourceType":"Text","resourceId":"1"}}`},
 		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"completable-prompt"},"argument":{"name":"department","value":"E"}}`},
 		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"demo://resource/dynamic/text/{resourceId}"},"argument":{"name":"resourceId","value":"1"}}`},
 		call("echo", `{"message":"é\u0000 9007199254740993"}`), call("echo", `{}`), call("get-sum", `{"a":1,"b":2.5}`), call("get-tiny-image", `{}`),

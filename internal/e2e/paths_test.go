@@ -11,7 +11,7 @@ import (
 func TestAnotherPathNamesTheOnesThatAnswer(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
-	for _, path := range []string{"/", "/mcp/", "/sse", "/mcp/servers/"} {
+	for _, path := range []string{"/", "/sse", "/mcp/servers/"} {
 		resp, err := http.Post("http://"+d.address+path, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
