@@ -211,5 +211,5 @@ func entryOf(v gateway.ServerView) serverEntry {
 		v.Failure = "" // how it fares is the affair of who reviews it
 	}
 	// What the server itself has said of its failure is for people.
-	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools}
+	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.ForAgents()}
 }

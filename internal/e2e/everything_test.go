@@ -218,7 +218,7 @@ func TestModernEverythingAsItIs(t *testing.T) {
 		{"server/discover", "", ""}, {"tools/list", "", ""}, {"tools/list", "", `"cursor":"none"`}, {"resources/list", "", ""}, {"resources/templates/list", "", ""}, {"prompts/list", "", ""},
 		{"resources/read", "test://static-text", `"uri":"test://static-text"`}, {"resources/read", "test://static-binary", `"uri":"test://static-binary"`},
 		{"resources/read", "no:such", `"uri":"no:such"`}, {"prompts/get", "test_simple_prompt", `"name":"test_simple_prompt"`},
-		{"prompts/get", "test_prompt_with_arguments", `"name":"test_prompt_with_arguments","arguments":{"arg1":"é","arg2":"2"}`}, {"prompts/get", "none", `"name":"none"`},
+		{"prompts/get", "test_prompt_with_arguments", `"name":"test_prompt_with_arguments","arguments":{"arg1":"é","arg2":"2"}`},
 		{"completion/complete", "", `"ref":{"type":"ref/prompt","name":"test_prompt_with_arguments"},"argument":{"name":"arg1","value":"p"}`},
 		{"ping", "", ""}, {"initialize", "", `"protocolVersion":"2026-07-28"`}, {"logging/setLevel", "", `"level":"debug"`},
 		{"resources/subscribe", "", `"uri":"test://watched-resource"`},

@@ -56,6 +56,17 @@ func (c *Counts) Add(t *catalog.Tool) {
 	}
 }
 
+// ForAgents returns the counts in the statuses that agents know: a blocked tool waits for approval.
+func (c *Counts) ForAgents() *Counts {
+	if c == nil || c[CountBlocked] == 0 {
+		return c
+	}
+	told := *c
+	told[policy.PendingApproval] += told[CountBlocked]
+	told[CountBlocked] = 0
+	return &told
+}
+
 // ByWord returns the counts of those there are, by their words.
 func (c *Counts) ByWord() map[string]int {
 	all := map[string]int{}
