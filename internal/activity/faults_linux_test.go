@@ -486,6 +486,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	})
 	st.setFail(nil)
 	made = append(made, takesCalls(t, l))
+	within(t, "the store takes records again", l.progress.failure)
 	wantAll(t, l, made)
 	dieOf(t, l)
 	wantAll(t, openLog(t, opt, &memory{}), made)

@@ -205,10 +205,15 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 	}
 }
 
-// waits returns when so many calls wait.
+// waits returns when so many calls wait, and a person can see a question.
 func (a *asking) waits(n int) {
-	for a.holder.Waiting() < n {
+	a.T.Helper()
+	for questions := 0; a.holder.Waiting() < n || questions == 0; {
 		runtime.Gosched()
+		var err error
+		if questions, err = a.asks.Count(a.T.Context(), a.now()); err != nil {
+			a.T.Fatal(err)
+		}
 	}
 }
 
