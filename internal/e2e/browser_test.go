@@ -77,7 +77,7 @@ func browserTools(t *testing.T, ui string) (node, chromium string) {
 	if node = first(own, "node"); node == "" {
 		missing("node", "node 20 or later on the path, or npm install --prefix .ci/npm")
 	}
-	if chromium = first(os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"); chromium == "" {
+	if chromium = first(os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"); chromium == "" {
 		missing("Chromium", "apt-get install chromium, or its path in CHROMIUM")
 	}
 	return node, chromium

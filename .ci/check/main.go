@@ -1,0 +1,139 @@
+// Command check runs vet on every package and its tests for one or more systems,
+// from source: with -types it checks their types alone, which finds what a build
+// for another system finds most, a name that does not exist there. Unlike `go vet`
+// it compiles nothing, and looks at declarations of dependencies, not at their bodies.
+//
+//	go run -modfile=tools.mod ./.ci/check linux/amd64
+//	go run -modfile=tools.mod ./.ci/check -types windows/amd64 darwin/arm64
+package main
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/analysis/suite/vet"
+	"golang.org/x/tools/go/packages"
+)
+
+func main() {
+	typesOnly := flag.Bool("types", false, "check types only")
+	flag.Parse()
+	root, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	ok := flag.NArg() > 0
+	for _, system := range flag.Args() {
+		goos, goarch, valid := strings.Cut(system, "/")
+		if !valid {
+			fmt.Fprintf(os.Stderr, "%q: want OS/ARCH, for example windows/amd64\n", system)
+			os.Exit(2)
+		}
+		ok = check(root, goos, goarch, !*typesOnly) && ok
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// check loads all packages of root for one system, runs vet on them if asked to, and prints what is wrong.
+func check(root, goos, goarch string, vetted bool) bool {
+	loaded, err := load(root, goos, goarch, vetted)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s/%s: %v\n", goos, goarch, err)
+		return false
+	}
+	found := errorsOf(loaded)
+	for _, e := range found {
+		fmt.Fprintf(os.Stderr, "%s/%s: %s\n", goos, goarch, e)
+	}
+	fmt.Printf("%s/%s: %d packages and test packages\n", goos, goarch, len(loaded))
+	ok := len(loaded) > 0 && len(found) == 0
+	return ok && (!vetted || passesVet(loaded))
+}
+
+func load(root, goos, goarch string, withTypesInfo bool) ([]*packages.Package, error) {
+	mode := packages.LoadAllSyntax | packages.NeedModule
+	if !withTypesInfo {
+		mode &^= packages.NeedTypesInfo
+	}
+	return packages.Load(&packages.Config{
+		Mode:  mode,
+		Env:   append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
+		Tests: true,
+		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+			own := strings.HasPrefix(name, root+string(filepath.Separator))
+			parsed := parser.SkipObjectResolution
+			if own {
+				parsed |= parser.ParseComments
+			}
+			file, err := parser.ParseFile(fset, name, src, parsed)
+			if file != nil && !own {
+				dropBodies(file)
+			}
+			return file, err
+		},
+	}, "./...")
+}
+
+// passesVet runs the analyzers of vet on packages without errors and prints what they find.
+func passesVet(loaded []*packages.Package) bool {
+	packages.Visit(loaded, nil, func(p *packages.Package) {
+		p.IllTyped = false // functions of dependencies lack their bodies, and imports seem unused
+	})
+	graph, err := checker.Analyze(suite(), loaded, nil)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return false
+	}
+	ok := true
+	for _, a := range graph.Roots {
+		ok = ok && a.Err == nil && len(a.Diagnostics) == 0
+	}
+	if err := graph.PrintText(os.Stderr, -1); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return false
+	}
+	return ok
+}
+
+// suite returns the analyzers of `go vet` as of Go 1.26: two came later.
+func suite() []*analysis.Analyzer {
+	return slices.DeleteFunc(slices.Clone(vet.Suite), func(a *analysis.Analyzer) bool {
+		return a.Name == "scannererr" || a.Name == "sqlrowserr"
+	})
+}
+
+// errorsOf returns each error once: a package and its test variant report the same.
+func errorsOf(loaded []*packages.Package) []string {
+	var found []string
+	for _, p := range loaded {
+		if strings.HasSuffix(p.PkgPath, ".test") {
+			continue // the generated main function, which has no body here
+		}
+		for _, e := range p.Errors {
+			found = append(found, e.Error())
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// dropBodies removes the bodies of functions. Of a dependency only declarations matter.
+func dropBodies(file *ast.File) {
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			f.Body = nil
+		}
+	}
+}
