@@ -32,6 +32,13 @@ describe("needsOf", () => {
     expect([said(need!.title), said(need!.text)]).toEqual(["gh needs a secret", "it needs the secret GITHUB_TOKEN"]);
   });
 
+  test("a variable that is not set", () => {
+    const gh = (name: string) => server(name, { state: "needs_variable", last_error: "it needs the environment variable GH_HOST" });
+    const [need] = needsOf(waiting([]), [gh("gh")], undefined, now);
+    expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh needs a variable", "it needs the environment variable GH_HOST", "/ui/servers?id=gh"]);
+    expect(needsOf(waiting([]), [gh("a"), gh("b"), gh("c"), gh("d")], undefined, now).map((n) => said(n.title))).toEqual(["4 servers need a variable"]);
+  });
+
   test("what widens in the file", () => {
     const [need, ...more] = needsOf(waiting([]), [], { unconfirmed: 2, activity: {} } as unknown as Status, now);
     expect([said(need!.title), said(need!.text), need!.act.label, more]).toEqual(["2 changes of the configuration wait for you", "They widen what you have confirmed. If you made them, confirm them in a terminal: mcpproxy config confirm.", "Look", []]);

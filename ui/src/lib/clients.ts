@@ -2,6 +2,7 @@
 // themselves in the protocol, and how their state is put into words.
 
 import type { Asking, Client, Lane, PermissionLane } from "../api/types";
+import { own } from "./own";
 
 // The name of a client in initialize, where it is not its id or its name.
 const callsItself: Record<string, string> = {
@@ -13,7 +14,7 @@ const bare = (name: string) => name.toLowerCase().replaceAll(/[\s_-]+/g, "");
 
 /** Returns the client that names itself so in the protocol, if it is a known one. */
 export function clientOf(name: string, all: readonly Client[]): Client | undefined {
-  const id = callsItself[name.toLowerCase()];
+  const id = own(callsItself, name.toLowerCase());
   return all.find((c) => (id ? c.id === id : bare(c.id) === bare(name) || bare(c.name) === bare(name)));
 }
 

@@ -1,6 +1,7 @@
 // What becomes of a text that was pasted to add servers: the bodies for POST /servers.
 
 import type { LaunchView, ParsedServer } from "../api/types";
+import { setOwn } from "./own";
 import { clearOf, nameFor, valueAt } from "./secrets";
 
 /** What a person chose about one pasted server. */
@@ -98,7 +99,7 @@ export function bodyOf(s: ParsedServer, choice: Choice = {}, kept: ReadonlyMap<s
     const text = kept.get(secretKey(secret))?.text;
     if (text === undefined) continue;
     if (secret.place === "url") body.url = text;
-    else (body[secret.place] as Record<string, string>)[secret.name] = text;
+    else setOwn(body[secret.place] as Record<string, string>, secret.name, text);
   }
   return body;
 }

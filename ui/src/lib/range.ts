@@ -1,5 +1,6 @@
 // The time range that pages share: a period that ends now, or two times.
 
+import { own } from "./own";
 import { clock, date } from "./format";
 
 export interface Range { since: string; until: string }
@@ -26,7 +27,8 @@ export function ends(range: Range, now: Date): { from: Date; to: Date } {
 
 /** Returns what the button of the range says: "Last 24 hours", "Mon 14:00 to 15:30". */
 export function label(range: Range, now: Date): string {
-  if (labels[range.since]) return labels[range.since]!;
+  const named = own(labels, range.since);
+  if (named) return named;
   if (periodMs(range.since)) return `Last ${range.since}`;
   const { from, to } = ends(range, now);
   const day = (t: Date) => (t.toDateString() === now.toDateString() ? "" : date(t, now) + " ");

@@ -1,6 +1,7 @@
 // Secrets: which are needed, and how a text that was pasted is parted from those in it. Pure.
 
 import type { ParsedServer, SecretView } from "../api/types";
+import { own } from "./own";
 
 /** Returns the secrets that have no value that can be used and that a server names; that server, or any. */
 export function needed(all: readonly SecretView[], server?: string): SecretView[] {
@@ -39,7 +40,7 @@ function safe(name: string): string {
 
 /** Returns the value of a place in the body of POST /servers. */
 export function valueAt(body: Record<string, unknown>, s: Pick<Found, "place" | "name">): string | undefined {
-  const part = s.place === "url" ? body.url : (body[s.place] as Record<string, unknown> | undefined)?.[s.name];
+  const part = s.place === "url" ? body.url : own(body[s.place] as Record<string, unknown> | undefined, s.name);
   return typeof part === "string" ? part : undefined;
 }
 

@@ -1,5 +1,7 @@
 // Who did something, and from where, in words.
 
+import { own } from "./own";
+
 /** Returns an actor as words: "an agent", "a person". */
 export function actorWords(actor: string | undefined): string {
   if (!actor) return "";
@@ -13,7 +15,7 @@ const surfaces: Record<string, string> = { rest: "over REST", cli: "on the comma
 
 /** Returns the surface that something came by: "over REST"; empty for MCP. */
 export function surfaceWords(source: string | undefined): string {
-  return surfaces[source ?? ""] ?? "";
+  return own(surfaces, source) ?? "";
 }
 
 /** Returns who it was, and from where: "a person in this page". */

@@ -20,7 +20,9 @@ export function useFailure(s: Server) {
   const all = log.data?.entries ?? [];
   const lines = lastTry(all, readLines);
   const line = s.failure?.startsWith("EXITED") ? decisive(lines) : undefined;
-  return { lines, line, often: times(s, all), variable: variableIn(line?.text ?? s.last_error ?? ""), error: log.error !== undefined && !log.data ? explain(log.error).message : "" };
+  // A reference is resolved outside the server's environment: a value there would not help.
+  const missing = s.state === "needs_secret" || s.state === "needs_variable";
+  return { lines, line, often: times(s, all), variable: missing ? "" : variableIn(line?.text ?? s.last_error ?? ""), error: log.error !== undefined && !log.data ? explain(log.error).message : "" };
 }
 
 /** The cause as a sentence: what the server said of it, and how it came to an end, how often. */

@@ -8,6 +8,7 @@ import { clients, servers, useServers } from "../data/shared";
 import { short } from "../lib/clients";
 import { count } from "../lib/format";
 import { byFile, marks, tally, type Mark } from "../lib/found";
+import { own } from "../lib/own";
 import { commandLine, takes } from "../lib/paste";
 import { Icon } from "./icon";
 import { ErrorPart } from "./parts";
@@ -43,7 +44,7 @@ export function useFound({ paste, ticked, client }: { paste?: Paste; ticked: boo
   const [failed, setFailed] = useState<Record<string, string>>({});
   const lines = paste?.servers.filter((s) => !s.choice.skip).map((s) => commandLine(s.server.launch)).join("\n") ?? "";
   const all = useMemo(() => marks((list.data?.found ?? []).filter((f) => !client || f.client === client), lines.split("\n")), [list.data, lines, client]);
-  const picked = useMemo(() => new Set(all.filter((m) => !m.have && (choices[m.server.id] ?? (ticked && !lines && !m.why && !m.again))).map((m) => m.server.id)), [all, choices, ticked, lines]);
+  const picked = useMemo(() => new Set(all.filter((m) => !m.have && (own(choices, m.server.id) ?? (ticked && !lines && !m.why && !m.again))).map((m) => m.server.id)), [all, choices, ticked, lines]);
   return {
     list, marks: all, picked, keyring, setKeyring, remove, setRemove, failed, count: picked.size,
     pick: (id, on) => setChoices((c) => ({ ...c, [id]: on })),
@@ -101,7 +102,7 @@ export function FoundList({ of, bare = false }: { of: Found; /** Without heading
 
 function One({ of: { server: s, why, have }, found }: { of: Mark; found: Found }) {
   const more = [...takes(s.launch), ...(s.secrets.length ? [`${count(s.secrets.length, "secret")} in clear`] : []), ...(s.called !== s.name ? [`called ${s.name} here`] : [])];
-  const failed = found.failed[s.id];
+  const failed = own(found.failed, s.id);
   return (
     <li>
       <input type="checkbox" aria-label={`${s.called} of ${s.client_name}`} checked={found.picked.has(s.id)} disabled={have} onChange={(e) => found.pick(s.id, e.currentTarget.checked)} />

@@ -2,13 +2,14 @@
 
 import type { ComponentChildren } from "preact";
 import type { ActivityRecord, Lane as LaneName, Server } from "../api/types";
+import { own } from "../lib/own";
 import { Icon } from "./icon";
 
 const laneClass = { read: "read", write: "write", destructive: "destr" } as const;
 
 /** The lane of a tool or call. A guessed one says so; quiet leaves the word to screen readers. */
 export function Lane({ lane, guessed = false, quiet = false }: { lane: LaneName; guessed?: boolean; quiet?: boolean }) {
-  const css = laneClass[lane];
+  const css = own(laneClass, lane);
   if (!css) return <span class="dim">–</span>;
   return (
     <span class={`lane ${css}`}>
@@ -53,7 +54,7 @@ const outcomes = {
 
 /** How a call or change went. */
 export function Outcome({ status }: { status: ActivityRecord["status"] }) {
-  const o = outcomes[status] ?? outcomes.pending;
+  const o = own<(typeof outcomes)[keyof typeof outcomes]>(outcomes, status) ?? outcomes.pending;
   return <span class={o.css}>{o.icon && <Icon name={o.icon} small />}{o.word}</span>;
 }
 

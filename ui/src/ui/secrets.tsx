@@ -5,6 +5,7 @@ import { api, explain, path } from "../api/client";
 import type { SecretView } from "../api/types";
 import { useResource } from "../data/resource";
 import { servers } from "../data/shared";
+import { own, setOwn } from "../lib/own";
 import { keptWords, needed } from "../lib/secrets";
 import { Button } from "./button";
 import { Dialog } from "./dialog";
@@ -38,7 +39,7 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
   // The fields come after the dialog has taken the focus.
   useEffect(() => form.current!.querySelector("input")?.focus(), []);
   const open = all.filter((s) => !stored.includes(s.name));
-  const ready = open.filter((s) => values[s.name]);
+  const ready = open.filter((s) => own(values, s.name));
   const submit = async (e: Event) => {
     e.preventDefault();
     if (busy || !ready.length) return;
@@ -47,10 +48,10 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
     const done: SecretView[] = [];
     for (const s of ready) {
       try {
-        done.push(await api.put<SecretView>(path`/secrets/${s.name}`, { value: values[s.name] }));
+        done.push(await api.put<SecretView>(path`/secrets/${s.name}`, { value: own(values, s.name) }));
       } catch (cause) {
         const { message, hint } = explain(cause);
-        failed[s.name] = [message, hint].filter(Boolean).join(" ");
+        setOwn(failed, s.name, [message, hint].filter(Boolean).join(" "));
       }
     }
     servers.reload();
@@ -64,8 +65,8 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
     <form class="dlg-form" ref={form} onSubmit={submit}>
       <p class="soft">What you write here goes into the keyring of the system, or into a sealed file where there is none. It is shown to nobody again, and the server starts by itself.</p>
       {open.map((s) => (
-        <Field key={s.name} label={s.name} note={s.state === "locked" ? "It is in a keyring that cannot be used now: unlock that and restart MCPProxy, or set it anew." : s.used_by.length > 1 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(errors[s.name] ? { error: errors[s.name]! } : {})}>
-          {(a) => <input {...a} class="field mono" type="password" value={values[s.name] ?? ""} autocomplete="off" spellcheck={false} onInput={(e) => setValues({ ...values, [s.name]: e.currentTarget.value })} />}
+        <Field key={s.name} label={s.name} note={s.state === "locked" ? "It is in a keyring that cannot be used now: unlock that and restart MCPProxy, or set it anew." : s.used_by.length > 1 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(own(errors, s.name) ? { error: own(errors, s.name)! } : {})}>
+          {(a) => <input {...a} class="field mono" type="password" value={own(values, s.name) ?? ""} autocomplete="off" spellcheck={false} onInput={(e) => setValues({ ...values, [s.name]: e.currentTarget.value })} />}
         </Field>
       ))}
       <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || !ready.length}>{open.length === 1 ? "Set it" : "Set them"}</Button></div>

@@ -25,7 +25,7 @@ async function inbox(t, options) {
     button: (name) => page.locator(".acts-bar").getByRole("button", { name }),
     toast: (text) => page.locator(".toast", { hasText: text }).last().waitFor(),
     // Decisions rest until what is shown has been there for a moment.
-    settle: () => page.waitForTimeout(500),
+    settle: () => page.locator(".acts-bar[data-ready=true]").waitFor(),
   };
 }
 

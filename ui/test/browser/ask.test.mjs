@@ -25,7 +25,7 @@ async function asked(t, options) {
     button: (name) => page.locator(".acts-bar").getByRole("button", { name }),
     toast: (words) => page.locator(".toast", { hasText: words }).last().waitFor(),
     // An answer rests until what is shown has been there for a moment.
-    settle: () => page.waitForTimeout(500),
+    settle: () => page.locator(".acts-bar[data-ready=true]").waitFor(),
   };
 }
 

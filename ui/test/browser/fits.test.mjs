@@ -2,7 +2,7 @@
 // scroll bar of its own, and no column of a page has one sideways.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { phone, scene } from "./harness.mjs";
+import { phone, scene, settled } from "./harness.mjs";
 import { places } from "./pages.mjs";
 import { startWorld } from "./world.mjs";
 
@@ -27,14 +27,22 @@ function over() {
   return wrong;
 }
 
-for (const width of [1440, 390, 320]) {
-  test(`every page and state at ${width} px`, async (t) => {
-    const context = width > 720 ? { viewport: { width, height: 900 } } : { ...phone, viewport: { width, height: 844 } };
-    const { page, visit } = await scene(t, { daemon: world, context });
+// Each place is turned to once in each kind of window, and measured at each of its widths.
+for (const [widths, height, context] of [[[1440], 900, {}], [[390, 320], 844, phone]]) {
+  test(`every page and state at ${widths.join(" and ")} px`, async (t) => {
+    const { page, turn } = await scene(t, { daemon: world, context: { ...context, viewport: { width: widths[0], height }, reducedMotion: "reduce" } });
     const wrong = [];
     for (const place of await places(world)) {
-      await visit(place);
-      wrong.push(...(await page.evaluate(over)).map((w) => `${place}: ${w}`));
+      await turn(place);
+      for (const width of widths) {
+        if (page.viewportSize().width !== width) {
+          await page.setViewportSize({ width, height });
+          await page.waitForFunction((w) => innerWidth === w, width);
+          await settled(page);
+        }
+        wrong.push(...(await page.evaluate(over)).map((w) => `${place} at ${width} px: ${w}`));
+      }
+      widths.reverse(); // the next one begins where this one ends
     }
     assert.deepEqual(wrong, []);
   });

@@ -85,6 +85,15 @@ export async function scene(t, { daemon: given, allow, context: wanted = desktop
       await p.goto(`${daemon.url}/ui/${path}`);
       await settled(p);
     },
+    /** Goes to a page as a link does, which does not load it again, and waits until it shows what it asks for. */
+    turn: async (path, p = page) => {
+      await p.evaluate((to) => {
+        history.pushState(null, "", to);
+        dispatchEvent(new PopStateEvent("popstate"));
+        return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      }, `/ui/${path}`);
+      await settled(p);
+    },
     /** Signs the page in with a new code, as `mcpproxy ui` does. */
     signIn: async (path = at, p = page) => {
       await p.goto("about:blank"); // another # alone would not load the page

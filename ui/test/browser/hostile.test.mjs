@@ -1,4 +1,4 @@
-// A server and an agent put hostile texts (575 in a full run, else a fixed sample) wherever they may write one. Nothing of them acts,
+// A server and an agent put hostile texts (578 in a full run, else a fixed sample) wherever they may write one. Nothing of them acts,
 // is asked for or becomes markup, on any page, and the pages go on working.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -46,9 +46,10 @@ async function unharmed(page, where) {
     // What the build puts there is in the head; SVG's own are the icons'.
     markup: [...document.querySelectorAll("body :is(script, img, iframe, object, embed, base, meta, link, style, video, audio, form[action], a[href^='javascript' i], a[href^='data' i], marquee, math)")].map((e) => e.outerHTML.slice(0, 200)),
     away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => !/^(\/ui\/|#|https:\/\/(github\.com|modelcontextprotocol\.io)\/)/.test(to)),
+    inherited: [...Object.keys(Object.prototype), ...Object.keys(Array.prototype)],
     failed: /This page has failed|could not be loaded/.test(document.getElementById("main")?.innerText ?? ""),
   }));
-  assert.deepEqual(state, { ran: undefined, markup: [], away: [], failed: false }, where);
+  assert.deepEqual(state, { ran: undefined, markup: [], away: [], inherited: [], failed: false }, where);
 }
 
 /** Opens what the list of a page has, one after another, with each tab of it. Returns how many there were. */
@@ -118,8 +119,10 @@ test("in the address and in fields", async (t) => {
     const field = page.locator("#page-search");
     if (await field.count()) await field.fill(text);
     await page.keyboard.press("Control+k");
+    const asked = page.waitForResponse((r) => /\/api\/v1\/tools\/search\?/.test(r.url())); // the palette asks in a moment
     await page.getByRole("combobox").fill(text.slice(0, 40));
-    await page.evaluate(() => new Promise((done) => setTimeout(done, 120))); // the palette asks after 80 ms
+    await asked;
+    await settled(page);
     await unharmed(page, `typed ${text}`);
     await page.keyboard.press("Escape");
   }

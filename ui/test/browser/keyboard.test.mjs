@@ -73,7 +73,7 @@ test("g and a letter go to each page, the palette and the list of keys open and 
   for (const { title, key } of [...pages.slice(1), pages[0]]) {
     await page.keyboard.press("g");
     await page.keyboard.press(key);
-    await page.waitForFunction((want) => document.title.startsWith(want), title);
+    await page.waitForFunction((want) => document.title.replace(/^\(\d+\+?\) /, "") === want, `${title} · MCPProxy`); // what waits stands before it
     await settled(page);
     assert.equal(await page.evaluate(() => document.activeElement?.id), "main", `${title}: the focus is in the content`);
   }

@@ -127,23 +127,32 @@ test("the first run: from nothing to a first call", async (t) => {
     notes: { command: daemon.binary, args: ["demo-upstream", "notes"] },
     hub: { command: daemon.binary, args: ["demo-upstream", "shifty"], env: { HUB_TOKEN: token } },
     missing: { command: "/no/such/program" },
-    refused: { command: daemon.binary, env: { A: "${env:UI_TEST_IS_NOT_SET}", HUB_TOKEN: token, OTHER_TOKEN: token.replace("0", "9") } }, // shares one secret, has one of its own
+    unset: { command: daemon.binary, env: { A: "${env:UI_TEST_IS_NOT_SET}", HUB_TOKEN: token, OTHER_TOKEN: token.replace("0", "9") } }, // shares one secret, has one of its own
+    refused: { command: daemon.binary, env: { HUB_TOKEN: token, LOST_TOKEN: token.replace("0", "8") } },
   } }));
   await says(page, "each command is visible", new RegExp(`${daemon.binary} demo-upstream notes[^]*/no/such/program`));
   await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. It goes into your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
   assert.equal((await page.locator(".parsed").innerText()).includes(token), false, "the secret is shown once, where it was typed");
   assert.deepEqual(await findings(page), []);
   assert.deepEqual((await daemon.api("GET", "/servers")).servers, [], "nothing is added before the button");
+  // Another client takes a name in the moment in which they are added.
+  await page.route("**/api/v1/servers/add", async (route) => {
+    await daemon.api("POST", "/servers", { name: "refused", command: daemon.binary, args: ["demo-upstream", "notes"] });
+    await route.continue();
+  });
   await paste.focus();
   await page.keyboard.press("Control+Enter");
   await says(page, "the rows turn live", /notes\s+5 tools, clean/);
   await says(page, "a failure has its reason", /missing\s+failed[^]*not/);
-  await says(page, "a variable that is not set is named", /UI_TEST_IS_NOT_SET[^]*not set/);
+  await says(page, "a variable that is not set is named, with what to do", /unset\s+needs a variable\s+It needs the environment variable UI_TEST_IS_NOT_SET, which is not set: set it where MCPProxy is started/);
+  assert.equal(await page.getByRole("link", { name: "Edit unset" }).getAttribute("href"), "/ui/servers?id=unset&part=config");
+  assert.equal(await page.getByText("Set UI_TEST_IS_NOT_SET…").count(), 0, "a value in the server's own environment would not help");
+  await says(page, "what was not added says why", /1 server was not added: There is a server named 'refused' already/);
   await says(page, "the one with the secret runs", /hub\s+1 tool, clean/);
   const { servers } = await daemon.api("GET", "/servers");
-  assert.deepEqual(servers.map((s) => s.name).sort(), ["hub", "missing", "notes", "refused"]);
-  // Of what was refused no secret stays that nobody else has.
-  assert.deepEqual((await daemon.api("GET", "/secrets")).secrets.map((s) => [s.name, s.state, s.used_by]), [["HUB_TOKEN", "set", ["hub"]]]);
+  assert.deepEqual(servers.map((s) => s.name).sort(), ["hub", "missing", "notes", "refused", "unset"]);
+  // Of what was refused no secret stays that no other server has; what waits for its variable keeps its own.
+  assert.deepEqual((await daemon.api("GET", "/secrets")).secrets.map((s) => [s.name, s.state, s.used_by]), [["HUB_TOKEN", "set", ["hub", "unset"]], ["OTHER_TOKEN", "set", ["unset"]]]);
   const text = await readFile(daemon.config, "utf8");
   assert.equal(text.includes(token), false, "the reference was sent, not the secret");
   assert.match(text, /\$\{keyring:HUB_TOKEN\}/);

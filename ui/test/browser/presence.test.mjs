@@ -23,7 +23,7 @@ async function waiting(t, options) {
     /** Presses Approve on the page of a tool, which asks for a person then. */
     approve: async (name, p = s.page) => {
       await p.locator(".review h1", { hasText: name }).waitFor();
-      await p.waitForTimeout(500); // a decision rests until what is shown has been there for a moment
+      await p.locator(".acts-bar[data-ready=true]").waitFor(); // a decision rests until what is shown has been there for a moment
       await p.locator(".acts-bar").getByRole("button", { name: /^Approve/ }).click();
     },
     press: (name) => dialog.last().getByRole("button", { name }).click(),

@@ -1,4 +1,4 @@
-// Texts that would act if they were anything but text: 60 attempts, each of which would set
+// Texts that would act if they were anything but text: 63 attempts, each of which would set
 // globalThis.__xss, and the Big List of Naughty Strings (naughty.json, MIT, see naughty.LICENSE).
 import { readFileSync } from "node:fs";
 
@@ -18,6 +18,8 @@ export const attempts = [
   `javascript:${run}`, `data:text/html,<script>${run}</script>`, `[x](javascript:${run})`, `![x](${elsewhere}/x.png)`, `${elsewhere}/a?b=c`,
   `" onmouseover="${run}" onfocus="${run}" autofocus tabindex=0 x="`, `' onmouseover='${run}' x='`, "`onmouseover=" + run + " x=`", `--><script>${run}</script><!--`, `]]><script>${run}</script>`,
   `</textarea></title></style><script>${run}</script>`, `<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=x onerror=${run}&gt;">`, `<template><script>${run}</script></template>`, `{{constructor.constructor('${run}')()}} \${${run}}`, `__proto__`,
+  // Names that every object inherits.
+  `constructor`, `toString`, `hasOwnProperty`,
 ];
 
 export const naughty = JSON.parse(readFileSync(new URL("naughty.json", import.meta.url), "utf8"));
@@ -37,7 +39,7 @@ export function hostile(texts) {
     outputSchema: { type: "object", description: t },
     icons: [{ src: "javascript:globalThis.__xss=1" }, { src: "http://127.0.0.1:9/icon.png" }], _meta: { note: t },
   }));
-  const named = one.slice(0, 60).map((t) => ({ name: t.slice(0, 100), description: "Its name is a text.", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }));
+  const named = one.slice(0, attempts.length).map((t) => ({ name: t.slice(0, 100), description: "Its name is a text.", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }));
   return {
     serverInfo: { name: one[0], title: one[1 % one.length], version: one[2 % one.length], websiteUrl: "javascript:globalThis.__xss=1" },
     instructions: one.slice(0, 40).join("\n"),

@@ -1,4 +1,5 @@
 import { clock, date, duration, exact, millis, number } from "../../lib/format";
+import { own } from "../../lib/own";
 import { href } from "../../router";
 import { Icon } from "../../ui/icon";
 import { Lane, Outcome, ToolName } from "../../ui/marks";
@@ -31,7 +32,7 @@ function Why({ row }: { row: Row }) {
 const time: Column<Row> = { key: "time", head: "Time", class: "c-time", cell: (r) => <When at={r.at} /> };
 const lane: Column<Row> = {
   key: "lane", head: "Lane", class: "c-lane",
-  cell: (r) => (r.lane ? <Lane lane={r.lane} /> : <span class="dim">{kinds[r.type] ?? "–"}</span>),
+  cell: (r) => (r.lane ? <Lane lane={r.lane} /> : <span class="dim">{own(kinds, r.type) ?? "–"}</span>),
   filter: (r) => (r.lane ? { key: "lane", value: r.lane } : { key: "type", value: r.type }),
 };
 const tool: Column<Row> = {

@@ -3,6 +3,7 @@ import type { ActivityRecord, PendingCall } from "../../api/types";
 import { useResource } from "../../data/resource";
 import { usePending } from "../../data/shared";
 import { span } from "../../lib/format";
+import { own } from "../../lib/own";
 import { actorWords, byWords } from "../../lib/who";
 import { href } from "../../router";
 import { DrawerPart } from "../../ui/drawer";
@@ -21,7 +22,7 @@ export function DecisionPart({ record: r }: { record: ActivityRecord }) {
   const would = remedy(r);
   return (
     <DrawerPart title="Decision" end={r.metadata.error_code && <span class="mono dim">{r.metadata.error_code}</span>}>
-      <p>{d ? outcomes[d.outcome] ?? "" : "Refused."} <span class="soft">{refused && r.error_message ? <Visible text={r.error_message} /> : d && reasonOf(d, r.metadata.tool_variant)}</span></p>
+      <p>{d ? own(outcomes, d.outcome) ?? "" : "Refused."} <span class="soft">{refused && r.error_message ? <Visible text={r.error_message} /> : d && reasonOf(d, r.metadata.tool_variant)}</span></p>
       {d?.lane && <p class="soft"><Visible text={argumentWords(d.lane)} /></p>}
       {d?.approval && <Answered id={d.approval} />}
       {r.status === "held" && <StillHeld id={r.id} />}

@@ -1,6 +1,7 @@
 // What decided about a call, in words: from the facts in the record, nothing guessed.
 
 import type { ActivityRecord, ArgumentLane, Decision, HintFact, Lane } from "../../api/types";
+import { own } from "../../lib/own";
 
 const order = ["name", "intent", "arguments", "scope", "tool_exists", "callable", "hints", "schema"];
 const last = ["place", "ask"]; // these come when all others have passed
@@ -12,7 +13,7 @@ export interface Check { name: string; passed: boolean | undefined }
 /** Returns the checks in their order up to the one that refused, or that asks; else all of them. */
 export function checks(d: Decision): Check[] {
   const all = d.lane || d.check === "lane" ? [...order, "lane"] : order;
-  const pass = (c: string): Check => ({ name: checkWords[c] ?? c.replaceAll("_", " "), passed: true });
+  const pass = (c: string): Check => ({ name: own(checkWords, c) ?? c.replaceAll("_", " "), passed: true });
   if (!d.check) return d.outcome === "refused" ? [] : [...all, ...(d.approval ? ["ask"] : [])].map(pass);
   const at = all.indexOf(d.check);
   const before = at < 0 && !last.includes(d.check) ? [] : all.slice(0, at < 0 ? all.length : at);
@@ -23,7 +24,7 @@ const readAs: Record<ArgumentLane["by"], string> = { sql: "SQL", shell: "a shell
 
 /** Returns what the arguments make of the call, and by which word in which of them. */
 export function argumentWords(l: ArgumentLane): string {
-  const read = `“${l.argument}”, read as ${readAs[l.by] ?? l.by}${l.declared ? ", as the configuration says" : ""}`;
+  const read = `“${l.argument}”, read as ${own(readAs, l.by) ?? l.by}${l.declared ? ", as the configuration says" : ""}`;
   const why = l.unread ? `${read}, could not be read to its end${l.word ? ` (${l.word})` : ""}` : l.word ? `“${l.word}” in ${read}` : read;
   return `By its arguments it counts as ${l.operation}: ${why}.`;
 }
@@ -79,7 +80,7 @@ export function remedy(r: ActivityRecord): Remedy | undefined {
       if (d.call_with && d.call_with !== r.metadata.tool_variant) return { text: `The same call with ${d.call_with}, declared as ${laneOf(d.call_with)}.` };
       return d.check === "intent" ? { text: "The same call with an intent that fits the way it is called." } : undefined;
     case "callable": {
-      const lock = locks[d.status ?? ""];
+      const lock = own(locks, d.status);
       if (!lock) return d.status ? { text: `Its status is ${d.status.replaceAll("_", " ")}; it passes when that has changed.`, ...(tool ? { page: "tools" as const, id: tool, link: "Show the tool" } : {}) } : undefined;
       return { ...lock, ...(lock.page === "servers" ? { id: r.server_name ?? "" } : tool ? { id: tool } : {}) };
     }
@@ -109,6 +110,6 @@ export function hintLines(d: Decision): { name: string; value: boolean; from: st
   const named = { read_only: "Read-only", destructive: "Destructive", idempotent: "Idempotent", open_world: "Open world" } as const;
   return Object.entries(named).flatMap(([key, name]) => {
     const fact = d.hints?.[key as keyof typeof named];
-    return fact ? [{ name, value: fact.value, from: words[fact.from] ?? fact.from }] : [];
+    return fact ? [{ name, value: fact.value, from: own(words, fact.from) ?? fact.from }] : [];
   });
 }

@@ -3,6 +3,7 @@
 
 import type { ActivityRecord, EventRecord, Lane } from "../../api/types";
 import type { Params } from "../../api/client";
+import { own } from "../../lib/own";
 import { list, text } from "../../lib/query";
 
 export type Status = ActivityRecord["status"];
@@ -44,8 +45,8 @@ export function isEmpty(f: Filters): boolean {
 
 /** Returns what a value is called. */
 export function word(key: Key, value: string): string {
-  if (key === "status") return statusWords[value as Status] ?? value;
-  if (key === "type") return typeWords[value as Type] ?? value;
+  if (key === "status") return own(statusWords, value) ?? value;
+  if (key === "type") return own(typeWords, value) ?? value;
   return value;
 }
 

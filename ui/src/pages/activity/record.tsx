@@ -7,6 +7,7 @@ import type { ActivityRecord, ErasedField } from "../../api/types";
 import { useResource } from "../../data/resource";
 import { useActions } from "../../keys";
 import { bytes, clock, date, duration, millis, number } from "../../lib/format";
+import { own } from "../../lib/own";
 import { href } from "../../router";
 import { Button } from "../../ui/button";
 import { copy, CopyButton } from "../../ui/copy";
@@ -89,7 +90,7 @@ const fieldWords: Record<ErasedField, string> = { arguments: "Arguments", respon
 function ErasedPart({ erased }: { erased: NonNullable<ActivityRecord["erased"]> }) {
   return (
     <DrawerPart title="Erased by a person">
-      <dl class="defs">{erased.map((e) => <><dt key={e.field}>{fieldWords[e.field] ?? e.field}</dt><dd><span class="masked">erased</span> <Time class="dim" at={e.at} suffix /></dd></>)}</dl>
+      <dl class="defs">{erased.map((e) => <><dt key={e.field}>{own(fieldWords, e.field) ?? e.field}</dt><dd><span class="masked">erased</span> <Time class="dim" at={e.at} suffix /></dd></>)}</dl>
     </DrawerPart>
   );
 }

@@ -1,6 +1,7 @@
 // A line of the log: what a record of REST and an event have in common.
 
 import type { ActivityRecord, EventRecord, Lane } from "../../api/types";
+import { own } from "../../lib/own";
 import { actorWords } from "../../lib/who";
 
 export interface Row {
@@ -49,7 +50,7 @@ const says: Record<string, string> = {
 
 /** Returns an action as words: "hold_tools" is "tools held for review". */
 export function actionWords(action: string): string {
-  return says[action] ?? action.replaceAll("_", " ");
+  return own(says, action) ?? action.replaceAll("_", " ");
 }
 
 /** Returns who did it: "Claude Code", else the actor in words. */

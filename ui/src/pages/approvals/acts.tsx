@@ -38,7 +38,7 @@ export function ActsBar({ acts, ready, hold, note, onNext }: { acts: readonly Ac
   latest.current = run;
   useActions(acts.map((a) => ({ key: a.key, label: a.label, icon: a.icon, run: () => latest.current(a) })));
   return (
-    <div class="acts-bar">
+    <div class="acts-bar" data-ready={ready && !hold}>
       {acts.map((a) => <Button key={a.key + a.label} kind={a.kind} icon={a.icon} cap={a.key} decides disabled={hold} onClick={() => run(a)}>{a.label}</Button>)}
       {onNext && <Button kind="quiet" cap="j" onClick={onNext}>Next</Button>}
       <p>{note}</p>

@@ -1,6 +1,7 @@
 // A definition beside the approved one, as the rows that the page shows.
 
 import type { Difference, Finding, Lane, Piece } from "../../api/types";
+import { own } from "../../lib/own";
 import { utf16 } from "../../lib/spans";
 
 type Json = Record<string, unknown>;
@@ -20,7 +21,7 @@ export function sorted(v: unknown): unknown {
 
 /** Returns the value at a JSON pointer. */
 export function at(v: unknown, pointer: string): unknown {
-  for (const token of tokens(pointer)) v = Array.isArray(v) ? v[Number(token)] : object(v)[token];
+  for (const token of tokens(pointer)) v = Array.isArray(v) ? v[Number(token)] : own(object(v), token);
   return v;
 }
 
@@ -66,7 +67,7 @@ export function parameters(is: unknown, was: unknown, changes: readonly Differen
   const [now, old] = [schema(is), schema(was)];
   const names = [...new Set([...Object.keys(now.properties), ...Object.keys(old.properties)])];
   const rows = names.map((name): Parameter => {
-    const [a, b] = [old.properties[name], now.properties[name]];
+    const [a, b] = [own(old.properties, name), own(now.properties, name)];
     const note = object(b ?? a).description;
     const row: Parameter = { name, change: "same", ...(typeof note === "string" ? { note } : {}) };
     if (a !== undefined) row.was = describe(a, old.required.has(name));
@@ -88,8 +89,8 @@ export function parameters(is: unknown, was: unknown, changes: readonly Differen
 
 function schema(definition: unknown): { properties: Json; required: Set<unknown> } {
   const s = object(object(definition).inputSchema);
-  const own = Array.isArray(object(definition).arguments) ? (object(definition).arguments as unknown[]).map(object) : [];
-  if (own.length) return { properties: Object.fromEntries(own.map((a) => [String(a.name), { ...a, type: "text" }])), required: new Set(own.filter((a) => a.required).map((a) => a.name)) };
+  const given = Array.isArray(object(definition).arguments) ? (object(definition).arguments as unknown[]).map(object) : [];
+  if (given.length) return { properties: Object.fromEntries(given.map((a) => [String(a.name), { ...a, type: "text" }])), required: new Set(given.filter((a) => a.required).map((a) => a.name)) };
   return { properties: object(s.properties), required: new Set(Array.isArray(s.required) ? s.required : []) };
 }
 

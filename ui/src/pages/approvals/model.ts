@@ -2,6 +2,7 @@
 
 import type { Finding, Lane, LaunchView, PendingCall, Verdict, Waiting, WaitingServer, WaitingTool } from "../../api/types";
 import { count } from "../../lib/format";
+import { own } from "../../lib/own";
 
 export const offerKinds = ["prompt", "resource", "template", "instructions"] as const;
 export type OfferKind = (typeof offerKinds)[number];
@@ -182,7 +183,7 @@ export function why(i: Exclude<Item, CallItem>): string {
   if (i.what?.description) parts.push(i.what.parameters ? "description" : `description, ${count(Math.max(i.what.description.added, i.what.description.removed), "word")}`);
   if (i.what?.parameters) parts.push(count(i.what.parameters, "parameter"));
   if (i.what?.hints) parts.push("hints");
-  parts.push(...(i.what?.other ?? []).map((m) => others[m] ?? m));
+  parts.push(...(i.what?.other ?? []).map((m) => own(others, m) ?? m));
   const text = parts.join(", ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,4 +1,5 @@
 import type { Status } from "../../api/types";
+import { own } from "../../lib/own";
 import { CopyButton } from "../../ui/copy";
 
 const uses: Record<string, string> = {
@@ -9,7 +10,7 @@ const uses: Record<string, string> = {
 
 /** Where clients connect, and what each address is for. */
 export function Addresses({ status }: { status: Status }) {
-  const all = status.surfaces.filter((s) => s.name in uses);
+  const all = status.surfaces.filter((s) => own(uses, s.name));
   return (
     <section class="sec">
       <div class="top"><h2>Addresses</h2></div>
@@ -19,7 +20,7 @@ export function Addresses({ status }: { status: Status }) {
           {all.map((s) => (
             <tr key={s.name}>
               <td class="mono w-u" title={s.address}>{s.address.replace("{server}", "…")}</td>
-              <td class="soft">{uses[s.name]}</td>
+              <td class="soft">{own(uses, s.name)}</td>
               <td class="n w-copy"><CopyButton label={`Copy ${s.address}`} text={s.address.replace("{server}", "NAME")} /></td>
             </tr>
           ))}

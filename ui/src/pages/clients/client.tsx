@@ -6,6 +6,7 @@ import type { Change, Client, Outcome, PermissionLane, ProfileView } from "../..
 import { useResource, type Resource } from "../../data/resource";
 import { laneOf, placeOf, short, standing, verdictWords } from "../../lib/clients";
 import { number } from "../../lib/format";
+import { own } from "../../lib/own";
 import { href } from "../../router";
 import { Button } from "../../ui/button";
 import { ByHand, ConnectButtons, perform, undo, usePreview, Written, type Narrow } from "../../ui/connect";
@@ -166,9 +167,9 @@ function Changes({ of }: { of: readonly Change[] }) {
     <ul class="changes">
       {of.map((c) => (
         <li key={c.id}>
-          <span class="grow">{did[c.what] ?? c.what}{c.undone && <span class="dim">, undone</span>} <span class="dim mono"><Visible text={short(c.path)} /></span></span>
+          <span class="grow">{own(did, c.what) ?? c.what}{c.undone && <span class="dim">, undone</span>} <span class="dim mono"><Visible text={short(c.path)} /></span></span>
           <Time at={c.at} class="dim" />
-          {c.undoable && !c.undone && <Button kind="quiet" small decides label={`Undo: ${did[c.what] ?? c.what}`} onClick={() => void attempt(() => undo(c.id), { text: "The file is as it was" })}>Undo</Button>}
+          {c.undoable && !c.undone && <Button kind="quiet" small decides label={`Undo: ${own(did, c.what) ?? c.what}`} onClick={() => void attempt(() => undo(c.id), { text: "The file is as it was" })}>Undo</Button>}
         </li>
       ))}
     </ul>

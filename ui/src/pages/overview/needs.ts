@@ -61,6 +61,9 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
     ...gather(on.filter((s) => s.state === "needs_secret"), needsSecret, (all) => ({
       key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: reasons(all, (s) => (s.last_error ?? "").trim()), since: oldest(all), act: { label: "Set them…", href: href("servers"), secrets: "" },
     })),
+    ...gather(on.filter((s) => s.state === "needs_variable"), needsVariable, (all) => ({
+      key: "variables", icon: "key", hot: false, title: [`${number(all.length)} servers need a variable`], text: reasons(all, (s) => (s.last_error ?? "").trim()), since: oldest(all), act: { label: "Look", href: href("servers") },
+    })),
     ...gather(login, needsLogin, (all) => ({
       key: "logins", icon: "key", hot: false, title: [`${number(all.length)} servers need a login`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Log in", href: href("servers") },
     })),
@@ -178,6 +181,10 @@ function reasons(all: readonly Server[], why: (s: Server) => string): Bit[] {
 
 function needsSecret(s: Server): Need {
   return { key: "secret " + s.name, icon: "key", hot: false, title: [{ server: s.name }, " needs a secret"], text: [{ code: (s.last_error ?? "").trim() }], since: s.since, act: { label: "Set it…", href: href("servers", { id: s.name }), secrets: s.name } };
+}
+
+function needsVariable(s: Server): Need {
+  return { key: "variable " + s.name, icon: "key", hot: false, title: [{ server: s.name }, " needs a variable"], text: [{ code: (s.last_error ?? "").trim() }], since: s.since, act: { label: "Look", href: href("servers", { id: s.name }) } };
 }
 
 function needsLogin(s: Server): Need {

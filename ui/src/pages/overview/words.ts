@@ -3,6 +3,7 @@
 import type { ActivityRecord, Server, Status } from "../../api/types";
 import type { Bucket } from "../../ui/chart";
 import { clock, count, duration, number, spelled } from "../../lib/format";
+import { own } from "../../lib/own";
 
 /** Reports whether a server does what it is there for: it answers, or would when asked. */
 export function works(s: Server): boolean {
@@ -60,7 +61,7 @@ export function whyRefused(r: ActivityRecord): string {
     const marked = decision?.hints?.destructive?.value === false ? "marked as not read-only" : "marked destructive";
     return `called as a ${variant.replace("call_tool_", "")}, ${marked}`;
   }
-  if (code === "TOOL_LOCKED") return locked[decision?.status ?? ""] ?? "locked";
+  if (code === "TOOL_LOCKED") return own(locked, decision?.status) ?? "locked";
   if (code === "ARGS_MISMATCH") return "arguments: " + (r.error_message ?? "not those of its schema");
   return r.error_message ?? code ?? "refused";
 }

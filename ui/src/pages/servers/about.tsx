@@ -7,6 +7,7 @@ import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
 import { useStatus } from "../../data/shared";
 import { bytes, count, number } from "../../lib/format";
+import { own } from "../../lib/own";
 import * as range from "../../lib/range";
 import { href } from "../../router";
 import { DrawerPart } from "../../ui/drawer";
@@ -17,7 +18,7 @@ import { Visible } from "../../ui/words";
 import { Strip } from "./strip";
 import { Fixes, useFailure } from "../../ui/failure";
 import { Why } from "./help";
-import { broken, needsLogin, needsSecret, tools } from "./model";
+import { broken, needsLogin, tools } from "./model";
 import { took } from "./took";
 
 export function About({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
@@ -39,7 +40,7 @@ function waits(s: ServerDetail): string {
   return s.stage === "definitions" ? "Its launch is approved; what it offers waits for you." : "Nothing of it was started or contacted since.";
 }
 
-const stateSince = (state: string) => ({ ready: "ready since", idle: "idle since", failed: "failed", connecting: "connecting since", needs_login: "asks since", needs_secret: "waits since", needs_variable: "waits since" })[state] ?? "stopped";
+const stateSince = (state: string) => own({ ready: "ready since", idle: "idle since", failed: "failed", connecting: "connecting since", needs_login: "asks since", needs_secret: "waits since", needs_variable: "waits since" }, state) ?? "stopped";
 
 /** Calls and how long they took, in the range that the pages share, the slowest tools first. */
 function Latency({ of: s }: { of: ServerDetail }) {
@@ -94,7 +95,7 @@ function Tools({ of: s }: { of: ServerDetail }) {
     <DrawerPart title="Tools" end={t && t.total > 0 && <a class="link" href={href("tools", { server: s.name })}>{count(t.total, "tool")}</a>}>
       {!t && <p class="dim">Not known{s.lazy ? ": it is lazy and was never started. Restart starts it and lists them." : ": it has never listed them."}</p>}
       {t && by.length === 0 && <p>{t.total === 0 ? "It offers none." : t.total === 1 ? "The one can be called." : `All ${number(t.total)} can be called.`}{!!s.definition_bytes && <span class="dim"> Their definitions take {bytes(s.definition_bytes)}.</span>}</p>}
-      {by.length > 0 && <dl class="defs">{by.map(([word, n]) => <><dt key={word} class="num">{number(n)}</dt><dd><a class="hover" href={href("tools", { server: s.name, status: word })}>{statusWords[word] ?? word}</a></dd></>)}</dl>}
+      {by.length > 0 && <dl class="defs">{by.map(([word, n]) => <><dt key={word} class="num">{number(n)}</dt><dd><a class="hover" href={href("tools", { server: s.name, status: word })}>{own(statusWords, word) ?? word}</a></dd></>)}</dl>}
       {offers.length > 0 && <p class="soft">{offers.map(([kind, o]) => (kind === "instructions" ? "instructions" : count(o.total, kind.replace(/s$/, "")))).join(", ")}</p>}
       {!!s.waiting && <p><a class="link" href={href("approvals")}>{s.waiting === 1 ? "One thing waits for you" : `${number(s.waiting)} things wait for you`}</a></p>}
     </DrawerPart>
@@ -120,5 +121,5 @@ function Facts({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
 
 function Broken({ of: s }: { of: Server }) {
   const { line, often, variable } = useFailure(s);
-  return <><Why of={s} line={line} often={often} /><div class="row wrap gap"><Fixes of={s} variable={needsSecret(s) ? "" : variable} /></div></>;
+  return <><Why of={s} line={line} often={often} /><div class="row wrap gap"><Fixes of={s} variable={variable} /></div></>;
 }

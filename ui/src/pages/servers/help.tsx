@@ -8,7 +8,6 @@ import { Button } from "../../ui/button";
 import { Cause, Fixes, useFailure } from "../../ui/failure";
 import { Visible } from "../../ui/words";
 import { LogLines } from "./lines";
-import { needsSecret } from "./model";
 import { opened, switchTo } from "./state";
 
 const shownLines = 6;
@@ -38,7 +37,7 @@ export function Help({ of: s }: { of: Server }) {
     <div class="inner">
       <div class="row wrap">
         <Why of={s} line={line} often={often} />
-        <Fixes of={s} variable={needsSecret(s) ? "" : variable} />
+        <Fixes of={s} variable={variable} />
         <Button kind="quiet" small decides onClick={() => switchTo(s, false)}>Disable</Button>
         <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Whole log</Button>
       </div>

@@ -1,6 +1,7 @@
 import type { ServerDetail } from "../../api/types";
 import { now } from "../../data/now";
 import { percent } from "../../lib/format";
+import { own } from "../../lib/own";
 import { shares, stretches } from "./model";
 
 // Each state has its own height besides its colour: there, ready to be woken, broken, off.
@@ -11,14 +12,14 @@ const words: Record<string, string> = { ready: "ready", idle: "idle", failed: "f
 export function Strip({ turns }: { turns: ServerDetail["availability"] }) {
   const all = stretches(turns, now.value);
   if (all.length === 0) return <p class="dim">The log knows nothing of it in the last 24 hours.</p>;
-  const text = shares(all).map(({ state, share }) => `${words[state] ?? state} ${percent(share, 1)}`).join(", ");
+  const text = shares(all).map(({ state, share }) => `${own(words, state) ?? state} ${percent(share, 1)}`).join(", ");
   const begun = all[0]!.from > 0.01;
   return (
     <figure>
       <svg class="strip" viewBox="0 0 480 16" preserveAspectRatio="none" role="img" aria-label={`In the last 24 hours: ${text}`}>
         <rect class="s-none" x="0" y="15" width="480" height="1" />
         {all.map((s, i) => {
-          const h = heights[s.state] ?? 5;
+          const h = own(heights, s.state) ?? 5;
           return <rect key={i} class={`s-${s.state}`} x={s.from * 480} y={16 - h} width={Math.max(1.5, (s.to - s.from) * 480)} height={h} />;
         })}
       </svg>

@@ -3,6 +3,7 @@
 import type { PageName } from "../../router";
 import type { Config, Mistake, Setting, Validation } from "../../api/types";
 import { clock, count, date, number, spelled } from "../../lib/format";
+import { own } from "../../lib/own";
 
 /** Settings with their new values; null takes one out of the file. */
 export type Changes = Readonly<Record<string, unknown>>;
@@ -182,7 +183,7 @@ const checkPages: Record<string, { page: PageName; label: string; params?: Recor
 
 /** Returns the page on which what a check found is put right; undefined where there is none, or nothing is wrong. A server that its title names is opened. */
 export function checkPage(c: { code: string; state: string; title: string }, servers: readonly string[]): { page: PageName; label: string; params: Record<string, string> } | undefined {
-  const to = c.state === "ok" ? undefined : checkPages[c.code];
+  const to = c.state === "ok" ? undefined : own(checkPages, c.code);
   if (!to) return undefined;
   const name = to.page === "servers" ? servers.filter((s) => c.title.split(/[\s:,'"]+/).includes(s)).sort((a, b) => b.length - a.length)[0] : undefined;
   return { page: to.page, label: name ? `Look at ${name}` : to.label, params: { ...to.params, ...(name ? { id: name } : {}) } };

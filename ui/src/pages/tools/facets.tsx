@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ToolList } from "../../api/types";
 import { number } from "../../lib/format";
+import { own } from "../../lib/own";
 import { write } from "../../lib/query";
 import { search } from "../../router";
 import { Lane, State, type StateKind } from "../../ui/marks";
@@ -52,6 +53,6 @@ function Word({ name, value }: { name: FacetKey; value: string }) {
     const lane = lanes.find((l) => l === value);
     return lane ? <Lane lane={lane} /> : <>{value}</>;
   }
-  if (name === "status") return <State kind={states[value] ?? "off"}>{word(name, value)}</State>;
+  if (name === "status") return <State kind={own(states, value) ?? "off"}>{word(name, value)}</State>;
   return <span class="cut"><Visible text={word(name, value)} /></span>;
 }

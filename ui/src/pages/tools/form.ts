@@ -1,6 +1,8 @@
 // A form from the schema of a tool's arguments. Every field holds text; what it is
 // worth as JSON is found when the tool is called. What no field fits is JSON.
 
+import { own, setOwn } from "../../lib/own";
+
 export type Kind = "text" | "long" | "number" | "integer" | "boolean" | "enum" | "strings" | "json";
 export interface FormField { name: string; kind: Kind; required: boolean; description: string; options: readonly unknown[]; example: string }
 export type Entries = Record<string, string>;
@@ -60,21 +62,16 @@ export function argumentsOf(all: readonly FormField[], entries: Entries): { args
   const args: Record<string, unknown> = {};
   const mistakes: Record<string, string> = {};
   for (const f of all) {
-    const text = entries[f.name] ?? "";
+    const text = own(entries, f.name) ?? "";
     if (text.trim() === "") {
-      if (f.required) mistakes[f.name] = "It is required.";
+      if (f.required) setOwn(mistakes, f.name, "It is required.");
       continue;
     }
     const read = value(f, text);
-    if ("mistake" in read) mistakes[f.name] = read.mistake;
-    else set(args, f.name, read.value);
+    if ("mistake" in read) setOwn(mistakes, f.name, read.mistake);
+    else setOwn(args, f.name, read.value);
   }
   return { args, mistakes };
-}
-
-// A parameter may be called "__proto__".
-function set(args: Record<string, unknown>, name: string, value: unknown): void {
-  Object.defineProperty(args, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function value(f: FormField, text: string): { value: unknown } | { mistake: string } {
@@ -113,7 +110,7 @@ export function entriesOf(all: readonly FormField[], args: unknown): Entries | u
     if (!f) return undefined;
     const text = textOf(f, v);
     if (text === undefined) return undefined;
-    entries[name] = text;
+    setOwn(entries, name, text);
   }
   return JSON.stringify(argumentsOf(all.map((f) => ({ ...f, required: false })), entries).args) === JSON.stringify(sorted(all, args)) ? entries : undefined;
 }
@@ -133,5 +130,5 @@ function textOf(f: FormField, v: unknown): string | undefined {
 
 // In the order of the fields, as argumentsOf has them.
 function sorted(all: readonly FormField[], args: Schema): Schema {
-  return Object.fromEntries(all.filter((f) => f.name in args).map((f) => [f.name, args[f.name]]));
+  return Object.fromEntries(all.filter((f) => Object.hasOwn(args, f.name)).map((f) => [f.name, own(args, f.name)]));
 }

@@ -1,6 +1,7 @@
 // Hints of a tool: what the server said, what a person corrected, what counts.
 
 import type { ServerDetail, ToolDetail } from "../../api/types";
+import { own } from "../../lib/own";
 
 export const hintNames = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
 export type HintName = (typeof hintNames)[number];
@@ -24,8 +25,8 @@ export type Choices = Record<HintName, Choice>;
 
 /** Returns what the entry of exactly this tool says. */
 export function choicesOf(overrides: ServerDetail["hint_overrides"], tool: string): Choices {
-  const own = overrides?.[tool] ?? {};
-  return Object.fromEntries(hintNames.map((n) => [n, typeof own[n] === "boolean" ? (String(own[n]) as Choice) : ""])) as Choices;
+  const said = own(overrides, tool) ?? {};
+  return Object.fromEntries(hintNames.map((n) => [n, typeof said[n] === "boolean" ? (String(said[n]) as Choice) : ""])) as Choices;
 }
 
 /**
@@ -33,12 +34,12 @@ export function choicesOf(overrides: ServerDetail["hint_overrides"], tool: strin
  * The tool comes last, because the last entry that fits counts. null when nothing is left.
  */
 export function override(overrides: ServerDetail["hint_overrides"], tool: string, choices: Choices): Record<string, Record<string, boolean>> | null {
-  const { [tool]: before, ...rest } = overrides ?? {};
-  const own: Record<string, boolean> = { ...before };
+  const { [tool]: _, ...rest } = overrides ?? {};
+  const said: Record<string, boolean> = { ...own(overrides, tool) };
   for (const n of hintNames) {
-    if (choices[n] === "") delete own[n];
-    else own[n] = choices[n] === "true";
+    if (choices[n] === "") delete said[n];
+    else said[n] = choices[n] === "true";
   }
-  const all = Object.keys(own).length > 0 ? { ...rest, [tool]: own } : rest;
+  const all = Object.keys(said).length > 0 ? { ...rest, [tool]: said } : rest;
   return Object.keys(all).length > 0 ? all : null;
 }

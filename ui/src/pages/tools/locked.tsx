@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { api, path } from "../../api/client";
 import type { Tool } from "../../api/types";
+import { own } from "../../lib/own";
 import { href } from "../../router";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
@@ -22,7 +23,7 @@ export const reasons: Record<string, Reason> = {
 
 /** The one button that leads on from a locked tool. */
 export function Unlock({ tool, onDone }: { tool: Pick<Tool, "name" | "server" | "tool" | "status">; onDone: () => void }) {
-  switch (tool.status === undefined ? "" : reasons[tool.status]?.act) {
+  switch (own(reasons, tool.status)?.act) {
     case "review": return <Button small href={href("approvals", { id: tool.name })} label={`Review ${tool.name}`}>Review</Button>;
     case "look": return <Button small href={href("approvals", { id: tool.name })} label={`Look at ${tool.name}`}>Look</Button>;
     case "server": return tool.status === "server_quarantined"
@@ -48,7 +49,7 @@ export function Locked({ tools, onDone }: { tools: readonly Tool[]; onDone: () =
       {(all ? tools : tools.slice(0, 1)).map((t) => (
         <div class="note" key={t.name}>
           <Icon name="lock" />
-          <span><a href={href("tools", { id: t.name })}><ToolName server={t.server} tool={t.tool} /></a> fits, but {reasons[t.status ?? ""]?.says ?? `cannot be called. ${t.remedy ?? ""}`}</span>
+          <span><a href={href("tools", { id: t.name })}><ToolName server={t.server} tool={t.tool} /></a> fits, but {own(reasons, t.status)?.says ?? `cannot be called. ${t.remedy ?? ""}`}</span>
           <Unlock tool={t} onDone={onDone} />
         </div>
       ))}

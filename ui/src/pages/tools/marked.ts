@@ -1,5 +1,7 @@
 // The words for which a tool was found, in its texts; and its signature in parts.
 
+import { own } from "../../lib/own";
+
 export interface Part { text: string; mark: boolean }
 
 /** Returns text in parts, with the words that are among found marked: whole words, in whatever case. */
@@ -61,6 +63,6 @@ const places: Record<string, string> = { parameter: "parameters", parameter_text
 
 /** Returns how a word was found, and where: "another word for it, in name, summary". */
 export function how(w: { how: string; fields: readonly string[] }): string {
-  const where = w.fields.map((f) => places[f] ?? f).join(", ");
-  return (hows[w.how] ?? w.how) + (where && w.how !== "used" ? `, in ${where}` : "");
+  const where = w.fields.map((f) => own(places, f) ?? f).join(", ");
+  return (own(hows, w.how) ?? w.how) + (where && w.how !== "used" ? `, in ${where}` : "");
 }

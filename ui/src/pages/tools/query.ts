@@ -2,6 +2,7 @@
 
 import type { Params } from "../../api/client";
 import type { Lane } from "../../api/types";
+import { own } from "../../lib/own";
 import { oneOf, text, type Values } from "../../lib/query";
 
 export const lanes = ["read", "write", "destructive"] as const satisfies readonly Lane[];
@@ -27,7 +28,7 @@ const words: Record<string, string> = {
 
 /** Returns what a value of a facet is called; a server by its name. */
 export function word(key: FacetKey, value: string): string {
-  return key === "server" ? value : (words[value] ?? value);
+  return key === "server" ? value : (own(words, value) ?? value);
 }
 
 /** Returns the filters of GET /tools. */
@@ -46,7 +47,7 @@ const order = [...lanes, "callable", "pending_approval", "blocked", "server_quar
 
 /** Returns the values of a facet with their counts: servers by their number of tools, others in their order. A chosen one is there even when nothing is left of it. */
 export function entries(key: FacetKey, counts: Record<string, number>, chosen: string): [string, number][] {
-  const all = Object.entries(chosen && !(chosen in counts) ? { ...counts, [chosen]: 0 } : counts);
+  const all = Object.entries(chosen && own(counts, chosen) === undefined ? { ...counts, [chosen]: 0 } : counts);
   if (key === "server") return all.sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
   const place = (v: string) => (order.indexOf(v) + 1 || 99);
   return all.sort((a, b) => place(a[0]) - place(b[0]));

@@ -3,6 +3,7 @@ import { useId, useMemo, useRef, useState } from "preact/hooks";
 import { api, OfflineError } from "../../api/client";
 import type { CallAnswer, ToolDetail } from "../../api/types";
 import { count } from "../../lib/format";
+import { own } from "../../lib/own";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
 import { DrawerPart } from "../../ui/drawer";
@@ -68,7 +69,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
     setMode(to);
   };
 
-  const required = all?.filter((f) => f.required || entries[f.name]) ?? [];
+  const required = all?.filter((f) => f.required || own(entries, f.name)) ?? [];
   const shown = more || !all || all.length - required.length <= 2 ? all ?? [] : required;
   const hidden = (all?.length ?? 0) - shown.length;
   return (
@@ -76,7 +77,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
       <DrawerPart title="Try it" end={all && all.length > 0 && <Seg tiny label="How arguments are given" value={mode} onChange={turn} options={[{ value: "form", label: "Form" }, { value: "json", label: "JSON" }]} />}>
         <form class="form" ref={box} onSubmit={(e) => (e.preventDefault(), submit())} onKeyDown={(e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && (e.preventDefault(), submit())}>
           {mode === "form"
-            ? <div class="args">{shown.map((f) => <div key={f.name} class={f.kind === "long" || f.kind === "strings" || f.kind === "json" ? "wide" : undefined}><ArgumentField field={f} value={entries[f.name] ?? ""} mistake={mistakes[f.name]} onInput={(v) => setEntries({ ...entries, [f.name]: v })} /></div>)}</div>
+            ? <div class="args">{shown.map((f) => <div key={f.name} class={f.kind === "long" || f.kind === "strings" || f.kind === "json" ? "wide" : undefined}><ArgumentField field={f} value={own(entries, f.name) ?? ""} mistake={own(mistakes, f.name)} onInput={(v) => setEntries({ ...entries, [f.name]: v })} /></div>)}</div>
             : (
               <div>
                 <label class="lab" for={reasonId + "j"}>Arguments</label>

@@ -28,6 +28,7 @@ export function progress(s: Server, w: Waiting | undefined): { kind: StateKind; 
     if (waiting.length > 0) return { kind: "wait", word: `${tools}, clean, ${number(waiting.length)} to accept` };
     return { kind, word: s.tool_count > 0 ? `${tools}, clean` : "no tools" };
   }
+  if (s.state === "needs_secret" || s.state === "needs_variable") return { kind, word, why: s.last_error || s.detail || word };
   return { kind, word };
 }
 

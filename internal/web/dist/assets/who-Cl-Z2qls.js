@@ -1,1 +1,0 @@
-function e(e){return e?e===`agent`?`an agent`:e===`admin`?`a person`:e===`system`?`MCPProxy`:e.replace(/^agent:/,`agent `):``}var t={rest:`over REST`,cli:`on the command line`,ui:`in this page`,"client form":`in its own form`};function n(e){return t[e??``]??``}function r(t,r){return[e(t),n(r)].filter(Boolean).join(` `)}export{r as n,n as r,e as t};
