@@ -15,6 +15,7 @@ import (
 
 	"mcpproxy/internal/autostart"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // What gives way does so in the order that is declared, as far as it has to; a
@@ -111,6 +112,7 @@ var verbatim = []string{
 
 // No line of a command is wider than the terminal, however long the names are.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
+	volume.Serial(t)
 	t.Parallel()
 	w := daemonBehind(t, &fake{}, lengthened)
 	w.deps.Program, w.deps.Manager = "/usr/bin/mcpproxy", &fakeManager{state: autostart.State{Installed: true, File: strings.Repeat("/directory", 20), Detail: strings.Repeat("word ", 30)}}
@@ -218,6 +220,7 @@ func lengthen(name string, v any) any {
 
 // The help of every command fits, but for examples, which can be copied.
 func TestHelpFitsTheTerminal(t *testing.T) {
+	volume.Serial(t)
 	if testing.Short() {
 		t.Skip("the help of all commands, in many widths")
 	}

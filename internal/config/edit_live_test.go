@@ -359,6 +359,7 @@ func editForever(path string) {
 
 // A change of members has a bound, and is made as a whole or not at all.
 func TestManyMembers(t *testing.T) {
+	volume.Serial(t)
 	f := open(t, `{"mcpServers": {"a": {"command": "x"}}}`)
 	members := func(n int, last string) json.RawMessage {
 		var b strings.Builder

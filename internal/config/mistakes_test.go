@@ -118,6 +118,7 @@ func TestManyMistakes(t *testing.T) {
 
 // A file of another kind is refused quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
+	volume.Serial(t)
 	many := func(n int) int { return volume.Of(n, n/10) }
 	for name, text := range map[string]string{
 		"unknown keys":  `{"mcpServers":{"a":{` + strings.Repeat(`"commando":1,`, many(60_000)) + "}}}",

@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/volume"
 )
 
 const (
@@ -174,6 +175,7 @@ func sensitive(sensitivity string) (d policy.Declared) {
 // TestAResultAsAnArgument: it reaches the server byte for byte, and the record has where it
 // is from and no handle.
 func TestAResultAsAnArgument(t *testing.T) {
+	volume.Serial(t)
 	big := string(rawjson.AppendString(nil, strings.Repeat("x\ny\"é", 1<<20)))
 	w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"body":`+big+`,"n": 9007199254740993, "list":[1, 2]}]}}`)
 	for path, want := range map[string]string{"items[0].body": big, "structuredContent.items[0].body": big} {

@@ -9,6 +9,7 @@ import (
 
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/upstream"
 )
 
@@ -89,6 +90,7 @@ func realServers(t *testing.T) map[string][]string {
 // TestWhatAnAnswerCosts: thirty requests of 25 real servers have the right tool each, and
 // cost 2,300 tokens on average at most, a token being four bytes.
 func TestWhatAnAnswerCosts(t *testing.T) {
+	volume.Serial(t)
 	lists := realServers(t)
 	w := newWorld(t, func(c *config.Config) {
 		for name := range lists {

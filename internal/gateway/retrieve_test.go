@@ -47,6 +47,7 @@ func withServers(c *config.Config, names ...string) {
 // However many tools there are and however large, an answer is within its limit
 // and tells of as many as asked for.
 func TestAnswersStayWithinTheLimit(t *testing.T) {
+	volume.Serial(t)
 	w := newWorld(t, nil)
 	large := json.RawMessage(schemaOf(40_000))
 	tools := make([]*tool.Definition, volume.Of(10_000, 1_000))
@@ -167,6 +168,7 @@ func TestInstructionsAreToldOnce(t *testing.T) {
 
 // Nothing that a server or a client makes large makes an answer larger.
 func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
+	volume.Serial(t)
 	size := volume.Of(90_000, 18_000)
 	quotes := strings.Repeat(`\"`, size)
 	var names, open, denied []string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/testutil/volume"
 	"pgregory.net/rapid"
 )
 
@@ -247,6 +248,7 @@ func TestPlainNumbers(t *testing.T) {
 
 // Most of the schemas of real servers are plain.
 func TestRealServersArePlain(t *testing.T) {
+	volume.Serial(t)
 	schemas, count := realSchemas(t), 0
 	for _, raw := range schemas {
 		if Compile(raw.schema).plain != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 )
 
@@ -58,6 +59,7 @@ func realServers(t *testing.T) map[string]*Part {
 
 // What a new user asks for first finds what is meant, among few servers and many.
 func TestFirstQuestions(t *testing.T) {
+	volume.Serial(t)
 	all := realServers(t)
 	var every []string
 	for name := range all {

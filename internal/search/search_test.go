@@ -207,6 +207,7 @@ func TestSearchScores(t *testing.T) {
 
 // The same definitions give the same answer in whatever order they came.
 func TestSearchIgnoresInsertionOrder(t *testing.T) {
+	volume.Serial(t)
 	defs := definitions(t, "ref065/tools.jsonl")
 	queries := scaleQueries(t)
 	queries = append(queries[:volume.Of(len(queries), len(queries)/5)], "git_add", "creat entitys", "")

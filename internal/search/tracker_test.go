@@ -9,6 +9,7 @@ import (
 )
 
 func TestAmongTenThousand(t *testing.T) {
+	volume.Serial(t)
 	wanted := definition("tracker", "create_issue", "Create an issue in a project of the tracker.",
 		`{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`)
 	same := nameWording(wanted.ID.Tool).meaning

@@ -9,6 +9,7 @@ import (
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/hold"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/trial"
 )
 
@@ -63,6 +64,7 @@ func TestWhatWouldBeAsked(t *testing.T) {
 // TestWhatWasAsked: calls that have waited would wait again, and without the rule they would
 // not.
 func TestWhatWasAsked(t *testing.T) {
+	volume.Serial(t)
 	text := strings.Replace(base, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
 	w := newWorld(t, text, definitions...)
 	asks := w.db.Asks()

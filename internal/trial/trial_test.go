@@ -25,6 +25,7 @@ import (
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/trial"
 )
@@ -452,6 +453,7 @@ func (w *world) fill(all int) {
 // TestManyCalls: calls on record, made through the door into a real log, are the same
 // under the configuration that decided about them; and a change is found.
 func TestManyCalls(t *testing.T) {
+	volume.Serial(t)
 	w := newWorld(t, base, definitions...)
 	const all = 5_000
 	w.fill(all)

@@ -147,7 +147,7 @@ test("offline what is shown stays, and what came meanwhile is there afterwards",
   await row(page, "look for the shopping list").waitFor();
   await daemon.kill();
   await page.getByText("MCPProxy does not answer.").first().waitFor();
-  await page.waitForTimeout(2500); // it is tried again, and fails
+  await page.waitForEvent("requestfailed"); // it is tried again, and fails
   assert.equal(await row(page, "look for the shopping list").isVisible(), true);
   await daemon.start();
   await row(page, "started").waitFor();

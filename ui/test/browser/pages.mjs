@@ -37,6 +37,14 @@ export async function places(daemon) {
 /** The buttons of the page that may open a dialog: their words end with dots, or they say so. */
 export const openers = (page) => page.locator('#main button:not([disabled]):is([aria-haspopup=dialog], :text-matches("(…|\\\\.\\\\.\\\\.)$"))');
 
+// In the page: whether something else is where the button is, or nothing of it can be brought into view.
+function covered(button) {
+  button.scrollIntoView({ block: "nearest", inline: "nearest" });
+  const r = button.getBoundingClientRect();
+  const top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
+  return !top || !(button.contains(top) || top.contains(button));
+}
+
 /** Opens each dialog and menu that the page offers, one after another, and calls look(name) while it is open; not those in seen, to which it adds. */
 export async function eachSheet(page, seen, look) {
   const open = page.locator("dialog[open], [popover]:popover-open");
@@ -46,14 +54,13 @@ export async function eachSheet(page, seen, look) {
       if (!(await button.isVisible())) continue;
       const name = ((await button.innerText()) || (await button.getAttribute("aria-label")) || "").trim();
       if (seen.has(name)) continue;
-      // What is under an open record is not on offer.
-      if (!(await button.click({ timeout: 1000 }).then(() => true, () => false))) continue;
-      const shown = await open.first().waitFor({ timeout: 1500 }).then(() => true, () => false);
-      if (!shown) continue;
+      if (await button.evaluate(covered)) continue; // what is under an open record is not on offer
       seen.add(name);
+      await button.click();
+      await open.first().waitFor().catch(() => { throw new Error(`"${name}" opens nothing on ${page.url()}`) });
       await look(name);
       await page.keyboard.press("Escape");
-      await open.first().waitFor({ state: "hidden", timeout: 2000 }).catch(() => { throw new Error(`Esc does not close what "${name}" opens on ${page.url()}`) });
+      await open.first().waitFor({ state: "hidden" }).catch(() => { throw new Error(`Esc does not close what "${name}" opens on ${page.url()}`) });
     }
   }
 }
