@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { scene, settled, until } from "./harness.mjs";
 import { pages } from "./pages.mjs";
 
-const gone = [/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/];
+// Nobody listens, or a daemon that is being stopped or started says so.
+const gone = [/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/, /^answer 503: /, /with a status of 503 /];
 
 for (const how of ["stop", "kill"]) {
   test(`${how}: a banner with the time and a button; back after signing in`, async (t) => {
