@@ -108,6 +108,9 @@ func writeServer(p *printer, s gateway.ServerView) {
 	}
 	f.add("Hints", unhinted(s.Unhinted))
 	addOffers(&f, s.Offers)
+	for i, warning := range s.Warnings {
+		f.add(map[bool]string{true: "Warnings"}[i == 0], oneLine(warning))
+	}
 	f.write(p)
 }
 

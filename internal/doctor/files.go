@@ -159,15 +159,31 @@ func databaseNewer(f *Facts) []Finding {
 		return nil
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.Sight.Version))
-	var all []File
-	for _, at := range f.Files {
-		if strings.HasPrefix(at.Path, path) {
-			all = append(all, at)
-		}
-	}
 	return one(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
 		Do:      "Install the newer MCPProxy that wrote it. To go on with this one, without the log and the approvals, stop it and put the database aside.",
-		Command: fmt.Sprintf("mkdir -m 700 %s && mv %s %s/", Quoted(aside), quotedAll(all), Quoted(aside))})
+		Command: putAsideIn(aside, path)})
+}
+
+// putAsideIn is a command that moves a database, with the files next to it, into a new directory.
+func putAsideIn(aside, path string) string {
+	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", Quoted(aside), Quoted(path), Quoted(aside))
+}
+
+// databaseDamaged is about pages that nothing may have asked for yet.
+func databaseDamaged(f *Facts) []Finding {
+	switch {
+	case f.Damage == "" && f.Pages == ReadPart:
+		return skipped(fmt.Sprintf("The database was not read to its end in %s.", readTime))
+	case f.Damage == "" && (f.Pages == ReadAll || f.Daemon != nil): // which checks a database that fails
+		return nil
+	case f.Damage == "":
+		return skipped("All of the database is read only while no daemon has it.")
+	}
+	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
+	return one(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
+		Do: "Restore it from a backup. Without a backup, put it aside: MCPProxy makes a new one and fills it from the spool, what was refused stays so, " +
+			"and what you approved has to be approved again.",
+		Command: putAsideIn(aside, path)})
 }
 
 func databaseUnreadable(f *Facts) []Finding {
