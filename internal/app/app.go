@@ -369,7 +369,7 @@ func (d *daemon) wire() error {
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.gate}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
 		func(t *auth.Token) bool { return d.gate.Confirmed(access.TokenClaim(t)) })
-	authenticator := auth.New(d.key, d.tokens)
+	authenticator := auth.NewKept(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)
 	d.builtin = builtin.New(operations, d.live.Current, replies)

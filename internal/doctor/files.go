@@ -130,7 +130,7 @@ func keyUnusable(f *Facts) []Finding {
 
 // kept are the names in the data directory that hold records, decisions or logs.
 func kept(name string) bool {
-	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
+	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", auth.SessionsFile, "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
 }
 
 func dataOpen(f *Facts) (out []Finding) {
