@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -158,14 +159,14 @@ func upstreamRestart(r *run) command {
 // still at it.
 func notUp(s gateway.ServerView, how, hint string) error {
 	switch {
-	case s.State == "ready" || s.State == "connecting" || s.State == "idle":
+	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
 	case s.NeedsLogin:
 		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it asks for a login.", "Log in with `"+loginNote(s)+"`.")
 	}
 	message := "Server '" + s.Name + "' " + how + "."
-	if s.LastError != "" {
-		message = "Server '" + s.Name + "' " + how + ": " + s.LastError
+	if why := cmp.Or(s.Trouble, s.LastError); why != "" {
+		message = "Server '" + s.Name + "' " + how + ": " + why
 	}
 	return problem.New(problem.ServerUnavailable, message, hint)
 }
