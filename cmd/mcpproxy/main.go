@@ -39,7 +39,10 @@ func main() {
 			o.AtOnce = again
 			return demo.Serve(ctx, o)
 		},
-		Demo: demo.Run,
+		Demo: func(ctx context.Context, o demo.Options) error {
+			o.AtOnce = again
+			return demo.Run(ctx, o)
+		},
 	})
 	stop()
 	os.Exit(code)

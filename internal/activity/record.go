@@ -133,8 +133,8 @@ func (r *Record) By(c *auth.Caller) {
 
 // Metadata is the part of a record that only some types have.
 type Metadata struct {
-	Intent      *Intent  `json:"intent,omitempty"`
-	ToolVariant string   `json:"tool_variant,omitempty" words:"variant"`
+	Intent      *Intent  `json:"intent,omitempty" doc:"The operation type of the lane that was used, and what the caller declared. Every call that named a lane has it; on /mcp/all and /mcp/servers the lane is the one that the tool's hints call for. Absent in records that are no calls, and in those of calls that were refused before a lane was known: an unreadable request, an unknown or missing calling tool, wrong credentials."`
+	ToolVariant string   `json:"tool_variant,omitempty" words:"variant" doc:"The lane, as the calling tool that is named after it. Absent where a call was refused before it was decided about, though intent may be there."`
 	Warnings    []string `json:"warnings,omitempty"`
 	ErrorCode   string   `json:"error_code,omitempty"`
 	// Decision is what was decided about a call.

@@ -81,6 +81,76 @@ func (m *mark) firstBreak() (*Break, error) {
 	return nil, nil
 }
 
+// VerifyFiles checks a log that no process has open: the spool in dir and the chain of the
+// store. It returns the first break, nil when there is none. The store may be behind the
+// spool, and the last line of the spool may be torn: a start mends both.
+func VerifyFiles(dir string, chain Chained) (*Break, error) {
+	m, inSpool, err := spoolBreak(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}}
+	_, end, err := chain(c.add)
+	if err != nil && !errors.Is(err, errBroken) {
+		return nil, err
+	}
+	if c.spool.seq > end.Seq {
+		c.spool = link{} // the store is behind
+	}
+	if err == nil {
+		c.end(end, end.Chain)
+	}
+	if c.first == nil && inSpool == nil {
+		if inSpool, err = m.openBreak(&c.erasures); err != nil {
+			return nil, err
+		}
+	}
+	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
+		c.first = inSpool
+	}
+	return c.first, nil
+}
+
+// spoolBreak looks for the first entry that does not fit in a spool that no process has
+// open. The mark ends with the last entry that fits.
+func spoolBreak(dir string) (m mark, first *Break, err error) {
+	segments, err := listSegments(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	for _, seg := range segments {
+		m.segments = append(m.segments, *seg)
+	}
+	last, all, wholeErr := m.whole(0)
+	if err = errors.Join(err, wholeErr); err != nil {
+		return m, nil, err
+	}
+	m.end.Seq, m.end.Hash = max(0, last.seq), last.hash
+	if all {
+		return m, nil, nil
+	}
+	if torn, err := m.torn(last); torn || err != nil {
+		return m, nil, err
+	}
+	return m, &Break{Seq: m.end.Seq + 1, Reason: fmt.Sprintf("In the spool, what follows entry %d was changed, removed or inserted.", m.end.Seq)}, nil
+}
+
+// torn reports whether all that follows the last whole entry is one line without an end,
+// which a process that was killed leaves behind.
+func (m *mark) torn(last link) (bool, error) {
+	seg := m.segments[len(m.segments)-1]
+	data, err := os.ReadFile(seg.path)
+	if err != nil {
+		return false, fmt.Errorf("verify the spool: %w", err)
+	}
+	data = data[:min(int64(len(data)), seg.size)]
+	s, ok := readStretch(data)
+	if !ok {
+		return !bytes.Contains(data, []byte{'\n'}), nil // not even its header was written
+	}
+	return s.last == last && !bytes.Contains(s.rest, []byte{'\n'}), nil
+}
+
 // errBroken ends the reading of a chain: more than the first break is not looked for.
 var errBroken = errors.New("the chain is broken")
 

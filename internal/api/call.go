@@ -73,7 +73,10 @@ func (CallInput) Example() string {
 func (*CallInput) members() any { return CallInput{} }
 
 // asked is what was asked for, as far as it was read.
-func (in *CallInput) asked() (name string, size int) { return in.Name, in.size }
+func (in *CallInput) asked() (name string, variant policy.Variant, size int) {
+	variant, _ = policy.ParseVariant(in.Variant)
+	return in.Name, variant, in.size
+}
 
 // repeats returns with which key the call is made, and of which body.
 func (in *CallInput) repeats() (key string, body [sha256.Size]byte) { return in.Key, in.sum }

@@ -14,6 +14,7 @@ import (
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
 
@@ -236,9 +237,11 @@ func (o *operation) answer(d *Deps, plan *input, r *http.Request, c gateway.Call
 		err = o.check(in, given)
 	}
 	if err != nil {
-		if call, ok := in.(interface{ asked() (string, int) }); ok {
-			name, size := call.asked()
-			refusal := gateway.Refusal{Caller: c, Tool: name, RequestBytes: size, Problem: problem.From(err)}
+		if call, ok := in.(interface {
+			asked() (string, policy.Variant, int)
+		}); ok {
+			name, variant, size := call.asked()
+			refusal := gateway.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
 			err = &recorded{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err

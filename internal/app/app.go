@@ -94,6 +94,8 @@ type Options struct {
 	Person bool
 	// AtOnce, when it is closed, ends the daemon without waiting for calls and servers.
 	AtOnce <-chan struct{}
+	// Stopping, when set, is told for the user what the stop waits for.
+	Stopping func(what string)
 	// Ready, when set, is called once the daemon answers.
 	Ready func(Running)
 }
@@ -180,7 +182,7 @@ func Run(ctx context.Context, opt Options) error {
 func endAtOnce(d *daemon, ended <-chan struct{}) {
 	select {
 	case <-d.opt.AtOnce:
-		d.person.event("Ending at once.")
+		d.say("Ending at once.")
 		d.cutOff(door.ErrStopping)
 		d.upstreams.Kill()
 	case <-ended:
@@ -369,7 +371,7 @@ func (d *daemon) wire() error {
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.gate}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
 		func(t *auth.Token) bool { return d.gate.Confirmed(access.TokenClaim(t)) })
-	authenticator := auth.New(d.key, d.tokens)
+	authenticator := auth.NewKept(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)
 	d.builtin = builtin.New(operations, d.live.Current, replies)
@@ -436,16 +438,24 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	d.person.event("Stopping: calls that run have up to %v to finish. Ctrl-C again ends them at once.", finishTime)
+	d.say("Stopping: calls that run have up to %v to finish. Ctrl-C again ends them at once.", finishTime)
 	d.stopServing()
 	cancel()
 	d.running.Wait()
 	if installing := d.upstreams.Installing(); len(installing) > 0 {
-		d.person.event("Waiting for the package managers of %s to end what they install, up to %v. Ctrl-C again ends them at once.", strings.Join(installing, ", "), installTime)
+		d.say("Waiting for the package managers of %s to end what they install, up to %v. Ctrl-C again ends them at once.", strings.Join(installing, ", "), installTime)
 	}
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "stop"}})
 	return err
+}
+
+// say tells the user what the stop waits for.
+func (d *daemon) say(format string, args ...any) {
+	d.person.event(format, args...)
+	if d.opt.Stopping != nil {
+		d.opt.Stopping(fmt.Sprintf(format, args...))
+	}
 }
 
 func (d *daemon) announce() {

@@ -38,14 +38,16 @@ const (
 var ErrSignedOut = errors.New("the session of the web UI has ended")
 
 // SignIns are the ways into the web UI: codes that are good once and for a
-// minute, and the sessions of pages. It keeps hashes, in memory only. The zero
-// value has none of them. Its methods are safe for concurrent use.
+// minute, and the sessions of pages. It keeps hashes: of codes in memory only, of
+// sessions in a file, too, see NewKept. The zero value has none of them, and keeps no
+// file. Its methods are safe for concurrent use.
 type SignIns struct {
 	mu       sync.Mutex // guards all that follows
 	codes    []*code    // the oldest first; a used one stays until its minute is over
 	sessions []*session // the oldest first
 	wrong    int        // what was wrong lately
 	since    time.Time  // from when on less of it counts
+	keep     keeper
 }
 
 type code struct {
@@ -59,8 +61,10 @@ type session struct {
 	cookie, value [sha256.Size]byte
 	idle, whole   time.Time // when it ends
 	timer         *time.Timer
-	requests      map[*context.CancelCauseFunc]bool // that run
+	requests      requests // that run
 }
+
+type requests map[*context.CancelCauseFunc]bool
 
 // Code is a sign-in code, as it is told once.
 type Code struct {
@@ -159,7 +163,7 @@ func (s *SignIns) Open(cookies []string) Session {
 	}
 	one := &session{
 		cookie: sha256.Sum256([]byte(opened.Cookie)), value: sha256.Sum256([]byte(opened.Value)),
-		idle: opened.Expires, whole: now.Add(wholeLife), requests: map[*context.CancelCauseFunc]bool{},
+		idle: opened.Expires, whole: now.Add(wholeLife), requests: requests{},
 	}
 	one.timer = time.AfterFunc(idleLife, func() { s.tick(one) })
 	if len(s.sessions) == maxSessions {
@@ -167,6 +171,7 @@ func (s *SignIns) Open(cookies []string) Session {
 		s.end(func(o *session) bool { return o == oldest })
 	}
 	s.sessions = append(s.sessions, one)
+	s.save()
 	return opened
 }
 
@@ -182,6 +187,7 @@ func (s *SignIns) Enter(ctx context.Context, value string, cookies []string) (in
 		return ctx, func() {}, false
 	}
 	one.idle = time.Now().Add(idleLife)
+	s.used()
 	in, cancel := context.WithCancelCause(ctx)
 	one.requests[&cancel] = true
 	return in, func() {
@@ -261,6 +267,9 @@ func (s *SignIns) end(which func(*session) bool) int {
 		}
 		return true
 	})
+	if before > len(s.sessions) {
+		s.save()
+	}
 	return before - len(s.sessions)
 }
 

@@ -32,6 +32,7 @@ func doctorCommand(r *run) command {
 			if err != nil {
 				return err
 			}
+			options.Thorough = true
 			facts := doctor.Gather(cmd.Context(), options)
 			report, err := doctor.Examine(facts, only)
 			if err != nil {
@@ -254,7 +255,7 @@ func seenServer(v inspect.ServerRow) doctor.Server {
 	s := doctor.Server{
 		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,
 		Live: true, State: v.State, NeedsLogin: v.NeedsLogin, Failure: code, Said: v.LastError, Installing: v.Step == upstream.Installing || v.Step == upstream.Queued,
-		Tools: v.ToolCount, Offers: v.Offers != nil, Unhinted: v.Unhinted, Waits: v.Waiting,
+		Tools: v.ToolCount, Offers: v.Offers != nil, Unhinted: v.Unhinted, Waits: v.Waiting, Warnings: v.Warnings,
 	}
 	if s.Said == "" {
 		s.Said = v.Detail

@@ -86,7 +86,8 @@ func servers() []gateway.ServerView {
 	return []gateway.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 16, URL: "https://api.example.com/mcp", Since: &since,
 			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{policy.Callable: 11, policy.DisabledByConfig: 3, policy.DisabledByUser: 1, gateway.CountForClients: 1},
-			Unhinted: &gateway.Unhinted{Server: "github", Tools: 7, Reads: 5}},
+			Unhinted: &gateway.Unhinted{Server: "github", Tools: 7, Reads: 5},
+			Warnings: []string{"it names the same next page of its tools again and again, so that the list ends there", "it sends \x1b[31mevents\x1b[0m that are not JSON-RPC messages"}},
 		{Name: "notes", Protocol: "stdio", Enabled: true, State: "failed", RetryAt: &retry, Restarts: 2,
 			Detail:    "failed, exit status 1: \x1b[31mno such file\x1b[0m; see `mcpproxy upstream logs notes`",
 			LastError: "exit status 1: \x1b[31mno such file\x1b[0m", LastErrorAt: &since, Command: "notes", Args: []string{"--dir", "/tmp"}},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -108,6 +109,9 @@ func writeServer(p *printer, s gateway.ServerView) {
 	}
 	f.add("Hints", unhinted(s.Unhinted))
 	addOffers(&f, s.Offers)
+	for i, warning := range s.Warnings {
+		f.add(map[bool]string{true: "Warnings"}[i == 0], oneLine(warning))
+	}
 	f.write(p)
 }
 
@@ -155,14 +159,14 @@ func upstreamRestart(r *run) command {
 // still at it.
 func notUp(s gateway.ServerView, how, hint string) error {
 	switch {
-	case s.State == "ready" || s.State == "connecting" || s.State == "idle":
+	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
 	case s.NeedsLogin:
 		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it asks for a login.", "Log in with `"+loginNote(s)+"`.")
 	}
 	message := "Server '" + s.Name + "' " + how + "."
-	if s.LastError != "" {
-		message = "Server '" + s.Name + "' " + how + ": " + s.LastError
+	if why := cmp.Or(s.Trouble, s.LastError); why != "" {
+		message = "Server '" + s.Name + "' " + how + ": " + why
 	}
 	return problem.New(problem.ServerUnavailable, message, hint)
 }

@@ -89,6 +89,9 @@ func onceUp(r *run, ctx context.Context, c *api.Client, v gateway.ServerView) (g
 	defer look.Stop()
 	defer limit.Stop()
 	for told := false; firstTry(v); {
+		if v.Trouble != "" {
+			return v, nil // which may last for minutes
+		}
 		if v.State == "connecting" && !told {
 			told = true
 			r.say("Waiting until %s is ready.", oneLine(v.Name))

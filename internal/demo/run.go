@@ -31,6 +31,7 @@ type Options struct {
 	Listen  string // empty: the usual address, else a free port
 	Version string
 	Out     io.Writer
+	AtOnce  <-chan struct{} // closed: end without waiting for calls and servers
 }
 
 // Run starts the bundled upstreams and a daemon with a data directory of its
@@ -56,6 +57,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
+	asked := ctx // ends when the user stops the demo, and not at its own end
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	logFile, err := os.OpenFile(filepath.Join(dir, "daemon.log"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -67,7 +69,12 @@ func Run(ctx context.Context, o Options) error {
 	go func() {
 		ended <- app.Run(ctx, app.Options{
 			ConfigPath: configPath, DataDir: dir, Listen: address(o.Listen), Version: o.Version,
-			Stderr: logFile, Ready: func(r app.Running) { ready <- r },
+			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, AtOnce: o.AtOnce,
+			Stopping: func(what string) {
+				if asked.Err() != nil {
+					say(o.Out, "%s", what)
+				}
+			},
 		})
 	}()
 	select {

@@ -3,8 +3,8 @@
 // and which command mends it.
 //
 // It guarantees that what a running daemon knows is asked of it and not guessed; that
-// without one only files and processes are looked at, and nothing is started or
-// contacted; that the order of what is said follows from the facts alone; that looking
+// without one only files and processes are looked at, all of the database and the log
+// with them where that is asked for, and nothing is started or contacted; that the order of what is said follows from the facts alone; that looking
 // takes at most TotalTime, with what took too long named; and that nothing is changed
 // but by Mend, which does what is safe: modes of the user's own files, a directory that
 // is missing, a socket that nobody listens on. It never prints, decides nothing about

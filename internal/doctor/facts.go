@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"time"
 
+	"mcpproxy/internal/activity"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/holder"
@@ -19,6 +20,8 @@ const (
 const (
 	// databaseName is the file of the database in the data directory.
 	databaseName = "mcpproxy.db"
+	// spoolName is the directory of the spool in it.
+	spoolName = "spool"
 	// clockLeeway is how far in the future a file may be written.
 	clockLeeway = time.Minute
 )
@@ -60,7 +63,11 @@ type Facts struct {
 	Free      int64 // bytes, where the data is
 	FreeKnown bool
 	Sight     store.Sight
-	SightErr  string         // why the database cannot be read
+	SightErr  string  // why the database cannot be read
+	Pages     Reading // of the database, while no daemon has it
+	Damage    string  // what is damaged in them
+	Log       Reading // of the activity log, while no daemon has it
+	Altered   *activity.Break
 	Database  holder.Process // another one, neither the daemon nor this, that has it open
 
 	Clients      []Client
@@ -69,6 +76,16 @@ type Facts struct {
 
 	Late []string // what could not be looked at in time
 }
+
+// Reading is how much of something was read.
+type Reading int
+
+// What was read. Unread is also what cannot be read.
+const (
+	Unread Reading = iota
+	ReadPart
+	ReadAll
+)
 
 // Mistake is one thing that is wrong with the configuration file.
 type Mistake = config.Mistake
@@ -144,6 +161,7 @@ type Server struct {
 	Said       string // why it is not ready, for people
 	Lines      []string
 	Noise      []string // lines on its stdout that are no messages
+	Warnings   []string // what it does otherwise than the protocol asks
 	Installing bool
 	Since      time.Time
 	Tools      int

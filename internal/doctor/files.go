@@ -130,7 +130,7 @@ func keyUnusable(f *Facts) []Finding {
 
 // kept are the names in the data directory that hold records, decisions or logs.
 func kept(name string) bool {
-	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
+	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", auth.SessionsFile, "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
 }
 
 func dataOpen(f *Facts) (out []Finding) {
@@ -159,15 +159,31 @@ func databaseNewer(f *Facts) []Finding {
 		return nil
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.Sight.Version))
-	var all []File
-	for _, at := range f.Files {
-		if strings.HasPrefix(at.Path, path) {
-			all = append(all, at)
-		}
-	}
 	return one(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
 		Do:      "Install the newer MCPProxy that wrote it. To go on with this one, without the log and the approvals, stop it and put the database aside.",
-		Command: fmt.Sprintf("mkdir -m 700 %s && mv %s %s/", Quoted(aside), quotedAll(all), Quoted(aside))})
+		Command: putAsideIn(aside, path)})
+}
+
+// putAsideIn is a command that moves a database, with the files next to it, into a new directory.
+func putAsideIn(aside, path string) string {
+	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", Quoted(aside), Quoted(path), Quoted(aside))
+}
+
+// databaseDamaged is about pages that nothing may have asked for yet.
+func databaseDamaged(f *Facts) []Finding {
+	switch {
+	case f.Damage == "" && f.Pages == ReadPart:
+		return skipped(fmt.Sprintf("The database was not read to its end in %s.", readTime))
+	case f.Damage == "" && (f.Pages == ReadAll || f.Daemon != nil): // which checks a database that fails
+		return nil
+	case f.Damage == "":
+		return skipped("All of the database is read only while no daemon has it.")
+	}
+	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
+	return one(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
+		Do: "Restore it from a backup. Without a backup, put it aside: MCPProxy makes a new one and fills it from the spool, what was refused stays so, " +
+			"and what you approved has to be approved again.",
+		Command: putAsideIn(aside, path)})
 }
 
 func databaseUnreadable(f *Facts) []Finding {

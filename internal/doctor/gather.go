@@ -34,6 +34,8 @@ type Options struct {
 	// when one is there that does not answer.
 	Ask     func(ctx context.Context) (*Daemon, error)
 	Clients Clients // nil: nothing is known of them
+	// Thorough reads all of the database and of the log, where no daemon has them.
+	Thorough bool
 	// Entries reads what the text of the configuration file says of servers; nil: nothing
 	// is known of that.
 	Entries func(text []byte) []Entry
@@ -57,7 +59,8 @@ func Gather(ctx context.Context, o Options) *Facts {
 	f.gather(ctx, []part{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
 	f.gather(ctx, []part{
 		{"the files", o.files}, {"the processes", func(context.Context) func(*Facts) { return processes(f.Listen, o) }},
-		{"the database", o.database}, {"the clients", func(context.Context) func(*Facts) { return o.clients(f.Daemon, f.Listen) }},
+		{"the database", o.database}, {"the pages of the database", f.stopped(o, o.pages)}, {"the activity log", f.stopped(o, o.log)},
+		{"the clients", func(context.Context) func(*Facts) { return o.clients(f.Daemon, f.Listen) }},
 	})
 	f.settle(o)
 	return f
@@ -161,6 +164,46 @@ func (o Options) database(ctx context.Context) func(*Facts) {
 	}
 }
 
+// readTime is how long all of the database, or of the log, is read.
+const readTime = PartTime - 500*time.Millisecond
+
+// stopped is a look at all of the database, for when a daemon does not have it.
+func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
+	return func(ctx context.Context) func(*Facts) {
+		path := filepath.Join(o.DataDir, databaseName)
+		info, err := os.Stat(path)
+		if !o.Thorough || f.Daemon != nil || f.Silence != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || holder.OfFile(filepath.Join(o.DataDir, holder.Lock)).Known() {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, readTime)
+		defer cancel()
+		return look(ctx)
+	}
+}
+
+// pages reads all of the database.
+func (o Options) pages(ctx context.Context) func(*Facts) {
+	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
+	return func(f *Facts) { f.Pages = reading(ctx, err); f.Damage = damage }
+}
+
+// log reads the whole activity log.
+func (o Options) log(ctx context.Context) func(*Facts) {
+	first, err := store.CheckLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
+	return func(f *Facts) { f.Log = reading(ctx, err); f.Altered = first }
+}
+
+// reading is how a reading has ended.
+func reading(ctx context.Context, err error) Reading {
+	switch {
+	case err == nil:
+		return ReadAll
+	case ctx.Err() != nil:
+		return ReadPart
+	}
+	return Unread
+}
+
 func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	if o.Clients == nil {
 		return nil
@@ -207,7 +250,7 @@ func (o Options) files(context.Context) func(*Facts) {
 		case putAside(name):
 			aside = append(aside, f)
 		default:
-			if name == "spool" {
+			if name == spoolName {
 				f.Changed = newestIn(f)
 			}
 			if f.Changed.After(ahead.Changed) && f.Changed.After(o.Now().Add(clockLeeway)) {

@@ -55,14 +55,33 @@ func logBehind(f *Facts) []Finding {
 
 func logChanged(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return logAltered(f)
 	}
 	v := f.Daemon.Activity.Verified
 	if v == nil || v.OK {
 		return nil
 	}
-	return one(Finding{State: Bad, What: "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".",
-		Do: "`" + f.mcpproxy("activity verify") + "` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.", Command: "cp -a " + Quoted(f.DataDir) + " " + Quoted(f.DataDir+"-copy")})
+	return f.changedLog("verified "+v.At.Format(time.RFC3339)+".", "`"+f.mcpproxy("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
+}
+
+// logAltered is logChanged without a daemon: the log is read here.
+func logAltered(f *Facts) []Finding {
+	switch {
+	case f.Altered != nil:
+		return f.changedLog(f.Altered.Reason, "What was before that entry is as it was written. Keep a copy of the data directory, and find out who can write to it.")
+	case f.Log == ReadAll:
+		return nil
+	case f.Log == ReadPart:
+		return skipped(fmt.Sprintf("The log was not read to its end in %s: `%s` reads all of it while MCPProxy runs.", readTime, f.mcpproxy("activity verify")))
+	case f.Damage != "" || f.SightErr != "":
+		return skipped("The log cannot be read: the database is damaged.")
+	}
+	return skipped("The log is read only while no daemon has it.")
+}
+
+func (f *Facts) changedLog(why, do string) []Finding {
+	return one(Finding{State: Bad, What: "Records are not as they were written: " + why,
+		Do: do, Command: "cp -a " + Quoted(f.DataDir) + " " + Quoted(f.DataDir+"-copy")})
 }
 
 func diskFull(f *Facts) []Finding {

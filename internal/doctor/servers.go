@@ -292,6 +292,14 @@ func notSpeaking(f *Facts, s *Server) *Finding {
 	return found
 }
 
+func serverWarns(f *Facts, s *Server) *Finding {
+	if len(s.Warnings) == 0 || s.noisy() {
+		return nil
+	}
+	return &Finding{State: Warn, What: "Server " + s.Name + " does something otherwise than the protocol asks.", Lines: s.Warnings,
+		Do: "See its log; if it goes on with a newer version, tell the server's author.", Command: f.mcpproxy("upstream logs %s", Quoted(s.Name))}
+}
+
 func starting(f *Facts, s *Server) *Finding {
 	if !s.Live || !s.looks() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
 		return nil

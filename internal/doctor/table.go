@@ -65,6 +65,8 @@ var checks = []check{
 		"This one cannot read it: no call is allowed without its approvals.", "", databaseNewer},
 	{"D211", "database-unreadable", GroupFiles, "The database cannot be read.", "The database can be read.",
 		"Without it nobody knows what was approved.", "", databaseUnreadable},
+	{"D212", "database-damaged", GroupFiles, "Pages of the database are damaged.", "The database is whole.",
+		"Records and approvals in them are lost, and MCPProxy puts the database aside when it comes upon them.", "", databaseDamaged},
 
 	{"D301", "config-invalid", GroupConfiguration, "The configuration file is not right.", "The configuration file is right.",
 		"Nothing of it is applied, and MCPProxy does not start with it.", "", configInvalid},
@@ -125,6 +127,8 @@ var checks = []check{
 		"Its tools can be found and not called. It is no fault.", "", each(disabled)},
 	{"D421", "server-needs-secret", GroupServers, "A secret that a server needs is not set, or cannot be read.", "All secrets are there.",
 		"The server is not started without it.", "", eachLive(needsSecret)},
+	{"D422", "server-warns", GroupServers, "A server does something otherwise than the protocol asks.", "No server does otherwise than the protocol asks.",
+		"MCPProxy copes with it; other clients may not, and something of the server may be missing.", "", eachLive(serverWarns)},
 
 	{"D501", "tools-without-hints", GroupTools, "Tools do not say whether they read or write, and look like reads.", "Tools say what they do, or nothing is gained.",
 		"They count as destructive, so that agents ask you more than they need to.", "", eachLive(unhinted)},

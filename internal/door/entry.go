@@ -138,7 +138,7 @@ func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (s
 	if c.tool = snapshot.Tool(c.asked.ID); c.tool != nil {
 		c.asked.Variant = c.tool.CallWith
 		if what := c.mismatch(given); what != "" && c.inScope() {
-			d.Refuse(ctx, Refusal{Caller: c.caller, Server: c.asked.ID.Server, Tool: c.asked.ID.Tool, Arguments: given, RequestBytes: r.Size,
+			d.Refuse(ctx, Refusal{Caller: c.caller, Server: c.asked.ID.Server, Tool: c.asked.ID.Tool, Variant: c.asked.Variant, Arguments: given, RequestBytes: r.Size,
 				Problem: problem.New(problem.InvalidRequest, what, "")})
 			return session.Reply{Status: http.StatusBadRequest, Error: &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
 		}

@@ -19,6 +19,7 @@ type Refusal struct {
 	Caller auth.Caller
 	// Server and Tool are what was asked for, as far as that can be told.
 	Server, Tool string
+	Variant      policy.Variant  // the lane that was used, where it is known and Tool does not name it
 	Action       string          // of a built-in tool that has several, or the method
 	Detail       string          // what it was about, where that is no tool
 	Arguments    json.RawMessage // nil where they may hold a secret in no form that can be masked
@@ -34,6 +35,13 @@ func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
 		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail,
 			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: d.Config().Revision()}},
+	}
+	variant := r.Variant
+	if v, ok := policy.ParseVariant(r.Tool); ok && r.Server == "" {
+		variant = v
+	}
+	if variant != policy.NoVariant {
+		record.Metadata.Intent = &activity.Intent{OperationType: variant.Operation().String()}
 	}
 	record.By(&r.Caller)
 	id := d.keep(ctx, &record)

@@ -397,6 +397,17 @@ func sickFiles() map[string]sick {
 		"D211": {down: true, breaks: func(p *patient) {
 			p.must(os.WriteFile(p.path("mcpproxy.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
 		}},
+		"D212": {words: []string{"The database is damaged"}, breaks: func(p *patient) {
+			eventually(p.t, "there is a database", func() error {
+				_, err := os.Stat(p.path("mcpproxy.db"))
+				return err
+			})
+			p.stop()
+			file, err := os.ReadFile(p.path("mcpproxy.db"))
+			p.must(err)
+			copy(file[len(file)/2&^4095:], bytes.Repeat([]byte{0x5a}, 4096))
+			p.must(os.WriteFile(p.path("mcpproxy.db"), file, 0o600))
+		}},
 	}
 }
 
@@ -496,6 +507,15 @@ func sickServers() map[string]sick {
 				p.env = append(p.env, "MCPPROXY_NO_KEYRING=1")
 				p.shell(command, "a value")
 			}},
+		"D422": {config: server("one", ""), before: func(p *patient) {
+			p.program("one", `echo "Listening on port 3000"; `+serves(p.t))
+		}, words: []string{"not JSON-RPC messages"}, run: func(p *patient, _ string) {
+			if code, out, _ := p.cli("upstream", "get", "s"); code != 0 || !strings.Contains(out, "not JSON-RPC messages") {
+				p.t.Errorf("upstream get says %d %s", code, out)
+			}
+			p.program("one", serves(p.t))
+			p.did("upstream", "restart", "s")
+		}},
 		"D411": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, breaks: behindLogin, words: []string{"login"}, run: func(p *patient, _ string) {
 			if code, stderr := p.logIn("s"); code != 0 {
 				p.t.Errorf("login: %d, %s", code, stderr)
@@ -638,6 +658,17 @@ func sickMachines() map[string]sick {
 			if code, _, stderr := p.cli("activity", "verify"); code != 1 || !strings.Contains(stderr, "Entry 1 was changed") {
 				p.t.Errorf("verify says %d %s", code, stderr)
 			}
+		}},
+		"D703 offline": {needs: needsSQLite, stays: true, words: []string{"Entry 1 was changed"}, breaks: func(p *patient) {
+			eventually(p.t, "there is a record", func() error {
+				if out, err := p.sqlite("SELECT count(*) FROM activity WHERE seq = 1"); err != nil || strings.TrimSpace(out) != "1" {
+					return fmt.Errorf("%v %s", err, out)
+				}
+				return nil
+			})
+			p.stop()
+			_, err := p.sqlite("UPDATE activity SET entry = zeroblob(length(entry)) WHERE seq = 1")
+			p.must(err)
 		}},
 		"D704": {needs: needsMounts, down: true, before: small(64 << 20), words: []string{"MB are free"}, heals: func(p *patient) {
 			p.must(exec.Command("mount", "-o", "remount,size=2g", p.dataDir()).Run())

@@ -189,3 +189,27 @@ func garbage(t *testing.T) string {
 	}()
 	return l.Addr().String()
 }
+
+// TestNoNetworkIsSaidAtOnce: where the registry cannot be reached, a user is told so while the
+// package manager, which tries again for minutes, says nothing.
+func TestNoNetworkIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	npx := filepath.Join(t.TempDir(), "npx")
+	if err := os.WriteFile(npx, []byte("#!/bin/sh\nwhile :; do sleep 0.05; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	shut := freeAddress(t)
+	code, out, stderr := d.cli("upstream", "add", "slow", "--env", "npm_config_registry=http://"+shut, "--", npx, "-y", "x")
+	if text := out + stderr; code == 0 || !strings.Contains(text, "127.0.0.1 cannot be reached, is there a network?") {
+		t.Errorf("add says %d %s", code, text)
+	}
+	for _, command := range [][]string{{"upstream", "get", "slow"}, {"status"}} {
+		if _, out, _ := d.cli(command...); !strings.Contains(out, "127.0.0.1 cannot be reached, is there a network?") {
+			t.Errorf("%v says %s", command, out)
+		}
+	}
+	if code, _, stderr := d.cli("upstream", "remove", "slow", "--yes"); code != 0 {
+		t.Error(stderr)
+	}
+}

@@ -31,7 +31,10 @@ type refusedRecord struct {
 	Metadata     struct {
 		ErrorCode string `json:"error_code"`
 		Action    string
-		Decision  struct {
+		Intent    *struct {
+			OperationType string `json:"operation_type"`
+		}
+		Decision struct {
 			Outcome, Check string
 			ConfigRevision string `json:"config_revision"`
 		}
@@ -83,6 +86,7 @@ type refusalCase struct {
 	answer               string // what the answer has in it
 	server, tool, code   string // of the record
 	actor, source, extra string // the same, where it is not agent and mcp
+	lane                 string // that was used, where the record has one
 }
 
 // TestEveryRefusalIsOnRecord sends every kind of call that is refused to the real
@@ -115,6 +119,9 @@ func TestEveryRefusalIsOnRecord(t *testing.T) {
 		if got.ServerName != c.server || got.ToolName != c.tool || got.Metadata.ErrorCode != c.code || got.Status != "blocked" ||
 			got.ErrorMessage == "" || got.Actor != c.actor || got.Source != c.source || got.Metadata.Action != c.extra {
 			t.Errorf("%s: %+v", c.name, got)
+		}
+		if intent := got.Metadata.Intent; (intent != nil) != (c.lane != "") || intent != nil && intent.OperationType != c.lane {
+			t.Errorf("%s: the intent on record is %+v, want %q", c.name, intent, c.lane)
 		}
 		if by := got.Metadata.Decision; by.Outcome != "refused" || by.Check == "" || by.ConfigRevision == "" {
 			t.Errorf("%s: the record does not say which check refused: %+v", c.name, by)
@@ -186,33 +193,33 @@ func refusalCases(d *daemon, session, transparent string) []refusalCase {
 	}
 	key := d.key()
 	return []refusalCase{
-		{name: "transparent, disabled", send: own("/mcp/servers/dark", "echo"), answer: `"code":"TOOL_LOCKED"`, server: "dark", tool: "echo", code: "TOOL_LOCKED"},
-		{name: "transparent, quarantined", send: own("/mcp/servers/jail", "echo"), answer: `"code":"TOOL_LOCKED"`, server: "jail", tool: "echo", code: "TOOL_LOCKED"},
-		{name: "transparent, quarantined, another tool", send: own("/mcp/s/jail", "nothing"), answer: `"code":"TOOL_LOCKED"`, server: "jail", tool: "nothing", code: "TOOL_LOCKED"},
-		{name: "transparent, unknown", send: own("/mcp/servers/none", "echo"), answer: `"code":"SERVER_NOT_FOUND"`, server: "none", tool: "echo", code: "SERVER_NOT_FOUND"},
-		{name: "transparent, no tool", send: own("/mcp/servers/m", "ecco"), answer: `"code":"TOOL_NOT_FOUND"`, server: "m", tool: "ecco", code: "TOOL_NOT_FOUND"},
+		{name: "transparent, disabled", lane: "destructive", send: own("/mcp/servers/dark", "echo"), answer: `"code":"TOOL_LOCKED"`, server: "dark", tool: "echo", code: "TOOL_LOCKED"},
+		{name: "transparent, quarantined", lane: "destructive", send: own("/mcp/servers/jail", "echo"), answer: `"code":"TOOL_LOCKED"`, server: "jail", tool: "echo", code: "TOOL_LOCKED"},
+		{name: "transparent, quarantined, another tool", lane: "destructive", send: own("/mcp/s/jail", "nothing"), answer: `"code":"TOOL_LOCKED"`, server: "jail", tool: "nothing", code: "TOOL_LOCKED"},
+		{name: "transparent, unknown", lane: "destructive", send: own("/mcp/servers/none", "echo"), answer: `"code":"SERVER_NOT_FOUND"`, server: "none", tool: "echo", code: "SERVER_NOT_FOUND"},
+		{name: "transparent, no tool", lane: "destructive", send: own("/mcp/servers/m", "ecco"), answer: `"code":"TOOL_NOT_FOUND"`, server: "m", tool: "ecco", code: "TOOL_NOT_FOUND"},
 		{name: "transparent, no session", send: older("/mcp/servers/dark", "", call(`"name":"echo"`)), answer: "Mcp-Session-Id", server: "dark", tool: "echo", code: "INVALID_REQUEST"},
 		{name: "transparent, no name", send: older("/mcp/servers/m", transparent, call(`"name":7`)), answer: `INVALID_NAME`, server: "m", code: "INVALID_NAME"},
 		{name: "transparent, a notification", send: older("/mcp/servers/m", transparent, `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"wipe"}}`),
 			answer: "must be a request", server: "m", tool: "wipe", code: "INVALID_REQUEST"},
-		{name: "all, disabled", send: own("/mcp/all", "dark__other"), answer: `"code":"TOOL_LOCKED"`, server: "dark", tool: "other", code: "TOOL_LOCKED"},
-		{name: "all, no such name", send: own("/mcp/all", "echo"), answer: `INVALID_NAME`, tool: "echo", code: "INVALID_NAME"},
-		{name: "disabled", send: tool("call_tool_read", `{"name":"dark:echo"}`), answer: "TOOL_LOCKED", server: "dark", tool: "echo", code: "TOOL_LOCKED"},
-		{name: "quarantined", send: tool("call_tool_read", `{"name":"jail:none"}`), answer: "TOOL_LOCKED", server: "jail", tool: "none", code: "TOOL_LOCKED"},
-		{name: "the wrong lane", send: tool("call_tool_read", `{"name":"m:wipe"}`), answer: "SERVER_MISMATCH", server: "m", tool: "wipe", code: "SERVER_MISMATCH"},
-		{name: "arguments given twice", send: tool("call_tool_read", `{"name":"m:echo","args":{},"args_json":"{}"}`), answer: "INVALID_ARGS", server: "m", tool: "echo", code: "INVALID_ARGS"},
-		{name: "a name that is none", send: tool("call_tool_read", `{"name":{"x":1}}`), answer: "INVALID_NAME", tool: `{"x":1}`, code: "INVALID_NAME"},
+		{name: "all, disabled", lane: "destructive", send: own("/mcp/all", "dark__other"), answer: `"code":"TOOL_LOCKED"`, server: "dark", tool: "other", code: "TOOL_LOCKED"},
+		{name: "all, no such name", lane: "destructive", send: own("/mcp/all", "echo"), answer: `INVALID_NAME`, tool: "echo", code: "INVALID_NAME"},
+		{name: "disabled", lane: "read", send: tool("call_tool_read", `{"name":"dark:echo"}`), answer: "TOOL_LOCKED", server: "dark", tool: "echo", code: "TOOL_LOCKED"},
+		{name: "quarantined", lane: "read", send: tool("call_tool_read", `{"name":"jail:none"}`), answer: "TOOL_LOCKED", server: "jail", tool: "none", code: "TOOL_LOCKED"},
+		{name: "the wrong lane", lane: "read", send: tool("call_tool_read", `{"name":"m:wipe"}`), answer: "SERVER_MISMATCH", server: "m", tool: "wipe", code: "SERVER_MISMATCH"},
+		{name: "arguments given twice", lane: "read", send: tool("call_tool_read", `{"name":"m:echo","args":{},"args_json":"{}"}`), answer: "INVALID_ARGS", server: "m", tool: "echo", code: "INVALID_ARGS"},
+		{name: "a name that is none", lane: "read", send: tool("call_tool_read", `{"name":{"x":1}}`), answer: "INVALID_NAME", tool: `{"x":1}`, code: "INVALID_NAME"},
 		{name: "call_tool", send: tool("call_tool", `{"name":"m:echo","token":"ghp_0123456789abcdefghijklmnopqrstuvwxyz"}`),
 			answer: `"code":-32602,"message":"Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and recommendations."`,
 			tool:   "call_tool", code: "TOOL_NOT_FOUND"},
 		{name: "call_tool in a session", send: older("/mcp", session, call(`"name":"call_tool","arguments":{}`)), answer: `-32602`, tool: "call_tool", code: "TOOL_NOT_FOUND"},
 		{name: "no such built-in tool", send: tool("m:echo", `{}`), answer: `-32602`, tool: "m:echo", code: "TOOL_NOT_FOUND"},
 		{name: "no name at all", send: older("/mcp", session, call(`"arguments":{}`)), answer: "params.name", code: "INVALID_PARAMETER"},
-		{name: "arguments that are none", send: tool("call_tool_read", `[1]`), answer: "params.arguments", tool: "call_tool_read", code: "INVALID_PARAMETER"},
+		{name: "arguments that are none", lane: "read", send: tool("call_tool_read", `[1]`), answer: "params.arguments", tool: "call_tool_read", code: "INVALID_PARAMETER"},
 		{name: "params that are none", send: older("/mcp", session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}`), answer: "params", code: "INVALID_PARAMETER"},
-		{name: "the header names another tool", send: modern("/mcp", "call_tool_read", `"name":"call_tool_destructive","arguments":{"name":"m:wipe"}`),
+		{name: "the header names another tool", lane: "destructive", send: modern("/mcp", "call_tool_read", `"name":"call_tool_destructive","arguments":{"name":"m:wipe"}`),
 			answer: "Header mismatch", tool: "call_tool_destructive", code: "INVALID_REQUEST"},
-		{name: "a session that is none", send: older("/mcp", "NOSUCHSESSION", call(`"name":"call_tool_read"`)), answer: "Session not found", tool: "call_tool_read", code: "INVALID_REQUEST"},
+		{name: "a session that is none", lane: "read", send: older("/mcp", "NOSUCHSESSION", call(`"name":"call_tool_read"`)), answer: "Session not found", tool: "call_tool_read", code: "INVALID_REQUEST"},
 		{name: "a search for a number", send: tool("retrieve_tools", `{"query":3}`), answer: "INVALID_PARAMETER", tool: "retrieve_tools", code: "INVALID_PARAMETER"},
 		{name: "a handle that is none", send: tool("read_result", `{"handle":"SECRETHANDLE"}`), answer: "NOT_FOUND", tool: "read_result", code: "NOT_FOUND"},
 		{name: "an operation that is none", send: tool("upstream_servers", `{"operation":"approve","name":"jail"}`), answer: "INVALID_PARAMETER", server: "jail", tool: "upstream_servers", code: "INVALID_PARAMETER", extra: "approve"},
@@ -231,12 +238,12 @@ func refusalCases(d *daemon, session, transparent string) []refusalCase {
 		{name: "REST, no key", send: rest(`{}`), answer: "UNAUTHORIZED", code: "UNAUTHORIZED", source: "rest"},
 		{name: "REST, no JSON", send: rest(`{`, "X-API-Key", key), answer: "activity_id", code: "INVALID_REQUEST", actor: "admin", source: "rest"},
 		{name: "REST, no variant", send: rest(`{"name":"m:echo"}`, "X-API-Key", key), answer: "activity_id", tool: "m:echo", code: "INVALID_PARAMETER", actor: "admin", source: "rest"},
-		{name: "REST, an unknown member", send: rest(`{"name":"m:echo","tool_variant":"call_tool_read","also":1}`, "X-API-Key", key),
+		{name: "REST, an unknown member", lane: "read", send: rest(`{"name":"m:echo","tool_variant":"call_tool_read","also":1}`, "X-API-Key", key),
 			answer: "activity_id", tool: "m:echo", code: "INVALID_REQUEST", actor: "admin", source: "rest"},
 		{name: "REST, an unknown parameter", send: func() (int, []byte) {
 			return d.send("POST", "/api/v1/tools/call?dry=1", `{}`, "X-API-Key", key)
 		}, answer: "activity_id", code: "INVALID_PARAMETER", actor: "admin", source: "rest"},
-		{name: "REST, the wrong lane", send: rest(`{"name":"m:wipe","tool_variant":"call_tool_read"}`, "X-API-Key", key),
+		{name: "REST, the wrong lane", lane: "read", send: rest(`{"name":"m:wipe","tool_variant":"call_tool_read"}`, "X-API-Key", key),
 			answer: "activity_id", server: "m", tool: "wipe", code: "SERVER_MISMATCH", actor: "admin", source: "rest"},
 	}
 }

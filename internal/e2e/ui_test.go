@@ -8,9 +8,13 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"mcpproxy/internal/auth"
 )
 
 // browserTab is a page of the web UI that has signed in.
@@ -84,7 +88,7 @@ func (p *browserTab) headers(but map[string]string) map[string]string {
 }
 
 // A page signs in by a code, over the same entrance as everything, and does what
-// it may; a restart ends its session.
+// it may; a restart does not end its session.
 func TestWebUI(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -120,9 +124,58 @@ func TestWebUI(t *testing.T) {
 		}
 	}
 	d.start()
-	if resp, _ := d.fetch("GET", "/api/v1/session", "", page.headers(nil)); resp.StatusCode != 401 {
-		t.Errorf("a session from before a restart: %d", resp.StatusCode)
+	if resp, body := d.fetch("GET", "/api/v1/status", "", page.headers(nil)); resp.StatusCode != 200 {
+		t.Errorf("a session from before a restart: %d %s", resp.StatusCode, body)
 	}
+}
+
+// Sessions that have ended stay ended over a restart, and the file that has the others holds no
+// secret and is closed to others. A new API key ends them all.
+func TestSessionsOverARestart(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	stays, out := d.signIn(d.newCode()), d.signIn(d.newCode())
+	if resp, body := d.fetch("DELETE", "/api/v1/session", "", out.headers(nil)); resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	path := filepath.Join(d.dataDir(), auth.SessionsFile)
+	look := func(when string, want map[*browserTab]int) {
+		t.Helper()
+		for page, status := range want {
+			if resp, _ := d.fetch("GET", "/api/v1/session", "", page.headers(nil)); resp.StatusCode != status {
+				t.Errorf("%s: %d, want %d", when, resp.StatusCode, status)
+			}
+		}
+		text, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("%s: %v %v %v", when, err, statErr, info)
+		}
+		for _, secret := range []string{stays.cookie, stays.value, out.cookie, out.value, d.key()} {
+			if strings.Contains(string(text), secret) {
+				t.Errorf("%s: a secret is in the file", when)
+			}
+		}
+	}
+	d.kill()
+	d.start()
+	look("after a kill", map[*browserTab]int{stays: 200, out: 401})
+	d.stop()
+	d.start()
+	look("after a stop", map[*browserTab]int{stays: 200, out: 401})
+	if resp, body := d.fetch("DELETE", "/api/v1/session?everywhere=true", "", stays.headers(nil)); resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	d.kill()
+	d.start()
+	look("after Sign out everywhere", map[*browserTab]int{stays: 401, out: 401})
+	again := d.signIn(d.newCode())
+	d.stop()
+	if err := os.Remove(filepath.Join(d.dataDir(), auth.KeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	look("with another key", map[*browserTab]int{again: 401})
 }
 
 // Another server of this machine gets the cookie, since cookies know no ports. It

@@ -68,7 +68,7 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		v.LastError, v.LastErrorAt, v.Failure = LastError(s), WhenSet(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
-	v.Step, v.StepSince, v.Ahead = p.Step, WhenSet(p.Since), p.Ahead
+	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, WhenSet(p.Since), p.Ahead, p.Trouble
 	v.Detail = detail(&v, p)
 	if c != nil {
 		shown := c.Shown()

@@ -27,6 +27,7 @@ type ServerView struct {
 	Detail          string          `json:"detail,omitempty" doc:"What a server is at that is not ready, or why it is not, in words for a person."`
 	Step            upstream.Step   `json:"step,omitempty" doc:"How far a connecting server is: queued (until others have started), installing or starting."`
 	StepSince       *time.Time      `json:"step_since,omitempty"`
+	Trouble         string          `json:"trouble,omitempty" doc:"What keeps a package manager from fetching the server now, such as a network that is away."`
 	Ahead           int             `json:"ahead,omitempty" doc:"How many servers start before a queued one."`
 	LastError       string          `json:"last_error,omitempty" doc:"What ended the last connection or try, until the server is ready again. It may hold the last line of its standard error."`
 	LastErrorAt     *time.Time      `json:"last_error_at,omitempty"`

@@ -98,6 +98,9 @@ func FailureOf(err error) Failure {
 	case errors.As(err, &exited):
 		f := same(Exited, exited.Said())
 		if line := exited.LastLine(); line != "" {
+			if exited.NoNetwork() {
+				f.Detail += ": it could not reach the network"
+			}
 			f.Detail += ": " + line
 		}
 		return f
@@ -125,6 +128,8 @@ func FailureOf(err error) Failure {
 		return same(Broken, process.ErrNotReading.Error())
 	case errors.Is(err, jsonrpc.ErrTooLong), errors.Is(err, jsonrpc.ErrCrowded):
 		return same(Broken, "a message is larger than the limit")
+	case errors.As(err, &dns) && !dns.IsNotFound:
+		return Failure{UnknownHost, "its host name cannot be looked up, is there a network?", fmt.Sprintf("the host name %q cannot be looked up, is there a network?", dns.Name)}
 	case errors.As(err, &dns):
 		return Failure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
 	case errors.As(err, &forbid):
@@ -133,6 +138,8 @@ func FailureOf(err error) Failure {
 		return certificateFailure(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Failure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialled(err) + ": the connection was refused"}
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
+		return Failure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialled(err) + ", is there a network?"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netFail) && netFail.Timeout():
 		return same(TimedOut, "it did not answer in time")
 	}

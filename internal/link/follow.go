@@ -72,7 +72,7 @@ func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m jsonrpc.Message,
 		data, kept := owned(ev.Data, events)
 		found := false
 		if split(data, func(m jsonrpc.Message) { found = found || take(m, kept) }) != nil {
-			l.Reports.Remark("an event is no JSON-RPC message")
+			l.Reports.Odd("it sends events that are not JSON-RPC messages")
 		}
 		if found {
 			return heard, nil

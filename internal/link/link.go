@@ -81,6 +81,8 @@ type Reports interface {
 	Doubt()
 	// Remark gets what is worth a line in the server's log.
 	Remark(text string)
+	// Odd gets what the server does otherwise than the protocol asks.
+	Odd(what string)
 }
 
 // Options are the surroundings of a link.

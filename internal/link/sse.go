@@ -79,7 +79,7 @@ func (l *SSE) read(ctx context.Context) error {
 		}
 		data, kept := owned(ev.Data, events)
 		if !l.routeAll(data, kept) {
-			l.Reports.Remark("an event is no JSON-RPC message")
+			l.Reports.Odd("it sends events that are not JSON-RPC messages")
 		}
 	}
 }

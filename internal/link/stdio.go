@@ -92,7 +92,9 @@ func (l *Stdio) take(line []byte, kept bool) {
 			line = line[:i]
 		}
 	}
-	l.noisy.Store(true)
+	if !l.noisy.Swap(true) {
+		l.Reports.Odd("it writes lines to its standard output that are not JSON-RPC messages; its log has them")
+	}
 	l.log.Noise(line)
 }
 

@@ -65,6 +65,12 @@ func (e *ExitError) Said() string {
 // LastLine returns the last line of stderr that says something, "" when there is none.
 func (e *ExitError) LastLine() string { return e.last.telling() }
 
+// noNetwork is what package managers write when the network is away.
+var noNetwork = regexp.MustCompile(`\b(?:EAI_AGAIN|ENOTFOUND|ENETUNREACH|EHOSTUNREACH|ENETDOWN)\b|(?i:dns error|failed to lookup address|temporary failure in name resolution|name or service not known|network is unreachable|no route to host|nodename nor servname)`)
+
+// NoNetwork reports whether the line says that the network could not be reached.
+func (e *ExitError) NoNetwork() bool { return noNetwork.MatchString(e.LastLine()) }
+
 // lastLines keeps the end of what a process writes to stderr.
 type lastLines struct {
 	mu   sync.Mutex // guards what follows

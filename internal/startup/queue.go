@@ -47,6 +47,8 @@ type Place struct {
 	hasty  bool
 	held   bool          // of room; what has its turn and does not work any more has none
 	turn   chan struct{} // closed when its turn has come
+
+	trouble string // see Trouble
 }
 
 // Ending returns how many package managers end what they install just now.
@@ -144,6 +146,22 @@ func (p *Place) fetches() bool {
 	p.q.mu.Lock()
 	defer p.q.mu.Unlock()
 	return p.key != "" && !p.q.installed[p.key]
+}
+
+// Trouble is why the runner cannot fetch now, in our own words; "" when nothing is known.
+func (p *Place) Trouble() string {
+	if p == nil {
+		return ""
+	}
+	p.q.mu.Lock()
+	defer p.q.mu.Unlock()
+	return p.trouble
+}
+
+func (p *Place) setTrouble(why string) {
+	p.q.mu.Lock()
+	defer p.q.mu.Unlock()
+	p.trouble = why
 }
 
 // ends notes that what has p ends what it installs, until done.

@@ -25,6 +25,7 @@ type Start struct {
 	limit  time.Duration // of quiet, connect_timeout
 	bound  time.Duration // the same for what may wait for a network, or for somebody else's work
 	place  *Place
+	source string // from where the runner fetches; "": not known
 	began  time.Time
 	unseen bool // a runner works where we cannot see it
 
@@ -45,9 +46,10 @@ const (
 )
 
 // New returns the watch of proc, which has just been started by r. limit is how
-// long it may be quiet, 0 or more; place is what it has in the queue.
-func New(proc *process.Process, r Runner, limit time.Duration, place *Place) *Start {
-	s := &Start{proc: proc, runner: r, limit: limit, bound: limit, place: place, began: time.Now(), ready: make(chan struct{})}
+// long it may be quiet, 0 or more; place is what it has in the queue; source is from where r
+// fetches, see Runner.Source.
+func New(proc *process.Process, r Runner, limit time.Duration, place *Place, source string) *Start {
+	s := &Start{proc: proc, runner: r, limit: limit, bound: limit, place: place, source: source, began: time.Now(), ready: make(chan struct{})}
 	if r.Name != "" {
 		_, _, seen := proc.Work()
 		s.unseen = r.remote || !seen
@@ -58,6 +60,9 @@ func New(proc *process.Process, r Runner, limit time.Duration, place *Place) *St
 	case r.Installs && place.fetches():
 		s.bound = max(limit, fetchQuiet)
 	}
+	if place == nil || !r.Installs {
+		s.source = "" // there is nobody to tell
+	}
 	proc.Spare(r.Installs)
 	return s
 }
@@ -65,6 +70,9 @@ func New(proc *process.Process, r Runner, limit time.Duration, place *Place) *St
 // Watch watches the process until it is ready or done is closed, and returns why
 // it takes too long, if it does.
 func (s *Start) Watch(done <-chan struct{}) error {
+	if s.source != "" {
+		s.proc.Go(func() { s.watchNetwork(done, s.source) })
+	}
 	quiet := s.watch()
 	look := time.NewTicker(max(min(lookPause, s.limit/20), 20*time.Millisecond))
 	defer look.Stop()

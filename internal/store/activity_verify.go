@@ -28,7 +28,12 @@ func (p proofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (r
 	if err != nil {
 		return 0, end, err
 	}
-	tx, err := e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	return chainIn(ctx, e.reads, fn)
+}
+
+// chainIn calls fn for every entry that a database has, in order.
+func chainIn(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, end, err
 	}

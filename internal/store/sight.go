@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"mcpproxy/internal/activity"
 )
 
 // Sight is what a database says to somebody who only looks, perhaps while no daemon
@@ -40,6 +42,41 @@ func See(ctx context.Context, path string) (Sight, error) {
 	}
 	s, err := see(ctx, db)
 	return s, errors.Join(err, db.Close())
+}
+
+// CheckPages reads all of the database at path, and returns what is damaged in it; "" for
+// nothing. It changes nothing.
+func CheckPages(ctx context.Context, path string) (damage string, err error) {
+	db, err := connect(path, 1, "query_only(1)")
+	if err != nil {
+		return "", err
+	}
+	var said string
+	err = db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said)
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case isCorrupt(err):
+		said, err = err.Error(), nil
+	}
+	if said == "ok" {
+		said = ""
+	}
+	return said, errors.Join(err, db.Close())
+}
+
+// CheckLog holds the activity log in the database at path, which no process has open, and
+// the spool in a directory against their hashes. It returns the first break, nil for none,
+// and changes nothing.
+func CheckLog(ctx context.Context, path, spool string) (*activity.Break, error) {
+	db, err := connect(path, 1, "query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	first, err := activity.VerifyFiles(spool, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
+		return chainIn(ctx, db, fn)
+	})
+	return first, errors.Join(err, db.Close())
 }
 
 func see(ctx context.Context, db *sql.DB) (Sight, error) {

@@ -38,7 +38,8 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 		if err != nil {
 			return nil, err
 		}
-		return link.NewStdio(proc, startup.New(proc, d.runner, spec.ConnectTime(), place), d.log, o), nil
+		source := d.runner.Source(spec.Args, spec.Env)
+		return link.NewStdio(proc, startup.New(proc, d.runner, spec.ConnectTime(), place, source), d.log, o), nil
 	}
 	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
 	if own {

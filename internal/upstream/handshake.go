@@ -82,12 +82,12 @@ func (h *handshake) connect(ctx context.Context, open func() (link.Link, error),
 
 // introduce makes a connection over one link. When that fails the link is stopped.
 func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
+	h.oddities.forget()
 	l, err := open()
 	if err != nil {
 		return nil, nil, err
 	}
 	c := &Connection{link: l}
-	h.oddities.forget()
 	var tools []*tool.Definition
 	if c.greeting, err = h.greet(ctx, l); err == nil {
 		c.upTo.Store(announced.Load())

@@ -164,6 +164,19 @@ func TestOddServers(t *testing.T) {
 	}
 }
 
+// TestNoiseOfAServerThatIsReady: a server that writes text next to its messages is used, and
+// has a warning.
+func TestNoiseOfAServerThatIsReady(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	spec := stdioSpec(t, "s", "zoo")
+	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: append([]string{"-c", `echo "Listening on port 3000"; exec "$0" "$@"`, spec.Command}, spec.Args...), Env: spec.Env}})
+	f.until(t, "it is ready", func() bool { return f.last("s").Phase == Ready })
+	if odd := strings.Join(f.Oddities("s"), "; "); !strings.Contains(odd, "not JSON-RPC messages") {
+		t.Errorf("warnings %q", odd)
+	}
+}
+
 // TestLinesThatAreNoMessages: a program that is no server over stdio writes lines of its own.
 func TestLinesThatAreNoMessages(t *testing.T) {
 	t.Parallel()

@@ -115,6 +115,8 @@ func (r reports) Doubt() { signal(r.s.suspicion) }
 
 func (r reports) Remark(text string) { r.s.log.Remark(text) }
 
+func (r reports) Odd(what string) { r.s.odd(what) }
+
 // apply has the server run by the spec from now on, as far as that needs no
 // restart: clients that come share the connection, or not, and those that are
 // there begin anew when that changes.

@@ -25,6 +25,8 @@ type Progress struct {
 	Since time.Time // it is at this step
 	Ahead int       // that start before it, when it is queued
 	With  string    // the runner, such as npx; "" = none
+	// Trouble is what keeps the runner from fetching, in our own words; "" = nothing is known.
+	Trouble string
 }
 
 // String says it in a few words, such as "installing with npx, 40 s"; "" for
@@ -43,7 +45,11 @@ func (p Progress) String() string {
 	if p.With != "" {
 		words += " with " + p.With
 	}
-	return words + ", " + Seconds(time.Since(p.Since))
+	words += ", " + Seconds(time.Since(p.Since))
+	if p.Trouble != "" {
+		words += "; " + p.Trouble
+	}
+	return words
 }
 
 // Seconds returns a time as a person says it.
@@ -75,7 +81,7 @@ func (b *base) progress(st *State) Progress {
 		p.Since = time.Unix(0, began)
 	}
 	if b.runner.Installs && st.ProtocolVersion == "" {
-		p.Step = Installing
+		p.Step, p.Trouble = Installing, b.place.Load().Trouble()
 	}
 	return p
 }
