@@ -58,6 +58,9 @@ func tableOfRules() string {
 	for _, r := range slices.Concat(compiled().rules[:compiled().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleOddName, ruleHint, ruleReserved, ruleJudged}) {
 		add(r.name, r.severity, r.reason)
 	}
+	for _, o := range orderRules {
+		add(o.name, SeverityReview, o.reason)
+	}
 	for _, r := range rawRules() {
 		add(r.name, max(r.prose, r.value), r.reason)
 	}

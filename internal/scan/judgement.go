@@ -154,7 +154,7 @@ func (s *scanner) judge(f *field, v *view, g *grammar) {
 // spokenOf reports whether what weighs the most in a phrase is only spoken of.
 func (s *scanner) spokenOf(v *view, g *grammar, p *judge.Phrase, first, end int) bool {
 	core := s.core(p, first, end)
-	return s.mentioned(v, g, core.start, core.end)
+	return s.mentioned(v, g, core.start, core.end) || s.replied(v, first, end)
 }
 
 // core returns the words of the matcher, of those of a phrase, that weigh the most.

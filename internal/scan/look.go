@@ -34,6 +34,7 @@ func (s *scanner) look(f *field, v *view) {
 	s.judge(f, v, g)
 	s.match(f, v, g)
 	s.gather(f, v, g)
+	s.orders(f, v)
 	s.raw(f, v)
 }
 

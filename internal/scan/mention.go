@@ -16,9 +16,10 @@ func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
 		first--
 	}
 	detects, labelled, clause := -1, -1, -1
-	spoken := false
+	spoken, detected := false, false
 	for k := first; k < i; k++ {
 		id := words[k].id
+		detected = detected || g.detect.has(id)
 		spoken = spoken || g.detect.has(id) || g.label.has(id) || g.clause.has(id)
 		switch {
 		case g.detect.has(id):
@@ -31,6 +32,9 @@ func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
 			clause, detects = -1, -1 // what follows is said anew
 		}
 	}
+	if detected && s.requested(v, first, i) {
+		return true
+	}
 	if quoted(text, int(words[i].start), int(words[end-1].end)) {
 		return spoken
 	}
@@ -40,12 +44,26 @@ func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
 	return detects >= 0 && clause >= 0 && clause >= detects
 }
 
+// requested reports whether a noun says what the words from i on are: "requests to read", which
+// is something that is spoken of.
+func (s *scanner) requested(v *view, first, i int) bool {
+	words, text := s.matcher.words, v.n.lower
+	if i-first < 3 || string(text[words[i-1].start:words[i-1].end]) != "to" {
+		return false
+	}
+	switch string(text[words[i-2].start:words[i-2].end]) {
+	case "requests", "orders", "attempts", "instructions", "commands", "demands":
+		return true
+	}
+	return false
+}
+
 // quoted reports whether quotes stand around what is between start and end, not
 // far from it.
 func quoted(text []byte, start, end int) bool {
 	const far = 60
 	for i := start - 1; i >= max(0, start-far); i-- {
-		if c := text[i]; c == '\'' || c == '"' || c == '`' {
+		if c := text[i]; c == '\'' || c == '"' || c == '`' || c == '/' && i > 0 && text[i-1] == ' ' {
 			for j := end; j < min(len(text), end+far); j++ {
 				if text[j] == c {
 					return true
@@ -55,6 +73,32 @@ func quoted(text []byte, start, end int) bool {
 		} else if c == '.' || c == '\n' {
 			return false
 		}
+	}
+	return false
+}
+
+// replied reports whether the words from first to end stand in quotes behind "respond with": a
+// text that is to be said, which asks the reader for nothing.
+func (s *scanner) replied(v *view, first, end int) bool {
+	words, text := s.matcher.words, v.n.lower
+	const far = 400
+	start := int(words[first].start)
+	open := bytes.LastIndexByte(text[:start], '"')
+	if open < 0 || start-open > far || bytes.IndexByte(text[words[end-1].end:], '"') < 0 {
+		return false
+	}
+	for _, w := range words[first:end] {
+		if t := text[w.start:w.end]; w.kind&(isURL|isEmail|isSecretFile) != 0 || bytes.HasPrefix(t, []byte("you")) || bytes.HasPrefix(t, []byte("ignor")) {
+			return false
+		}
+	}
+	before := bytes.Fields(text[max(0, open-40):open])
+	if len(before) < 2 || string(before[len(before)-1]) != "with" {
+		return false
+	}
+	switch string(before[len(before)-2]) {
+	case "respond", "reply", "answer":
+		return true
 	}
 	return false
 }

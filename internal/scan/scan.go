@@ -19,7 +19,7 @@
 // characters, normal (a text as a model reads it), rules (places, word lists);
 // words (lexicon and splitter), pattern (the grammar of the rules), view (a
 // text in which rules look); scanner, and on it what fills it (collect), what
-// looks (look, judgement, mention, raw, unicode, hints) and what finds hidden
+// looks (look, judgement, mention, orders, raw, unicode, hints) and what finds hidden
 // texts (respell, segment, decode, uncover).
 package scan
 

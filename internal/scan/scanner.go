@@ -25,6 +25,7 @@ type scanner struct {
 	mentions []mentioned
 	judging  judging
 	counts   func(pattern int) bool // nil when all patterns do
+	own      map[string]bool        // names of the tool and of its parameters; nil until they are asked for
 }
 
 // Trial is a scan with other means than the program's, for learning.

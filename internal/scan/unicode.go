@@ -15,6 +15,7 @@ var (
 	ruleBidi       = rule{name: "reordered-text", severity: SeverityReview, reason: "has characters that show text in another order than a model reads it"}
 	ruleControl    = rule{name: "control-character", severity: SeverityReview, reason: "has control characters, which can change what a terminal shows"}
 	ruleConfusable = rule{name: "confusable", severity: SeverityReview, reason: "has letters of another alphabet that look like Latin ones"}
+	ruleFar        = rule{name: "out-of-sight", severity: SeverityReview, reason: "pushes text out of sight with blanks or empty lines"}
 	ruleOddName    = rule{name: "odd-name", severity: SeverityReview, reason: "has line breaks, or blanks or letters that only look like the usual ones, in its name"}
 )
 
@@ -35,12 +36,38 @@ func (s *scanner) hidden(f *field) {
 	if f.place == placeName {
 		s.oddName(f)
 	}
+	s.far(f)
 	for _, w := range m.folded {
 		r := ruleConfusable
 		if named && f.place == placeName {
 			r.severity = SeverityBlock
 		}
 		s.found(f, r, w.start, w.end, "")
+	}
+}
+
+// A text behind so many empty lines, or other blanks, is out of sight.
+const (
+	farLines  = 20
+	farBlanks = 100
+)
+
+// far finds what stands behind blanks of any kind, so that whoever reads the beginning does
+// not see it. Blanks at the beginning and the end hide nothing.
+func (s *scanner) far(f *field) {
+	lines, blanks, start := 0, 0, 0
+	for i, r := range f.text {
+		switch {
+		case r == '\n':
+			lines++
+		case unicode.IsSpace(r) || r == '\u2800' || r == '\u3164': // these two draw nothing, too
+			blanks++
+		default:
+			if start > 0 && (lines >= farLines || blanks >= farBlanks) {
+				s.found(f, ruleFar, start, i, "")
+			}
+			lines, blanks, start = 0, 0, i+utf8.RuneLen(r)
+		}
 	}
 }
 

@@ -260,6 +260,11 @@ func chunkKind(c []byte) wordKind {
 
 // isSecretPath reports whether a path is that of a file that holds credentials.
 func isSecretPath(c []byte) bool {
+	for _, public := range []string{".pub", ".example", ".sample", ".template"} {
+		if bytes.HasSuffix(c, []byte(public)) {
+			return false
+		}
+	}
 	for _, f := range known().certain {
 		if bytes.Contains(c, []byte(f)) {
 			return true

@@ -50,24 +50,33 @@ func (x *segmentIndex) add(word []byte, at uint16) {
 	x.words[string(word)] = append(p, at)
 }
 
-// page is some words of a segment, in their order.
+// page is some words and prefixes of a segment, in their order. All are from first on, and
+// those of the page before are not.
 type page struct {
 	first []byte
 	data  []byte
 }
 
-// pages encodes the words: for each its length, itself, the size of its records,
-// and these.
+// pages encodes the words and prefixes: for each its length, itself, the size of its
+// records, and these.
 func (x *segmentIndex) pages() []page {
-	var out []page
+	var words []textEntry
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
-		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize {
-			out = append(out, page{first: []byte(w)})
+		words = append(words, textEntry{w, x.words[w]})
+	}
+	var out []page
+	before := ""
+	for _, entry := range withPrefixes(words) {
+		w := entry.word
+		// A prefix stays with the word that is the same.
+		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize && w != before+prefixMark {
+			out = append(out, page{first: separator(before, w)})
 		}
 		p := &out[len(out)-1]
 		p.data = binary.AppendUvarint(p.data, uint64(len(w)))
 		p.data = append(p.data, w...)
-		p.data = x.words[w].append(p.data)
+		p.data = entry.records.append(p.data)
+		before = w
 	}
 	return out
 }
@@ -274,14 +283,13 @@ func (q *query) indexed() (first, past int64, ok bool) {
 	return first, past, ok
 }
 
-// The page of each segment where a word must be, and the pages behind it that
-// words with a beginning can be on.
+// The page of each segment where a word must be, or the first words with a prefix; and the
+// pages of a segment behind it that can have more of these.
 const (
 	pagesOfWord = `SELECT segment, (SELECT data FROM activity_text t
 			WHERE t.segment = s.segment AND first <= ? ORDER BY first DESC LIMIT 1)
 		FROM activity_segment s WHERE segment >= ? AND segment < ?`
-	pagesOfPrefix = `SELECT s.segment, t.data FROM activity_segment s JOIN activity_text t ON t.segment = s.segment
-		WHERE first > ? AND s.segment >= ? AND s.segment < ? AND first < ?`
+	pagesOfPrefix = "SELECT data FROM activity_text WHERE segment = ? AND first > ? AND first < ?"
 )
 
 // filterWord clears the records of indexed chunks that do not have a word.
@@ -292,11 +300,7 @@ func (q *query) filterWord(ctx context.Context, want term) error {
 	}
 	have := newSelection(first, past)
 	clear(have.words)
-	err := q.markWord(ctx, have, want, pagesOfWord, []byte(want.word), first, past)
-	if err == nil && want.prefix {
-		err = q.markWord(ctx, have, want, pagesOfPrefix, []byte(want.word), first, past, append([]byte(want.word), 0xff))
-	}
-	if err != nil {
+	if err := q.markWord(ctx, have, want, first, past); err != nil {
 		return err
 	}
 	for i, c := range q.chunks {
@@ -312,21 +316,73 @@ func (q *query) filterWord(ctx context.Context, want term) error {
 	return nil
 }
 
-// markWord marks the records that have a word, from the pages that a statement
-// returns.
-func (q *query) markWord(ctx context.Context, have selection, want term, pages string, args ...any) error {
+// markWord marks the records of segments in [first, past) that have a word.
+func (q *query) markWord(ctx context.Context, have selection, want term, first, past int64) error {
+	var further []int64 // segments with pages behind that can have more
 	var segment int64
 	var data sql.RawBytes
-	return each(ctx, q.tx, into{&segment, &data}, func() error {
-		words := have.chunk(segment / chunkSize)
-		return walk(data, func(word, records []byte, bitmap bool) bool {
-			if want.matches(word) {
-				mark(records, bitmap, words)
-				return want.prefix
-			}
-			return string(word) < want.word
-		})
-	}, pages, args...)
+	err := each(ctx, q.tx, into{&segment, &data}, func() error {
+		more, err := want.markPage(data, have.chunk(segment/chunkSize))
+		if more {
+			further = append(further, segment)
+		}
+		return err
+	}, pagesOfWord, []byte(want.word), first, past)
+	if err != nil || len(further) == 0 {
+		return err
+	}
+	stmt, err := q.tx.PrepareContext(ctx, pagesOfPrefix)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	for _, segment := range further {
+		if err := q.markFurther(ctx, stmt, have, want, segment); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markFurther marks the records that have a prefix by the pages behind its first.
+func (q *query) markFurther(ctx context.Context, stmt *sql.Stmt, have selection, want term, segment int64) error {
+	rows, err := stmt.QueryContext(ctx, segment, []byte(want.word), want.end())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var data sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&data); err != nil {
+			return err
+		}
+		if _, err := want.markPage(data, have.chunk(segment/chunkSize)); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// end is behind every word with the prefix.
+func (t term) end() []byte { return append([]byte(t.word), 0xff) }
+
+// markPage marks the records of a page that have the term, and reports whether the next page
+// can have more.
+func (t term) markPage(data []byte, words []uint64) (more bool, err error) {
+	more = t.prefix
+	err = walk(data, func(word, records []byte, bitmap bool) bool {
+		if !t.matches(word) {
+			before := string(word) < t.word
+			more = more && before
+			return before
+		}
+		mark(records, bitmap, words)
+		if isPrefixEntry(word) { // it has the records of all that follow
+			more = false
+		}
+		return more
+	})
+	return more, err
 }
 
 // scan reads the selected records with keys in [from, to).

@@ -46,6 +46,9 @@ func (e *engine) tidy(ctx context.Context, now time.Time, keep activity.Retentio
 	if _, n := e.unindexed(); n > 0 && (idle || n > maxUnindexed) {
 		return e.indexNext(ctx)
 	}
+	if idle {
+		return e.upgradeText(ctx)
+	}
 	return false, nil
 }
 

@@ -22,8 +22,9 @@ type engine struct {
 	files     identity    // as they were opened
 	resumed   atomic.Bool // it was asked how far it is
 
-	tidying sync.Mutex // held from what Tidy decides to what it removes by that; guards pace
-	pace    pace
+	tidying  sync.Mutex // held from what Tidy decides to what it removes by that; guards what follows
+	pace     pace
+	prefixed int64 // the last segment that has prefixes for sure; noCursor: all have
 
 	writing sync.Mutex // one transaction at a time; guards what follows
 	conn    *rawConn
@@ -50,7 +51,7 @@ func openEngine(ctx context.Context, path string, now func() time.Time) (*engine
 		return nil, err
 	}
 	e := &engine{
-		path: path, now: now, writes: write, hashes: hashes{}, refused: map[string]int64{},
+		path: path, now: now, prefixed: -1, writes: write, hashes: hashes{}, refused: map[string]int64{},
 		suspected: make(chan error, 1),
 	}
 	if err := e.open(ctx); err != nil {

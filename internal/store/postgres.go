@@ -265,9 +265,12 @@ type pgEngine struct {
 	hashes  hashes
 	resumed bool
 	at      pgPlace // where the projector has left the database
+	// upgraded is the last segment that has prefixes for sure, while not all have.
+	upgraded pgSegment
 
 	listener *pgConn
-	pace     pace // of Tidy alone
+	pace     pace        // of Tidy alone
+	prefixed atomic.Bool // every segment has prefixes, or another instance is about to write them
 
 	places  chan struct{} // for those who read
 	idle    chan *pgConn  // connections that read, and that nobody has

@@ -195,3 +195,36 @@ func pgIndexChunk(ctx context.Context, c *pgConn, instance, chunk int64) error {
 	_, err = c.exec(ctx, "UPDATE activity_chunk SET indexed = true WHERE instance = $1 AND chunk = $2", instance, chunk)
 	return err
 }
+
+type pgSegment struct{ instance, segment int64 }
+
+// upgradeText writes one segment of an older version with its prefixes, from its pages alone,
+// and reports whether there may be more.
+func (db *Postgres) upgradeText(ctx context.Context) (more bool, err error) {
+	err = db.write(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		at := e.upgraded
+		more, err = c.first(ctx, into{&at.instance, &at.segment}, `SELECT instance, segment FROM activity_segment s WHERE (instance, segment) > ($1, $2)
+			AND NOT EXISTS (SELECT FROM activity_text t WHERE t.instance = s.instance AND t.segment = s.segment AND t.first = '\x00')
+			ORDER BY instance, segment LIMIT 1 FOR UPDATE SKIP LOCKED`, at.instance, at.segment)
+		if err != nil || !more {
+			e.prefixed.Store(err == nil)
+			return err
+		}
+		e.upgraded = at // one that cannot be read stays as it is
+		index := segmentIndex{words: map[string]posting{}}
+		var data pgRaw
+		if err := c.each(ctx, into{&data}, func() error { return index.addPage(data) },
+			"SELECT data FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
+			return err
+		}
+		if _, err := c.exec(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
+			return err
+		}
+		words := pgCopy{into: "activity_text (instance, segment, first, data)"}
+		for _, p := range index.pages() {
+			words.add(int32(at.instance), at.segment, p.first, p.data)
+		}
+		return words.run(ctx, c)
+	})
+	return more, err
+}

@@ -52,6 +52,9 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	if unindexed > 0 && (idle || unindexed > maxUnindexed) {
 		return db.indexNext(ctx)
 	}
+	if idle && !e.prefixed.Load() {
+		return db.upgradeText(ctx)
+	}
 	return false, e.dropOld(now.Add(-db.clock.jumped()), keep)
 }
 

@@ -333,16 +333,15 @@ func (v *pgView) filterText(ctx context.Context, words []term) error {
 	return nil
 }
 
-// The page of each segment where a word must be, and the pages behind it that words
-// with a beginning can be on.
+// The page of each segment where a word must be, or the first words with a prefix; and the
+// pages of segments behind it that can have more of these.
 const (
 	pgPagesOfWord = "SELECT s.instance, s.segment, t.data FROM" + pgInRanges + `JOIN activity_segment s
 		ON s.instance = r.instance AND s.segment >= r.low * 1024 AND s.segment < r.high * 1024
-		CROSS JOIN LATERAL (SELECT t.data FROM activity_text t WHERE t.instance = s.instance AND t.segment = s.segment AND t.first <= $4
-			ORDER BY t.first DESC LIMIT 1) t`
-	pgPagesOfPrefix = "SELECT s.instance, s.segment, t.data FROM" + pgInRanges + `JOIN activity_segment s
-		ON s.instance = r.instance AND s.segment >= r.low * 1024 AND s.segment < r.high * 1024
-		JOIN activity_text t ON t.instance = s.instance AND t.segment = s.segment AND t.first > $4 AND t.first < $5`
+		LEFT JOIN LATERAL (SELECT t.data FROM activity_text t WHERE t.instance = s.instance AND t.segment = s.segment AND t.first <= $4
+			ORDER BY t.first DESC LIMIT 1) t ON true`
+	pgPagesOfPrefix = `SELECT s.instance, s.segment, t.data FROM unnest($1::bigint[], $2::bigint[]) AS s(instance, segment)
+		CROSS JOIN LATERAL (SELECT data FROM activity_text WHERE instance = s.instance AND segment = s.segment AND first > $3 AND first < $4 OFFSET 0) t`
 )
 
 // filterWord clears the records of indexed chunks that do not have a word.
@@ -352,6 +351,7 @@ func (v *pgView) filterWord(ctx context.Context, w term) error {
 		return nil
 	}
 	have := selection{words: make([]uint64, len(v.sel.words))}
+	var instances, segments []int64 // with pages behind that can have more
 	pages := func(query string, args ...any) error {
 		var instance, segment int64
 		var data pgRaw
@@ -360,19 +360,16 @@ func (v *pgView) filterWord(ctx context.Context, w term) error {
 			if !there {
 				return nil
 			}
-			bits := have.chunk(int64(at))
-			return walk(data, func(word, records []byte, bitmap bool) bool {
-				if w.matches(word) {
-					mark(records, bitmap, bits)
-					return w.prefix
-				}
-				return string(word) < w.word
-			})
-		}, query, append(r.values(), args...)...)
+			more, err := w.markPage(data, have.chunk(int64(at)))
+			if more {
+				instances, segments = append(instances, instance), append(segments, segment)
+			}
+			return err
+		}, query, args...)
 	}
-	err := pages(pgPagesOfWord, []byte(w.word))
-	if err == nil && w.prefix {
-		err = pages(pgPagesOfPrefix, []byte(w.word), append([]byte(w.word), 0xff))
+	err := pages(pgPagesOfWord, append(r.values(), []byte(w.word))...)
+	if err == nil && len(segments) > 0 {
+		err = pages(pgPagesOfPrefix, pgIntegers(instances), pgIntegers(segments), []byte(w.word), w.end())
 	}
 	for i := range v.chunks {
 		if v.chunks[i].indexed {

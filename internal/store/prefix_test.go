@@ -1,0 +1,101 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// manyWords is an index of words that share beginnings in every way: numbers, words that
+// begin with other words, letters of more than one byte.
+func manyWords() *segmentIndex {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := &segmentIndex{words: map[string]posting{}}
+	syllables := []string{"a", "b", "no", "number", "-", "7", "77", "日", "é", "ö", strings.Repeat("x", 20)}
+	for at := range chunkSize {
+		for range 4 {
+			w := ""
+			for range 1 + rng.IntN(4) {
+				w += syllables[rng.IntN(len(syllables))]
+			}
+			x.add([]byte(w), uint16(at))
+		}
+		x.add([]byte("everywhere"), uint16(at))
+		x.add(fmt.Appendf(nil, "number-%d", 7_000_000+at), uint16(at))
+	}
+	return x
+}
+
+// TestPrefixesAgreeWithAScan compares what a prefix finds with all words, for every prefix
+// of many words and for some that no word has.
+func TestPrefixesAgreeWithAScan(t *testing.T) {
+	t.Parallel()
+	x := manyWords()
+	prefixes := map[string]bool{"0": true, "z": true, "numbers": true, "é7z": true, "\u00ff": true}
+	for n, w := range slices.Sorted(maps.Keys(x.words)) {
+		for i := 1; i <= len(w) && n%7 == 0; i++ {
+			prefixes[w[:i]] = true
+		}
+	}
+	for name, pages := range map[string][]page{"with prefixes": x.pages(), "of an older version": oldPages(x)} {
+		most := 0
+		for prefix := range prefixes {
+			for _, want := range []term{{prefix, true}, {prefix, false}} {
+				var scan bitmap
+				for w, p := range x.words {
+					if want.matches([]byte(w)) {
+						for _, at := range p {
+							scan[at/64] |= 1 << (at % 64)
+						}
+					}
+				}
+				got, read := lookUp(t, pages, want)
+				if got != scan {
+					t.Errorf("%s: %+v is in %d records, want %d", name, want, got.count(0), scan.count(0))
+				}
+				most = max(most, read)
+			}
+		}
+		if name == "with prefixes" && most > 2 {
+			t.Errorf("a search reads %d of %d pages", most, len(pages))
+		}
+	}
+}
+
+// TestPagesAreReadBack: the words of a segment come back from its pages, and make the same
+// pages again.
+func TestPagesAreReadBack(t *testing.T) {
+	t.Parallel()
+	x := manyWords()
+	want := x.pages()
+	for name, pages := range map[string][]page{"with prefixes": want, "of an older version": oldPages(x)} {
+		back := &segmentIndex{words: map[string]posting{}}
+		for _, p := range pages {
+			if err := back.addPage(p.data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := back.pages()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %d pages, want the %d that were written", name, len(got), len(want))
+		}
+	}
+}
+
+// oldPages are pages as versions without prefixes have written them.
+func oldPages(x *segmentIndex) (out []page) {
+	for _, w := range slices.Sorted(maps.Keys(x.words)) {
+		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize {
+			out = append(out, page{first: []byte(w)})
+		}
+		p := &out[len(out)-1]
+		p.data = binary.AppendUvarint(p.data, uint64(len(w)))
+		p.data = append(p.data, w...)
+		p.data = x.words[w].append(p.data)
+	}
+	return out
+}
