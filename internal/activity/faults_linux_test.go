@@ -524,3 +524,26 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	dieOf(t, l)
 	wantAll(t, openLog(t, opt, st), made)
 }
+
+// With power the folder is brought to the disk before a new segment counts: without that the
+// segment could be gone after a loss of power, whatever was synced in it.
+func TestANewSegmentNeedsItsFolder(t *testing.T) {
+	faultfs.Needed(t)
+	s := newSpool(t, t.TempDir())
+	s.power = true
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close(true)
+	i, err := faultfs.Inject(os.Getpid(), "fsync:error=EIO", s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.append(&draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
+	if stopped := i.Stop(); stopped != nil {
+		t.Fatal(stopped)
+	}
+	if err == nil {
+		t.Error("an entry is taken whose segment is in no folder on the disk")
+	}
+}

@@ -175,3 +175,15 @@ func TestLockedAtThePrompt(t *testing.T) {
 		}
 	}
 }
+
+// A failure of the tool is one in every format.
+func TestFailureOfTheToolInEveryFormat(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})
+	for _, format := range []string{"table", "json", "yaml"} {
+		got := w.run("call", "tool-read", "notes:get", "-o", format)
+		if got.code != problem.ExitFailed || !strings.Contains(got.stdout, "no such note") || !strings.Contains(got.stderr, "answered with a failure") {
+			t.Errorf("-o %s: %+v", format, got)
+		}
+	}
+}

@@ -643,3 +643,19 @@ func TestEmptiedFileIsWaitedFor(t *testing.T) {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}
 }
+
+// A file that came while MCPProxy ran is as good as one that was there before: when it is gone,
+// what it said stays in force.
+func TestAFileThatCameLaterIsGone(t *testing.T) {
+	f := open(t, "")
+	f.run(t)
+	write(t, f.path, limit(5))
+	f.until(t, func() bool { return f.Current().ToolsLimit == 5 })
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+	f.until(t, func() bool { return f.LastError() != nil || f.Current().ToolsLimit != 5 })
+	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is gone; the configuration from before stays in force.") || f.Current().ToolsLimit != 5 {
+		t.Errorf("got %v, %d", err, f.Current().ToolsLimit)
+	}
+}

@@ -89,8 +89,9 @@ func TestRecordsSayWhatDecided(t *testing.T) {
 	_, all := d.records("")
 	_, body := d.rest("GET", "/status", "")
 	var status struct{ Activity struct{ Records int64 } }
-	if err := json.Unmarshal(body, &status); err != nil || status.Activity.Records != all {
-		t.Errorf("status counts %d records of %d, %v", status.Activity.Records, all, err)
+	_, later := d.records("") // one more may be written meanwhile
+	if err := json.Unmarshal(body, &status); err != nil || status.Activity.Records < all || status.Activity.Records > later {
+		t.Errorf("status counts %d records of %d to %d, %v", status.Activity.Records, all, later, err)
 	}
 	if code, out, _ := d.cli("activity", "show", call.ID); code != 0 || !strings.Contains(out, "read-only (server)") || !strings.Contains(out, facts.Fingerprint) {
 		t.Errorf("activity show: %d\n%s", code, out)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -420,7 +421,7 @@ func TestTextBeforeAMessage(t *testing.T) {
 	spec.Command = "sh"
 	f.Apply([]Spec{spec})
 	f.must("s", "echo", "{}")
-	if lines, _ := f.logTail("s", 10); len(lines) != 2 || !strings.Contains(strings.Join(lines, "\n"), `[stdout] Loading... {"jsonrpc"`) {
+	if lines, _ := f.logTail("s", 10); len(lines) != 3 || !strings.Contains(strings.Join(lines, "\n"), `[stdout] Loading... {"jsonrpc"`) {
 		t.Errorf("log %q", lines)
 	}
 }
@@ -449,5 +450,31 @@ func TestTooLargeAnswersAreCalledOff(t *testing.T) {
 	}
 	if got := f.pidOf("s"); got != pid {
 		t.Errorf("it was started again")
+	}
+}
+
+// A server that does not answer the end of its session holds up nobody.
+func TestNobodyWaitsForTheEndOfASession(t *testing.T) {
+	t.Parallel()
+	asked, over := make(chan struct{}), make(chan struct{})
+	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			close(asked)
+			<-over
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer close(over)
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.must("s", "echo", "{}")
+	done := f.find("s").presence.done
+	f.Apply(nil)
+	<-asked
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("it is still waited for")
 	}
 }

@@ -90,7 +90,7 @@ func testTime(t *testing.T, open Opener) {
 			records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success}))
 		}
 	}
-	for _, f := range []activity.Filter{
+	filters := []activity.Filter{
 		{},
 		{Since: begun},
 		{Until: begun},
@@ -98,7 +98,11 @@ func testTime(t *testing.T, open Opener) {
 		{Since: begun.Add(-time.Hour), Until: begun},
 		{Since: begun.Add(24 * time.Hour)},
 		{Until: begun.Add(-24 * time.Hour)},
-	} {
+	}
+	for _, i := range []int{0, 899, 900, 1799, 2699, 3599} { // the newest and oldest records of chunks
+		filters = append(filters, activity.Filter{Since: records[i].Timestamp}, activity.Filter{Until: records[i].Timestamp})
+	}
+	for _, f := range filters {
 		check(e, f, records)
 	}
 }

@@ -148,10 +148,10 @@ test("offline what is shown stays, and what came meanwhile is there afterwards",
   await daemon.kill();
   await page.getByText("MCPProxy does not answer.").first().waitFor();
   await page.waitForEvent("requestfailed"); // it is tried again, and fails
-  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+  await row(page, "look for the shopping list").waitFor();
   await daemon.start();
   await row(page, "started").waitFor();
-  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+  await row(page, "look for the shopping list").waitFor();
 });
 
 test("on a phone the record is the page", async (t) => {
