@@ -115,13 +115,11 @@ func (s *scanner) orders(f *field, v *view) {
 	from := 0
 	for i, w := range s.matcher.words {
 		last := i+1 == len(s.matcher.words)
-		if !last && (!s.matcher.words[i+1].begins) && !endsSentence(t, int(w.end), int(s.matcher.words[i+1].start)) {
+		if !last && !s.matcher.words[i+1].begins && !endsSentence(t, int(w.end), int(s.matcher.words[i+1].start)) {
 			continue
 		}
-		end := int(w.end)
-		if last {
-			end = len(t)
-		} else {
+		end := len(t)
+		if !last {
 			end = int(s.matcher.words[i+1].start)
 		}
 		asks := orders().asks(t[from:end]) | s.asksOfWords(v, own, from, end)
