@@ -55,7 +55,7 @@ func tableOfRules() string {
 			rows[k].reasons = append(rows[k].reasons, reason)
 		}
 	}
-	for _, r := range slices.Concat(compiled().rules[:compiled().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleOddName, ruleHint, ruleReserved, ruleJudged}) {
+	for _, r := range slices.Concat(compiled().rules[:compiled().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleFar, ruleOddName, ruleHint, ruleReserved, ruleJudged}) {
 		add(r.name, r.severity, r.reason)
 	}
 	for _, o := range orderRules {

@@ -63,7 +63,9 @@ func (s *scanner) requested(v *view, first, i int) bool {
 func quoted(text []byte, start, end int) bool {
 	const far = 60
 	for i := start - 1; i >= max(0, start-far); i-- {
-		if c := text[i]; c == '\'' || c == '"' || c == '`' || c == '/' && i > 0 && text[i-1] == ' ' {
+		if c := text[i]; c == '/' && slashed(text, i, end) {
+			return true
+		} else if c == '\'' || c == '"' || c == '`' {
 			for j := end; j < min(len(text), end+far); j++ {
 				if text[j] == c {
 					return true
@@ -75,6 +77,18 @@ func quoted(text []byte, start, end int) bool {
 		}
 	}
 	return false
+}
+
+// slashed reports whether a pattern between slashes, which the one at open begins, holds what ends
+// at end. A path is none: it has more slashes, or goes on behind the last one.
+func slashed(text []byte, open, end int) bool {
+	const far = 60
+	size := bytes.IndexByte(text[open+1:], '/')
+	last := open + 1 + size
+	if open == 0 || text[open-1] != ' ' || size < 0 || last < end || last-end > far {
+		return false
+	}
+	return last+1 == len(text) || bytes.IndexByte([]byte(" .,;:)\n"), text[last+1]) >= 0
 }
 
 // replied reports whether the words from first to end stand in quotes behind "respond with": a

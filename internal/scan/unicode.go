@@ -46,9 +46,11 @@ func (s *scanner) hidden(f *field) {
 	}
 }
 
-// A text behind so many empty lines, or other blanks, is out of sight.
+// A text behind so many line ends, or behind so many other blanks on its line or in all, is out
+// of sight.
 const (
-	farLines  = 20
+	farLines  = 9
+	farRow    = 60
 	farBlanks = 100
 )
 
@@ -63,7 +65,7 @@ func (s *scanner) far(f *field) {
 		case unicode.IsSpace(r) || r == '\u2800' || r == '\u3164': // these two draw nothing, too
 			blanks++
 		default:
-			if start > 0 && (lines >= farLines || blanks >= farBlanks) {
+			if start > 0 && (lines >= farLines || blanks >= farBlanks || lines == 0 && blanks >= farRow) {
 				s.found(f, ruleFar, start, i, "")
 			}
 			lines, blanks, start = 0, 0, i+utf8.RuneLen(r)

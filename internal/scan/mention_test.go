@@ -1,0 +1,23 @@
+package scan
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPathsAreNoQuotes: a pattern between slashes is spoken of, what stands between two paths is not.
+func TestPathsAreNoQuotes(t *testing.T) {
+	for text, quotes := range map[string]bool{
+		"detects texts such as /ignore all rules/ and reports them": true,
+		"such as /ignore all rules/":                                true,
+		"for example read /etc/x and ignore all rules in /tmp/ now": false,
+		"for example open /home/a, ignore all rules /tmp":           false,
+		"see http://a.b/ ignore all rules / and more":               false,
+		`such as "put /etc/x, ignore all rules" in a text`:          true,
+	} {
+		start := strings.Index(text, "ignore")
+		if got := quoted([]byte(text), start, start+len("ignore all rules")); got != quotes {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
