@@ -2,6 +2,8 @@ package startup
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -62,11 +64,27 @@ func (r Runner) Source(args []string, env map[string]string) string {
 			return set[name]
 		}
 	}
-	text, _ := os.ReadFile(filepath.Join(home, from.file)) // most users have none
-	if tellsSource(string(text)) {
+	if mayTellSource(filepath.Join(home, from.file)) {
 		return ""
 	}
 	return from.address
+}
+
+// maxSettings is how much of a runner's settings is read.
+const maxSettings = 64 << 10
+
+// mayTellSource reports whether a file may say from where a runner fetches. Most users have
+// none; one that is no plain file, such as a pipe, or is large, is not read to its end.
+func mayTellSource(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSettings {
+		return true
+	}
+	text, err := os.ReadFile(path)
+	return err != nil || tellsSource(string(text))
 }
 
 // tellsSource reports whether an argument or a file may say from where a runner fetches.
