@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -50,7 +51,7 @@ type keeper struct {
 func (s *SignIns) restore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, err := os.ReadFile(s.keep.path)
+	text, err := readAtMost(s.keep.path, maxKept)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.keep.logger.Warn("the sessions of the web UI cannot be read: every page has to sign in again", "error", err)
@@ -63,6 +64,18 @@ func (s *SignIns) restore() {
 			s.sessions = append(s.sessions, one)
 		}
 	}
+}
+
+// maxKept is more than the file can have: at most a few hundred bytes for each session.
+const maxKept = maxSessions << 10
+
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 func (k *keeper) read(text []byte) (all []keptSession) {
