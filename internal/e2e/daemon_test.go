@@ -415,11 +415,16 @@ func (a *agent) tryCall(tool, arguments string) (toolResult, error) {
 
 // lastEvent is the last message of an event stream, or the answer itself.
 func lastEvent(answer []byte) []byte {
-	if !bytes.HasPrefix(answer, []byte("event:")) && !bytes.HasPrefix(answer, []byte("data:")) {
+	if trimmed := bytes.TrimSpace(answer); len(trimmed) == 0 || trimmed[0] == '{' || trimmed[0] == '[' {
 		return answer
 	}
-	at := bytes.LastIndex(answer, []byte("data: "))
-	return bytes.TrimSpace(answer[at+len("data: "):])
+	last := answer
+	for line := range bytes.Lines(answer) {
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			last = bytes.TrimSpace(data)
+		}
+	}
+	return last
 }
 
 // awaitTools waits until the named tools can be found.
