@@ -10,9 +10,8 @@ import (
 	"text/tabwriter"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/neighbours"
-	"mcpproxy/internal/scan"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // installed is a server as it is installed beside others.
@@ -83,8 +82,8 @@ func honestServers(samples []corpora.Sample) (servers []installed, malicious []c
 }
 
 // index returns the names of all tools.
-func index(servers []installed) *neighbours.Index {
-	x := neighbours.New()
+func index(servers []installed) *scan.CrossRefs {
+	x := scan.NewCrossRefs()
 	for _, s := range servers {
 		names := make([]string, len(s.tools))
 		for i, d := range s.tools {
@@ -145,7 +144,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 	}
 	type row struct{ all, naming, across, unknown, both int }
 	rows := map[string]*row{}
-	beside, alone := index(servers), neighbours.New()
+	beside, alone := index(servers), scan.NewCrossRefs()
 	for _, m := range malicious {
 		r := rows[m.Corpus]
 		if r == nil {

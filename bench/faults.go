@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/faultfs"
-	"mcpproxy/internal/faultrun"
+	"mcpproxy/internal/testutil/faultfs"
+	"mcpproxy/internal/testutil/faultrun"
 )
 
 // benchFaults plays each way to break things, o.rounds times, and prints what

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 )
 
 // firstDay is the first day of somebody with many servers: all by npx, with an
@@ -188,7 +188,7 @@ func (d *firstDay) run(servers map[string]*npmServer) error {
 func (d *firstDay) look() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	all, err := api.ListServers.Call(ctx, d.client, gateway.Nothing{})
+	all, err := api.ListServers.Call(ctx, d.client, ops.Nothing{})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // hostileServers are the stdio servers that this program can be.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // hostileClient is a client on one surface, and what came of its calls.

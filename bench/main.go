@@ -27,7 +27,7 @@ import (
 	"os"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/scan"
+	"mcpproxy/internal/catalog/scan"
 )
 
 // sample is one labelled definition, and what the scanner says of it.

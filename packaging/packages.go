@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/autostart"
+	"mcpproxy/internal/app/autostart"
 )
 
 // packager is what the packages of a family of systems are called, and where they

@@ -18,7 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // Sample is one labelled definition.

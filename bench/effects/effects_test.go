@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/effect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 func shared(t *testing.T) string {
@@ -71,7 +71,7 @@ func TestTakingCode(t *testing.T) {
 		t.Errorf("only %d tools that take code were found", len(tools))
 	}
 	for i, s := range tools {
-		if in := effect.Infer(s.definition); in.Operation == policy.Read {
+		if in := classify.InferHints(s.definition); in.Operation == policy.Read {
 			t.Errorf("%s takes %q and is inferred to read: %s", s.definition.ID, parameters[i], in.Reason)
 		}
 	}
@@ -109,7 +109,7 @@ func TestAgreement(t *testing.T) {
 	// What its server declares destructive is inferred to read only where the
 	// name says plainly that it reads.
 	for _, s := range servers {
-		in := effect.Infer(s.definition)
+		in := classify.InferHints(s.definition)
 		if s.declared == saysDelete && in.Operation == policy.Read && !strings.Contains(in.Reason, "its name says") {
 			t.Errorf("%s is declared destructive and inferred to read: %s", s.definition.ID, in.Reason)
 		}

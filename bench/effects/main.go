@@ -17,8 +17,8 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"mcpproxy/internal/effect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 func main() {
@@ -88,7 +88,7 @@ func run(w io.Writer, data, list, find string) error {
 			if s.declared == saysRead {
 				declared = append(declared, s.definition.ID.String())
 			}
-			if effect.Infer(s.definition).Operation == policy.Read {
+			if classify.InferHints(s.definition).Operation == policy.Read {
 				inferred = append(inferred, s.definition.ID.String()+"("+parameters[i]+")")
 			}
 		}
@@ -104,7 +104,7 @@ func show(w io.Writer, sets map[string][]sample, find string) error {
 	}
 	for _, set := range append([]string{"real-servers"}, corpora()...) {
 		for _, s := range sets[set] {
-			if in := effect.Infer(s.definition); pattern.MatchString(s.definition.ID.String()) {
+			if in := classify.InferHints(s.definition); pattern.MatchString(s.definition.ID.String()) {
 				fmt.Fprintf(w, "%-11s %s: %s\n", in.Operation, s.definition.ID, in.Reason)
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/effect"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 // sample is a tool with what its server says about it.
@@ -134,7 +134,7 @@ func confusion(samples []sample, keep func(sample) bool) matrix {
 		if m[s.declared] == nil {
 			m[s.declared] = map[policy.Operation]int{}
 		}
-		m[s.declared][effect.Infer(s.definition).Operation]++
+		m[s.declared][classify.InferHints(s.definition).Operation]++
 	}
 	return m
 }
@@ -148,7 +148,7 @@ func warned(samples []sample, keep func(sample) bool) (reading, readers, changin
 			continue
 		}
 		warns := 0
-		if in := effect.Infer(s.definition); in.Operation > policy.Read && !in.Unsure {
+		if in := classify.InferHints(s.definition); in.Operation > policy.Read && !in.Unsure {
 			warns = 1
 		}
 		if s.declared == saysRead {
@@ -226,7 +226,7 @@ func escaped(samples []sample) (like int, read []string) {
 			continue
 		}
 		like++
-		if effect.Infer(s.definition).Operation == policy.Read {
+		if classify.InferHints(s.definition).Operation == policy.Read {
 			read = append(read, s.definition.ID.String())
 		}
 	}
@@ -272,7 +272,7 @@ func takingCode(samples []sample) (tools []sample, parameters []string) {
 func counts(samples []sample) string {
 	n := map[policy.Operation]int{}
 	for _, s := range samples {
-		n[effect.Infer(s.definition).Operation]++
+		n[classify.InferHints(s.definition).Operation]++
 	}
 	return fmt.Sprintf("%5d tools: %5d read, %5d write, %5d destructive", len(samples), n[policy.Read], n[policy.Write], n[policy.Destructive])
 }
@@ -285,7 +285,7 @@ func disagreements(w io.Writer, samples []sample, keep func(sample) bool) {
 	}
 	var lines []line
 	for _, s := range samples {
-		in := effect.Infer(s.definition)
+		in := classify.InferHints(s.definition)
 		if !keep(s) || s.declared == unsaid || string(s.declared) == in.Operation.String() {
 			continue
 		}

@@ -5,8 +5,7 @@ import (
 	"slices"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/judge"
-	"mcpproxy/internal/scan"
+	"mcpproxy/internal/catalog/scan"
 )
 
 // tally counts what is found of some definitions.
@@ -86,7 +85,7 @@ func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally
 }
 
 // further judges definitions that nothing was learned from.
-func further(samples []corpora.Sample, m *judge.Model, verbose bool) (attacks, honest tally) {
+func further(samples []corpora.Sample, m *scan.Model, verbose bool) (attacks, honest tally) {
 	by := scan.Trial{Judge: m}
 	for k := range samples {
 		s := &samples[k]

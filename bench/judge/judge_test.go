@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/judge"
+	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -66,8 +66,8 @@ func TestModelIsLearned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(learned.final().Bytes(), judge.Embedded().Bytes()) {
-		t.Error("internal/judge/model.bin is not what is learned: go run ./bench/judge --out internal/judge/model.bin")
+	if !bytes.Equal(learned.final().Bytes(), scan.EmbeddedModel().Bytes()) {
+		t.Error("internal/catalog/scan/model.bin is not what is learned: go run ./bench/judge --out internal/catalog/scan/model.bin")
 	}
 	if !volume.Full() {
 		return // what is left out is a matter of the data and of this program: nightly

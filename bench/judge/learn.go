@@ -3,7 +3,7 @@ package main
 import (
 	"math"
 
-	"mcpproxy/internal/judge"
+	"mcpproxy/internal/catalog/scan"
 )
 
 // example is a phrase to learn from.
@@ -32,7 +32,7 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{weights: make([]float64, judge.Weights), squares: make([]float64, judge.Weights)}
+	return &model{weights: make([]float64, scan.ModelWeights), squares: make([]float64, scan.ModelWeights)}
 }
 
 func (m *model) score(e *example) float64 {
@@ -108,10 +108,10 @@ func (m *model) shrink(by float64) {
 
 // quantized returns the weights as they are kept. The bias is left out: it is in
 // the thresholds.
-func (m *model) quantized() *judge.Model {
-	q := &judge.Model{}
+func (m *model) quantized() *scan.Model {
+	q := &scan.Model{}
 	for i, w := range m.weights {
-		q.Set(uint16(i), int8(max(-127, min(127, math.Round(w*judge.Unit)))))
+		q.Set(uint16(i), int8(max(-127, min(127, math.Round(w*scan.ModelUnit)))))
 	}
 	return q
 }

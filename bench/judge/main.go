@@ -1,11 +1,11 @@
-// Command judge learns the weights of internal/judge, and says how well they do on what
+// Command judge learns the weights of internal/catalog/scan, and says how well they do on what
 // they were not learned from.
 //
-//	go run ./bench/judge --shared DIR [--out internal/judge/model.bin] [FILE...]
+//	go run ./bench/judge --shared DIR [--out internal/catalog/scan/model.bin] [FILE...]
 //
 // It learns from the labelled definitions below DIR (package corpora) and from the
 // texts of seeds.txt. The same input gives the same file, byte for byte. Sources
-// and licences stand in internal/judge/model.md. Nothing of their texts can be read
+// and licences stand in internal/catalog/scan/model.md. Nothing of their texts can be read
 // from the weights.
 //
 // For each corpus that holds attacks it learns anew without that corpus and
@@ -27,7 +27,7 @@ import (
 	"text/tabwriter"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/judge"
+	"mcpproxy/internal/catalog/scan"
 )
 
 func main() {
@@ -73,7 +73,7 @@ func run(shared, out string, unseen []string, verbose bool) error {
 		fmt.Fprintf(w, "%s\t%v\t%v\t\n", filepath.Base(filepath.Dir(file)), attacks, honest)
 	}
 	w.Flush()
-	fmt.Printf("thresholds: review %d, agree %d, in 1/%d\n", m.Review, m.Agree, judge.Unit)
+	fmt.Printf("thresholds: review %d, agree %d, in 1/%d\n", m.Review, m.Agree, scan.ModelUnit)
 	if out == "" {
 		return nil
 	}

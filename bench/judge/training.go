@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"mcpproxy/bench/corpora"
-	"mcpproxy/internal/judge"
-	"mcpproxy/internal/scan"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // training is what there is to learn from.
@@ -114,12 +113,12 @@ func definitionOf(text string) (tool.Definition, error) {
 
 // phrasesOf returns the phrases of a definition that say something.
 func phrasesOf(d tool.Definition) (all []example) {
-	scan.Phrases(d, func(p *judge.Phrase) {
+	scan.Phrases(d, func(p *scan.Phrase) {
 		e := example{weight: 1, sum: p.Sum()}
 		for f := range p.Features {
 			e.features = append(e.features, f)
 		}
-		e.norm = judge.Norm(len(e.features))
+		e.norm = scan.PhraseNorm(len(e.features))
 		all = append(all, e)
 	})
 	return all
@@ -195,7 +194,7 @@ func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
 
 // calibrate sets the thresholds by the scores of honest definitions that were not
 // learned from.
-func calibrate(m *judge.Model, scores []int) {
+func calibrate(m *scan.Model, scores []int) {
 	slices.Sort(scores)
 	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
 	m.Review, m.Agree = at(reviewShare), at(agreeShare)
@@ -203,13 +202,13 @@ func calibrate(m *judge.Model, scores []int) {
 
 // honestScores returns the highest score of each honest definition of some folds.
 // One that is not of the crawl counts as several.
-func (t *training) honestScores(m *judge.Model, of ...uint32) (scores []int) {
+func (t *training) honestScores(m *scan.Model, of ...uint32) (scores []int) {
 	for _, s := range t.samples {
 		if s.Malicious || !slices.Contains(of, s.fold) {
 			continue
 		}
 		best := math.MinInt16
-		scan.Phrases(s.Definition, func(p *judge.Phrase) { best = max(best, m.Score(p)) })
+		scan.Phrases(s.Definition, func(p *scan.Phrase) { best = max(best, m.Score(p)) })
 		scores = append(scores, best)
 		for k := 1; k < curated && s.Corpus != crawl; k++ {
 			scores = append(scores, best)
@@ -220,7 +219,7 @@ func (t *training) honestScores(m *judge.Model, of ...uint32) (scores []int) {
 
 // final learns from everything. Its thresholds are those that models without some
 // folds have on these.
-func (t *training) final() *judge.Model {
+func (t *training) final() *scan.Model {
 	var scores []int
 	for fold := uint32(0); fold < folds; fold += 2 {
 		scores = append(scores, t.honestScores(t.model("", fold, fold+1).quantized(), fold, fold+1)...)

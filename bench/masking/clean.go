@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mcpproxy/internal/redact"
+	"mcpproxy/internal/store/redact"
 )
 
 // chunk is about how much of a clean text is looked at as one.

@@ -28,7 +28,7 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/redact"
+	"mcpproxy/internal/store/redact"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"mcpproxy/internal/search"
+	"mcpproxy/internal/catalog/search"
 )
 
 // chooser tries rankings on every set and says which one each set would have got without it:

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
 
 	"cmp"
 	"math"

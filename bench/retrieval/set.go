@@ -14,10 +14,10 @@ import (
 	"slices"
 	"sync"
 
-	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
 )
 
 // set is a catalogue of tools and the requests put to it.

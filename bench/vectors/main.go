@@ -1,7 +1,7 @@
 // Command vectors learns where the words of tools lie: it writes the table that
-// internal/search embeds, from texts of published tools alone.
+// internal/catalog/search embeds, from texts of published tools alone.
 //
-//	go run ./bench/vectors -o internal/search/vectors.bin ../shared
+//	go run ./bench/vectors -o internal/catalog/search/vectors.bin ../shared
 //
 // The texts are those of retrieval/scale (Apache-2.0, MIT) and of
 // security-corpora/benign-docker-registry (MIT). No request of any set is read, and what a

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // learned are the texts to learn from, judged those that the search is judged by.

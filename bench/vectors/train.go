@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"mcpproxy/internal/search"
+	"mcpproxy/internal/catalog/search"
 )
 
 const dims = search.Dimensions

@@ -17,7 +17,7 @@ const learnedTable = "51568a405593d3dbe1a33aceac0d3ef8006d79b2a4584ea73cbd806311
 
 // TestTheTableIsTheLearnedOne: the table did not change since TestTheTableIsReproducible passed.
 func TestTheTableIsTheLearnedOne(t *testing.T) {
-	table, err := os.ReadFile("../../internal/search/vectors.bin")
+	table, err := os.ReadFile("../../internal/catalog/search/vectors.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +45,11 @@ func TestTheTableIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile("../../internal/search/vectors.bin")
+	want, err := os.ReadFile("../../internal/catalog/search/vectors.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("internal/search/vectors.bin is not what this program learns; run it again, and judge the ranking anew")
+		t.Error("internal/catalog/search/vectors.bin is not what this program learns; run it again, and judge the ranking anew")
 	}
 }

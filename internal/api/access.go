@@ -1,17 +1,17 @@
 package api
 
-import "mcpproxy/internal/access"
+import "mcpproxy/internal/ops"
 
 // Agent tokens and profiles.
 var (
-	ListTokens    = declare("GET /tokens", "listTokens", Look, "The agent tokens: what each may reach, and when it was last used", (*access.Access).Tokens)
-	CreateToken   = declare("POST /tokens", "createToken", Decide, "Make an agent token; its text is in this answer alone", (*access.Access).CreateToken)
-	RevokeToken   = declare("DELETE /tokens/{name}", "revokeToken", Decide, "Revoke an agent token: it is good for nothing from now on", (*access.Access).RevokeToken)
-	GetPresence   = declare("GET /presence", "getPresence", Look, "How it is proven that a person decides, and whether that holds", (*access.Access).Presence)
-	SetPresence   = declare("PUT /presence", "setPresence", Decide, "Set what proves that a person decides: the anchor before it signs that, or itself", (*access.Access).SetPresence).within(restartPatience)
-	JoinPresence  = declare("POST /presence/join", "joinPresence", Decide, "Have the anchor be known to this instance: it signs that", (*access.Access).JoinPresence).within(restartPatience)
-	ResetPresence = declare("POST /presence/reset", "resetPresence", Decide, "Make everything that was signed void; a day later another anchor can be set", (*access.Access).ResetPresence).within(restartPatience)
-	KeepPresence  = declare("POST /presence/reset/cancel", "cancelPresenceReset", Decide, "Call a reset off: the anchor signs that", (*access.Access).KeepPresence).within(restartPatience)
+	ListTokens    = declare("GET /tokens", "listTokens", Look, "The agent tokens: what each may reach, and when it was last used", (*ops.Access).Tokens)
+	CreateToken   = declare("POST /tokens", "createToken", Decide, "Make an agent token; its text is in this answer alone", (*ops.Access).CreateToken)
+	RevokeToken   = declare("DELETE /tokens/{name}", "revokeToken", Decide, "Revoke an agent token: it is good for nothing from now on", (*ops.Access).RevokeToken)
+	GetPresence   = declare("GET /presence", "getPresence", Look, "How it is proven that a person decides, and whether that holds", (*ops.Access).Presence)
+	SetPresence   = declare("PUT /presence", "setPresence", Decide, "Set what proves that a person decides: the anchor before it signs that, or itself", (*ops.Access).SetPresence).within(restartPatience)
+	JoinPresence  = declare("POST /presence/join", "joinPresence", Decide, "Have the anchor be known to this instance: it signs that", (*ops.Access).JoinPresence).within(restartPatience)
+	ResetPresence = declare("POST /presence/reset", "resetPresence", Decide, "Make everything that was signed void; a day later another anchor can be set", (*ops.Access).ResetPresence).within(restartPatience)
+	KeepPresence  = declare("POST /presence/reset/cancel", "cancelPresenceReset", Decide, "Call a reset off: the anchor signs that", (*ops.Access).KeepPresence).within(restartPatience)
 
-	ListProfiles = declare("GET /profiles", "listProfiles", Look, "The profiles of the configuration, and what is in each now", (*access.Access).Profiles)
+	ListProfiles = declare("GET /profiles", "listProfiles", Look, "The profiles of the configuration, and what is in each now", (*ops.Access).Profiles)
 )

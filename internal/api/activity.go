@@ -3,8 +3,8 @@ package api
 import (
 	"net/url"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 // checkFilter takes a tool id for a server and a tool, and refuses what excludes

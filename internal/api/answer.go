@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // problemType is the media type of RFC 9457.
@@ -73,11 +73,11 @@ func title(c problem.Code) string {
 func writeProblem(w http.ResponseWriter, err error) { refuse(err).write(w) }
 
 func (d problemDocument) write(w http.ResponseWriter) {
-	body, err := rawjson.Marshal(d)
+	body, err := wirejson.Marshal(d)
 	if err != nil {
 		// Details that cannot be encoded are a mistake of ours; the rest still helps.
 		d.Details = nil
-		body, _ = rawjson.Marshal(d)
+		body, _ = wirejson.Marshal(d)
 	}
 	if d.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)

@@ -19,11 +19,11 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // Server answers everything under Prefix.
@@ -95,17 +95,17 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	from.Bounds = auth.Within(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
-	if stream, ok := answer.(gateway.Stream); ok && err == nil {
-		pour(w, r, gateway.File{Type: o.head().contentType, Stream: stream})
+	if stream, ok := answer.(ops.Stream); ok && err == nil {
+		pour(w, r, ops.File{Type: o.head().contentType, Stream: stream})
 		return
 	}
-	if file, ok := answer.(gateway.File); ok && err == nil {
+	if file, ok := answer.(ops.File); ok && err == nil {
 		pour(w, r, file)
 		return
 	}
 	body, isPage := answer.(page)
 	if err == nil && !isPage {
-		body, err = rawjson.Marshal(answer)
+		body, err = wirejson.Marshal(answer)
 		body = append(body, '\n')
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
 		const message = "The request proves no right to use the API."
-		s.deps.Refuse(ctx, gateway.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
+		s.deps.Refuse(ctx, ops.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
 				"To call tools, an agent token that has neither expired nor been revoked will do. "+

@@ -3,14 +3,13 @@ package api
 import (
 	"context"
 
-	"mcpproxy/internal/admin"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 // What is approved together, and what is taken back.
 var (
 	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).within(restartPatience)
-	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*admin.Admin).WithdrawTool)
+	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawTool)
 )
 
 // ApprovedTools is what became of each approval, in their order.
@@ -28,13 +27,13 @@ type ApprovedTool struct {
 // Refused returns why it is not approved; nil when it is.
 func (t ApprovedTool) Refused() error { return t.Problem.problem() }
 
-func approveTools(a *admin.Admin, ctx context.Context, c gateway.Caller, in gateway.ToolsApproval) (ApprovedTools, error) {
+func approveTools(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.ToolsApproval) (ApprovedTools, error) {
 	all, err := a.ApproveTools(ctx, c, in)
 	return Approved(all), err
 }
 
 // Approved is the answer to an approval of many.
-func Approved(all []gateway.DecidedTool) (out ApprovedTools) {
+func Approved(all []ops.DecidedTool) (out ApprovedTools) {
 	for _, one := range all {
 		result := ApprovedTool{Name: one.Name, OK: one.Problem == nil}
 		if one.Problem != nil {

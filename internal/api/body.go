@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/search"
 )
 
 // maxBody bounds the body of a request, in bytes. The bound on arguments is the
@@ -34,14 +34,14 @@ type ownBody interface {
 // members reads a body strictly and passes its members to set, which returns what
 // is wrong with a value.
 func (in *input) members(body []byte, set func(name string, value []byte) error) error {
-	if err := rawjson.Check(body, rawjson.Limits{Bytes: maxBody}); err != nil {
+	if err := wirejson.Check(body, wirejson.Limits{Bytes: maxBody}); err != nil {
 		return problem.New(problem.InvalidRequest, "The body of the request: "+err.Error(),
 			"Send one JSON object without duplicate members.").Because(err)
 	}
-	if rawjson.Kind(body) != '{' {
+	if wirejson.Kind(body) != '{' {
 		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.sample()+".")
 	}
-	return rawjson.Members(body, func(name, value []byte) error { return set(string(name), value) })
+	return wirejson.Members(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
 // readBody reads the body of a request into an input. A value of a wrong type
@@ -65,7 +65,7 @@ func (in *input) readMembers(body []byte, into reflect.Value) error {
 		switch {
 		case err != nil:
 			return err
-		case rawjson.Kind(value) == 'n':
+		case wirejson.Kind(value) == 'n':
 			return nil // as good as nothing
 		case holdsNull(value):
 			return f.wrongType()
@@ -85,7 +85,7 @@ func (in *input) readMembers(body []byte, into reflect.Value) error {
 
 // take reads a value of a body. The objects of a list are read as strictly as the body.
 func (f *field) take(value []byte, into reflect.Value) error {
-	if f.of.Kind() != reflect.Slice || f.of.Elem().Kind() != reflect.Struct || rawjson.Kind(value) != '[' {
+	if f.of.Kind() != reflect.Slice || f.of.Elem().Kind() != reflect.Struct || wirejson.Kind(value) != '[' {
 		if json.Unmarshal(value, into.Addr().Interface()) != nil {
 			return f.wrongType()
 		}
@@ -93,8 +93,8 @@ func (f *field) take(value []byte, into reflect.Value) error {
 	}
 	each := inputOf(f.of.Elem(), "")
 	into.SetZero()
-	return rawjson.Elements(value, func(object []byte) error {
-		if rawjson.Kind(object) != '{' {
+	return wirejson.Elements(value, func(object []byte) error {
+		if wirejson.Kind(object) != '{' {
 			return f.wrongType()
 		}
 		one := reflect.New(f.of.Elem()).Elem()
@@ -115,16 +115,16 @@ func (in *input) lacks(name string) error {
 // would be taken for an empty text.
 func holdsNull(value []byte) bool {
 	isNull := func(member []byte) error {
-		if rawjson.Kind(member) == 'n' {
+		if wirejson.Kind(member) == 'n' {
 			return errNull
 		}
 		return nil
 	}
-	switch rawjson.Kind(value) {
+	switch wirejson.Kind(value) {
 	case '[':
-		return rawjson.Elements(value, isNull) != nil
+		return wirejson.Elements(value, isNull) != nil
 	case '{':
-		return rawjson.Members(value, func(_, member []byte) error { return isNull(member) }) != nil
+		return wirejson.Members(value, func(_, member []byte) error { return isNull(member) }) != nil
 	}
 	return false
 }

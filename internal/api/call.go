@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"mcpproxy/internal/admin"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // CallInput is a call as it is sent. It reads its body by itself: the arguments
@@ -49,16 +48,16 @@ type CallAnswer struct {
 	Handle     string          `json:"handle,omitempty" doc:"Set when the result was cut: read_result on /mcp gives the rest."`
 }
 
-func callTool(a *admin.Admin, ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
+func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {
 	r, err := a.Call(ctx, in.Request(c))
 	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 
 // Request is the call for the gateway.
-func (in CallInput) Request(c gateway.Caller) gateway.CallRequest {
-	r := gateway.CallRequest{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
+func (in CallInput) Request(c ops.Caller) ops.CallRequest {
+	r := ops.CallRequest{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
-		r.Select = rawjson.AppendString(nil, in.Select)
+		r.Select = wirejson.AppendString(nil, in.Select)
 	}
 	r.Variant, _ = policy.ParseVariant(in.Variant)
 	r.Timeout, _ = time.ParseDuration(in.Timeout)
@@ -100,7 +99,7 @@ func (in *CallInput) readMembers(of *input, body []byte) error {
 }
 
 func (in *CallInput) setMember(of *input, name string, value []byte) error {
-	text, isText := rawjson.String(value)
+	text, isText := wirejson.String(value)
 	switch name {
 	case "tool_variant":
 		if _, ok := policy.ParseVariant(text); !ok {
@@ -113,7 +112,7 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 		}
 		in.Name = text
 	case "args":
-		if rawjson.Kind(value) != 'n' { // null is as good as nothing, as on MCP
+		if wirejson.Kind(value) != 'n' { // null is as good as nothing, as on MCP
 			in.Args = value
 		}
 	case "intent":
@@ -129,7 +128,7 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 		}
 		in.Timeout = text
 	case "args_json":
-		if rawjson.Kind(value) != 'n' {
+		if wirejson.Kind(value) != 'n' {
 			in.ArgsJSON = value
 		}
 	default:

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // requestIDHeader is taken over into the record, so that a caller can find it.
@@ -19,8 +19,8 @@ const requestIDHeader = "X-Request-Id"
 const maxRequestID = 128
 
 // caller is who asks, as the record keeps it. The source is as the admin says.
-func caller(r *http.Request, a auth.Actor) gateway.Caller {
-	c := gateway.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
+func caller(r *http.Request, a auth.Actor) ops.Caller {
+	c := ops.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
 	c.Origin = auth.Origin(r)
 	switch said := activity.Source(r.Header.Get(SourceHeader)); said {
 	case activity.SourceCLI, activity.SourceUI:

@@ -4,20 +4,19 @@ import (
 	"context"
 	"encoding/json"
 
-	"mcpproxy/internal/admin"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // Change is one change of a server, whose body is one member. There is one, since
 // each change is put into effect, or refused, by itself.
-type Change struct{ gateway.ServerChange }
+type Change struct{ ops.ServerChange }
 
 // Example is what a change looks like.
 func (Change) Example() string { return `one of them, such as {"enabled": false}` }
 
-func (*Change) members() any { return gateway.Changeable{} }
+func (*Change) members() any { return ops.Changeable{} }
 
 func (in *Change) readMembers(of *input, body []byte) error {
 	members, asked := 0, field{}
@@ -34,15 +33,15 @@ func (in *Change) readMembers(of *input, body []byte) error {
 	if err != nil {
 		return err
 	}
-	on, isBool := rawjson.Bool(in.Value)
+	on, isBool := wirejson.Bool(in.Value)
 	switch {
 	case asked.schema.kind() == "boolean" && !isBool,
-		asked.schema.kind() == "array" && rawjson.Kind(in.Value) != '[' && rawjson.Kind(in.Value) != 'n':
+		asked.schema.kind() == "array" && wirejson.Kind(in.Value) != '[' && wirejson.Kind(in.Value) != 'n':
 		return asked.wrongType()
 	case in.Key == "quarantined" && !on:
 		return invalidValue(in.Key, "false", "true").
 			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + segment(in.Name) + "/review and approve what it shows.")
-	case rawjson.Kind(in.Value) == 'n':
+	case wirejson.Kind(in.Value) == 'n':
 		in.Value = nil
 	}
 	return nil
@@ -53,6 +52,6 @@ func (in Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{in.Key: in.Value})
 }
 
-func changeServer(a *admin.Admin, ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+func changeServer(a *ops.Admin, ctx context.Context, c ops.Caller, in Change) (ops.ServerView, error) {
 	return a.ChangeServer(ctx, c, in.ServerChange)
 }

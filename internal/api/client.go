@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/store/activity"
 )
 
 // Prefix is where the surface is mounted.
@@ -112,7 +112,7 @@ func (c *Client) request(method string, asks request) string {
 func (c *Client) once(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
 	var reader io.Reader
 	if asks.body != nil {
-		raw, err := rawjson.Marshal(asks.body) // arguments go out as the bytes they are
+		raw, err := wirejson.Marshal(asks.body) // arguments go out as the bytes they are
 		if err != nil {
 			return problem.From(fmt.Errorf("encode the request: %w", err))
 		}

@@ -18,10 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // both runs f against a client over the socket and one over TCP with a key.
@@ -40,36 +39,36 @@ func both(t *testing.T, f *fake, test func(t *testing.T, c *Client)) {
 }
 
 func TestClientRoundTrips(t *testing.T) {
-	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
+	f := &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
 	both(t, f, func(t *testing.T, c *Client) {
 		ctx := t.Context()
-		status, err := GetStatus.Call(ctx, c, gateway.Nothing{})
-		running, _ := f.Status(ctx, gateway.Caller{}, gateway.Nothing{})
+		status, err := GetStatus.Call(ctx, c, ops.Nothing{})
+		running, _ := f.Status(ctx, ops.Caller{}, ops.Nothing{})
 		same(t, "status", status, running, err)
-		servers, err := ListServers.Call(ctx, c, gateway.Nothing{})
-		known, _ := f.Servers(ctx, gateway.Caller{}, gateway.Nothing{})
+		servers, err := ListServers.Call(ctx, c, ops.Nothing{})
+		known, _ := f.Servers(ctx, ops.Caller{}, ops.Nothing{})
 		same(t, "servers", servers, known, err)
-		server, err := GetServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
-		detail, _ := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: "github"})
+		server, err := GetServer.Call(ctx, c, ops.ServerRef{Name: "github"})
+		detail, _ := f.Server(ctx, ops.Caller{}, ops.ServerRef{Name: "github"})
 		same(t, "server", server, detail, err)
-		restarted, err := RestartServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
+		restarted, err := RestartServer.Call(ctx, c, ops.ServerRef{Name: "github"})
 		same(t, "restart", restarted, testServers()[0], err)
-		logs, err := GetServerLogs.Call(ctx, c, inspect.LogQuery{ServerRef: gateway.ServerRef{Name: "github"}, Lines: 7})
-		tail, _ := f.ServerLogs(ctx, gateway.Caller{}, inspect.LogQuery{ServerRef: gateway.ServerRef{Name: "github"}})
+		logs, err := GetServerLogs.Call(ctx, c, ops.LogQuery{ServerRef: ops.ServerRef{Name: "github"}, Lines: 7})
+		tail, _ := f.ServerLogs(ctx, ops.Caller{}, ops.LogQuery{ServerRef: ops.ServerRef{Name: "github"}})
 		same(t, "logs", logs, tail, err)
-		tools, err := ListTools.Call(ctx, c, inspect.ToolQuery{ToolFilter: inspect.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"}})
+		tools, err := ListTools.Call(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"}})
 		same(t, "tools", tools, testList(), err)
-		one, err := GetTool.Call(ctx, c, gateway.ToolRef{Server: "github", Tool: "../a b"})
-		same(t, "tool", one, inspect.ToolDetail{ToolView: testTool("../a b"), Lane: "read"}, err)
-		found, err := SearchTools.Call(ctx, c, inspect.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
-		same(t, "search", found, inspect.SearchAnswer{Query: "a & b", Tools: []inspect.FoundTool{}, Locked: []inspect.FoundTool{}}, err)
-		if got, want := f.searches[len(f.searches)-1], (inspect.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
+		one, err := GetTool.Call(ctx, c, ops.ToolRef{Server: "github", Tool: "../a b"})
+		same(t, "tool", one, ops.ToolDetail{ToolView: testTool("../a b"), Lane: "read"}, err)
+		found, err := SearchTools.Call(ctx, c, ops.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
+		same(t, "search", found, ops.SearchAnswer{Query: "a & b", Tools: []ops.FoundTool{}, Locked: []ops.FoundTool{}}, err)
+		if got, want := f.searches[len(f.searches)-1], (ops.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
 			t.Errorf("the gateway was asked for %+v, want %+v", got, want)
 		}
 		since := time.Date(2026, 1, 15, 10, 30, 0, 5000, time.UTC)
-		stats, err := GetToolStats.Call(ctx, c, gateway.StatsQuery{Since: since})
-		same(t, "stats", stats, gateway.ToolStats{Since: since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, err)
-		record, err := GetActivity.Call(ctx, c, gateway.RecordRef{ID: "01JG2K4"})
+		stats, err := GetToolStats.Call(ctx, c, ops.StatsQuery{Since: since})
+		same(t, "stats", stats, ops.ToolStats{Since: since, Calls: 3, Tools: []ops.ToolUse{}, Dead: []string{"github:list_repos"}}, err)
+		record, err := GetActivity.Call(ctx, c, ops.RecordRef{ID: "01JG2K4"})
 		same(t, "record", record, testRecord(), err)
 		answer, err := CallTool.Call(ctx, c, CallInput{Variant: "call_tool_read", Name: "github:x", Args: json.RawMessage(`{"a":"<&>"}`),
 			Intent: CallIntent{OperationType: "read", Reason: "why"}, Timeout: "1s"})
@@ -111,7 +110,7 @@ func TestClientFilters(t *testing.T) {
 
 func TestClientGetsProblems(t *testing.T) {
 	both(t, &fake{}, func(t *testing.T, c *Client) {
-		_, err := GetServer.Call(t.Context(), c, gateway.ServerRef{Name: "gitub"})
+		_, err := GetServer.Call(t.Context(), c, ops.ServerRef{Name: "gitub"})
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Code != problem.ServerNotFound || p.Message != "There is no server 'gitub'." || p.Hint != "Did you mean github?" {
 			t.Fatalf("err = %#v", err)
@@ -125,7 +124,7 @@ func TestClientGetsProblems(t *testing.T) {
 
 // What became of one of many is read whole, as a problem is that stands alone.
 func TestClientGetsProblemsOfSome(t *testing.T) {
-	raw, err := json.Marshal(Approved([]gateway.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
+	raw, err := json.Marshal(Approved([]ops.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +154,7 @@ func TestClientWithoutDaemon(t *testing.T) {
 	for name, e := range map[string]Endpoint{
 		"no socket": {Socket: SocketPath(dir)}, "stale socket": {Socket: stale}, "closed port": {URL: "http://" + closedPort(t)},
 	} {
-		_, err := GetStatus.Call(t.Context(), NewClient(e), gateway.Nothing{})
+		_, err := GetStatus.Call(t.Context(), NewClient(e), ops.Nothing{})
 		p := problem.From(err)
 		if p.Code != problem.DaemonNotRunning || !strings.Contains(p.Hint, "mcpproxy serve") {
 			t.Errorf("%s: %+v", name, p)
@@ -188,11 +187,11 @@ func TestClientOfASilentDaemon(t *testing.T) {
 		wait time.Duration
 	}{
 		"status": {func(ctx context.Context, c *Client) error {
-			_, err := GetStatus.Call(ctx, c, gateway.Nothing{})
+			_, err := GetStatus.Call(ctx, c, ops.Nothing{})
 			return err
 		}, patience},
 		"restart": {func(ctx context.Context, c *Client) error {
-			_, err := RestartServer.Call(ctx, c, gateway.ServerRef{Name: "a"})
+			_, err := RestartServer.Call(ctx, c, ops.ServerRef{Name: "a"})
 			return err
 		}, restartPatience},
 		"call": {func(ctx context.Context, c *Client) error {
@@ -239,10 +238,10 @@ func TestClientAgainstSomethingElse(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	c := NewClient(Endpoint{URL: s.URL, Key: testKey})
-	if _, err := GetStatus.Call(t.Context(), c, gateway.Nothing{}); codeOf(err) != problem.Internal || !strings.Contains(err.Error(), "418") {
+	if _, err := GetStatus.Call(t.Context(), c, ops.Nothing{}); codeOf(err) != problem.Internal || !strings.Contains(err.Error(), "418") {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := ListServers.Call(t.Context(), c, gateway.Nothing{}); codeOf(err) != problem.Internal {
+	if _, err := ListServers.Call(t.Context(), c, ops.Nothing{}); codeOf(err) != problem.Internal {
 		t.Errorf("a redirect: %v", err)
 	}
 }
@@ -264,7 +263,7 @@ func TestClientThatLeavesCancelsTheCall(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if _, err := GetStatus.Call(ctx, c, gateway.Nothing{}); codeOf(err) != problem.Timeout {
+	if _, err := GetStatus.Call(ctx, c, ops.Nothing{}); codeOf(err) != problem.Timeout {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -1,17 +1,17 @@
 package api
 
-import "mcpproxy/internal/connect"
+import "mcpproxy/internal/ops"
 
 // Operations on MCP clients: those of the account in which MCPProxy runs.
 var (
 	ListClients = declare("GET /clients", "listClients", Look,
-		"The MCP clients: which are installed, which are connected, what they would do with MCPProxy's tools", (*connect.Operations).ListClients)
+		"The MCP clients: which are installed, which are connected, what they would do with MCPProxy's tools", (*ops.ClientOperations).ListClients)
 	ConnectClient = declare("POST /clients/{client}/connect", "connectClient", Decide,
-		"Write MCPProxy into a client's file, or say what would change", (*connect.Operations).ConnectClient)
+		"Write MCPProxy into a client's file, or say what would change", (*ops.ClientOperations).ConnectClient)
 	DisconnectClient = declare("POST /clients/{client}/disconnect", "disconnectClient", Decide,
-		"Take MCPProxy out of a client's file, or say what would change", (*connect.Operations).DisconnectClient)
+		"Take MCPProxy out of a client's file, or say what would change", (*ops.ClientOperations).DisconnectClient)
 	UndoClientChange = declare("POST /clients/undo", "undoClientChange", Decide,
-		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*connect.Operations).UndoClientChange)
+		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*ops.ClientOperations).UndoClientChange)
 	WritePermissions = declare("POST /clients/{client}/permissions", "writePermissions", Decide,
-		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*connect.Operations).WritePermissions)
+		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*ops.ClientOperations).WritePermissions)
 )

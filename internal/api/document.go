@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
 )
 
 // document is the OpenAPI document.
@@ -55,7 +55,7 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		d["security"] = []any{}
 	}
 	answer := answers("OK", o.contentType, nil)
-	if slices.Contains([]reflect.Type{reflect.TypeFor[page](), reflect.TypeFor[gateway.Stream](), reflect.TypeFor[gateway.File]()}, o.out) {
+	if slices.Contains([]reflect.Type{reflect.TypeFor[page](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
 		answer = answers("OK", o.contentType, all.of(o.out))

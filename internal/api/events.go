@@ -3,12 +3,12 @@ package api
 import (
 	"context"
 
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 // eventSource is the home of what tells what happens, while it happens.
 type eventSource interface {
-	Events(context.Context, gateway.Caller, gateway.EventQuery) (gateway.Stream, error)
+	Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error)
 }
 
 // StreamEvents is GET /events.

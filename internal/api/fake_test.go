@@ -14,28 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/admin"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/connect"
-	"mcpproxy/internal/consent"
-	"mcpproxy/internal/events"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/history"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/prospect"
-	"mcpproxy/internal/settings"
-	"mcpproxy/internal/takeover"
-	"mcpproxy/internal/trial"
+	"mcpproxy/internal/store/activity"
 )
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*access.Access)(nil), (*consent.Consent)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}
+var homes = []any{(*ops.Access)(nil), (*ops.Consent)(nil), (*ops.Admin)(nil), (*ops.Toys)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.Trials)(nil), (*ops.Prospects)(nil)}
 
 var nobody = Deps{Homes: homes}
 
@@ -44,37 +33,37 @@ const testKey = "key-for-tests-0123456789"
 // fake is a gateway with two servers that remembers what it was asked.
 type fake struct {
 	mu       sync.Mutex
-	calls    []gateway.CallRequest
-	refused  []gateway.Refusal
-	callers  []gateway.Caller
+	calls    []ops.CallRequest
+	refused  []ops.Refusal
+	callers  []ops.Caller
 	filters  []activity.Filter
-	tools    []inspect.ToolQuery
-	searches []inspect.SearchQuery
+	tools    []ops.ToolQuery
+	searches []ops.SearchQuery
 	lines    []int
 
 	decisions []string
-	added     []gateway.NewServer
+	added     []ops.NewServer
 
-	answer  gateway.CallResult
+	answer  ops.CallResult
 	failure error
 	block   chan struct{} // when set, a call waits for it or for its caller to leave
 	entered chan struct{} // closed when such a call came
 	left    chan struct{} // closed when its caller left
 }
 
-func (f *fake) Events(context.Context, gateway.Caller, gateway.EventQuery) (gateway.Stream, error) {
+func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error) {
 	return func(_ context.Context, w io.Writer) error {
 		_, err := io.WriteString(w, ": ping\n\n")
 		return err
 	}, nil
 }
 
-func (f *fake) callTool(ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
+func (f *fake) callTool(ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {
 	r, err := f.Call(ctx, in.Request(c))
 	return CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
-func (f *fake) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
+func (f *fake) Call(ctx context.Context, r ops.CallRequest) (ops.CallResult, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, r)
 	f.mu.Unlock()
@@ -84,13 +73,13 @@ func (f *fake) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallRes
 		case <-f.block:
 		case <-ctx.Done():
 			close(f.left)
-			return gateway.CallResult{}, ctx.Err()
+			return ops.CallResult{}, ctx.Err()
 		}
 	}
 	return f.answer, f.failure
 }
 
-func (f *fake) lastCall(t *testing.T) gateway.CallRequest {
+func (f *fake) lastCall(t *testing.T) ops.CallRequest {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,88 +89,88 @@ func (f *fake) lastCall(t *testing.T) gateway.CallRequest {
 	return f.calls[len(f.calls)-1]
 }
 
-func testServers() []gateway.ServerView {
+func testServers() []ops.ServerView {
 	since := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
-	return []gateway.ServerView{
+	return []ops.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 3, URL: "https://example.com/mcp", Since: &since,
-			Tools: &gateway.Counts{policy.Callable: 2, policy.DisabledByConfig: 1}},
+			Tools: &ops.Counts{policy.Callable: 2, policy.DisabledByConfig: 1}},
 		{Name: "notes", Protocol: "stdio", Enabled: true, State: "failed", LastError: "exit status 1", Command: "notes"},
 	}
 }
 
-func (f *fake) Refuse(_ context.Context, r gateway.Refusal) string {
+func (f *fake) Refuse(_ context.Context, r ops.Refusal) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refused = append(f.refused, r)
 	return "refusal"
 }
 
-func (f *fake) Servers(context.Context, gateway.Caller, gateway.Nothing) (inspect.ServerList, error) {
-	var all inspect.ServerList
+func (f *fake) Servers(context.Context, ops.Caller, ops.Nothing) (ops.ServerList, error) {
+	var all ops.ServerList
 	for _, s := range testServers() {
-		all.Servers = append(all.Servers, inspect.ServerRow{ServerView: s, Waiting: 2})
+		all.Servers = append(all.Servers, ops.ServerRow{ServerView: s, Waiting: 2})
 	}
 	return all, nil
 }
 
-func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (inspect.ServerDetail, error) {
+func (f *fake) Server(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerDetail, error) {
 	s, err := f.server(in.Name)
-	return inspect.ServerDetail{ServerRow: inspect.ServerRow{ServerView: s}, CallTimeout: "5m0s"}, err
+	return ops.ServerDetail{ServerRow: ops.ServerRow{ServerView: s}, CallTimeout: "5m0s"}, err
 }
 
-func (f *fake) server(name string) (gateway.ServerView, error) {
+func (f *fake) server(name string) (ops.ServerView, error) {
 	for _, s := range testServers() {
 		if s.Name == name {
 			return s, nil
 		}
 	}
-	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).
+	return ops.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).
 		WithHint("Did you mean github?").With("nearest", []string{"github"})
 }
 
-func (f *fake) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
 	return f.server(in.Name)
 }
 
-func (f *fake) LoginServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+func (f *fake) LoginServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
 	if _, err := f.Server(ctx, c, in); err != nil {
-		return gateway.LoginView{}, err
+		return ops.LoginView{}, err
 	}
-	return gateway.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
+	return ops.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
 }
 
-func (f *fake) LoginProgress(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+func (f *fake) LoginProgress(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
 	if _, err := f.Server(ctx, c, in); err != nil {
-		return gateway.LoginView{}, err
+		return ops.LoginView{}, err
 	}
 	if in.Name == "notes" {
-		return gateway.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
+		return ops.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
 	}
-	return gateway.LoginView{Server: in.Name, State: "done"}, nil
+	return ops.LoginView{Server: in.Name, State: "done"}, nil
 }
 
-func (f *fake) LogoutServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) LogoutServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
 	return f.server(in.Name)
 }
 
-func (f *fake) ServerLogs(_ context.Context, _ gateway.Caller, in inspect.LogQuery) (inspect.LogTail, error) {
+func (f *fake) ServerLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops.LogTail, error) {
 	f.lines = append(f.lines, in.Lines)
 	if _, err := f.server(in.Name); err != nil {
-		return inspect.LogTail{}, err
+		return ops.LogTail{}, err
 	}
-	return inspect.LogTail{Server: in.Name, Lines: []string{"started", "ready"}, Entries: []inspect.LogLine{{Stream: "stderr", Text: "started"}, {Stream: "stderr", Text: "ready"}}}, nil
+	return ops.LogTail{Server: in.Name, Lines: []string{"started", "ready"}, Entries: []ops.LogLine{{Stream: "stderr", Text: "started"}, {Stream: "stderr", Text: "ready"}}}, nil
 }
 
-func (f *fake) FollowLogs(_ context.Context, _ gateway.Caller, in inspect.LogQuery) (gateway.Stream, error) {
+func (f *fake) FollowLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops.Stream, error) {
 	if _, err := f.server(in.Name); err != nil {
 		return nil, err
 	}
@@ -191,47 +180,47 @@ func (f *fake) FollowLogs(_ context.Context, _ gateway.Caller, in inspect.LogQue
 	}, nil
 }
 
-func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter inspect.ToolQuery) (inspect.ToolList, error) {
+func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops.ToolList, error) {
 	f.tools = append(f.tools, filter)
 	if filter.Server == "empty" {
-		return inspect.ToolList{}, nil
+		return ops.ToolList{}, nil
 	}
 	return testList(), nil
 }
 
-func testList() inspect.ToolList {
+func testList() ops.ToolList {
 	v := testTool("delete_repo")
-	return inspect.ToolList{Tools: []inspect.ToolRow{{Name: v.Name, Server: v.Server, Tool: v.Tool, CallWith: v.CallWith, Lane: "destructive",
-		ToolMore: &inspect.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
-		Facets: inspect.Facets{Lane: map[string]int{"destructive": 1}, Status: map[string]int{}, Server: map[string]int{}}}
+	return ops.ToolList{Tools: []ops.ToolRow{{Name: v.Name, Server: v.Server, Tool: v.Tool, CallWith: v.CallWith, Lane: "destructive",
+		ToolMore: &ops.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
+		Facets: ops.Facets{Lane: map[string]int{"destructive": 1}, Status: map[string]int{}, Server: map[string]int{}}}
 }
 
-func testTool(name string) gateway.ToolView {
-	return gateway.ToolView{Name: "github:" + name, Server: "github", Tool: name, Description: "Delete <a> repository",
+func testTool(name string) ops.ToolView {
+	return ops.ToolView{Name: "github:" + name, Server: "github", Tool: name, Description: "Delete <a> repository",
 		InputSchema: json.RawMessage(`{"type":"object","maximum":9007199254740993}`),
 		Annotations: json.RawMessage(`{"destructiveHint":true}`), CallWith: "call_tool_destructive"}
 }
 
-func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+func (f *fake) Tool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolView, error) {
 	if in.Server != "github" {
-		return gateway.ToolView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", in.Server)
+		return ops.ToolView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", in.Server)
 	}
 	return testTool(in.Tool), nil
 }
 
-func (f *fake) ToolDetail(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (inspect.ToolDetail, error) {
+func (f *fake) ToolDetail(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolDetail, error) {
 	v, err := f.Tool(ctx, c, in)
-	return inspect.ToolDetail{ToolView: v, Lane: "read"}, err
+	return ops.ToolDetail{ToolView: v, Lane: "read"}, err
 }
 
-func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q inspect.SearchQuery) (inspect.SearchAnswer, error) {
+func (f *fake) SearchTools(_ context.Context, _ ops.Caller, q ops.SearchQuery) (ops.SearchAnswer, error) {
 	f.searches = append(f.searches, q)
 	f.lines = append(f.lines, q.Limit)
-	return inspect.SearchAnswer{Query: q.Query}, nil
+	return ops.SearchAnswer{Query: q.Query}, nil
 }
 
-func (f *fake) ToolStats(_ context.Context, _ gateway.Caller, in gateway.StatsQuery) (gateway.ToolStats, error) {
-	return gateway.ToolStats{Since: in.Since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, nil
+func (f *fake) ToolStats(_ context.Context, _ ops.Caller, in ops.StatsQuery) (ops.ToolStats, error) {
+	return ops.ToolStats{Since: in.Since, Calls: 3, Tools: []ops.ToolUse{}, Dead: []string{"github:list_repos"}}, nil
 }
 
 func testRecord() activity.Record {
@@ -240,15 +229,15 @@ func testRecord() activity.Record {
 		Arguments: json.RawMessage(`{"id":9007199254740993}`), Metadata: activity.Metadata{ToolVariant: "call_tool_read"}}
 }
 
-func (f *fake) Activities(_ context.Context, _ gateway.Caller, filter activity.Filter) (gateway.ActivityList, error) {
+func (f *fake) Activities(_ context.Context, _ ops.Caller, filter activity.Filter) (ops.ActivityList, error) {
 	f.filters = append(f.filters, filter)
 	if filter.SessionID == "none" {
-		return gateway.ActivityList{}, nil
+		return ops.ActivityList{}, nil
 	}
-	return gateway.ActivityList{Activities: []activity.Record{testRecord()}, Total: 7, Limit: filter.Limit, Offset: filter.Offset, NextCursor: "next"}, f.failure
+	return ops.ActivityList{Activities: []activity.Record{testRecord()}, Total: 7, Limit: filter.Limit, Offset: filter.Offset, NextCursor: "next"}, f.failure
 }
 
-func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRef) (activity.Record, error) {
+func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (activity.Record, error) {
 	if !strings.HasPrefix(testRecord().ID, in.ID) {
 		return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", in.ID)
 	}
@@ -256,9 +245,9 @@ func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRe
 }
 
 // Export writes two lines, or fails before the first.
-func (f *fake) Export(_ context.Context, _ gateway.Caller, in history.ExportQuery) (gateway.File, error) {
+func (f *fake) Export(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.File, error) {
 	f.filters = append(f.filters, in.Filter)
-	return gateway.File{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
+	return ops.File{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
 		if f.failure != nil {
 			return f.failure
 		}
@@ -267,13 +256,13 @@ func (f *fake) Export(_ context.Context, _ gateway.Caller, in history.ExportQuer
 	}}, nil
 }
 
-func (f *fake) Status(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) {
-	return gateway.Status{Version: "1.2.3", PID: 42, Surfaces: []gateway.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}, nil
+func (f *fake) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) {
+	return ops.Status{Version: "1.2.3", PID: 42, Surfaces: []ops.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}, nil
 }
 
 // zero is an operation that does nothing.
 func (o *Op[In, Out]) zero() Operation {
-	return o.As(func(context.Context, gateway.Caller, In) (out Out, _ error) { return out, nil })
+	return o.As(func(context.Context, ops.Caller, In) (out Out, _ error) { return out, nil })
 }
 
 // instead are the operations, done by the fake; those that it has nothing for do

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -43,7 +43,7 @@ type operation struct {
 }
 
 // doer does an operation. It is given a pointer to its In, and returns its Out.
-type doer func(d *Deps, ctx context.Context, c gateway.Caller, in any) (out any, err error)
+type doer func(d *Deps, ctx context.Context, c ops.Caller, in any) (out any, err error)
 
 // Operation is an Op of any types.
 type Operation interface {
@@ -54,7 +54,7 @@ type Operation interface {
 type Deps struct {
 	// Homes have the operations as their methods, each of another type.
 	Homes  []any
-	Refuse func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
+	Refuse func(ctx context.Context, r ops.Refusal) string // puts a refused call on record, and returns its id
 	Auth   *auth.Authenticator
 	// Profiles has those of the configuration, to which tokens may be bound.
 	Profiles auth.Profiles
@@ -102,13 +102,13 @@ func (o *operation) input() *input {
 // declare declares an operation that one of the homes does, by a method of its own
 // or by a function of it.
 func declare[Home, In, Out any](route, id string, right Right, summary string,
-	do func(Home, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	do func(Home, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
 	o := &Op[In, Out]{declaration(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
 	home := func(d *Deps) int {
 		return slices.IndexFunc(d.Homes, func(one any) bool { _, is := one.(Home); return is })
 	}
 	o.hasHome = func(d *Deps) bool { return home(d) >= 0 }
-	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+	o.do = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 		return do(d.Homes[home(d)].(Home), ctx, c, *in.(*In)) // that it is there, check has seen to
 	}
 	declared = append(declared, o)
@@ -124,17 +124,17 @@ func declaration(route, id string, right Right, summary string, in, out reflect.
 }
 
 // declarePage declares an operation whose answer is not JSON of ours.
-func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[gateway.Nothing, page] {
+func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[ops.Nothing, page] {
 	return declareHere(route, id, right, summary,
-		func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }).as(contentType)
+		func(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (page, error) { return do(d) }).as(contentType)
 }
 
 // declareHere declares an operation that the surface does by itself.
 func declareHere[In, Out any](route, id string, right Right, summary string,
-	do func(*Deps, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	do func(*Deps, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
 	o := declare[any, In, Out](route, id, right, summary, nil)
 	o.hasHome = func(*Deps) bool { return true }
-	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+	o.do = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 		return do(d, ctx, c, *in.(*In))
 	}
 	return o
@@ -159,7 +159,7 @@ func (o *Op[In, Out]) within(wait time.Duration) *Op[In, Out] {
 	return o
 }
 
-// as says what the answer is, where it is not JSON of ours: a gateway.Stream.
+// as says what the answer is, where it is not JSON of ours: a ops.Stream.
 func (o *Op[In, Out]) as(contentType string) *Op[In, Out] {
 	o.contentType = contentType
 	return o
@@ -188,10 +188,10 @@ func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
 }
 
 // As is the operation, done by something else: see Deps.Instead.
-func (o *Op[In, Out]) As(do func(context.Context, gateway.Caller, In) (Out, error)) Operation {
+func (o *Op[In, Out]) As(do func(context.Context, ops.Caller, In) (Out, error)) Operation {
 	other := *o
 	other.hasHome = func(*Deps) bool { return true }
-	other.do = func(_ *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+	other.do = func(_ *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 		return do(ctx, c, *in.(*In))
 	}
 	return &other
@@ -211,7 +211,7 @@ func (o *Op[In, Out]) head() *operation { return &o.operation }
 
 // doOnce does the operation, but not once more where the same one was done with the
 // same key.
-func (o *operation) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+func (o *operation) doOnce(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 	call, ok := in.(interface {
 		repeats() (key string, body [sha256.Size]byte)
 	})
@@ -226,7 +226,7 @@ func (o *operation) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in an
 }
 
 // answer reads the input of a request and does the operation.
-func (o *operation) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
+func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) (any, error) {
 	into := reflect.New(o.in)
 	in := into.Interface()
 	if whole, ok := in.(interface{ of(*http.Request) }); ok {
@@ -241,7 +241,7 @@ func (o *operation) answer(d *Deps, plan *input, r *http.Request, c gateway.Call
 			asked() (string, policy.Variant, int)
 		}); ok {
 			name, variant, size := call.asked()
-			refusal := gateway.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
+			refusal := ops.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
 			err = &recorded{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err

@@ -1,33 +1,32 @@
 package api
 
 import (
-	"mcpproxy/internal/admin"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/ops"
 )
 
 // The operations.
 var (
-	GetStatus = declare("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*admin.Admin).Status)
+	GetStatus = declare("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*ops.Admin).Status)
 
-	ListServers      = declare("GET /servers", "listServers", Look, "All servers", (*inspect.Inspector).Servers)
-	GetServer        = declare("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*inspect.Inspector).Server)
-	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*admin.Admin).RestartServer).within(restartPatience)
-	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*admin.Admin).LoginServer).within(loginPatience)
-	GetLogin         = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*admin.Admin).LoginProgress)
-	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*admin.Admin).LogoutServer).within(loginPatience)
-	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*inspect.Inspector).ServerLogs)
-	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*inspect.Inspector).FollowLogs).as("text/event-stream")
+	ListServers      = declare("GET /servers", "listServers", Look, "All servers", (*ops.Inspector).Servers)
+	GetServer        = declare("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*ops.Inspector).Server)
+	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).within(restartPatience)
+	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).within(loginPatience)
+	GetLogin         = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*ops.Admin).LoginProgress)
+	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).within(loginPatience)
+	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*ops.Inspector).ServerLogs)
+	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).as("text/event-stream")
 
-	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*inspect.Inspector).Tool).describe("tool",
+	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*ops.Inspector).Tool).describe("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
-	ListTools    = declare("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*inspect.Inspector).Tools)
-	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*inspect.Inspector).SearchTools)
-	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*admin.Admin).ToolStats)
+	ListTools    = declare("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*ops.Inspector).Tools)
+	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*ops.Inspector).SearchTools)
+	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*ops.Admin).ToolStats)
 	CallTool     = declare("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).within(0)
 
-	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*admin.Admin).Activities).checked(checkFilter)
-	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*admin.Admin).Activity)
+	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).checked(checkFilter)
+	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*ops.Admin).Activity)
 
 	SignIn  = declareHere("POST /session", "signIn", Open, "Sign a page of the web UI in, by a code or the key: from that page alone", signIn)
 	Session = declareHere("GET /session", "getSession", Look, "The session of the page that asks", getSession)
@@ -38,22 +37,22 @@ var (
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
 	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
 
-	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*admin.Admin).Approvals)
-	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*admin.Admin).AddServer).within(restartPatience)
+	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).Approvals)
+	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).within(restartPatience)
 	ChangeServer     = declare("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).within(restartPatience)
-	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*admin.Admin).RemoveServer).within(restartPatience)
-	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*admin.Admin).EnableServer).within(restartPatience)
-	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*admin.Admin).DisableServer).within(restartPatience)
-	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*admin.Admin).QuarantineServer).within(restartPatience)
-	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*admin.Admin).ReviewServer)
-	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*admin.Admin).ApproveServer).within(restartPatience)
+	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).within(restartPatience)
+	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).within(restartPatience)
+	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).within(restartPatience)
+	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).within(restartPatience)
+	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ReviewServer)
+	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).within(restartPatience)
 
-	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*admin.Admin).EnableTool)
-	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*admin.Admin).DisableTool)
-	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*admin.Admin).ApproveTool)
-	BlockTool   = declare("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*admin.Admin).BlockTool)
-	UnblockTool = declare("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", admin.UnblockTool)
-	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*admin.Admin).DiffTool)
+	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)
+	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*ops.Admin).DisableTool)
+	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*ops.Admin).ApproveTool)
+	BlockTool   = declare("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*ops.Admin).BlockTool)
+	UnblockTool = declare("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", ops.UnblockTool)
+	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*ops.Admin).DiffTool)
 
 	Offers = map[tool.Kind]OfferOps{
 		tool.KindPrompt:       declareOffers(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),

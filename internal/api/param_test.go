@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 func TestInvalidValuesAreNamed(t *testing.T) {
@@ -133,9 +133,9 @@ func TestToolFilters(t *testing.T) {
 	s := serve(t, f)
 	ask(t, s, "GET", Prefix+"/tools?server=github&operation_type=write&status=callable", "")
 	ask(t, s, "GET", Prefix+"/tools?call_with=call_tool_read", "")
-	want := []inspect.ToolQuery{
-		{ToolFilter: inspect.ToolFilter{Server: "github", Operation: "write", Status: "callable"}, Limit: 100},
-		{ToolFilter: inspect.ToolFilter{CallWith: "call_tool_read"}, Limit: 100}}
+	want := []ops.ToolQuery{
+		{ToolFilter: ops.ToolFilter{Server: "github", Operation: "write", Status: "callable"}, Limit: 100},
+		{ToolFilter: ops.ToolFilter{CallWith: "call_tool_read"}, Limit: 100}}
 	if !slices.Equal(f.tools, want) {
 		t.Errorf("filters %+v", f.tools)
 	}

@@ -1,6 +1,6 @@
 package api
 
-import "mcpproxy/internal/admin"
+import "mcpproxy/internal/ops"
 
 // ParseServers reads what POST /servers takes.
-var ParseServers = declare("POST /servers/parse", "parseServers", Look, "Read servers from a text that was pasted; nothing is added", (*admin.Admin).ParseServers)
+var ParseServers = declare("POST /servers/parse", "parseServers", Look, "Read servers from a text that was pasted; nothing is added", (*ops.Admin).ParseServers)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/search"
 )
 
 // readQuery checks raw against the fields of the query. The error is an

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scope"
 )
 
 // The bounds of what is kept of calls with a key.
@@ -33,7 +33,7 @@ type repeats struct {
 // answer is for nobody who may reach less now.
 type repeatKey struct {
 	caller string
-	within scope.Key
+	within auth.ScopeKey
 	key    string
 }
 

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -31,7 +31,7 @@ func (f *fake) count() int {
 // The same call with the same key is made once.
 func TestRepeatedCalls(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
+	f := &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
 	s := serve(t, f)
 	call := func(key, body string) reply { return ask(t, s, "POST", callPath, body, "Idempotency-Key", key) }
 	first := call("k", oneCall)
@@ -93,7 +93,7 @@ func TestRepeatedFailures(t *testing.T) {
 func TestRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{block: make(chan struct{}), entered: make(chan struct{}), left: make(chan struct{})}
-	f.answer = gateway.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}
+	f.answer = ops.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}
 	s := serve(t, f)
 	ctx, leave := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", s.URL+callPath, strings.NewReader(oneCall))
@@ -207,7 +207,7 @@ func TestRepeatsEnd(t *testing.T) {
 func TestAPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	broken := func(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) { panic("secret cause") }
+	broken := func(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) { panic("secret cause") }
 	server, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		Instead: append(f.instead(), GetStatus.As(broken))})
 	if err != nil {

@@ -1,6 +1,6 @@
 package api
 
-import "mcpproxy/internal/auth"
+import "mcpproxy/internal/config/auth"
 
 // Right is what a route lets its caller do. The zero value is none: a surface
 // with a route that names no right is not made.

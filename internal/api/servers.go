@@ -3,8 +3,7 @@ package api
 import (
 	"context"
 
-	"mcpproxy/internal/admin"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 // AddServers adds several servers, which a person permits once.
@@ -17,12 +16,12 @@ type AddedServers struct {
 
 // ServerResult is what became of one.
 type ServerResult struct {
-	Name    string              `json:"name"`
-	Server  *gateway.ServerView `json:"server,omitempty" doc:"How it is, where it was added."`
-	Problem *problemDocument    `json:"problem,omitempty" doc:"Why it was not."`
+	Name    string           `json:"name"`
+	Server  *ops.ServerView  `json:"server,omitempty" doc:"How it is, where it was added."`
+	Problem *problemDocument `json:"problem,omitempty" doc:"Why it was not."`
 }
 
-func addServers(a *admin.Admin, ctx context.Context, c gateway.Caller, in gateway.NewServers) (AddedServers, error) {
+func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.NewServers) (AddedServers, error) {
 	views, refused, err := a.AddServers(ctx, c, in.Servers)
 	if err != nil {
 		return AddedServers{}, err
@@ -42,8 +41,8 @@ func addServers(a *admin.Admin, ctx context.Context, c gateway.Caller, in gatewa
 }
 
 // Each returns how each server is, or why it was not added.
-func (a AddedServers) Each() (views []gateway.ServerView, refused []error) {
-	views, refused = make([]gateway.ServerView, len(a.Results)), make([]error, len(a.Results))
+func (a AddedServers) Each() (views []ops.ServerView, refused []error) {
+	views, refused = make([]ops.ServerView, len(a.Results)), make([]error, len(a.Results))
 	for i, r := range a.Results {
 		if r.Server != nil {
 			views[i] = *r.Server

@@ -4,31 +4,30 @@ import (
 	"context"
 	"encoding/json"
 
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/settings"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 )
 
 // The operations on the configuration file.
 var (
-	GetConfig        = declare("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*settings.Settings).Config)
+	GetConfig        = declare("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.Settings).Config)
 	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).within(restartPatience)
-	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*settings.Settings).Replace).within(restartPatience)
+	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).within(restartPatience)
 	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
-	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*settings.Settings).Confirm).within(restartPatience)
-	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*settings.Settings).History)
-	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*settings.Settings).Version)
-	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*settings.Settings).Diagnostics)
+	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).within(restartPatience)
+	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.Settings).History)
+	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.Settings).Version)
+	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.Settings).Diagnostics)
 )
 
 // KeyChanges are changes of settings: null takes one out, where in other bodies it
 // is no value.
-type KeyChanges struct{ settings.KeyChanges }
+type KeyChanges struct{ ops.KeyChanges }
 
 // Example is what such changes look like.
 func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
-func (*KeyChanges) members() any { return settings.Keys{} }
+func (*KeyChanges) members() any { return ops.Keys{} }
 
 func (in *KeyChanges) readMembers(of *input, body []byte) error {
 	err := of.members(body, func(name string, value []byte) (err error) {
@@ -46,12 +45,12 @@ func (in *KeyChanges) readMembers(of *input, body []byte) error {
 
 // changes reads settings with their new values, nil for null.
 func (f *field) changes(value []byte) (map[string]json.RawMessage, error) {
-	if rawjson.Kind(value) != '{' {
+	if wirejson.Kind(value) != '{' {
 		return nil, f.wrongType()
 	}
 	set := map[string]json.RawMessage{}
-	return set, rawjson.Members(value, func(key, value []byte) error {
-		if rawjson.Kind(value) == 'n' {
+	return set, wirejson.Members(value, func(key, value []byte) error {
+		if wirejson.Kind(value) == 'n' {
 			value = nil
 		}
 		set[string(key)] = value
@@ -64,25 +63,25 @@ func (in KeyChanges) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"set": in.Set})
 }
 
-func changeConfig(s *settings.Settings, ctx context.Context, c gateway.Caller, in KeyChanges) (settings.Config, error) {
+func changeConfig(s *ops.Settings, ctx context.Context, c ops.Caller, in KeyChanges) (ops.Config, error) {
 	return s.Change(ctx, c, in.KeyChanges)
 }
 
 // Candidate is a text that is to be looked at, with changes of settings as
 // KeyChanges has them.
-type Candidate struct{ settings.Candidate }
+type Candidate struct{ ops.Candidate }
 
 // Example is what such a text looks like.
 func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
 
-func (*Candidate) members() any { return settings.Draft{} }
+func (*Candidate) members() any { return ops.Draft{} }
 
 func (in *Candidate) readMembers(of *input, body []byte) error {
 	given := false
 	err := of.members(body, func(name string, value []byte) error {
 		asked, err := of.member(name)
 		switch {
-		case err != nil || rawjson.Kind(value) == 'n':
+		case err != nil || wirejson.Kind(value) == 'n':
 		case name == "set":
 			in.Set, err = asked.changes(value)
 		default:
@@ -107,6 +106,6 @@ func (in Candidate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(body)
 }
 
-func validateConfig(s *settings.Settings, ctx context.Context, c gateway.Caller, in Candidate) (settings.Validation, error) {
+func validateConfig(s *ops.Settings, ctx context.Context, c ops.Caller, in Candidate) (ops.Validation, error) {
 	return s.Validate(ctx, c, in.Candidate)
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -49,7 +49,7 @@ func fromElsewhere(why string) error {
 		"A session of the web UI is good for its own page alone, on the loopback or over https; a program sends the key.")
 }
 
-func signIn(d *Deps, ctx context.Context, c gateway.Caller, in SignInInput) (UISession, error) {
+func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISession, error) {
 	if why := auth.OwnPage(in.r); why != "" {
 		return UISession{}, fromElsewhere(why)
 	}
@@ -59,7 +59,7 @@ func signIn(d *Deps, ctx context.Context, c gateway.Caller, in SignInInput) (UIS
 	}
 	if refused := proves(d, in); refused != nil {
 		c.Actor = auth.Actor{} // nobody: what it has presented is wrong
-		d.Refuse(ctx, gateway.Refusal{Caller: c, Problem: refused})
+		d.Refuse(ctx, ops.Refusal{Caller: c, Problem: refused})
 		return UISession{}, refused
 	}
 	_, cookies := auth.Presented(in.r)
@@ -87,7 +87,7 @@ func proves(d *Deps, in SignInInput) *problem.Problem {
 // PageInput is the request of a page.
 type PageInput struct{ fromPage }
 
-func getSession(d *Deps, _ context.Context, _ gateway.Caller, in PageInput) (UISession, error) {
+func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
 	expires, ok := d.Auth.SignIns.Expires(auth.Presented(in.r))
 	if !ok {
 		return UISession{}, problem.New(problem.Unauthorized, "The request has no session of the web UI.", "A page gets one with POST "+Prefix+"/session; programs need none.")
@@ -109,7 +109,7 @@ type SignedOut struct {
 // cookies takes the cookie away.
 func (SignedOut) cookies() []*http.Cookie { return []*http.Cookie{sessionCookie("", -1)} }
 
-func signOut(d *Deps, _ context.Context, _ gateway.Caller, in SignOutInput) (SignedOut, error) {
+func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedOut, error) {
 	if in.Everywhere {
 		return SignedOut{d.Auth.SignIns.SignOutEverywhere()}, nil
 	}
@@ -123,7 +123,7 @@ type SignInCode struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-func newCode(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (SignInCode, error) {
+func newCode(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (SignInCode, error) {
 	c := d.Auth.SignIns.NewCode()
 	return SignInCode{c.Text, c.ID, c.Expires.UTC()}, nil
 }
@@ -138,7 +138,7 @@ type CodeState struct {
 	Used bool `json:"used"`
 }
 
-func getCode(d *Deps, _ context.Context, _ gateway.Caller, in CodeRef) (CodeState, error) {
+func getCode(d *Deps, _ context.Context, _ ops.Caller, in CodeRef) (CodeState, error) {
 	used, known := d.Auth.SignIns.Used(in.ID)
 	if !known {
 		return CodeState{}, problem.New(problem.NotFound, "There is no such code, or its minute is over.", "Make another one with POST "+Prefix+"/session/codes.")

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // serveSignIn returns a server that signs in as the daemon does; what else it does
@@ -272,9 +272,9 @@ func TestGuessing(t *testing.T) {
 // What runs for a page ends with its session, and does not look whole then.
 func TestStreamsEndWithTheSession(t *testing.T) {
 	t.Parallel()
-	stream := &Op[gateway.Nothing, gateway.Stream]{operation: GetStatus.operation}
-	stream.in, stream.out, stream.contentType = reflect.TypeFor[gateway.Nothing](), reflect.TypeFor[gateway.Stream](), "text/event-stream"
-	s := serveSignIn(t, &fake{}, stream.As(func(context.Context, gateway.Caller, gateway.Nothing) (gateway.Stream, error) {
+	stream := &Op[ops.Nothing, ops.Stream]{operation: GetStatus.operation}
+	stream.in, stream.out, stream.contentType = reflect.TypeFor[ops.Nothing](), reflect.TypeFor[ops.Stream](), "text/event-stream"
+	s := serveSignIn(t, &fake{}, stream.As(func(context.Context, ops.Caller, ops.Nothing) (ops.Stream, error) {
 		return func(ctx context.Context, w io.Writer) error {
 			if _, err := io.WriteString(w, ": ping\n\n"); err != nil {
 				return err

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
 )
 
 // stallTime is how long who reads a stream may take none of it.
@@ -16,7 +16,7 @@ const stallTime = 30 * time.Second
 
 // pour sends an answer as it comes about. What fails after the first byte can only
 // cut the answer off.
-func pour(w http.ResponseWriter, r *http.Request, f gateway.File) {
+func pour(w http.ResponseWriter, r *http.Request, f ops.File) {
 	w.Header().Set("Content-Type", f.Type)
 	if f.Name != "" {
 		w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))

@@ -1,11 +1,11 @@
 package api
 
-import "mcpproxy/internal/takeover"
+import "mcpproxy/internal/ops"
 
 // The operations on servers that MCP clients have.
 var (
 	FindServers = declare("GET /clients/servers", "findServers", Look,
-		"The servers that the MCP clients of this account have, secrets masked", (*takeover.Operations).FindServers).within(restartPatience)
+		"The servers that the MCP clients of this account have, secrets masked", (*ops.ImportOperations).FindServers).within(restartPatience)
 	ImportServers = declare("POST /servers/import", "importServers", Decide,
-		"Take servers over from clients, or say what would be done: each has its own result", (*takeover.Operations).ImportServers).within(restartPatience)
+		"Take servers over from clients, or say what would be done: each has its own result", (*ops.ImportOperations).ImportServers).within(restartPatience)
 )

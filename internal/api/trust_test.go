@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scan"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 const (
@@ -26,70 +26,70 @@ const (
 )
 
 // decided remembers one decision.
-func (f *fake) decided(c gateway.Caller, format string, args ...any) {
+func (f *fake) decided(c ops.Caller, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.callers = append(f.callers, c)
 	f.decisions = append(f.decisions, fmt.Sprintf(format, args...))
 }
 
-func (f *fake) AddServer(_ context.Context, c gateway.Caller, s gateway.NewServer) (gateway.ServerView, error) {
+func (f *fake) AddServer(_ context.Context, c ops.Caller, s ops.NewServer) (ops.ServerView, error) {
 	f.added = append(f.added, s)
 	f.decided(c, "add %s", s.Name)
-	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, State: "connecting"}, f.failure
+	return ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, State: "connecting"}, f.failure
 }
 
-func (f *fake) RemoveServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.Removed, error) {
+func (f *fake) RemoveServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.Removed, error) {
 	f.decided(c, "remove %s", in.Name)
 	_, err := f.Server(ctx, c, in)
-	return gateway.Removed{Removed: in.Name}, err
+	return ops.Removed{Removed: in.Name}, err
 }
 
-func (f *fake) EnableServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) EnableServer(_ context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	return f.switchServer(c, in.Name, true)
 }
 
-func (f *fake) DisableServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) DisableServer(_ context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	return f.switchServer(c, in.Name, false)
 }
 
-func (f *fake) switchServer(c gateway.Caller, name string, on bool) (gateway.ServerView, error) {
+func (f *fake) switchServer(c ops.Caller, name string, on bool) (ops.ServerView, error) {
 	f.decided(c, "enable %s %v", name, on)
 	v, err := f.server(name)
 	v.Enabled = on
 	return v, err
 }
 
-func (f *fake) QuarantineServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) QuarantineServer(_ context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	name := in.Name
 	f.decided(c, "quarantine %s", name)
 	v, err := f.server(name)
-	v.Quarantined, v.Stage = true, gateway.StageDefinitions
+	v.Quarantined, v.Stage = true, ops.StageDefinitions
 	return v, err
 }
 
-func (f *fake) ChangeServer(_ context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+func (f *fake) ChangeServer(_ context.Context, c ops.Caller, in Change) (ops.ServerView, error) {
 	name, key, value := in.Name, in.Key, in.Value
 	f.decided(c, "set %s %s %s", name, key, value)
 	return f.server(name)
 }
 
-func testReview() gateway.ServerReview {
-	return gateway.ServerReview{Name: "github", Stage: gateway.StageLaunch, Fingerprint: seenPrint, State: "stopped",
-		Launch: gateway.LaunchView{Protocol: "stdio", Command: "npx", Args: []string{"-y", "x"}, Env: []string{"TOKEN"}}}
+func testReview() ops.ServerReview {
+	return ops.ServerReview{Name: "github", Stage: ops.StageLaunch, Fingerprint: seenPrint, State: "stopped",
+		Launch: ops.LaunchView{Protocol: "stdio", Command: "npx", Args: []string{"-y", "x"}, Env: []string{"TOKEN"}}}
 }
 
-func (f *fake) ReviewServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerReview, error) {
+func (f *fake) ReviewServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerReview, error) {
 	name := in.Name
 	_, err := f.server(name)
 	return testReview(), err
 }
 
-func (f *fake) ApproveServer(ctx context.Context, c gateway.Caller, in gateway.ServerDecision) (gateway.ServerReview, error) {
+func (f *fake) ApproveServer(ctx context.Context, c ops.Caller, in ops.ServerDecision) (ops.ServerReview, error) {
 	name, fingerprint := in.Name, in.Fingerprint
 	f.decided(c, "approve %s", name)
 	if fingerprint != seenPrint {
-		return gateway.ServerReview{}, conflict()
+		return ops.ServerReview{}, conflict()
 	}
 	return f.ReviewServer(ctx, c, in.ServerRef)
 }
@@ -98,15 +98,15 @@ func conflict() error {
 	return problem.New(problem.Conflict, "It has changed since you looked.", "Look again.").With("fingerprint", seenPrint)
 }
 
-func (f *fake) EnableTool(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+func (f *fake) EnableTool(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolView, error) {
 	return f.switchTool(ctx, c, tool.ID(in), true)
 }
 
-func (f *fake) DisableTool(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+func (f *fake) DisableTool(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolView, error) {
 	return f.switchTool(ctx, c, tool.ID(in), false)
 }
 
-func (f *fake) switchTool(_ context.Context, c gateway.Caller, id tool.ID, on bool) (gateway.ToolView, error) {
+func (f *fake) switchTool(_ context.Context, c ops.Caller, id tool.ID, on bool) (ops.ToolView, error) {
 	f.decided(c, "switch %s %v", id, on)
 	v := testTool(id.Tool)
 	if !on {
@@ -115,64 +115,64 @@ func (f *fake) switchTool(_ context.Context, c gateway.Caller, id tool.ID, on bo
 	return v, nil
 }
 
-func (f *fake) ApproveTool(_ context.Context, c gateway.Caller, in gateway.ToolApproval) (gateway.ToolView, error) {
+func (f *fake) ApproveTool(_ context.Context, c ops.Caller, in ops.ToolApproval) (ops.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	f.decided(c, "approve %s", id)
 	if fingerprint != seenPrint {
-		return gateway.ToolView{}, conflict()
+		return ops.ToolView{}, conflict()
 	}
 	return testTool(id.Tool), nil
 }
 
-func (f *fake) BlockTool(_ context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+func (f *fake) BlockTool(_ context.Context, c ops.Caller, in ops.ToolDecision) (ops.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	f.decided(c, "block %s", id)
 	if fingerprint != seenPrint {
-		return gateway.ToolView{}, conflict()
+		return ops.ToolView{}, conflict()
 	}
 	return testTool(id.Tool), nil
 }
 
-func testDiff(id tool.ID) gateway.ToolDiff {
-	return gateway.ToolDiff{Name: id.String(), Server: id.Server, Tool: id.Tool, Status: "pending_approval", Reason: "changed", Fingerprint: seenPrint,
-		Compared: gateway.Compared{Definition: json.RawMessage(`{"name":"x"}`),
-			Approved: &gateway.ApprovedView{Fingerprint: otherPrint, By: "trust:scan", At: time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)},
+func testDiff(id tool.ID) ops.ToolDiff {
+	return ops.ToolDiff{Name: id.String(), Server: id.Server, Tool: id.Tool, Status: "pending_approval", Reason: "changed", Fingerprint: seenPrint,
+		Compared: ops.Compared{Definition: json.RawMessage(`{"name":"x"}`),
+			Approved: &ops.ApprovedView{Fingerprint: otherPrint, By: "trust:scan", At: time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)},
 			Changes:  []approval.Difference{{Path: "/annotations/readOnlyHint", Kind: "changed", Old: json.RawMessage("true"), New: json.RawMessage("false"), Hint: true}}},
-		Scanned: gateway.Scanned{Verdict: scan.Clean}}
+		Scanned: ops.Scanned{Verdict: scan.Clean}}
 }
 
-func (f *fake) DiffTool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolDiff, error) {
+func (f *fake) DiffTool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolDiff, error) {
 	id := tool.ID(in)
 	return testDiff(id), nil
 }
 
-func (f *fake) DiffOffer(_ context.Context, _ gateway.Caller, in gateway.OfferRef) (gateway.OfferDiff, error) {
+func (f *fake) DiffOffer(_ context.Context, _ ops.Caller, in ops.OfferRef) (ops.OfferDiff, error) {
 	server, kind, name := in.Server, in.Kind, in.Name
-	return gateway.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Compared: gateway.Compared{Definition: json.RawMessage(`{}`)}}, nil
+	return ops.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Compared: ops.Compared{Definition: json.RawMessage(`{}`)}}, nil
 }
 
-func (f *fake) ApproveOffer(ctx context.Context, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+func (f *fake) ApproveOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "approve", c, in)
 }
 
-func (f *fake) BlockOffer(ctx context.Context, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+func (f *fake) BlockOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "block", c, in)
 }
 
-func (f *fake) decideOffer(ctx context.Context, verb string, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+func (f *fake) decideOffer(ctx context.Context, verb string, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
 	server, kind, name, fingerprint := in.Server, in.Kind, in.Name, in.Fingerprint
 	f.decided(c, "%s %s %s:%s", verb, kind, server, name)
 	if fingerprint != seenPrint {
-		return gateway.OfferDiff{}, conflict()
+		return ops.OfferDiff{}, conflict()
 	}
 	return f.DiffOffer(ctx, c, in.OfferRef)
 }
 
-func (f *fake) Approvals(context.Context, gateway.Caller, gateway.WaitingQuery) (gateway.Waiting, error) {
+func (f *fake) Approvals(context.Context, ops.Caller, ops.WaitingQuery) (ops.Waiting, error) {
 	if f.failure != nil {
-		return gateway.Waiting{}, f.failure
+		return ops.Waiting{}, f.failure
 	}
-	return gateway.Waiting{Tools: []gateway.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", Pending: gateway.Pending{Reason: "new", Fingerprint: seenPrint}}}}, nil
+	return ops.Waiting{Tools: []ops.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", Pending: ops.Pending{Reason: "new", Fingerprint: seenPrint}}}}, nil
 }
 
 // Whatever a tool is called, an action is done with that tool and no other.
@@ -184,17 +184,17 @@ func TestActionsOnToolsOfAllNames(t *testing.T) {
 			"approve", "a/approve", "approve/approve", "a%2Fapprove", "diff", "a/diff", "enable", "%2F", "%", "tools/x/approve"} {
 			id := tool.ID{Server: "github", Tool: name}
 			f.decisions = nil
-			diff, err := DiffTool.Call(t.Context(), c, gateway.ToolRef(id))
+			diff, err := DiffTool.Call(t.Context(), c, ops.ToolRef(id))
 			if err != nil || diff.Tool != name {
 				t.Errorf("the difference of %q: %q, %v", name, diff.Tool, err)
 			}
-			if one, err := GetTool.Call(t.Context(), c, gateway.ToolRef(id)); err != nil || one.Tool != name {
+			if one, err := GetTool.Call(t.Context(), c, ops.ToolRef(id)); err != nil || one.Tool != name {
 				t.Errorf("the tool %q: %q, %v", name, one.Tool, err)
 			}
-			_, err = ApproveTool.Call(t.Context(), c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}}})
-			_, err2 := BlockTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
-			_, err3 := EnableTool.Call(t.Context(), c, gateway.ToolRef(id))
-			_, err4 := DisableTool.Call(t.Context(), c, gateway.ToolRef(id))
+			_, err = ApproveTool.Call(t.Context(), c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef(id), Seen: ops.Seen{Fingerprint: seenPrint}}})
+			_, err2 := BlockTool.Call(t.Context(), c, ops.ToolDecision{ToolRef: ops.ToolRef(id), Seen: ops.Seen{Fingerprint: seenPrint}})
+			_, err3 := EnableTool.Call(t.Context(), c, ops.ToolRef(id))
+			_, err4 := DisableTool.Call(t.Context(), c, ops.ToolRef(id))
 			want := []string{"approve " + id.String(), "block " + id.String(), "switch " + id.String() + " true", "switch " + id.String() + " false"}
 			if err != nil || err2 != nil || err3 != nil || err4 != nil || strings.Join(f.decisions, "|") != strings.Join(want, "|") {
 				t.Errorf("%q: %q, %v %v %v %v", name, f.decisions, err, err2, err3, err4)
@@ -214,17 +214,17 @@ func TestActionsOnOffersOfAllNames(t *testing.T) {
 					name = ""
 				}
 				f.decisions = nil
-				diff, err := Offers[kind].Diff.Call(t.Context(), c, gateway.OfferRef{Server: "github", Kind: kind, Name: name})
+				diff, err := Offers[kind].Diff.Call(t.Context(), c, ops.OfferRef{Server: "github", Kind: kind, Name: name})
 				if err != nil || diff.Name != name || diff.Kind != kind || diff.Changes == nil || diff.Findings == nil {
 					t.Errorf("the difference of %q: %+v, %v", name, diff, err)
 				}
-				_, err = Offers[kind].Approve.Call(t.Context(), c, gateway.OfferDecision{OfferRef: gateway.OfferRef{Server: "github", Name: name}, Seen: gateway.Seen{Fingerprint: seenPrint}})
-				_, err2 := Offers[kind].Block.Call(t.Context(), c, gateway.OfferDecision{OfferRef: gateway.OfferRef{Server: "github", Name: name}, Seen: gateway.Seen{Fingerprint: seenPrint}})
+				_, err = Offers[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
+				_, err2 := Offers[kind].Block.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
 				want := fmt.Sprintf("approve %[1]s github:%[2]s|block %[1]s github:%[2]s", kind, name)
 				if err != nil || err2 != nil || strings.Join(f.decisions, "|") != want {
 					t.Errorf("%q: %q, %v %v", name, f.decisions, err, err2)
 				}
-				_, err = Offers[kind].Approve.Call(t.Context(), c, gateway.OfferDecision{OfferRef: gateway.OfferRef{Server: "github", Name: name}, Seen: gateway.Seen{Fingerprint: otherPrint}})
+				_, err = Offers[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: otherPrint}})
 				if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 					t.Errorf("%q with another fingerprint: %v", name, err)
 				}
@@ -290,7 +290,7 @@ func TestServersAreAddedAsSent(t *testing.T) {
 	if r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	same(t, "server", f.added[0], gateway.NewServer{Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"}, WorkingDir: "~/w"}, Trust: "manual", Quarantined: true}, nil)
+	same(t, "server", f.added[0], ops.NewServer{Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"}, WorkingDir: "~/w"}, Trust: "manual", Quarantined: true}, nil)
 	const secret = "hunter2-hunter2"
 	for body, parameter := range map[string]string{
 		`{}`:            "name",
@@ -372,31 +372,31 @@ func TestPatchOfAServer(t *testing.T) {
 func TestDecisionsNameTheirCaller(t *testing.T) {
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {
-		ctx, id, github := t.Context(), tool.ID{Server: "github", Tool: "x"}, gateway.ServerRef{Name: "github"}
+		ctx, id, github := t.Context(), tool.ID{Server: "github", Tool: "x"}, ops.ServerRef{Name: "github"}
 		f.callers = nil
-		_, err := AddServer.Call(ctx, c, gateway.NewServer{Name: "new", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}}})
+		_, err := AddServer.Call(ctx, c, ops.NewServer{Name: "new", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}}})
 		ok(t, err)
 		_, err = DisableServer.Call(ctx, c, github)
 		ok(t, err)
 		_, err = QuarantineServer.Call(ctx, c, github)
 		ok(t, err)
-		_, err = ChangeServer.Call(ctx, c, Change{gateway.ServerChange{ServerRef: github, Key: "trust", Value: json.RawMessage(`"manual"`)}})
+		_, err = ChangeServer.Call(ctx, c, Change{ops.ServerChange{ServerRef: github, Key: "trust", Value: json.RawMessage(`"manual"`)}})
 		ok(t, err)
-		_, err = ChangeServer.Call(ctx, c, Change{gateway.ServerChange{ServerRef: github, Key: "trust"}})
+		_, err = ChangeServer.Call(ctx, c, Change{ops.ServerChange{ServerRef: github, Key: "trust"}})
 		ok(t, err)
 		review, err := ReviewServer.Call(ctx, c, github)
 		same(t, "review", review, listed(testReview()), err)
-		_, err = ApproveServer.Call(ctx, c, gateway.ServerDecision{ServerRef: github, Seen: gateway.Seen{Fingerprint: seenPrint}})
+		_, err = ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: github, Seen: ops.Seen{Fingerprint: seenPrint}})
 		ok(t, err)
-		_, err = ApproveServer.Call(ctx, c, gateway.ServerDecision{ServerRef: github, Seen: gateway.Seen{Fingerprint: otherPrint}})
+		_, err = ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: github, Seen: ops.Seen{Fingerprint: otherPrint}})
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("got %v", err)
 		}
-		_, err = ApproveTool.Call(ctx, c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}}})
+		_, err = ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef(id), Seen: ops.Seen{Fingerprint: seenPrint}}})
 		ok(t, err)
 		removed, err := RemoveServer.Call(ctx, c, github)
-		same(t, "removed", removed, gateway.Removed{Removed: "github"}, err)
-		waiting, err := ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
+		same(t, "removed", removed, ops.Removed{Removed: "github"}, err)
+		waiting, err := ListApprovals.Call(ctx, c, ops.WaitingQuery{})
 		if err != nil || waiting.Servers == nil || len(waiting.Tools) != 1 {
 			t.Errorf("%+v %v", waiting, err)
 		}

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // vocabulary is the words of a kind that has no type of its own, as the tag words
@@ -17,9 +17,9 @@ func vocabulary(name string) []string {
 	case "status":
 		return statuses()
 	case "shown status":
-		return gateway.Counts{}.Words()[1:]
+		return ops.Counts{}.Words()[1:]
 	case "status or callable":
-		return gateway.Counts{}.Words()
+		return ops.Counts{}.Words()
 	case "variant":
 		return variants()
 	case "operation":
@@ -74,7 +74,7 @@ func oneOf(words []string) string {
 
 // shown is a JSON value as an error repeats it: a string without its quotes.
 func shown(value []byte) string {
-	if s, ok := rawjson.String(value); ok {
+	if s, ok := wirejson.String(value); ok {
 		return s
 	}
 	return string(value)

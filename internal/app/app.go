@@ -23,42 +23,27 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/adapt"
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/ask"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/consent"
-	"mcpproxy/internal/door"
-	"mcpproxy/internal/events"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/history"
-	"mcpproxy/internal/hold"
-	"mcpproxy/internal/http1"
-	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/mcp/httpserver"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcpserver"
-	"mcpproxy/internal/oauth"
-	"mcpproxy/internal/offers"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/telemetry"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
-	"mcpproxy/internal/prospect"
-	"mcpproxy/internal/reply"
-	"mcpproxy/internal/scope"
-	"mcpproxy/internal/secret"
-	"mcpproxy/internal/secrets"
-	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/telemetry"
-	"mcpproxy/internal/trial"
-	"mcpproxy/internal/union"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/upstream/compat"
+	"mcpproxy/internal/upstream/oauth"
+	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/secret"
 	"mcpproxy/internal/web"
 )
 
@@ -87,7 +72,7 @@ type Options struct {
 	AnyPort bool
 	Version string
 	// Toys are the servers that a person can add to see MCPProxy work.
-	Toys   []gateway.NewServer
+	Toys   []ops.NewServer
 	Stderr io.Writer
 	// Person has Stderr read by a person at a terminal: lines in place of the log in
 	// text.
@@ -129,19 +114,19 @@ type daemon struct {
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
 	tokens    *auth.Tokens
-	upstreams *adapt.Set
-	offers    *offers.Guard
-	holder    *hold.Holder
-	consent   *consent.Consent
-	door      *door.Door
-	gateway   *gateway.Gateway
-	inspect   *inspect.Inspector
-	builtin   *builtin.Surface
-	events    *events.Hub
-	settings  *settings.Settings
+	upstreams *compat.Set
+	offers    *catalog.PrimitiveGuard
+	holder    *ask.Waiter
+	consent   *ops.Consent
+	door      *gate.Gate
+	gateway   *ops.Gateway
+	inspect   *ops.Inspector
+	builtin   *mcpserver.BuiltinTools
+	events    *ops.Hub
+	settings  *ops.Settings
 	mcp       *mcpserver.Server
-	servers   []*http.Server    // of TCP and of the socket
-	listeners []*http1.Listener // that they accept from
+	servers   []*http.Server         // of TCP and of the socket
+	listeners []*httpserver.Listener // that they accept from
 	byName    *byName
 	running   sync.WaitGroup
 	launcher  *launcher
@@ -183,7 +168,7 @@ func endAtOnce(d *daemon, ended <-chan struct{}) {
 	select {
 	case <-d.opt.AtOnce:
 		d.say("Ending at once.")
-		d.cutOff(door.ErrStopping)
+		d.cutOff(gate.ErrStopping)
 		d.upstreams.Kill()
 	case <-ended:
 	}
@@ -329,7 +314,7 @@ func (d *daemon) wire() error {
 	})
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
-	d.upstreams = adapt.NewSet(upstream.Options{
+	d.upstreams = compat.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger, person: d.person}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, Account: account(d.logins),
@@ -343,55 +328,55 @@ func (d *daemon) wire() error {
 		return err
 	}
 	d.onClose(telemeter.Close)
-	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
+	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
 	asks := d.store.Asks()
-	d.holder = hold.New(asks, d.gate, time.Now, func() { d.events.PendingChanged() })
-	d.door = door.New(door.Deps{
+	d.holder = ask.NewWaiter(asks, d.gate, time.Now, func() { d.events.PendingChanged() })
+	d.door = gate.New(gate.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
 			return d.consent.ByClient(ctx, by, question, k, a)
 		},
 		Presence: d.gate.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
-	d.gateway = gateway.New(gateway.Deps{
-		Door: d.door, Book: d.book, Gate: d.gate, Upstreams: d.upstreams,
+	d.gateway = ops.New(ops.Deps{
+		Gate: d.door, Book: d.book, Presence: d.gate, Upstreams: d.upstreams,
 		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
-		About: gateway.About{
+		About: ops.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
-			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
+			Held:         func(ctx context.Context) ops.StatusHeld { return d.consent.Counts(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
-				return slices.Concat(d.byName.and(d.live.Warnings()), access.NoSuchTokens(d.live.Current(), d.tokens))
+				return slices.Concat(d.byName.and(d.live.Warnings()), ops.NoSuchTokens(d.live.Current(), d.tokens))
 			}, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
-	operations := admin.New(d.gateway, d.live)
-	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
-	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
+	operations := ops.NewAdmin(d.gateway, d.live)
+	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
+	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.gate}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
-		func(t *auth.Token) bool { return d.gate.Confirmed(access.TokenClaim(t)) })
+		func(t *auth.Token) bool { return d.gate.Confirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewKept(d.key, d.tokens, cfg.DataDir, d.logger)
-	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
-	replies := reply.New(d.opt.Version, d.logger)
-	d.builtin = builtin.New(operations, d.live.Current, replies)
+	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
+	replies := session.NewReplyWriter(d.opt.Version, d.logger)
+	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
 		BuiltIn: d.builtin, At: d.door.Surface, Refused: d.door.Refused,
-		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
+		All:   gate.NewAggregate(gate.AggregateDeps{Catalog: d.catalog, Gate: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instance(), Logger: d.logger,
 	})
-	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	tokens := access.New(d.gateway, d.tokens)
-	d.consent = consent.New(d.gateway, asks, d.holder, d.tokens, d.events.PendingChanged)
+	d.settings = ops.NewSettings(ops.SettingsDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	tokens := ops.NewAccess(d.gateway, d.tokens)
+	d.consent = ops.NewConsent(d.gateway, asks, d.holder, d.tokens, d.events.PendingChanged)
 	people, err := d.clients(cfg.DataDir, tokens)
 	if err != nil {
 		return err
 	}
-	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
-		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	trials := trial.New(trial.Deps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
-	prospects := &prospect.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(provenLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	kept := ops.NewSecrets(ops.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
+		ops.Journal{Log: d.log, Logger: d.logger}, d.values.look)
+	trials := ops.NewTrial(ops.TrialDeps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
+	prospects := &ops.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
+	rest, err := api.New(api.Deps{Homes: []any{operations, ops.NewToys(operations, d.opt.Toys), d.inspect, ops.NewHistory(provenLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -485,7 +470,7 @@ func (d *daemon) stopServing() {
 		case <-ctx.Done():
 		}
 	}()
-	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
+	refuse := time.AfterFunc(finishTime, func() { d.cutOff(gate.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	d.events.Close()
@@ -513,9 +498,9 @@ func (d *daemon) stopServing() {
 	stopping.Wait()
 }
 
-func (d *daemon) surfaces() []gateway.Surface {
+func (d *daemon) surfaces() []ops.Surface {
 	base := "http://" + d.tcp.Addr().String()
-	return []gateway.Surface{
+	return []ops.Surface{
 		{Name: "mcp", Address: base + "/mcp"},
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},

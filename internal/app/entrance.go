@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/guard"
+	"mcpproxy/internal/config/auth"
 )
 
 // entrance is what every request meets first, over TCP and over the socket,
@@ -28,7 +28,7 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.mcp.ServeHTTP(w, r)
 		return
 	}
-	why := guard.Refuse(r, e.trusted())
+	why := auth.RefuseOrigin(r, e.trusted())
 	if why == "" && !path {
 		// A host in the target replaces the Host header, which then nobody has looked at.
 		why = "the target of the request is not a path"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/http1"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/httpserver"
 	"mcpproxy/internal/web"
 )
 
@@ -56,7 +56,7 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	mux.HandleFunc("/", nothingHere)
 	handler := &entrance{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
 	open := func(l net.Listener, conns int, plain func(path string) bool) {
-		listener := http1.New(l, http1.Options{
+		listener := httpserver.New(l, httpserver.Options{
 			Handler: handler, Plain: plain, Base: d.base,
 			HeaderTime: headerTime, BodyTime: bodyTime, IdleTime: idleTime, MaxConns: conns, Logger: d.logger,
 		})
@@ -71,7 +71,7 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	open(d.tcp, tcp, func(string) bool { return true })
 	open(d.unix, socket, func(string) bool { return false })
 	d.byName = &byName{asked: d.gate.ByPasskey, logger: d.logger, serve: func(l net.Listener) {
-		listener := http1.New(l, d.listeners[0].Options)
+		listener := httpserver.New(l, d.listeners[0].Options)
 		d.running.Go(func() {
 			if err := d.servers[0].Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 				d.logger.Error("a listener of the web UI has ended", "address", l.Addr(), "error", err)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/holder"
-	"mcpproxy/internal/http1"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/httpserver"
+	"mcpproxy/internal/ops/doctor"
 )
 
 // keepFiles makes the files again that somebody has deleted from the data
@@ -40,7 +40,7 @@ func (d *daemon) restoreFiles() error {
 	if missing(dir) {
 		return nil // the log makes it, when it can
 	}
-	if missing(filepath.Join(dir, holder.Lock)) {
+	if missing(filepath.Join(dir, doctor.LockFile)) {
 		release, err := lockDir(dir)
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func (d *daemon) restoreFiles() error {
 	if err != nil {
 		return err
 	}
-	listener := http1.New(socket, d.listeners[1].Options)
+	listener := httpserver.New(socket, d.listeners[1].Options)
 	d.running.Go(func() {
 		if err := d.servers[1].Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			d.logger.Error("the socket of the command line has ended", "error", err)

@@ -3,12 +3,12 @@ package app
 import (
 	"sync"
 
-	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/upstream"
-	"mcpproxy/internal/wire"
+	"mcpproxy/internal/upstream/oauth"
 )
 
 // launcher has those servers running that may run by the configuration and the
@@ -109,8 +109,8 @@ func targets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
 
 // account returns what finds the account at a server, without the nil of a type
 // in it.
-func account(logins *oauth.Keeper) func(server string) wire.Account {
-	return func(server string) wire.Account {
+func account(logins *oauth.Keeper) func(server string) transport.Account {
+	return func(server string) transport.Account {
 		if a := logins.Account(server); a != nil {
 			return a
 		}

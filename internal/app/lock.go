@@ -4,8 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 
-	"mcpproxy/internal/holder"
 	"mcpproxy/internal/ondisk"
+	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/problem"
 )
 
@@ -16,7 +16,7 @@ var ErrInUse = errors.New("the data directory is in use")
 // lockDir makes sure that one daemon uses the data directory. The lock ends with
 // the process, so that a crash leaves none behind.
 func lockDir(dir string) (release func() error, err error) {
-	f, err := ondisk.Lock(filepath.Join(dir, holder.Lock))
+	f, err := ondisk.Lock(filepath.Join(dir, doctor.LockFile))
 	switch {
 	case err == nil:
 		return f.Close, nil

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/redact"
+	"mcpproxy/internal/store/redact"
 )
 
 // newLogger writes to stderr as text or JSON lines, or for a person. Values hold names that

@@ -3,9 +3,9 @@ package app
 import (
 	"net/http"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/telemetry"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/telemetry"
 )
 
 // state is what the metrics tell of this moment.
@@ -15,13 +15,13 @@ func (d *daemon) state() telemetry.State {
 		Waiting: d.door.Waiting(), Sessions: d.mcp.Sessions(), Servers: map[string]int{},
 		Degraded: health.Degraded, Backlog: health.Backlog, SpoolBytes: health.Spool, Records: health.Records,
 	}
-	var tools gateway.Counts
+	var tools ops.Counts
 	for _, server := range d.catalog.Current().Servers() {
 		if !server.Enabled {
 			s.Servers["disabled"]++
 			continue
 		}
-		s.Servers[gateway.StateOf(server)]++
+		s.Servers[ops.StateOf(server)]++
 		for _, t := range server.Tools {
 			tools.Add(t)
 		}

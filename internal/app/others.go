@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/restriction"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
 )
 
@@ -18,7 +17,7 @@ func (d *daemon) decisions(dir string) approval.Keeper {
 	if d.shared != nil {
 		return d.shared
 	}
-	kept := restriction.New(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.damaged)
+	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.damaged)
 	d.onClose(func(context.Context) error { return kept.Close() })
 	return kept
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/redact"
+	"mcpproxy/internal/store/redact"
 )
 
 // people writes for a person at a terminal, a line for each thing: what is said,

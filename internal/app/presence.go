@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/presence"
-	"mcpproxy/internal/secret"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/upstream/secret"
 )
 
 // newGate makes what asks for a person's presence: statements are in the database, the
@@ -22,7 +21,7 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 		if err := d.gate.Ready(ctx); err != nil {
 			return err
 		}
-		return d.live.Verify(gateway.Signed{Gate: d.gate}, d.instance())
+		return d.live.Verify(ops.Signed{Gate: d.gate}, d.instance())
 	}
 	d.signedChanged = func(ctx context.Context) {
 		d.byName.listen(d.tcp.Addr())
@@ -46,7 +45,7 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 // inForce are the claims of everything that counts now, or, where no anchor was ever
 // set, of everything that is decided: the configuration may demand one already.
 func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, error) {
-	all, err := access.Claims(ctx, d.tokens)
+	all, err := ops.TokenClaims(ctx, d.tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +57,7 @@ func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, err
 		return all, nil
 	}
 	file, err := d.live.Seal()
-	return append(all, gateway.Claims(file)...), err
+	return append(all, ops.Claims(file)...), err
 }
 
 // anchorAgain is how often the fingerprint of the anchor is put on record, so that it is

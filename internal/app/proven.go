@@ -3,25 +3,24 @@ package app
 import (
 	"context"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/store/activity"
 )
 
 // provenLog is the log, which is as it was written only when what persons have decided is
 // signed, too.
 type provenLog struct {
 	*activity.Log
-	access *access.Access
+	access *ops.Access
 }
 
-// Verify implements history.Log.
+// Verify implements ops.HistoryLog.
 func (l provenLog) Verify(ctx context.Context) (activity.Verification, error) {
 	v, err := l.Log.Verify(ctx)
 	if err != nil || !v.OK {
 		return v, err
 	}
-	p, err := l.access.Presence(ctx, gateway.Caller{}, gateway.Nothing{})
+	p, err := l.access.Presence(ctx, ops.Caller{}, ops.Nothing{})
 	if err != nil {
 		return v, err
 	}

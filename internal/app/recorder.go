@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
 )
 

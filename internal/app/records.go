@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 // record writes a record that no call is waiting for.

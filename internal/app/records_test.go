@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/store/activity"
 )
 
 // However many tools a server lists, what became of them is one record that

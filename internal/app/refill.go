@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 // refillAgain is the time between two tries to store again what is known.

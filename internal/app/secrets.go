@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/secret"
+	"mcpproxy/internal/upstream/secret"
 )
 
 // secretsWait is how long servers that need none wait for those that do: longer

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/store"
 )
 

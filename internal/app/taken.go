@@ -10,8 +10,8 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/holder"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/problem"
 )
 
@@ -23,7 +23,7 @@ func (d *daemon) cannotListen(address string, err error) error {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
 			WithHint("C" + hint[1:])
 	}
-	other, _ := holder.OfPort(portOf(address))
+	other, _ := doctor.HolderOfPort(portOf(address))
 	dataDir := other.DataDir
 	if dataDir == "" {
 		dataDir = d.neighbour(address)
@@ -59,7 +59,7 @@ func (d *daemon) neighbour(address string) string {
 	defer cancel()
 	c := api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Version: d.opt.Version})
 	defer c.Close()
-	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return ""
 	}

@@ -13,8 +13,8 @@ import (
 // session.Judge is used, the proof without which no connection sends a call of a
 // tool, and it is in the door.
 const (
-	sessionPath = module + "/internal/session"
-	doorPackage = "door"
+	sessionPath = module + "/internal/mcp/session"
+	doorPackage = "gate"
 )
 
 func TestOneDoor(t *testing.T) {
@@ -47,10 +47,10 @@ func TestDoorIsSeen(t *testing.T) {
 	c := newChecker(t)
 	var files []*ast.File
 	for i, source := range []string{
-		`import "mcpproxy/internal/session"; func direct() { session.Judge("", nil, nil) }`,
-		`import s "mcpproxy/internal/session"; func renamed() { s.Judge("", nil, nil) }; func value() any { return s.Judge }`,
-		`import . "mcpproxy/internal/session"; func dotted() { Judge("", nil, nil) }; var judge = Judge`,
-		`import "mcpproxy/internal/session"; type own struct{}; func (own) Judge() {}; func harmless(o own) session.Judged { o.Judge(); return session.Judged{} }`,
+		`import "mcpproxy/internal/mcp/session"; func direct() { session.Judge("", nil, nil) }`,
+		`import s "mcpproxy/internal/mcp/session"; func renamed() { s.Judge("", nil, nil) }; func value() any { return s.Judge }`,
+		`import . "mcpproxy/internal/mcp/session"; func dotted() { Judge("", nil, nil) }; var judge = Judge`,
+		`import "mcpproxy/internal/mcp/session"; type own struct{}; func (own) Judge() {}; func harmless(o own) session.Judged { o.Judge(); return session.Judged{} }`,
 	} {
 		f, err := parseFixture(fmt.Sprintf("fixture%d.go", i), "package fixture\n"+source)
 		if err != nil {

@@ -6,39 +6,47 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// A place is where a package stands in the table of docs/architecture.md, which
-// is the only one there is.
+// A place is a row of the table in docs/architecture.md. Areas are in the order in which they first
+// appear, from top to bottom.
 type place struct {
-	layer    int
-	testOnly bool // only tests, and the measurements, may import it
+	area  string
+	depth int // how many areas are above
 }
 
-var tableRow = regexp.MustCompile("(?m)^\\| (\\d+|tests) \\| `([a-z0-9/]+)` \\| .+ \\|$")
+const (
+	testArea = "tests" // only tests and bench import it
+	toolArea = "tools" // imports every area
+)
 
-// table reads the table: a package may import those of a lower layer only.
+func (p place) testOnly() bool { return p.area == testArea }
+
+var tableRow = regexp.MustCompile("(?m)^\\| ([a-z]+) \\| `([a-z0-9/]+)` \\| .+ \\|$")
+
 var table = sync.OnceValues(func() (map[string]place, error) {
 	data, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
 		return nil, err
 	}
 	places := map[string]place{}
+	var areas []string
 	for _, row := range tableRow.FindAllStringSubmatch(string(data), -1) {
 		if _, twice := places[row[2]]; twice {
 			return nil, fmt.Errorf("docs/architecture.md has %s twice", row[2])
 		}
-		layer, err := strconv.Atoi(row[1])
-		places[row[2]] = place{layer: layer, testOnly: err != nil}
+		if !slices.Contains(areas, row[1]) {
+			areas = append(areas, row[1])
+		}
+		places[row[2]] = place{area: row[1], depth: slices.Index(areas, row[1])}
 	}
 	return places, nil
 })
 
-// placeOf returns where a package stands, and whether it is in the table.
+// placeOf returns the place of a package, and whether the table has it.
 func placeOf(t *testing.T, name string) (place, bool) {
 	t.Helper()
 	places, err := table()
@@ -53,28 +61,29 @@ func placeOf(t *testing.T, name string) (place, bool) {
 func testOnly(t *testing.T, name string) bool {
 	t.Helper()
 	p, _ := placeOf(t, name)
-	return p.testOnly
+	return p.testOnly()
 }
 
 func TestImportsGoDown(t *testing.T) {
 	eachPackage(t, func(p *sourcePackage) {
 		own, known := placeOf(t, p.name())
 		if !known {
-			t.Errorf("%s: package %s is not in the table of docs/architecture.md: put it where it belongs", p.files[0].name, p.name())
+			t.Errorf("%s: package %s is not in the table of docs/architecture.md: add it to its area", p.files[0].name, p.name())
 			return
 		}
 		for _, f := range p.files {
 			for _, imported := range f.imports {
 				name, ours := ourPackage(imported)
-				if !ours || f.test || own.testOnly {
+				if !ours || f.test || own.testOnly() || p.name() == "bench" {
 					continue
 				}
 				switch its, known := placeOf(t, name); {
-				case its.testOnly && p.name() == "bench":
-				case its.testOnly:
+				case its.testOnly():
 					t.Errorf("%s imports %s, which is for tests only", f.name, name)
-				case known && its.layer >= own.layer:
-					t.Errorf("%s (layer %d) imports %s (layer %d): imports go down", f.name, own.layer, name, its.layer)
+				case known && its.depth < own.depth && own.area != toolArea:
+					t.Errorf("%s (area %s) imports %s (area %s): an area imports only areas below it", f.name, own.area, name, its.area)
+				case known && its.area == toolArea && own.area != toolArea:
+					t.Errorf("%s imports %s, which is a tool", f.name, name)
 				}
 			}
 		}
@@ -115,21 +124,21 @@ var reserved = []struct {
 		"SQL is the store's: the others use its methods"},
 	{[]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, []string{"cli"},
 		"commands and flags are the cli's"},
-	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"mcptest", "bench"},
+	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"testutil/mcptest", "bench"},
 		"the official SDK is for tests and as a peer of measurements: its types lose what they do not know"},
 	{[]string{"github.com/fsnotify/fsnotify"}, []string{"config"},
 		"the file is config's"},
-	{[]string{"github.com/tailscale/hujson"}, []string{"jsonc", "textedit", "config", "clientfile"},
-		"what people write is read and edited by jsonc, for config and textedit, and by clientfile taken over"},
-	{[]string{"os/exec"}, []string{"process", "browser", "autostart", "packaging", "bench", "demo", "mcptest", "faultfs", "faultrun", "store/pgtest"},
-		"processes are started by process, which also ends them, the browser by browser, and the managers of services by autostart"},
-	{[]string{module + "/internal/link"}, []string{"upstream", "adapt"},
+	{[]string{"github.com/tailscale/hujson"}, []string{"clients/textedit", "clients", "config"},
+		"JSON with comments is read and edited by textedit, for config and clients"},
+	{[]string{"os/exec"}, []string{"upstream/process", "cli", "app/autostart", "packaging", "bench", "demo", "testutil/mcptest", "testutil/faultfs", "testutil/faultrun", "testutil/pgtest"},
+		"upstream/process starts processes and ends them; cli opens the browser; autostart runs the managers of services"},
+	{[]string{module + "/internal/mcp/transport"}, []string{"upstream", "upstream/compat", "app"},
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
-	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"secret"},
+	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"upstream/secret"},
 		"what is secret and kept is sealed in one place"},
-	{[]string{"golang.org/x/crypto/argon2"}, []string{"presence"},
+	{[]string{"golang.org/x/crypto/argon2"}, []string{"gate/presence"},
 		"a passphrase opens one thing"},
-	{[]string{"testing"}, []string{"mcptest", "store/storetest", "store/pgtest", "approval/approvaltest", "catalog/catalogtest", "presence/presencetest"},
+	{[]string{"testing"}, []string{"testutil/mcptest", "store/storetest", "testutil/pgtest", "gate/approval/approvaltest", "catalog/catalogtest", "gate/presence/presencetest"},
 		"tests stand in _test.go files"},
 }
 
@@ -149,7 +158,7 @@ func TestReservedImports(t *testing.T) {
 // TestCommandsAskTheClient: what the command line wants of the daemon goes through
 // api's typed client, as anybody else's requests do.
 func TestCommandsAskTheClient(t *testing.T) {
-	around := []string{"net/http", module + "/internal/store", module + "/internal/door", module + "/internal/catalog", module + "/internal/mcpserver"}
+	around := []string{"net/http", module + "/internal/store", module + "/internal/gate", module + "/internal/catalog"}
 	client := false
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
 		if p.name() != "cli" {

@@ -10,19 +10,19 @@ import (
 )
 
 // byHand are the functions, and one package, that do with quotes, backslashes
-// and escapes what only rawjson does with those of JSON, and why.
+// and escapes what only wirejson does with those of JSON, and why.
 var byHand = map[string]string{
-	"rawjson":                    "it is the one",
-	"redact":                     "finds credentials in any text, of which JSON is one",
-	"activity.stepString":        "ends a text that was cut anywhere, and so is no JSON",
-	"jsonc.Extent":               "JSON with comments",
-	"jq.text":                    "the strings of jq, in which expressions stand",
-	"lane.manyCommands":          "the quotes of shell lines",
-	"lane.whole":                 "the quotes of SQL",
-	"oauth.clipCode":             "leaves characters out of a code",
-	"scan.escapeAt":              "undoes escapes of many languages in prose",
-	"store.escape":               "takes words out of texts that may be cut, and hold JSON in JSON",
-	"tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
+	"mcp/wirejson":                       "it is the one",
+	"store/redact":                       "finds credentials in any text, of which JSON is one",
+	"store/activity.stepString":          "ends a text that was cut anywhere, and so is no JSON",
+	"clients/textedit.Extent":            "JSON with comments",
+	"mcp/result.text":                    "the strings of jq, in which expressions stand",
+	"gate/classify.manyCommands":         "the quotes of shell lines",
+	"gate/classify.whole":                "the quotes of SQL",
+	"upstream/oauth.clipCode":            "leaves characters out of a code",
+	"catalog/scan.escapeAt":              "undoes escapes of many languages in prose",
+	"store.escape":                       "takes words out of texts that may be cut, and hold JSON in JSON",
+	"catalog/tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
 }
 
 // TestOneReaderOfJSON: who looks for the end of a string by hand, decodes its
@@ -39,7 +39,7 @@ func TestOneReaderOfJSON(t *testing.T) {
 			if place := p.name() + "." + name; byHand[place] != "" {
 				delete(unused, place)
 			} else if byHand[p.name()] == "" {
-				t.Errorf("%s: %s reads or writes strings with escapes by hand: use rawjson (Cursor, Unescape, AppendString), or say in the list why not", f.name, name)
+				t.Errorf("%s: %s reads or writes strings with escapes by hand: use wirejson (Cursor, Unescape, AppendString), or say in the list why not", f.name, name)
 			}
 		}
 	})

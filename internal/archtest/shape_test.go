@@ -67,7 +67,7 @@ func TestPackageNames(t *testing.T) {
 
 // oneCallLong are the structs that live as long as one request, which is to see
 // one configuration from its beginning to its end.
-var oneCallLong = map[string]bool{"door.call": true, "builtin.request": true, "trial.court": true}
+var oneCallLong = map[string]bool{"gate.call": true, "mcpserver.builtinRequest": true, "ops.trialEvaluator": true}
 
 // TestNoStoredConfig: there is one configuration, and who keeps a pointer to it
 // keeps an old one. A function that returns it is fine.
@@ -136,7 +136,7 @@ func holds(e ast.Expr, is func(ast.Expr) bool) (found bool) {
 // TestNoMapsOfAnything: what crosses a package's border has a type.
 func TestNoMapsOfAnything(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		if p.name() == "jsonrpc" || f.syntax.Name.Name == "main" || testOnly(t, p.name()) {
+		if p.name() == "mcp/wirejson" || f.syntax.Name.Name == "main" || testOnly(t, p.name()) {
 			return
 		}
 		for _, d := range f.syntax.Decls {

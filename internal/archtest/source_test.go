@@ -31,7 +31,7 @@ type sourceFile struct {
 
 // A sourcePackage is one directory with Go files.
 type sourcePackage struct {
-	dir   string // from the root, with slashes: "internal/policy"
+	dir   string // from the root, with slashes: "internal/gate/policy"
 	files []*sourceFile
 }
 

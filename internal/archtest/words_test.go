@@ -32,7 +32,7 @@ func TestWordsHaveOneHome(t *testing.T) {
 	lowest, _ := placeOf(t, "mcp")
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
 		own, _ := placeOf(t, p.name())
-		if f.test || own.testOnly || own.layer <= lowest.layer || strings.HasPrefix(p.name(), "bench") {
+		if f.test || own.testOnly() || own.depth == lowest.depth && !strings.HasPrefix(p.name(), "mcp/") || p.name() == "mcp" || own.area == toolArea {
 			return
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
 )
 
 // StatusNow is the status of a tool by what is decided at this moment: a

@@ -25,12 +25,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/neighbours"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream"
 )
 
@@ -46,7 +46,7 @@ type Keeper interface {
 type Catalog struct {
 	Options
 	current atomic.Pointer[Snapshot]
-	names   *neighbours.Index // of all tools that servers have listed
+	names   *scan.CrossRefs // of all tools that servers have listed
 	doubts  doubts
 
 	// wake tells Run that something changed; unsaved that a list was received.
@@ -92,7 +92,7 @@ type Options struct {
 // New makes a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, infer: o.Infer, judges: o.Judge, names: neighbours.New(),
+		Options: o, servers: o.Servers, infer: o.Infer, judges: o.Judge, names: scan.NewCrossRefs(),
 		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 		receiving: make(chan struct{}, receivingPerCore*runtime.GOMAXPROCS(0)),

@@ -11,11 +11,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/scope"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream"
 )
 
@@ -299,7 +299,7 @@ func TestMatches(t *testing.T) {
 		{"a*b*c", "axxbyybc", true}, {"a*b*c", "axxbyyb", false}, {"?", "a", true}, {"?", "", false}, {"", "", true}, {"", "a", false},
 		{"[x]", "[x]", true}, {"[x]", "x", false}, {"**", "a", true},
 	} {
-		if got := scope.Matches(c.pattern, c.name); got != c.want {
+		if got := auth.MatchesPattern(c.pattern, c.name); got != c.want {
 			t.Errorf("Matches(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 )
 
 // name says what the tools of a server are called, before anything of them is

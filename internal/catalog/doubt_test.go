@@ -10,12 +10,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/scan"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/gate/policy"
 )
 
 // meddler orders something about a tool that is spelled as words are, so that

@@ -8,14 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/schema"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/lane"
-	"mcpproxy/internal/neighbours"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/schema"
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 // list is the last known tools of one server.
@@ -48,16 +48,16 @@ type entry struct {
 	definition *tool.Definition
 	compile    sync.Once
 	arguments  *schema.Schema
-	scanned    *neighbours.Scanned
-	nature     *lane.Nature
+	scanned    *scan.Scanned
+	nature     *classify.Nature
 }
 
-func newEntry(d *tool.Definition, names *neighbours.Index) *entry {
-	return &entry{definition: d, scanned: names.Tool(d), nature: lane.NatureOf(d)}
+func newEntry(d *tool.Definition, names *scan.CrossRefs) *entry {
+	return &entry{definition: d, scanned: names.Tool(d), nature: classify.NatureOf(d)}
 }
 
 // merge makes entries for tools, taking over those of old that did not change.
-func merge(old *list, tools []*tool.Definition, names *neighbours.Index) (entries []*entry, changed bool) {
+func merge(old *list, tools []*tool.Definition, names *scan.CrossRefs) (entries []*entry, changed bool) {
 	known := map[string]*entry{}
 	if old != nil {
 		for _, e := range old.entries {
@@ -107,10 +107,10 @@ type Tool struct {
 	Infers    policy.InferMode // what is made of it when it says nothing
 	Judges    policy.JudgeMode // what is made of what its arguments do
 	entry     *entry
-	inferred  bool          // neither the server nor an override says what it does
-	override  tool.Hints    // what a person has said
-	declared  *lane.Rule    // by which a person has it judged
-	pin       *approval.Pin // the approval of this definition, nil when there is none
+	inferred  bool           // neither the server nor an override says what it does
+	override  tool.Hints     // what a person has said
+	declared  *classify.Rule // by which a person has it judged
+	pin       *approval.Pin  // the approval of this definition, nil when there is none
 	judged    atomic.Pointer[tool.Judged]
 }
 
@@ -127,9 +127,9 @@ func (t *Tool) Arguments() *schema.Schema {
 
 // Inferred is what the tool seems to do, and why; nothing when it says so itself
 // or the configuration wants no inference.
-func (t *Tool) Inferred() lane.Inference {
+func (t *Tool) Inferred() classify.Inference {
 	if !t.inferred {
-		return lane.Inference{}
+		return classify.Inference{}
 	}
 	return t.entry.nature.Inferred()
 }

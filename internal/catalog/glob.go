@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
 )
 
 // denied reports whether the operator's lists rule the tool out.

@@ -3,8 +3,8 @@ package catalog
 import (
 	"slices"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/search"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Hit is one tool that a search found. Score is in (0, 1].

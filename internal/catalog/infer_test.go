@@ -3,10 +3,10 @@ package catalog
 import (
 	"testing"
 
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/effect"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 // infers applies a configuration that differs in infer_hints.
@@ -67,7 +67,7 @@ func TestInferredHints(t *testing.T) {
 		for name, want := range step.want {
 			got := c.Current().Tool(tool.ID{Server: "s", Tool: name})
 			in := got.Inferred()
-			if in.Operation != want.inferred || got.CallWith != want.with || (in == effect.Inference{}) != (want.inferred == 0) {
+			if in.Operation != want.inferred || got.CallWith != want.with || (in == classify.Inference{}) != (want.inferred == 0) {
 				t.Errorf("%s, %q: inferred %+v, %v, want %+v", name, step.mode, in, got.CallWith, want)
 			}
 			if got.CallWith != policy.CallWith(got.Effective) {

@@ -1,8 +1,8 @@
 package catalog
 
 import (
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Judged is what records say of the tool: made once, when it is first called.

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/lane"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 // JudgedBy is by which argument the tool is judged: as a person has said, or as its schema
 // shows; nil when by none.
-func (t *Tool) JudgedBy() *lane.Rule {
+func (t *Tool) JudgedBy() *classify.Rule {
 	if t.declared != nil {
 		return t.declared
 	}
@@ -28,10 +28,10 @@ func (t *Tool) JudgeArguments(args json.RawMessage) policy.Arguments {
 }
 
 // declaredRule is the last of the rules of a server that is for a tool; nil without one.
-func declaredRule(rules []config.LaneRule, name string) (found *lane.Rule) {
+func declaredRule(rules []config.LaneRule, name string) (found *classify.Rule) {
 	for _, r := range rules {
 		if policy.Matches(r.Pattern, name) {
-			found = &lane.Rule{By: r.By, Argument: r.Argument, Read: r.Read, Destructive: r.Destructive, Declared: true, Program: lane.ProgramOf(name)}
+			found = &classify.Rule{By: r.By, Argument: r.Argument, Read: r.Read, Destructive: r.Destructive, Declared: true, Program: classify.ProgramOf(name)}
 		}
 	}
 	return found

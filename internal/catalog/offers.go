@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/neighbours"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 )
 
 // The bounds of what is kept of one server's offers.
@@ -30,7 +30,7 @@ type Offer struct {
 	// that it is not on the list that MCPProxy gets.
 	ForClients bool
 	gone       bool // taken off the list while it waited
-	scanned    *neighbours.Scanned
+	scanned    *scan.Scanned
 }
 
 // Candidate is the offer's definition as it is judged.
@@ -158,7 +158,7 @@ func (o *Offers) recall(kind tool.Kind, name string, raw []byte) *Offer {
 // source is who says something, among whom.
 type source struct {
 	server string
-	names  *neighbours.Index // of all tools
+	names  *scan.CrossRefs // of all tools
 }
 
 // read makes an offer of what a server sent, nil when it cannot be used. What

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Offers returns what a server offers beside tools, as far as it is known.

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/tool"
 )
 
 // resources returns n resources as a server lists them, of which some differ

@@ -7,10 +7,9 @@ import (
 	"path"
 	"strings"
 
-	"mcpproxy/internal/alias"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
 )
 
 func (o *Offers) view(decided *approval.View) *OffersView {
@@ -97,7 +96,7 @@ func (c *Catalog) OfferUse(server string, kind tool.Kind, name string) policy.St
 func (v *OffersView) reachable(uri string) bool {
 	fits := func(templates []string) bool {
 		for _, t := range templates {
-			if alias.Matches(t, uri) || alias.Matches(plainest(t), plainest(uri)) {
+			if tool.MatchesTemplate(t, uri) || tool.MatchesTemplate(plainest(t), plainest(uri)) {
 				return true
 			}
 		}

@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/lane"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Under returns the tool as a configuration would have it, if nobody decided anything
@@ -17,9 +17,9 @@ func (t *Tool) Under(c *config.Config, server config.Server) *Tool {
 // Remembered returns a tool of which nothing is known any more but what a record says
 // of it. It has no schema (see HasSchema), and no status.
 func Remembered(id tool.ID, judged *tool.Judged) *Tool {
-	in := lane.Inference{Unsure: judged.Unsure}
+	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, nature: lane.KnownNature(in)}
+	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, nature: classify.KnownNature(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"sync"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream"
 )
 

@@ -3,9 +3,9 @@ package catalog
 import (
 	"time"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
 )
 
 const (

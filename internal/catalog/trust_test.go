@@ -9,12 +9,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/neighbours"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/gate/policy"
 )
 
 // TestMayStart goes through what decides whether anything of a server is
@@ -271,7 +271,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		memory := new(approvaltest.Memory)
 		book := memory.Book()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d, neighbours.New()).candidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d, scan.NewCrossRefs()).candidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -305,7 +305,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 				want = row.status
 			}
 		}
-		if got := policy.StatusOf(facts(server, book.View("s"), newEntry(d, neighbours.New()))); got != want {
+		if got := policy.StatusOf(facts(server, book.View("s"), newEntry(d, scan.NewCrossRefs()))); got != want {
 			t.Errorf("%07b: %s, want %s", bits, got, want)
 		}
 	}

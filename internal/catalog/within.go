@@ -1,9 +1,9 @@
 package catalog
 
 import (
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Lane is what the tool counts as in a scope before a call of it is judged: what it does

@@ -3,9 +3,9 @@ package cli
 import (
 	"strings"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/store/activity"
 )
 
 // listFlags are the filters as they are typed.
@@ -34,7 +34,7 @@ func activityList(r *run) command {
 	return command{
 		flags: all,
 		run: does(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
-			func(p *printer, page gateway.ActivityList) { writeActivities(p, page, flags.noIcons) }),
+			func(p *printer, page ops.ActivityList) { writeActivities(p, page, flags.noIcons) }),
 	}
 }
 
@@ -63,7 +63,7 @@ func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error)
 
 func activityShow(r *run) command {
 	var noIcons bool
-	return command{flags: map[string]any{"no-icons": &noIcons}, run: does(r, api.GetActivity, func(args []string) (gateway.RecordRef, error) {
-		return gateway.RecordRef{ID: strings.TrimRight(args[0], "….")}, nil
+	return command{flags: map[string]any{"no-icons": &noIcons}, run: does(r, api.GetActivity, func(args []string) (ops.RecordRef, error) {
+		return ops.RecordRef{ID: strings.TrimRight(args[0], "….")}, nil
 	}, func(p *printer, record activity.Record) { writeRecord(p, record, noIcons) })}
 }

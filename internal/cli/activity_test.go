@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 func TestFilters(t *testing.T) {

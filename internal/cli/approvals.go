@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/ops"
 )
 
 // howToDecide stands in for the commands where there is no room for them.
 const howToDecide = "Look and decide: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
 
-func writeWaiting(p *printer, waiting gateway.Waiting) {
+func writeWaiting(p *printer, waiting ops.Waiting) {
 	if len(waiting.Servers)+len(waiting.Tools)+len(waiting.Offers) == 0 {
 		p.note("Nothing waits for you.")
 		return
@@ -32,7 +32,7 @@ func writeWaiting(p *printer, waiting gateway.Waiting) {
 		t.add(visibleLine(s.Name), "server: approvals lost", findingCount(findings), "", "mcpproxy upstream approve "+quotedWord(s.Name))
 	}
 	for _, w := range waitingIn(waiting) {
-		if slices.ContainsFunc(waiting.Forgotten, func(s gateway.Forgotten) bool { return s.Name == w.of.Server }) {
+		if slices.ContainsFunc(waiting.Forgotten, func(s ops.Forgotten) bool { return s.Name == w.of.Server }) {
 			continue // approved with their server
 		}
 		t.add(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
@@ -47,15 +47,15 @@ func writeWaiting(p *printer, waiting gateway.Waiting) {
 
 // waitingTools completes the names of tools that wait.
 func waitingTools(ctx context.Context, c *api.Client, _ string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
-	return each(waiting.Tools, func(t gateway.WaitingTool) string { return t.Name })
+	waiting, _ := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
+	return each(waiting.Tools, func(t ops.WaitingTool) string { return t.Name })
 }
 
 // waitingServers completes the names of servers that wait, and else of all.
 func waitingServers(ctx context.Context, c *api.Client, typed string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
+	waiting, _ := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
 	if len(waiting.Servers) == 0 {
 		return serverNames(ctx, c, typed)
 	}
-	return each(waiting.Servers, func(s gateway.WaitingServer) string { return s.Name })
+	return each(waiting.Servers, func(s ops.WaitingServer) string { return s.Name })
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scan"
-	"mcpproxy/internal/tool"
 )
 
 // approveFlags are the flags of tools approve.
@@ -71,22 +71,22 @@ type failed struct {
 
 // waits is a definition that waits.
 type waits struct {
-	of                  definition
-	gateway.WaitingTool     // what tools and others have in common
-	entry               any // as the daemon told it
+	of              definition
+	ops.WaitingTool     // what tools and others have in common
+	entry           any // as the daemon told it
 }
 
 // suspicious reports whether a person has to look at it by itself.
 func (w waits) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
 
 // waitingIn are the definitions that wait, tools first.
-func waitingIn(all gateway.Waiting) []waits {
+func waitingIn(all ops.Waiting) []waits {
 	var out []waits
 	for _, t := range all.Tools {
 		out = append(out, waits{definition{t.Server, tool.KindTool, t.Tool}, t, t})
 	}
 	for _, o := range all.Offers {
-		out = append(out, waits{definition{o.Server, o.Kind, o.Name}, gateway.WaitingTool{Name: o.Name, Pending: o.Pending, Scanned: o.Scanned}, o})
+		out = append(out, waits{definition{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, Pending: o.Pending, Scanned: o.Scanned}, o})
 	}
 	return out
 }
@@ -109,10 +109,10 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 			alone = append(alone, w)
 		}
 	}
-	for part := range slices.Chunk(together, gateway.MostTogether) {
-		var in gateway.ToolsApproval
+	for part := range slices.Chunk(together, ops.MostTogether) {
+		var in ops.ToolsApproval
 		for _, w := range part {
-			in.Tools = append(in.Tools, gateway.NamedDefinition{Name: w.of.id(), Kind: w.of.Kind, Fingerprint: w.Fingerprint})
+			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.of.id(), Kind: w.of.Kind, Fingerprint: w.Fingerprint})
 		}
 		out, err := api.ApproveTools.Call(ctx, c, in)
 		for i, w := range part {
@@ -124,7 +124,7 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 		}
 	}
 	for _, w := range alone {
-		_, _, err := w.of.approve(ctx, c, gateway.Seen{Fingerprint: w.Fingerprint})
+		_, _, err := w.of.approve(ctx, c, ops.Seen{Fingerprint: w.Fingerprint})
 		done(w, err)
 	}
 }
@@ -132,14 +132,14 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 // approveAll approves what of a server waits and is clean, each as it was listed.
 // One that fails does not keep the others from being approved.
 func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, server string, f approveFlags) error {
-	if _, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: server}); err != nil {
+	if _, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: server}); err != nil {
 		return err
 	}
-	waiting, err := api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
+	waiting, err := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
 	if err != nil {
 		return err
 	}
-	if kind == tool.KindTool && slices.ContainsFunc(waiting.Servers, func(s gateway.WaitingServer) bool { return s.Name == server }) {
+	if kind == tool.KindTool && slices.ContainsFunc(waiting.Servers, func(s ops.WaitingServer) bool { return s.Name == server }) {
 		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined: its tools are approved with it.", printable(server)).
 			WithHint("Review it with `mcpproxy upstream approve " + quotedWord(server) + "`.")
 	}
@@ -210,7 +210,7 @@ func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
 
 // noteLeftOut says that the list of what waits is not the whole: of tools, or of
 // what else servers offer.
-func noteLeftOut(p *printer, kind tool.Kind, waiting gateway.Waiting) {
+func noteLeftOut(p *printer, kind tool.Kind, waiting ops.Waiting) {
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"
 	if kind != tool.KindTool {

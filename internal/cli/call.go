@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/tool"
 )
 
 // maxInput bounds arguments that are read from a file or stdin, in bytes. The
@@ -82,7 +82,7 @@ func forShell(err error, name string) error {
 	switch p.Code {
 	case problem.ServerMismatch, problem.ArgumentMismatch:
 		raw, _ := p.Detail("call_with").(json.RawMessage)
-		said, _ := rawjson.String(raw)
+		said, _ := wirejson.String(raw)
 		variant, known := policy.ParseVariant(said)
 		if !known {
 			variant = policy.CallToolDestructive // which always passes
@@ -98,7 +98,7 @@ func forShell(err error, name string) error {
 		}
 	case problem.ApprovalPending:
 		raw, _ := p.Detail("approval_id").(json.RawMessage)
-		if id, ok := rawjson.String(raw); ok {
+		if id, ok := wirejson.String(raw); ok {
 			p.Hint = "Approve it with `mcpproxy pending approve " + quotedWord(id) + "`, then run this again."
 		}
 	case problem.InvalidName, problem.ServerNotFound, problem.ToolNotFound:
@@ -110,7 +110,7 @@ func forShell(err error, name string) error {
 // unlock is what a person at a prompt does about a tool that is locked.
 func unlock(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
-	said, _ := rawjson.String(raw)
+	said, _ := wirejson.String(raw)
 	id, err := tool.ParseID(name)
 	if err != nil {
 		return ""
@@ -153,7 +153,7 @@ func (r *run) readArgs(given string) (json.RawMessage, error) {
 		return nil, usage("The arguments cannot be read: "+err.Error(), "Give --args JSON, --args @file, or --args - for stdin.").Because(err)
 	}
 	raw = bytes.TrimSpace(raw)
-	if err := rawjson.Check(raw, rawjson.Limits{Bytes: maxInput}); err != nil {
+	if err := wirejson.Check(raw, wirejson.Limits{Bytes: maxInput}); err != nil {
 		return nil, problem.New(problem.InvalidArgs, "Invalid arguments: "+err.Error(),
 			"Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'.")
 	}

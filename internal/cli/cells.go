@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/scan"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/ops"
 )
 
 func statusWord(p *printer, status string) string {
@@ -17,7 +17,7 @@ func statusWord(p *printer, status string) string {
 }
 
 // state is the state in one word; what switches the server off comes first.
-func state(p *printer, s gateway.ServerView) string {
+func state(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled:
 		return p.paint(faint, "disabled")
@@ -42,7 +42,7 @@ func state(p *printer, s gateway.ServerView) string {
 }
 
 // nowIs is the state in a sentence.
-func nowIs(p *printer, s gateway.ServerView) string {
+func nowIs(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled || s.Quarantined:
 	case s.State == "needs_login":
@@ -56,11 +56,11 @@ func nowIs(p *printer, s gateway.ServerView) string {
 }
 
 // reviewStage is how far the review of a server is, in words.
-func reviewStage(s gateway.ReviewStage) string {
-	return inWords(s, map[gateway.ReviewStage]string{
-		gateway.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
-		gateway.StageDefinitions: "definitions: it runs for the review only",
-		gateway.StageApproved:    "approved",
+func reviewStage(s ops.ReviewStage) string {
+	return inWords(s, map[ops.ReviewStage]string{
+		ops.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
+		ops.StageDefinitions: "definitions: it runs for the review only",
+		ops.StageApproved:    "approved",
 	})
 }
 

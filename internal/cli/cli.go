@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -143,8 +143,8 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy ui":                    uiCommand(r),
 		"mcpproxy upstream add":          upstreamAdd(r),
 		"mcpproxy upstream approve":      upstreamApprove(r),
-		"mcpproxy upstream disable":      {run: changes(r, api.DisableServer, admin.File.DisableServer, named, writeDisabled)},
-		"mcpproxy upstream enable":       {run: changes(r, api.EnableServer, admin.File.EnableServer, named, writeEnabled)},
+		"mcpproxy upstream disable":      {run: changes(r, api.DisableServer, ops.ConfigFile.DisableServer, named, writeDisabled)},
+		"mcpproxy upstream enable":       {run: changes(r, api.EnableServer, ops.ConfigFile.EnableServer, named, writeEnabled)},
 		"mcpproxy upstream import":       upstreamImport(r),
 		"mcpproxy upstream get":          {run: doesAs(r, api.GetServer, named, plainServer, writeServer)},
 		"mcpproxy upstream list":         {run: doesAs(r, api.ListServers, nothing, plainServers, writeServers)},

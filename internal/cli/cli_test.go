@@ -13,7 +13,7 @@ import (
 
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/demo"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -399,7 +399,7 @@ func TestServeAndDemo(t *testing.T) {
 
 func TestYAMLHoldsTheSameAsJSON(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
+	w := daemon(t, &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
 	for _, line := range []string{"activity list", "tools list", "call tool-read a:b"} {
 		fromJSON, fromYAML := w.run(append(strings.Fields(line), "--json")...), w.run(append(strings.Fields(line), "-o", "yaml")...)
 		var b any

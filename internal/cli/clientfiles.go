@@ -6,12 +6,11 @@ import (
 	"runtime"
 	"strings"
 
-	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/clients"
-	"mcpproxy/internal/permission"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
-	"mcpproxy/internal/userfile"
+	"mcpproxy/internal/upstream/process"
 )
 
 // clientsOf is the account whose clients are looked at.
@@ -34,16 +33,16 @@ func ownTools(r *run) ([]permission.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return permission.Tools(builtin.Definitions(live.Current().MCPManagement)), nil
+	return permission.Tools(mcpserver.BuiltinDefinitions(live.Current().MCPManagement)), nil
 }
 
 // clientChanges is the journal of what was changed in files of clients.
-func clientChanges(r *run) (*userfile.Journal, error) {
+func clientChanges(r *run) (*clients.Journal, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
 		return nil, err
 	}
-	return userfile.Open(filepath.Join(dir, "client_changes"))
+	return clients.OpenJournal(filepath.Join(dir, "client_changes"))
 }
 
 // writeLines writes the lines that differ, in colour.

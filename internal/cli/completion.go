@@ -9,17 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/doctor"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/history"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/doctor"
+	"mcpproxy/internal/store/activity"
 )
 
 // values completes values of that name: what the daemon knows, or words; nil
@@ -61,7 +58,7 @@ func vocabulary(name string) []string {
 	case "field":
 		return activity.Field("").Words()
 	case "export format":
-		return history.Format("").Words()
+		return ops.Format("").Words()
 	case "group":
 		return activity.Group("").Words()
 	case "record status":
@@ -157,23 +154,23 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 }
 
 func tokenNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListTokens.Call(ctx, c, gateway.Nothing{})
-	return each(all.Tokens, func(t access.TokenView) string { return t.Name })
+	all, _ := api.ListTokens.Call(ctx, c, ops.Nothing{})
+	return each(all.Tokens, func(t ops.TokenView) string { return t.Name })
 }
 
 func profileNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListProfiles.Call(ctx, c, gateway.Nothing{})
-	return each(all.Profiles, func(p access.ProfileView) string { return p.Name })
+	all, _ := api.ListProfiles.Call(ctx, c, ops.Nothing{})
+	return each(all.Profiles, func(p ops.ProfileView) string { return p.Name })
 }
 
 func serverNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListServers.Call(ctx, c, gateway.Nothing{})
-	return each(all.Servers, func(s inspect.ServerRow) string { return s.Name })
+	all, _ := api.ListServers.Call(ctx, c, ops.Nothing{})
+	return each(all.Servers, func(s ops.ServerRow) string { return s.Name })
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := allTools(ctx, c, inspect.ToolQuery{})
-	return each(all.Tools, func(t gateway.ToolView) string { return t.Name })
+	all, _ := allTools(ctx, c, ops.ToolQuery{})
+	return each(all.Tools, func(t ops.ToolView) string { return t.Name })
 }
 
 func recordIDs(ctx context.Context, c *api.Client, _ string) []string {

@@ -13,9 +13,8 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/settings"
 )
 
 // validity is what `config validate` says of a file that is right.
@@ -56,7 +55,7 @@ func configValidate(r *run) command {
 // vanished is what a running daemon says of a file that it had and that is gone:
 // not the defaults hold, as they would without a daemon.
 func vanished(ctx context.Context, c *api.Client, path string) error {
-	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil || s.ConfigPath != path || s.ConfigError == "" {
 		return nil // the file alone counts
 	}
@@ -112,12 +111,12 @@ func configPathCommand(r *run) command {
 
 // confirmation is what `config confirm` has confirmed.
 type confirmation struct {
-	Confirmed []settings.KeyDifference `json:"confirmed"`
+	Confirmed []ops.KeyDifference `json:"confirmed"`
 }
 
 func configConfirm(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		before, err := api.GetConfig.Call(ctx, c, gateway.Nothing{})
+		before, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -127,7 +126,7 @@ func configConfirm(r *run) command {
 		waits := before.UnconfirmedWhy != "" || len(before.Unconfirmed) > 0
 		if waits {
 			writeUnconfirmed(r.printer(r.Stderr), before)
-			if _, err = api.ConfirmConfig.Call(ctx, c, gateway.Nothing{}); err != nil {
+			if _, err = api.ConfirmConfig.Call(ctx, c, ops.Nothing{}); err != nil {
 				return err
 			}
 		}
@@ -142,7 +141,7 @@ func configConfirm(r *run) command {
 }
 
 // writeUnconfirmed shows what waits: what is in force, and what the file says.
-func writeUnconfirmed(p *printer, c settings.Config) {
+func writeUnconfirmed(p *printer, c ops.Config) {
 	if c.UnconfirmedWhy != "" {
 		p.text("", "Nothing that widens counts: "+printable(c.UnconfirmedWhy)+".")
 	}
@@ -154,7 +153,7 @@ func writeUnconfirmed(p *printer, c settings.Config) {
 		p.text("  - ", visibleLine(string(d.From)))
 		p.text("  + ", visibleLine(string(d.To)))
 	}
-	if slices.ContainsFunc(c.Unconfirmed, func(d settings.KeyDifference) bool { return strings.Contains(string(d.To), "***") }) {
+	if slices.ContainsFunc(c.Unconfirmed, func(d ops.KeyDifference) bool { return strings.Contains(string(d.To), "***") }) {
 		p.text("", "What *** stands for, look at in the file: a command can be made to look like a secret.")
 	}
 }

@@ -10,21 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/access"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/clients"
-	"mcpproxy/internal/connect"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/permission"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
-	"mcpproxy/internal/userfile"
+	"mcpproxy/internal/upstream/process"
 )
 
 // connectFlags are what `connect` and `disconnect` are asked to do.
 type connectFlags struct {
 	all, dryRun, undo bool
-	wish              connect.Wish
+	wish              ops.Wish
 	consent           consent
 }
 
@@ -45,11 +42,11 @@ func connectCommand(r *run) command {
 				return usage("A token is for one client.", "Connect one client at a time, each with a token of its own.")
 			}
 			if f.all {
-				if args, err = c.found(func(v connect.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
+				if args, err = c.found(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
 					return err
 				}
 			}
-			done, err := c.change(cmd.Context(), args, func(client string) (connect.Plan, error) { return c.account.Connect(client, f.wish) }, "Connect")
+			done, err := c.change(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.Connect(client, f.wish) }, "Connect")
 			err = errors.Join(err, c.offerRules(cmd.Context(), done))
 			if len(done) > 0 && answering(cmd.Context(), r) == "" {
 				r.say(notRunning)
@@ -74,7 +71,7 @@ func disconnectCommand(r *run) command {
 				return c.undo(args)
 			}
 			if f.all {
-				if args, err = c.found(func(v connect.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
+				if args, err = c.found(func(v ops.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
 					return err
 				}
 			}
@@ -88,7 +85,7 @@ func disconnectCommand(r *run) command {
 type connector struct {
 	*run
 	flags   connectFlags
-	account *connect.Account
+	account *ops.ClientAccount
 }
 
 func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
@@ -97,7 +94,7 @@ func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*con
 		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.IDs(), ", ")+"; or say --all for those that are installed.")
 	case f.all && (len(args) > 0 || f.undo):
 		return nil, usage("--all stands alone.", "Give either --all or the names of clients.")
-	case f.undo && (f.dryRun || f.wish != connect.Wish{}):
+	case f.undo && (f.dryRun || f.wish != ops.Wish{}):
 		return nil, usage("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
 	}
 	account, err := clientAccount(cmd.Context(), r)
@@ -105,7 +102,7 @@ func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*con
 }
 
 // found are the clients that are wanted of those that are known.
-func (c *connector) found(wanted func(connect.ClientView) bool, none string) ([]string, error) {
+func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]string, error) {
 	all, err := c.account.List()
 	if err != nil {
 		return nil, err
@@ -124,15 +121,15 @@ func (c *connector) found(wanted func(connect.ClientView) bool, none string) ([]
 
 // changed is what came of the clients, one by one.
 type changed struct {
-	Clients []connect.FileChange `json:"clients"`
-	Failed  []failed             `json:"failed"`
+	Clients []ops.FileChange `json:"clients"`
+	Failed  []failed         `json:"failed"`
 }
 
 // change shows what would change, asks once, and changes it; a client that fails
 // does not keep the others from it. It returns the clients whose files it has written.
-func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (connect.Plan, error), verb string) (written []string, err error) {
-	out := changed{[]connect.FileChange{}, []failed{}}
-	var plans []connect.Plan
+func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
+	out := changed{[]ops.FileChange{}, []failed{}}
+	var plans []ops.ConnectPlan
 	var names []string
 	var first error
 	fail := func(client string, err error) {
@@ -165,7 +162,7 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 		if plan.Command != nil { // some take ten seconds
 			c.say("Running `%s`.", printable(strings.Join(plan.Command, " ")))
 		}
-		done, err := c.account.Apply(ctx, gateway.Caller{}, plan)
+		done, err := c.account.Apply(ctx, ops.Caller{}, plan)
 		if err != nil {
 			fail(plan.Client, err)
 			continue
@@ -190,7 +187,7 @@ func listed(names []string) string {
 }
 
 // writeClientChange writes what would change in a client's file.
-func writeClientChange(p *printer, o connect.FileChange) {
+func writeClientChange(p *printer, o ops.FileChange) {
 	if !o.Changed {
 		p.line("%s: nothing changes, %s has it.", printable(o.Name), printable(o.Path))
 		return
@@ -225,7 +222,7 @@ func writeChanged(p *printer, out changed, verb string) {
 	for _, f := range out.Failed {
 		p.line("%s %s: %s %s", p.paint(bad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
 	}
-	if at := slices.IndexFunc(out.Clients, func(o connect.FileChange) bool { return o.Written }); at >= 0 {
+	if at := slices.IndexFunc(out.Clients, func(o ops.FileChange) bool { return o.Written }); at >= 0 {
 		p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
 	}
 }
@@ -274,7 +271,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 
 // undo takes the last change of each client back.
 func (c *connector) undo(args []string) error {
-	all := []connect.PastChange{}
+	all := []ops.PastChange{}
 	for _, client := range args {
 		done, err := c.account.UndoLast(client)
 		if all = append(all, done...); err != nil {
@@ -285,7 +282,7 @@ func (c *connector) undo(args []string) error {
 }
 
 // undone says what was taken back.
-func (c *connector) undone(all []connect.PastChange) error {
+func (c *connector) undone(all []ops.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
 			p.line("%s", undone(change.Path, change.Created, change.Partly))
@@ -301,7 +298,7 @@ const statusTime = 2 * time.Second
 
 // clientAccount are the clients of the user, and where they find MCPProxy: a daemon that
 // runs says it, else its configuration.
-func clientAccount(ctx context.Context, r *run) (*connect.Account, error) {
+func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	env, err := clientsOf(r)
 	if err != nil {
 		return nil, err
@@ -310,7 +307,7 @@ func clientAccount(ctx context.Context, r *run) (*connect.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := connect.Place{Base: connect.Base(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
+	place := ops.Place{Base: ops.BaseURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
 	for _, profile := range live.Current().Profiles {
 		place.Profiles = append(place.Profiles, profile.Name)
 	}
@@ -321,16 +318,16 @@ func clientAccount(ctx context.Context, r *run) (*connect.Account, error) {
 }
 
 // accountAt are the clients of an account, where MCPProxy is at a place.
-func accountAt(r *run, env clients.Env, place connect.Place) *connect.Account {
+func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 	var err error
 	if place.Command, place.Args, err = r.self(); err != nil {
 		place.NoCommand = err
 	}
-	return &connect.Account{
+	return &ops.ClientAccount{
 		Account: &permission.Account{
-			Env: env, Tools: func() []permission.Tool { tools, _ := ownTools(r); return tools }, Open: func() (*userfile.Journal, error) { return clientChanges(r) },
+			Env: env, Tools: func() []permission.Tool { tools, _ := ownTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
-		Place:  func() connect.Place { return place },
+		Place:  func() ops.Place { return place },
 		Run:    func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
 		Tokens: daemonTokens{r},
 	}
@@ -345,13 +342,13 @@ func answering(ctx context.Context, r *run) string {
 		return ""
 	}
 	defer c.Close()
-	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return ""
 	}
 	for _, surface := range s.Surfaces {
 		if at, ok := strings.CutSuffix(surface.Address, "/mcp"); ok {
-			return connect.Base(strings.TrimPrefix(at, "http://"))
+			return ops.BaseURL(strings.TrimPrefix(at, "http://"))
 		}
 	}
 	return ""
@@ -360,22 +357,22 @@ func answering(ctx context.Context, r *run) string {
 // daemonTokens has the daemon make tokens.
 type daemonTokens struct{ r *run }
 
-func (d daemonTokens) Make(ctx context.Context, _ gateway.Caller, name, profile string) (string, error) {
+func (d daemonTokens) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {
 	c, err := d.r.client()
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	made, err := api.CreateToken.Call(ctx, c, access.NewToken{Name: name, Profile: profile})
+	made, err := api.CreateToken.Call(ctx, c, ops.NewToken{Name: name, Profile: profile})
 	return made.Token, err
 }
 
-func (d daemonTokens) Revoke(ctx context.Context, _ gateway.Caller, name string) error {
+func (d daemonTokens) Revoke(ctx context.Context, _ ops.Caller, name string) error {
 	c, err := d.r.client()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_, err = api.RevokeToken.Call(ctx, c, access.TokenRef{Name: name})
+	_, err = api.RevokeToken.Call(ctx, c, ops.TokenRef{Name: name})
 	return err
 }

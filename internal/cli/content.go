@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // block is what a person is shown of one content block.
@@ -86,7 +86,7 @@ func link(label, uri string) string {
 // showText indents a text that is a JSON object or array.
 func showText(s string) string {
 	raw := []byte(strings.TrimSpace(s))
-	if kind := rawjson.Kind(raw); (kind == '{' || kind == '[') && json.Valid(raw) {
+	if kind := wirejson.Kind(raw); (kind == '{' || kind == '[') && json.Valid(raw) {
 		return prettyJSON(raw)
 	}
 	return printable(s)

@@ -5,13 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 // configFile is the path of the configuration file, whether it exists or not.
@@ -70,7 +69,7 @@ func doesAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []stri
 
 // change does one operation that changes the configuration file: the daemon, or when
 // none runs this process, with the same checks.
-func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(admin.File, In) (Out, error)) (Out, error) {
+func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.Absent(err) {
 		return out, err
@@ -83,11 +82,11 @@ func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[
 	if err != nil {
 		return out, err
 	}
-	return offline(admin.NewFile(live), in)
+	return offline(ops.NewFile(live), in)
 }
 
 // changes is the run of a command that does one such operation and shows the answer.
-func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(admin.File, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFile, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
 	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
@@ -104,11 +103,11 @@ func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(admin.File, 
 // Inputs that only the arguments make.
 func nothing[In any]([]string) (in In, err error) { return in, nil }
 
-func named(args []string) (gateway.ServerRef, error) { return gateway.ServerRef{Name: args[0]}, nil }
+func named(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
 
-func toolNamed(args []string) (gateway.ToolRef, error) {
+func toolNamed(args []string) (ops.ToolRef, error) {
 	id, err := toolID(args[0])
-	return gateway.ToolRef(id), err
+	return ops.ToolRef(id), err
 }
 
 // toolID reads an argument that names a tool.

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
 
 // kindFlag is the flag with which the commands that decide about tools decide
@@ -37,7 +37,7 @@ func (k kindFlag) definition(arg string) (definition, error) {
 
 // definition names what a person decides about: the definition of a tool, or of
 // something else that a server offers. Instructions have no name.
-type definition gateway.OfferRef
+type definition ops.OfferRef
 
 // definitionNamed reads an argument: server:name, of instructions the server alone.
 func definitionNamed(kind tool.Kind, arg string) (definition, error) {
@@ -45,7 +45,7 @@ func definitionNamed(kind tool.Kind, arg string) (definition, error) {
 		id, err := toolID(arg)
 		return definition{id.Server, kind, id.Tool}, err
 	}
-	ref, err := gateway.NamedDefinition{Name: arg, Kind: kind}.Ref()
+	ref, err := ops.NamedDefinition{Name: arg, Kind: kind}.Ref()
 	if p := problem.From(err); p != nil {
 		return definition{}, usage(printable(p.Message), p.Hint)
 	}
@@ -103,40 +103,40 @@ func (d definition) question() string {
 	return "Approve " + d.title() + "?"
 }
 
-func (d definition) toolRef() gateway.ToolRef { return gateway.ToolRef{Server: d.Server, Tool: d.Name} }
+func (d definition) toolRef() ops.ToolRef { return ops.ToolRef{Server: d.Server, Tool: d.Name} }
 
 func (d definition) diff(ctx context.Context, c *api.Client) (difference, error) {
 	if d.Kind == tool.KindTool {
 		t, err := api.DiffTool.Call(ctx, c, d.toolRef())
 		return difference{"Tool", t.Name, t, t}, err
 	}
-	o, err := api.Offers[d.Kind].Diff.Call(ctx, c, gateway.OfferRef(d))
-	return difference{sentence(o.Kind.Word()), definition{o.Server, o.Kind, o.Name}.id(), gateway.ToolDiff{
+	o, err := api.Offers[d.Kind].Diff.Call(ctx, c, ops.OfferRef(d))
+	return difference{sentence(o.Kind.Word()), definition{o.Server, o.Kind, o.Name}.id(), ops.ToolDiff{
 		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Compared: o.Compared, Scanned: o.Scanned,
 	}, o}, err
 }
 
 // approve returns the answer of the daemon, and why a tool cannot be called all
 // the same.
-func (d definition) approve(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, status string, err error) {
+func (d definition) approve(ctx context.Context, c *api.Client, s ops.Seen) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
-		v, err := api.ApproveTool.Call(ctx, c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: d.toolRef(), Seen: s}})
+		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toolRef(), Seen: s}})
 		return v, v.Status, err
 	}
-	answer, err = api.Offers[d.Kind].Approve.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(d), Seen: s})
+	answer, err = api.Offers[d.Kind].Approve.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
 	return answer, "", err
 }
 
-func (d definition) block(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, err error) {
+func (d definition) block(ctx context.Context, c *api.Client, s ops.Seen) (answer any, err error) {
 	if d.Kind == tool.KindTool {
-		return api.BlockTool.Call(ctx, c, gateway.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), Seen: s})
 	}
-	return api.Offers[d.Kind].Block.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(d), Seen: s})
+	return api.Offers[d.Kind].Block.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
 }
 
 // approveOne shows a definition, asks, and approves what was shown.
 func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given consent) error {
-	seen := gateway.Seen{Fingerprint: given.fingerprint}
+	seen := ops.Seen{Fingerprint: given.fingerprint}
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
 		if err != nil {
@@ -165,7 +165,7 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 }
 
 // blockOne refuses a definition; without a fingerprint the one that is there.
-func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen gateway.Seen) error {
+func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.Seen) error {
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
 		if err != nil {

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/scan"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 )
 
 // difference is a definition beside the approved one.
 type difference struct {
-	what, name       string
-	gateway.ToolDiff     // what those of tools and of others have in common
-	answer           any // as the daemon sent it
+	what, name   string
+	ops.ToolDiff     // what those of tools and of others have in common
+	answer       any // as the daemon sent it
 }
 
 // writeDiff shows a person what would be approved: what has changed, or the
@@ -162,7 +162,7 @@ func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
 
 // seenJSON is a text as it is and anything else as indented JSON, visible.
 func seenJSON(raw json.RawMessage) string {
-	if text, ok := rawjson.String(raw); ok {
+	if text, ok := wirejson.String(raw); ok {
 		return visible(text)
 	}
 	return visible(spelledOut(indented(raw)))
@@ -178,12 +178,12 @@ func spelledOut(text string) string {
 		if start < 0 {
 			break
 		}
-		c := rawjson.Cursor{Text: rest[start:]}
-		said, ok := rawjson.String(c.Value())
+		c := wirejson.Cursor{Text: rest[start:]}
+		said, ok := wirejson.String(c.Value())
 		if !ok {
 			break // no JSON
 		}
-		out = rawjson.AppendString(append(out, rest[:start]...), said)
+		out = wirejson.AppendString(append(out, rest[:start]...), said)
 		rest = rest[start+c.At():]
 	}
 	return string(append(out, rest...))
@@ -213,14 +213,14 @@ func shortened(text string, before, after bool) string {
 // writeDefinition writes a definition whole, member by member in its order.
 func writeDefinition(p *printer, definition json.RawMessage) {
 	switch {
-	case rawjson.Check(definition, rawjson.Limits{}) != nil:
+	case wirejson.Check(definition, wirejson.Limits{}) != nil:
 		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visible(string(definition))))
 		return
-	case rawjson.Kind(definition) != '{':
+	case wirejson.Kind(definition) != '{':
 		fmt.Fprintf(p, "\n%s\n", indentBy("  ", seenJSON(definition)))
 		return
 	}
-	_ = rawjson.Members(definition, func(name, value []byte) error {
+	_ = wirejson.Members(definition, func(name, value []byte) error {
 		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", seenJSON(value)))
 		return nil
 	})

@@ -11,14 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/doctor"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/holder"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scope"
-	"mcpproxy/internal/takeover"
 	"mcpproxy/internal/upstream"
 )
 
@@ -88,7 +85,7 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 
 // entriesOf is what the configuration file says of servers.
 func entriesOf(text []byte) (all []doctor.Entry) {
-	for _, e := range takeover.Entries(text) {
+	for _, e := range ops.Entries(text) {
 		one := doctor.Entry{Server: e.Server, Variables: e.Variables}
 		for _, c := range e.Clear {
 			one.Clear = append(one.Clear, doctor.InClear{Place: c.Place, Secret: c.Name})
@@ -104,7 +101,7 @@ const askTime = doctor.PartTime - 500*time.Millisecond
 // presenceFacts are how presence stands. What is signed cannot be read without the
 // database, and then nothing counts.
 func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) {
-	v, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
 		return doctor.Presence{Void: why.Message, Remedy: why.Hint}, nil
 	}
@@ -127,15 +124,15 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	}
 	defer c.Close()
 	d := &doctor.Daemon{}
-	if d.Status, err = api.GetStatus.Call(ctx, c, gateway.Nothing{}); err != nil {
+	if d.Status, err = api.GetStatus.Call(ctx, c, ops.Nothing{}); err != nil {
 		if api.Absent(err) {
 			return nil, doctor.ErrAbsent
 		}
 		return nil, err
 	}
-	d.Executable = holder.Executable(d.PID)
+	d.Executable = doctor.Executable(d.PID)
 	d.Mine, _ = os.Executable()
-	said, err := api.GetDiagnostics.Call(ctx, c, gateway.Nothing{})
+	said, err := api.GetDiagnostics.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +143,7 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 		return nil, err
 	}
 	if d.ConfigError != "" {
-		file, err := api.GetConfig.Call(ctx, c, gateway.Nothing{})
+		file, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +179,7 @@ func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Serve
 		if len(patterns) == 0 || at < 0 || all[at].Tools == 0 {
 			continue
 		}
-		list, err := api.ListTools.Call(ctx, c, inspect.ToolQuery{ToolFilter: inspect.ToolFilter{Server: s.Name}, Limit: maxMatched})
+		list, err := api.ListTools.Call(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: s.Name}, Limit: maxMatched})
 		if err != nil {
 			return err
 		}
@@ -190,7 +187,7 @@ func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Serve
 			continue
 		}
 		for _, pattern := range patterns {
-			if !slices.ContainsFunc(list.Tools, func(t inspect.ToolRow) bool { return scope.Matches(pattern, t.Tool) }) {
+			if !slices.ContainsFunc(list.Tools, func(t ops.ToolRow) bool { return auth.MatchesPattern(pattern, t.Tool) }) {
 				all[at].Idle = append(all[at].Idle, pattern)
 			}
 		}
@@ -205,7 +202,7 @@ const (
 )
 
 func askServers(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
-	all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
+	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
 	}
@@ -225,14 +222,14 @@ func askServers(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
 
 // askServer asks how a server is launched, and for its last words.
 func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
-	d, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: s.Name})
+	d, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: s.Name})
 	if err != nil {
 		return err
 	}
 	if d.Launch != nil {
 		s.Dir = d.Launch.WorkingDir
 	}
-	tail, err := api.GetServerLogs.Call(ctx, c, inspect.LogQuery{ServerRef: gateway.ServerRef{Name: s.Name}, Lines: 4 * lastLines})
+	tail, err := api.GetServerLogs.Call(ctx, c, ops.LogQuery{ServerRef: ops.ServerRef{Name: s.Name}, Lines: 4 * lastLines})
 	if err != nil {
 		return err
 	}
@@ -250,7 +247,7 @@ func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
 }
 
 // seenServer is a server as the daemon shows it.
-func seenServer(v inspect.ServerRow) doctor.Server {
+func seenServer(v ops.ServerRow) doctor.Server {
 	code, _, _ := strings.Cut(v.Failure, ":")
 	s := doctor.Server{
 		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,

@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"mcpproxy/internal/clients"
-	"mcpproxy/internal/connect"
-	"mcpproxy/internal/doctor"
-	"mcpproxy/internal/permission"
-	"mcpproxy/internal/secret"
-	"mcpproxy/internal/takeover"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/doctor"
+	"mcpproxy/internal/upstream/secret"
 )
 
 // doctorClients are the clients of this account, as the doctor asks for them.
@@ -22,7 +21,7 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	account := accountAt(d.r, env, connect.Place{Base: connect.Base(address)})
+	account := accountAt(d.r, env, ops.Place{Base: ops.BaseURL(address)})
 	all, err := account.List()
 	if err != nil {
 		return nil, err
@@ -56,12 +55,12 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	if err != nil {
 		return out
 	}
-	here := takeover.Here{
+	here := ops.Here{
 		Text: live.Read, Itself: live.Itself,
 		Names:  func(context.Context) ([]string, error) { return nil, nil },
 		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
 	}
-	all, err := takeover.New(env, nil).Look(context.Background(), here, "")
+	all, err := ops.NewImport(env, nil).Look(context.Background(), here, "")
 	if err != nil {
 		return out
 	}
@@ -74,7 +73,7 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	return out
 }
 
-func seenClient(v connect.ClientView) doctor.Client {
+func seenClient(v ops.ClientView) doctor.Client {
 	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
 	if !v.Connected || !v.Permissions.Writable {
 		return c

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/problem"
 )
 

@@ -15,25 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/connect"
-	asked "mcpproxy/internal/consent"
-	"mcpproxy/internal/events"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/history"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/prospect"
-	"mcpproxy/internal/secrets"
-	"mcpproxy/internal/settings"
-	"mcpproxy/internal/takeover"
-	"mcpproxy/internal/tool"
-	"mcpproxy/internal/trial"
+	"mcpproxy/internal/store/activity"
 )
 
 var update = flag.Bool("update", false, "write goldens")
@@ -41,10 +29,10 @@ var update = flag.Bool("update", false, "write goldens")
 // fake is a gateway with a small world, behind a real API on a real socket.
 type fake struct {
 	mu      sync.Mutex
-	calls   []gateway.CallRequest
+	calls   []ops.CallRequest
 	filters []activity.Filter
 
-	answer  gateway.CallResult
+	answer  ops.CallResult
 	failure error
 	empty   bool
 	pages   int // of tools that were asked for
@@ -53,7 +41,7 @@ type fake struct {
 
 	reviews   int // of the server soon, which is listed in the third
 	decisions []string
-	added     []gateway.NewServer
+	added     []ops.NewServer
 	looks     int      // at servers that were added
 	warnings  []string // of the server that is added
 }
@@ -66,47 +54,47 @@ func at(s string) time.Time {
 	return t
 }
 
-func (f *fake) Refuse(context.Context, gateway.Refusal) string { return "" }
+func (f *fake) Refuse(context.Context, ops.Refusal) string { return "" }
 
-func (f *fake) callTool(ctx context.Context, c gateway.Caller, in api.CallInput) (api.CallAnswer, error) {
+func (f *fake) callTool(ctx context.Context, c ops.Caller, in api.CallInput) (api.CallAnswer, error) {
 	r, err := f.Call(ctx, in.Request(c))
 	return api.CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
-func (f *fake) Call(_ context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
+func (f *fake) Call(_ context.Context, r ops.CallRequest) (ops.CallResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, r)
 	return f.answer, f.failure
 }
 
-func servers() []gateway.ServerView {
+func servers() []ops.ServerView {
 	since := at("2026-01-15T08:00:00Z")
 	retry := at("2026-01-15T09:31:00Z")
-	return []gateway.ServerView{
+	return []ops.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 16, URL: "https://api.example.com/mcp", Since: &since,
-			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{policy.Callable: 11, policy.DisabledByConfig: 3, policy.DisabledByUser: 1, gateway.CountForClients: 1},
-			Unhinted: &gateway.Unhinted{Server: "github", Tools: 7, Reads: 5},
+			ProtocolVersion: "2025-11-25", Tools: &ops.Counts{policy.Callable: 11, policy.DisabledByConfig: 3, policy.DisabledByUser: 1, ops.CountForClients: 1},
+			Unhinted: &ops.Unhinted{Server: "github", Tools: 7, Reads: 5},
 			Warnings: []string{"it names the same next page of its tools again and again, so that the list ends there", "it sends \x1b[31mevents\x1b[0m that are not JSON-RPC messages"}},
 		{Name: "notes", Protocol: "stdio", Enabled: true, State: "failed", RetryAt: &retry, Restarts: 2,
 			Detail:    "failed, exit status 1: \x1b[31mno such file\x1b[0m; see `mcpproxy upstream logs notes`",
 			LastError: "exit status 1: \x1b[31mno such file\x1b[0m", LastErrorAt: &since, Command: "notes", Args: []string{"--dir", "/tmp"}},
-		{Name: "old", Protocol: "stdio", State: "stopped", ToolCount: 4, Tools: &gateway.Counts{policy.ServerDisabled: 4}},
+		{Name: "old", Protocol: "stdio", State: "stopped", ToolCount: 4, Tools: &ops.Counts{policy.ServerDisabled: 4}},
 		{Name: "推荐", Protocol: "stdio", Enabled: true, State: "connecting", Detail: "installing with npx, 40 s"},
 	}
 }
 
-func (f *fake) Servers(context.Context, gateway.Caller, gateway.Nothing) (gateway.ServerList, error) {
+func (f *fake) Servers(context.Context, ops.Caller, ops.Nothing) (ops.ServerViews, error) {
 	if f.empty {
-		return gateway.ServerList{}, nil
+		return ops.ServerViews{}, nil
 	}
-	return gateway.ServerList{Servers: servers()}, nil
+	return ops.ServerViews{Servers: servers()}, nil
 }
 
-func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) Server(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	name := in.Name
 	if name == "soon" || name == "asleep" {
-		return gateway.ServerView{Name: name, Protocol: "stdio", Enabled: name == "soon", Quarantined: true}, nil
+		return ops.ServerView{Name: name, Protocol: "stdio", Enabled: name == "soon", Quarantined: true}, nil
 	}
 	for _, s := range servers() {
 		if s.Name == name {
@@ -118,12 +106,12 @@ func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef)
 			return f.cameUp(s), nil
 		}
 	}
-	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
+	return ops.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
 }
 
 // cameUp is how a server is that was added, the second time that it is looked at.
-func (f *fake) cameUp(s gateway.NewServer) gateway.ServerView {
-	v := gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: s.Quarantined, State: "connecting", Detail: "starting"}
+func (f *fake) cameUp(s ops.NewServer) ops.ServerView {
+	v := ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: s.Quarantined, State: "connecting", Detail: "starting"}
 	f.looks++
 	switch {
 	case f.looks < 2 || s.Name == "slow":
@@ -132,48 +120,48 @@ func (f *fake) cameUp(s gateway.NewServer) gateway.ServerView {
 	case s.Name == "closed":
 		v.State, v.NeedsLogin = "needs_login", true
 	case s.Name == "half":
-		v.State, v.ToolCount, v.Tools = "ready", 14, &gateway.Counts{policy.Callable: 12, policy.PendingApproval: 2}
+		v.State, v.ToolCount, v.Tools = "ready", 14, &ops.Counts{policy.Callable: 12, policy.PendingApproval: 2}
 	default:
 		v.State, v.ToolCount = "ready", 1
 	}
 	return v
 }
 
-func (f *fake) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	return f.Server(ctx, c, in)
 }
 
-func (f *fake) LoginServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+func (f *fake) LoginServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
 	if _, err := f.Server(ctx, c, in); err != nil {
-		return gateway.LoginView{}, err
+		return ops.LoginView{}, err
 	}
-	return gateway.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
+	return ops.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
 }
 
-func (f *fake) LoginProgress(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+func (f *fake) LoginProgress(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
 	if _, err := f.Server(ctx, c, in); err != nil {
-		return gateway.LoginView{}, err
+		return ops.LoginView{}, err
 	}
 	if in.Name == "notes" {
-		return gateway.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
+		return ops.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
 	}
-	return gateway.LoginView{Server: in.Name, State: "done"}, nil
+	return ops.LoginView{Server: in.Name, State: "done"}, nil
 }
 
-func (f *fake) LogoutServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) LogoutServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	return f.Server(ctx, c, in)
 }
 
-func (f *fake) ServerLogs(ctx context.Context, c gateway.Caller, in inspect.LogQuery) (inspect.LogTail, error) {
+func (f *fake) ServerLogs(ctx context.Context, c ops.Caller, in ops.LogQuery) (ops.LogTail, error) {
 	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
-		return inspect.LogTail{}, err
+		return ops.LogTail{}, err
 	}
 	all := []string{"started", "\x1b]0;owned\aready", "bye\u202e"}
-	return inspect.LogTail{Server: in.Name, Lines: all[len(all)-min(in.Lines, len(all)):]}, nil
+	return ops.LogTail{Server: in.Name, Lines: all[len(all)-min(in.Lines, len(all)):]}, nil
 }
 
-func tools() []gateway.ToolView {
-	return []gateway.ToolView{
+func tools() []ops.ToolView {
+	return []ops.ToolView{
 		{Name: "github:create_issue", Server: "github", Tool: "create_issue", Title: "Create issue",
 			Description: "Create an issue.\nNeeds a title.", InputSchema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}},"maximum":9007199254740993}`),
 			Annotations: json.RawMessage(`{}`), CallWith: "call_tool_write", Score: 0.95},
@@ -186,16 +174,16 @@ func tools() []gateway.ToolView {
 }
 
 // Tools has two tools on a page at most, and keeps no list longer than for three.
-func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter inspect.ToolQuery) (inspect.ToolList, error) {
-	out := inspect.ToolList{Tools: []inspect.ToolRow{}, Snapshot: filter.Snapshot}
+func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops.ToolList, error) {
+	out := ops.ToolList{Tools: []ops.ToolRow{}, Snapshot: filter.Snapshot}
 	if f.pages++; filter.Snapshot == "" || f.pages%4 == 0 {
 		out.Snapshot = fmt.Sprint("list ", f.pages)
 	}
 	for _, v := range tools() {
 		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
-			row := inspect.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
-			if filter.Detail == inspect.Full {
-				row.ToolMore = &inspect.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
+			row := ops.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
+			if filter.Detail == ops.Full {
+				row.ToolMore = &ops.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
 			}
 			out.Tools = append(out.Tools, row)
 		}
@@ -204,43 +192,43 @@ func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter inspect.ToolQue
 	out.Tools = out.Tools[min(filter.Offset, out.Total):]
 	out.Tools = out.Tools[:min(2, len(out.Tools))]
 	if !f.empty {
-		out.Unhinted = []gateway.Unhinted{{Server: "github", Tools: 34, Reads: 28}, {Server: "notes", Tools: 1, Reads: 1}, {Server: "c", Tools: 9, Reads: 1}, {Server: "d", Tools: 1, Reads: 1}}
+		out.Unhinted = []ops.Unhinted{{Server: "github", Tools: 34, Reads: 28}, {Server: "notes", Tools: 1, Reads: 1}, {Server: "c", Tools: 9, Reads: 1}, {Server: "d", Tools: 1, Reads: 1}}
 	}
 	return out, nil
 }
 
-func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+func (f *fake) Tool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolView, error) {
 	id := tool.ID(in)
 	for _, v := range tools() {
 		if v.Name == id.String() {
 			return v, nil
 		}
 	}
-	return gateway.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
+	return ops.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
 }
 
-func (f *fake) ToolDetail(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (inspect.ToolDetail, error) {
+func (f *fake) ToolDetail(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolDetail, error) {
 	v, err := f.Tool(ctx, c, in)
-	return inspect.ToolDetail{ToolView: v}, err
+	return ops.ToolDetail{ToolView: v}, err
 }
 
-func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q inspect.SearchQuery) (inspect.SearchAnswer, error) {
+func (f *fake) SearchTools(_ context.Context, _ ops.Caller, q ops.SearchQuery) (ops.SearchAnswer, error) {
 	if q.Query == "nothing" {
-		return inspect.SearchAnswer{Query: q.Query}, nil
+		return ops.SearchAnswer{Query: q.Query}, nil
 	}
 	found := tools()
 	if q.Limit > 0 {
 		found = found[:min(q.Limit, len(found))]
 	}
 	if q.Explain {
-		found[0].Why = []gateway.Why{
+		found[0].Why = []ops.Why{
 			{Asked: q.Query, Found: []string{"create_issue"}, How: "named", Fields: []string{"name"}},
 			{Asked: "creat", Found: []string{"create", "creating"}, How: "stem", Fields: []string{"name", "summary"}, Share: 0.634},
 		}
 	}
-	a := inspect.SearchAnswer{Query: q.Query, Total: 3}
+	a := ops.SearchAnswer{Query: q.Query, Total: 3}
 	for _, v := range found {
-		a.Tools = append(a.Tools, inspect.FoundTool{ToolView: v, Tokens: 7})
+		a.Tools = append(a.Tools, ops.FoundTool{ToolView: v, Tokens: 7})
 	}
 	return a, nil
 }
@@ -283,30 +271,30 @@ func records() []activity.Record {
 	}
 }
 
-func (f *fake) ToolStats(_ context.Context, _ gateway.Caller, in gateway.StatsQuery) (gateway.ToolStats, error) {
+func (f *fake) ToolStats(_ context.Context, _ ops.Caller, in ops.StatsQuery) (ops.ToolStats, error) {
 	since := in.Since
 	if since.IsZero() {
 		since = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
 	}
 	last := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
-	return gateway.ToolStats{Since: since, Calls: 42, Searches: 20, Recall1: 0.5, Recall3: 0.75, Recall5: 0.9, Recall10: 0.95, MRR: 0.64, Missed: 1,
-		Tools: []gateway.ToolUse{{Name: "github:create_issue", Calls: 40, Found: 19, Rank: 1.5, Last: last}, {Name: "notes:\x1b[31mread", Calls: 2, Missed: 1, Last: last}},
+	return ops.ToolStats{Since: since, Calls: 42, Searches: 20, Recall1: 0.5, Recall3: 0.75, Recall5: 0.9, Recall10: 0.95, MRR: 0.64, Missed: 1,
+		Tools: []ops.ToolUse{{Name: "github:create_issue", Calls: 40, Found: 19, Rank: 1.5, Last: last}, {Name: "notes:\x1b[31mread", Calls: 2, Missed: 1, Last: last}},
 		Dead:  []string{"github:delete_repo", "github:list_repos"}, DeadAll: 2}, nil
 }
 
-func (f *fake) Activities(_ context.Context, _ gateway.Caller, filter activity.Filter) (gateway.ActivityList, error) {
+func (f *fake) Activities(_ context.Context, _ ops.Caller, filter activity.Filter) (ops.ActivityList, error) {
 	f.filters = append(f.filters, filter)
 	if filter.SessionID == "none" {
-		return gateway.ActivityList{}, nil
+		return ops.ActivityList{}, nil
 	}
-	p := gateway.ActivityList{Activities: records(), Relation: "eq", Total: 6, Limit: filter.Limit, Offset: filter.Offset}
+	p := ops.ActivityList{Activities: records(), Relation: "eq", Total: 6, Limit: filter.Limit, Offset: filter.Offset}
 	if filter.Limit < len(p.Activities) {
 		p.Activities, p.NextCursor = p.Activities[:filter.Limit], "c1"
 	}
 	return p, nil
 }
 
-func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRef) (activity.Record, error) {
+func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (activity.Record, error) {
 	for _, r := range records() {
 		if strings.HasPrefix(r.ID, in.ID) {
 			return r, nil
@@ -315,8 +303,8 @@ func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRe
 	return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", in.ID)
 }
 
-func fakeSecret(name, state string) secrets.SecretView {
-	return secrets.SecretView{Name: name, State: state, Kept: "keyring", UsedBy: []string{"github", "notes"}}
+func fakeSecret(name, state string) ops.SecretView {
+	return ops.SecretView{Name: name, State: state, Kept: "keyring", UsedBy: []string{"github", "notes"}}
 }
 
 // instead are the operations, done by the fake.
@@ -324,36 +312,36 @@ func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
 		api.TryPolicy.As(f.try), api.Can.As(f.can),
 		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
-		api.VerifyActivity.As(func(context.Context, gateway.Caller, gateway.Nothing) (activity.Verification, error) {
+		api.VerifyActivity.As(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
 			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
 		}),
-		api.GetSummary.As(func(_ context.Context, _ gateway.Caller, in history.SummaryQuery) (history.Summary, error) {
-			s := history.Summary{Since: at("2026-01-14T10:00:00Z"), Until: at("2026-01-15T10:00:00Z")}
+		api.GetSummary.As(func(_ context.Context, _ ops.Caller, in ops.SummaryQuery) (ops.Summary, error) {
+			s := ops.Summary{Since: at("2026-01-14T10:00:00Z"), Until: at("2026-01-15T10:00:00Z")}
 			s.Summary = activity.Summary{Calls: 40, Refused: 3, Failed: 5, FailedTool: 4, FailedServer: 1, P50: 12, P95: 340, OwnP50: 210, OwnP95: 900,
 				Groups: []activity.Tally{{Key: string(in.Group) + " github:create_issue", Calls: 30, Refused: 3, Failed: 3, P50: 15, P95: 500, OwnP50: 200, Last: at("2026-01-15T09:00:00Z")}, {Key: "", Calls: 10}}}
 			return s, nil
 		}),
-		api.RedactActivity.As(func(ctx context.Context, c gateway.Caller, in history.RedactInput) (activity.Record, error) {
-			return f.Activity(ctx, c, gateway.RecordRef{ID: in.ID})
+		api.RedactActivity.As(func(ctx context.Context, c ops.Caller, in ops.RedactInput) (activity.Record, error) {
+			return f.Activity(ctx, c, ops.RecordRef{ID: in.ID})
 		}),
-		api.ListServers.As(func(ctx context.Context, c gateway.Caller, in gateway.Nothing) (all inspect.ServerList, err error) {
+		api.ListServers.As(func(ctx context.Context, c ops.Caller, in ops.Nothing) (all ops.ServerList, err error) {
 			list, err := f.Servers(ctx, c, in)
 			for _, s := range list.Servers {
-				all.Servers = append(all.Servers, inspect.ServerRow{ServerView: s, Waiting: 1})
+				all.Servers = append(all.Servers, ops.ServerRow{ServerView: s, Waiting: 1})
 			}
 			return all, err
 		}),
-		api.GetServer.As(func(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (inspect.ServerDetail, error) {
+		api.GetServer.As(func(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerDetail, error) {
 			s, err := f.Server(ctx, c, in)
-			return inspect.ServerDetail{ServerRow: inspect.ServerRow{ServerView: s, Waiting: 1}}, err
+			return ops.ServerDetail{ServerRow: ops.ServerRow{ServerView: s, Waiting: 1}}, err
 		}),
-		api.ListSecrets.As(func(context.Context, gateway.Caller, gateway.Nothing) (secrets.SecretViews, error) {
-			return secrets.SecretViews{Secrets: []secrets.SecretView{fakeSecret("GITHUB_TOKEN", "set"), fakeSecret("TICKETS", "missing"), fakeSecret("DESK", "locked")}}, nil
+		api.ListSecrets.As(func(context.Context, ops.Caller, ops.Nothing) (ops.SecretViews, error) {
+			return ops.SecretViews{Secrets: []ops.SecretView{fakeSecret("GITHUB_TOKEN", "set"), fakeSecret("TICKETS", "missing"), fakeSecret("DESK", "locked")}}, nil
 		}),
-		api.SetSecret.As(func(_ context.Context, _ gateway.Caller, in secrets.NewSecret) (secrets.SecretView, error) {
+		api.SetSecret.As(func(_ context.Context, _ ops.Caller, in ops.NewSecret) (ops.SecretView, error) {
 			return fakeSecret(in.Name, "set"), nil
 		}),
-		api.DeleteSecret.As(func(_ context.Context, _ gateway.Caller, in secrets.SecretRef) (secrets.SecretView, error) {
+		api.DeleteSecret.As(func(_ context.Context, _ ops.Caller, in ops.SecretRef) (ops.SecretView, error) {
 			return fakeSecret(in.Name, "missing"), nil
 		}),
 		api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
@@ -371,13 +359,13 @@ func (f *fake) instead() []api.Operation {
 	return all
 }
 
-func (f *fake) Status(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) {
-	return gateway.Status{Version: "1.2.3", PID: 42, StartedAt: at("2026-01-15T08:00:00Z"), UptimeSeconds: 5430,
-		Servers: gateway.StatusServers{Total: 4, Enabled: 3, Ready: 1, NotReady: []gateway.NotReady{
+func (f *fake) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) {
+	return ops.Status{Version: "1.2.3", PID: 42, StartedAt: at("2026-01-15T08:00:00Z"), UptimeSeconds: 5430,
+		Servers: ops.StatusServers{Total: 4, Enabled: 3, Ready: 1, NotReady: []ops.NotReady{
 			{Name: "notes", State: "failed", Detail: "failed, exit status 1: no such file; see `mcpproxy upstream logs notes`"},
 			{Name: "推荐", State: "connecting", Detail: "installing with npx, 40 s"},
-		}}, Tools: gateway.StatusTools{Total: 20, Callable: 12},
-		Surfaces:   []gateway.Surface{{Name: "MCP", Address: "http://127.0.0.1:8080/mcp"}},
+		}}, Tools: ops.StatusTools{Total: 20, Callable: 12},
+		Surfaces:   []ops.Surface{{Name: "MCP", Address: "http://127.0.0.1:8080/mcp"}},
 		ConfigPath: "/home/me/.mcpproxy/mcp_config.json", DataDir: "/home/me/.mcpproxy", NeedsRestart: []string{"listen"},
 		ConfigError: "mcp_config.json:3:5: unknown key \"tool_limit\"", Warnings: []string{"others can read the configuration file"}}, nil
 }
@@ -410,7 +398,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*asked.Consent)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*ops.Access)(nil), (*ops.Consent)(nil), (*ops.Admin)(nil), (*ops.Toys)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.Trials)(nil), (*ops.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/clients"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/secrets"
-	"mcpproxy/internal/takeover"
-	"mcpproxy/internal/userfile"
 )
 
 // importFlags are what `upstream import` is asked to do.
@@ -59,8 +55,8 @@ func upstreamImport(r *run) command {
 
 // imported is what was found, and what became of it.
 type imported struct {
-	takeover.Findings
-	takeover.Results
+	ops.Findings
+	ops.Results
 }
 
 // importServers shows what was found, asks, and takes it over.
@@ -75,10 +71,10 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 	}
 	ids := wantedOf(h.Found, f.remove)
 	if len(ids) == 0 {
-		err := r.print(imported{h.Findings, takeover.Results{Results: []takeover.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
+		err := r.print(imported{h.Findings, ops.Results{Results: []ops.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
 		return cmp.Or(err, unread(h.Broken))
 	}
-	o := takeover.Options{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
+	o := ops.ImportOptions{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
 	if !f.dryRun {
 		if err := askImport(r, ctx, f, h, n, &o); err != nil {
 			return err
@@ -95,7 +91,7 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 }
 
 // unread is the error for files that cannot be read, nil when all can be.
-func unread(all []takeover.BrokenFile) error {
+func unread(all []ops.BrokenFile) error {
 	var files []string
 	first := ""
 	for _, b := range all {
@@ -114,7 +110,7 @@ func unread(all []takeover.BrokenFile) error {
 
 // wantedOf are the ids of what is to be taken over: what is not here yet, and to be
 // removed also what is.
-func wantedOf(found []takeover.Found, remove bool) (ids []string) {
+func wantedOf(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
 			ids = append(ids, s.ID)
@@ -126,7 +122,7 @@ func wantedOf(found []takeover.Found, remove bool) (ids []string) {
 // news is how much is not here yet.
 type news struct{ servers, secrets int }
 
-func newOf(found []takeover.Found) (n news) {
+func newOf(found []ops.Found) (n news) {
 	counted := map[string]bool{}
 	for _, s := range found {
 		if !s.Ours && !s.Have && !counted[s.Name] {
@@ -139,7 +135,7 @@ func newOf(found []takeover.Found) (n news) {
 }
 
 // askImport asks what is to be done. Only who was asked has seen the launches.
-func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n news, o *takeover.Options) (err error) {
+func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n news, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
 	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
@@ -163,7 +159,7 @@ func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n n
 	}
 	if !f.remove && slices.ContainsFunc(h.Found, owned) {
 		question := "Take them out of the clients' files once they are here? (--undo puts them back)"
-		if slices.ContainsFunc(h.Found, func(s takeover.Found) bool { return s.Have && owned(s) }) {
+		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && owned(s) }) {
 			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
 		}
 		o.Remove, err = agrees(r, ctx, question)
@@ -172,12 +168,12 @@ func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n n
 }
 
 // owned reports whether a server is in a file of the user's own.
-func owned(s takeover.Found) bool {
+func owned(s ops.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
 
 // foundIn finds the servers of all clients, of one, of a file or of stdin.
-func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*takeover.Haul, error) {
+func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
 	env, err := clientsOf(r)
 	if err != nil {
 		return nil, err
@@ -186,7 +182,7 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if err != nil {
 		return nil, err
 	}
-	account := takeover.New(env, func() (*userfile.Journal, error) { return clientChanges(r) })
+	account := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) })
 	_, unknown := clients.Find(from)
 	if from == "" || unknown == nil {
 		return account.Look(ctx, here, from)
@@ -209,18 +205,18 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 // readText reads a file, or stdin for "-", within the bound of a client's file.
 func readText(r *run, path string) ([]byte, error) {
 	if path == "-" {
-		return io.ReadAll(io.LimitReader(r.Stdin, jsonc.MaxSize+1))
+		return io.ReadAll(io.LimitReader(r.Stdin, textedit.MaxSize+1))
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, jsonc.MaxSize+1))
+	return io.ReadAll(io.LimitReader(file, textedit.MaxSize+1))
 }
 
 // importTo is the daemon, or without one the configuration file and the keyring.
-func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
+func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	path, err := r.configFile()
 	if err != nil {
 		return here, err
@@ -233,10 +229,10 @@ func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
 	if err != nil {
 		return here, err
 	}
-	return takeover.Here{
+	return ops.Here{
 		Text: live.Read, Itself: live.Itself, Secret: kept.Store.Get,
 		Names: func(ctx context.Context) (names []string, err error) {
-			all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
+			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 			if api.Absent(err) {
 				for _, s := range live.Current().Servers {
 					names = append(names, s.Name)
@@ -249,25 +245,25 @@ func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
 			return names, err
 		},
 		Keep: func(ctx context.Context, name, value string) error {
-			in := secrets.NewSecret{Name: name, Value: value}
-			_, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Set(ctx, in) })
+			in := ops.NewSecret{Name: name, Value: value}
+			_, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Set(ctx, in) })
 			return err
 		},
 		Forget: func(ctx context.Context, name string) error {
-			in := secrets.SecretRef{Name: name}
-			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Delete(ctx, in) })
+			in := ops.SecretRef{Name: name}
+			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Delete(ctx, in) })
 			return err
 		},
-		Add: func(ctx context.Context, all []gateway.NewServer) ([]gateway.ServerView, []error, error) {
-			added, err := api.AddServers.Call(ctx, c, gateway.NewServers{Servers: all})
+		Add: func(ctx context.Context, all []ops.NewServer) ([]ops.ServerView, []error, error) {
+			added, err := api.AddServers.Call(ctx, c, ops.NewServers{Servers: all})
 			if api.Absent(err) {
-				return takeover.OneByOne(admin.NewFile(live).AddServer)(ctx, all)
+				return ops.OneByOne(ops.NewFile(live).AddServer)(ctx, all)
 			}
 			views, refused := added.Each()
 			return views, refused, err
 		},
-		Change: func(ctx context.Context, in gateway.ServerChange) error {
-			_, err := change(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f admin.File, in api.Change) (gateway.ServerView, error) {
+		Change: func(ctx context.Context, in ops.ServerChange) error {
+			_, err := change(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			return err
@@ -276,9 +272,9 @@ func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
 }
 
 // writeTakeables writes what was found: one server once, with all clients that have it.
-func writeTakeables(p *printer, all takeover.Findings) {
+func writeTakeables(p *printer, all ops.Findings) {
 	var order []string
-	by := map[string][]takeover.Found{}
+	by := map[string][]ops.Found{}
 	for _, s := range all.Found {
 		if s.Ours {
 			continue
@@ -305,10 +301,10 @@ func writeTakeables(p *printer, all takeover.Findings) {
 }
 
 // ownerOf is the client that has a server, or where else it stands.
-func ownerOf(s takeover.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
+func ownerOf(s ops.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
 
 // writeTakeable writes one server as it would be launched. Nothing in it can hide.
-func writeTakeable(p *printer, all []takeover.Found) {
+func writeTakeable(p *printer, all []ops.Found) {
 	s := all[0]
 	f := fields{indent: "  "}
 	var from, notes []string
@@ -358,7 +354,7 @@ func pairsOf(values map[string]string, between string) string {
 }
 
 // clearIn is which secrets stand in clear, and their names in the keyring.
-func clearIn(s takeover.Found) string {
+func clearIn(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
 		lines = append(lines, visibleLine(c.Place)+", in the keyring "+visibleLine(c.Name))
@@ -367,8 +363,8 @@ func clearIn(s takeover.Found) string {
 }
 
 // writeImported writes what became of what was found.
-func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeover.Options, offline bool) {
-	by := map[string]takeover.Found{}
+func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportOptions, offline bool) {
+	by := map[string]ops.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
 	}
@@ -427,15 +423,15 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 }
 
 // writeNext says what a person does with the clients that servers were taken out of.
-func writeNext(p *printer, found []takeover.Found, all []takeover.Result) {
+func writeNext(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.All() {
-		left := slices.ContainsFunc(found, func(s takeover.Found) bool {
-			return s.Client == c.ID && slices.ContainsFunc(all, func(r takeover.Result) bool { return r.ID == s.ID && r.Removed })
+		left := slices.ContainsFunc(found, func(s ops.Found) bool {
+			return s.Client == c.ID && slices.ContainsFunc(all, func(r ops.Result) bool { return r.ID == s.ID && r.Removed })
 		})
 		if !left {
 			continue
 		}
-		if !slices.ContainsFunc(found, func(s takeover.Found) bool { return s.Client == c.ID && s.Ours }) {
+		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.Ours }) {
 			p.note("%s finds them through MCPProxy: `mcpproxy connect %s`.", c.Name, c.ID)
 		}
 		if c.Reload != "" {
@@ -445,8 +441,8 @@ func writeNext(p *printer, found []takeover.Found, all []takeover.Result) {
 }
 
 // notImported is the error for what was not done, nil when all was.
-func notImported(all []takeover.Result) error {
-	failed := slices.DeleteFunc(slices.Clone(all), func(r takeover.Result) bool { return r.Problem == nil })
+func notImported(all []ops.Result) error {
+	failed := slices.DeleteFunc(slices.Clone(all), func(r ops.Result) bool { return r.Problem == nil })
 	if len(failed) == 0 {
 		return nil
 	}
@@ -460,7 +456,7 @@ func undoImport(r *run, client string) error {
 	if err != nil {
 		return err
 	}
-	all, err := takeover.New(env, func() (*userfile.Journal, error) { return clientChanges(r) }).Undo(client)
+	all, err := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) }).Undo(client)
 	if len(all) == 0 && err != nil {
 		return err
 	}

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/browser"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -17,7 +16,7 @@ const lookLogin = 250 * time.Millisecond
 func upstreamLogin(r *run) command {
 	var noBrowser bool
 	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		l, err := api.LoginServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
+		l, err := api.LoginServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
@@ -33,8 +32,8 @@ func upstreamLogin(r *run) command {
 
 // sayWhere tells the person the address, on stdout in a line of its own, or on
 // stderr when stdout holds data for programs.
-func sayWhere(r *run, l gateway.LoginView, noBrowser bool) error {
-	if err := browser.Check(l.URL); err != nil {
+func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
+	if err := CheckAddress(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}
 	out := r.Stdout
@@ -43,14 +42,14 @@ func sayWhere(r *run, l gateway.LoginView, noBrowser bool) error {
 	}
 	fmt.Fprintf(r.Stderr, "To log in to %s, open this address on this machine:\n", oneLine(l.Server))
 	fmt.Fprintln(out, l.URL)
-	if !noBrowser && r.terminal && browser.Desktop(r.lookup) && browser.Open(l.URL) == nil {
+	if !noBrowser && r.terminal && HasDesktop(r.lookup) && OpenBrowser(l.URL) == nil {
 		fmt.Fprintln(r.Stderr, "It is opened in your browser.")
 	}
 	return nil
 }
 
 // awaitLogin waits until the login is over.
-func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gateway.LoginView, error) {
+func awaitLogin(ctx context.Context, c *api.Client, l ops.LoginView) (ops.LoginView, error) {
 	look := time.NewTicker(lookLogin)
 	defer look.Stop()
 	for l.State == "waiting" {
@@ -60,7 +59,7 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 		case <-look.C:
 		}
 		var err error
-		if l, err = api.GetLogin.Call(ctx, c, gateway.ServerRef{Name: l.Server}); err != nil {
+		if l, err = api.GetLogin.Call(ctx, c, ops.ServerRef{Name: l.Server}); err != nil {
 			return l, err
 		}
 	}
@@ -71,6 +70,6 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 	return l, nil
 }
 
-func writeLogout(p *printer, s gateway.ServerView) {
+func writeLogout(p *printer, s ops.ServerView) {
 	p.line("Logged out of %s.", oneLine(s.Name))
 }

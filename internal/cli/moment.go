@@ -3,7 +3,7 @@ package cli
 import (
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // parseTime reads a time as a person types it: a span back from now, or a time

@@ -13,7 +13,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/autostart"
+	"mcpproxy/internal/app/autostart"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/testutil/volume"
 )

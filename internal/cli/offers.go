@@ -5,23 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 )
 
 // reviewed are the definitions of a server under review but its instructions as
 // they count, tools first.
-func reviewed(v gateway.ServerReview) []gateway.ReviewedOffer {
-	var all []gateway.ReviewedOffer
+func reviewed(v ops.ServerReview) []ops.ReviewedOffer {
+	var all []ops.ReviewedOffer
 	for _, t := range v.Tools {
-		all = append(all, gateway.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Standing: t.Standing, Definition: t.Definition, Scanned: t.Scanned})
+		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Standing: t.Standing, Definition: t.Definition, Scanned: t.Scanned})
 	}
 	return append(all, v.Offers...)
 }
 
 // writeReviewed shows the definitions of a server as they would be approved.
-func writeReviewed(p *printer, v gateway.ServerReview, full bool) {
+func writeReviewed(p *printer, v ops.ServerReview, full bool) {
 	all := reviewed(v)
 	tools, offers := all[:len(v.Tools)], all[len(v.Tools):]
 	writeReviewedKind(p, tools, tool.KindTool)
@@ -43,13 +43,13 @@ func writeReviewed(p *printer, v gateway.ServerReview, full bool) {
 }
 
 // writeReviewedKind writes the table of the definitions of one kind.
-func writeReviewedKind(p *printer, all []gateway.ReviewedOffer, kind tool.Kind) {
+func writeReviewedKind(p *printer, all []ops.ReviewedOffer, kind tool.Kind) {
 	name := strings.ToUpper(kind.Word())
 	t := table{p: p, header: []string{name, "WAITS", "SCANNER", "DESCRIPTION"}, narrow: slices.Concat(
 		shorten("DESCRIPTION", 20), leaveOut("DESCRIPTION"), shorten(name, 24), shorten("SCANNER", 9), leaveOut("WAITS"), shorten(name, 8))}
 	for _, o := range all {
 		if o.Kind == kind {
-			said, _ := rawjson.String(rawjson.Find(o.Definition, "description"))
+			said, _ := wirejson.String(wirejson.Find(o.Definition, "description"))
 			t.add(visibleLine(o.Name), visibleLine(string(o.Reason)), verdict(p, o.Verdict, len(o.Findings)), visibleLine(said))
 		}
 	}
@@ -60,7 +60,7 @@ func writeReviewedKind(p *printer, all []gateway.ReviewedOffer, kind tool.Kind) 
 }
 
 // writeReviewedOne writes what there is to say of one definition besides.
-func writeReviewedOne(p *printer, v gateway.ServerReview, o gateway.ReviewedOffer, full bool) {
+func writeReviewedOne(p *printer, v ops.ServerReview, o ops.ReviewedOffer, full bool) {
 	above := shownAbove(v, o)
 	if (len(o.Findings) == 0 && !full || above) && len(o.Changes) == 0 && (above || o.Kind != tool.KindInstructions) {
 		return
@@ -78,13 +78,13 @@ func writeReviewedOne(p *printer, v gateway.ServerReview, o gateway.ReviewedOffe
 }
 
 // shownAbove reports whether an offer is the instructions that head the review.
-func shownAbove(v gateway.ServerReview, o gateway.ReviewedOffer) bool {
-	said, _ := rawjson.String(o.Definition)
+func shownAbove(v ops.ServerReview, o ops.ReviewedOffer) bool {
+	said, _ := wirejson.String(o.Definition)
 	return o.Kind == tool.KindInstructions && said == v.Instructions
 }
 
 // instructionsWait returns why the instructions of a server wait, if they do.
-func instructionsWait(v gateway.ServerReview) string {
+func instructionsWait(v ops.ServerReview) string {
 	for _, o := range v.Offers {
 		if o.Reason != "" && shownAbove(v, o) {
 			return ", " + waitsBecause(o.Reason)
@@ -94,7 +94,7 @@ func instructionsWait(v gateway.ServerReview) string {
 }
 
 // waiting is how many of these definitions wait.
-func waiting(all []gateway.ReviewedOffer) int {
+func waiting(all []ops.ReviewedOffer) int {
 	n := 0
 	for _, o := range all {
 		if o.Reason != "" {
@@ -105,12 +105,12 @@ func waiting(all []gateway.ReviewedOffer) int {
 }
 
 // offersNote says in the list of servers what of one waits beside tools.
-func offersNote(s gateway.ServerView) string {
+func offersNote(s ops.ServerView) string {
 	if s.Offers == nil {
 		return ""
 	}
 	n := 0
-	for _, c := range []*gateway.OfferCount{s.Offers.Instructions, s.Offers.Prompts, s.Offers.Resources, s.Offers.Templates} {
+	for _, c := range []*ops.OfferCount{s.Offers.Instructions, s.Offers.Prompts, s.Offers.Resources, s.Offers.Templates} {
 		if c != nil {
 			n += c.Waiting
 		}
@@ -126,13 +126,13 @@ func offersNote(s gateway.ServerView) string {
 }
 
 // addOffers adds what a server offers beside tools.
-func addOffers(f *fields, c *gateway.OfferCounts) {
+func addOffers(f *fields, c *ops.OfferCounts) {
 	if c == nil {
 		return
 	}
 	for _, one := range []struct {
 		title string
-		count *gateway.OfferCount
+		count *ops.OfferCount
 	}{{"Instructions", c.Instructions}, {"Prompts", c.Prompts}, {"Resources", c.Resources}, {"Templates", c.Templates}} {
 		switch n := one.count; {
 		case n == nil:

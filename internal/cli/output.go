@@ -12,8 +12,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // The formats of the output.
@@ -62,7 +62,7 @@ func (r *run) print(v any, show func(p *printer)) error {
 
 // encode returns v as indented JSON. Numbers and texts of raw parts stay as they are.
 func encode(v any) ([]byte, error) {
-	compact, err := rawjson.Marshal(v)
+	compact, err := wirejson.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode the output: %w", err)
 	}

@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/ask"
-	asked "mcpproxy/internal/consent"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
-func writePending(p *printer, all asked.PendingList) {
+func writePending(p *printer, all ops.PendingList) {
 	if len(all.Pending) == 0 {
 		p.note("No call waits for you.")
 		return
@@ -30,7 +29,7 @@ func writePending(p *printer, all asked.PendingList) {
 }
 
 // writeCall shows a call as the question about it.
-func writeCall(p *printer, q asked.PendingCall) {
+func writeCall(p *printer, q ops.PendingCall) {
 	var f fields
 	f.add("Call", visibleLine(q.Name))
 	f.add("State", visibleLine(string(q.State)))
@@ -58,10 +57,10 @@ func writeCall(p *printer, q asked.PendingCall) {
 }
 
 // waitingCall finds a call that waits by the beginning of its id.
-func waitingCall(ctx context.Context, c *api.Client, begins string) (asked.PendingCall, error) {
-	all, err := api.ListPending.Call(ctx, c, gateway.Nothing{})
+func waitingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
+	all, err := api.ListPending.Call(ctx, c, ops.Nothing{})
 	if err != nil {
-		return asked.PendingCall{}, err
+		return ops.PendingCall{}, err
 	}
 	var found []string
 	for _, q := range all.Pending {
@@ -71,11 +70,11 @@ func waitingCall(ctx context.Context, c *api.Client, begins string) (asked.Pendi
 	}
 	switch {
 	case len(found) > 1 && !slices.Contains(found, begins):
-		return asked.PendingCall{}, problem.Newf(problem.Ambiguous, "%d calls that wait begin with '%s'.", len(found), printable(begins)).WithHint("Give more of the id: `mcpproxy pending list`.")
+		return ops.PendingCall{}, problem.Newf(problem.Ambiguous, "%d calls that wait begin with '%s'.", len(found), printable(begins)).WithHint("Give more of the id: `mcpproxy pending list`.")
 	case len(found) == 1:
 		begins = found[0]
 	}
-	return api.GetPending.Call(ctx, c, asked.PendingRef{ID: begins})
+	return api.GetPending.Call(ctx, c, ops.PendingRef{ID: begins})
 }
 
 func pendingShow(r *run) command {
@@ -90,7 +89,7 @@ func pendingShow(r *run) command {
 
 // decided shows a call that waits, asks, and answers. A yes beforehand needs the id as the
 // list has it: what has been looked at.
-func (r *run) decided(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (asked.PendingCall, error), done string) error {
+func (r *run) decided(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
 	q, err := waitingCall(ctx, c, id)
 	if err != nil {
 		return err
@@ -111,18 +110,18 @@ func (r *run) decided(ctx context.Context, c *api.Client, id, question string, s
 func pendingApprove(r *run) command {
 	var said consent
 	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		return r.decided(ctx, c, args[0], "Approve this call, once?", said, func(id string) (asked.PendingCall, error) {
-			return api.ApproveCall.Call(ctx, c, asked.PendingRef{ID: id})
+		return r.decided(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
+			return api.ApproveCall.Call(ctx, c, ops.PendingRef{ID: id})
 		}, "Approved: %s may be called with these arguments, once, within 15 minutes.")
 	})}
 }
 
 func pendingDeny(r *run) command {
 	var said consent
-	in := asked.Denial{}
+	in := ops.Denial{}
 	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		said.yes = said.yes || in.Reason != "" // who gives a reason has looked
-		return r.decided(ctx, c, args[0], "Deny this call?", said, func(id string) (asked.PendingCall, error) {
+		return r.decided(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
 		}, "Denied: the same call of %s is refused for 15 minutes.")
@@ -131,11 +130,11 @@ func pendingDeny(r *run) command {
 
 // pendingIDs completes the ids of calls that wait.
 func pendingIDs(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListPending.Call(ctx, c, gateway.Nothing{})
-	return each(all.Pending, func(q asked.PendingCall) string { return q.ID })
+	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
+	return each(all.Pending, func(q ops.PendingCall) string { return q.ID })
 }
 
-func writeLeases(p *printer, all asked.LeaseList) {
+func writeLeases(p *printer, all ops.LeaseList) {
 	if len(all.Leases) == 0 {
 		p.note("No lease runs. Give one with `mcpproxy lease grant SERVER`.")
 		return
@@ -150,7 +149,7 @@ func writeLeases(p *printer, all asked.LeaseList) {
 }
 
 func leaseGrant(r *run) command {
-	in, said := asked.NewLease{}, consent{}
+	in, said := ops.NewLease{}, consent{}
 	return command{
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &atMostFlag{to: &in.Calls, most: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
 		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
@@ -173,7 +172,7 @@ func leaseGrant(r *run) command {
 
 func leaseRevoke(r *run) command {
 	return command{complete: r.live(leaseIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		all, err := api.ListLeases.Call(ctx, c, gateway.Nothing{})
+		all, err := api.ListLeases.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -187,7 +186,7 @@ func leaseRevoke(r *run) command {
 		if len(found) == 1 {
 			id = found[0]
 		}
-		l, err := api.RevokeLease.Call(ctx, c, asked.LeaseRef{ID: id})
+		l, err := api.RevokeLease.Call(ctx, c, ops.LeaseRef{ID: id})
 		if err != nil {
 			return err
 		}
@@ -197,6 +196,6 @@ func leaseRevoke(r *run) command {
 
 // leaseIDs completes the ids of leases.
 func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListLeases.Call(ctx, c, gateway.Nothing{})
-	return each(all.Leases, func(l asked.LeaseView) string { return l.ID })
+	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
+	return each(all.Leases, func(l ops.LeaseView) string { return l.ID })
 }

@@ -7,26 +7,25 @@ import (
 	"testing"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/ask"
-	asked "mcpproxy/internal/consent"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
 // askOps are the operations on calls that wait and on leases, done by the fake.
 func (f *fake) askOps() []api.Operation {
-	one := asked.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
+	one := ops.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
 		LaneReason: "its hints say so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
 		Actor: "agent:cursor", ClientName: "cursor", Version: "1.2", Source: "mcp", AskedAt: at("2026-01-15T10:29:00Z"), LastAsked: at("2026-01-15T10:29:30Z"), Until: at("2026-01-15T10:44:30Z"), ActivityID: "01JG2K4"}
 	two := one
 	two.ID, two.Name, two.Tool, two.Lane, two.Truncated, two.Arguments = "k8", "github:create_issue", "create_issue", "write", true, json.RawMessage(`"{\"body\":\"long"`)
-	lease := asked.LeaseView{ID: "l1abcdefghijklmn", Server: "github", Lane: "write", Tools: "create_*", Client: "cursor", Calls: 20, CallsLeft: 7, GivenAt: at("2026-01-15T10:20:00Z"), Until: at("2026-01-15T10:35:00Z"), GivenBy: "admin", GivenVia: "cli"}
-	given := func(q asked.PendingCall, state ask.State, why string) asked.PendingCall {
+	lease := ops.LeaseView{ID: "l1abcdefghijklmn", Server: "github", Lane: "write", Tools: "create_*", Client: "cursor", Calls: 20, CallsLeft: 7, GivenAt: at("2026-01-15T10:20:00Z"), Until: at("2026-01-15T10:35:00Z"), GivenBy: "admin", GivenVia: "cli"}
+	given := func(q ops.PendingCall, state ask.State, why string) ops.PendingCall {
 		when := at("2026-01-15T10:30:00Z")
 		q.State, q.AnsweredAt, q.AnsweredBy, q.Answered, q.Denial = state, &when, "admin", "cli", why
 		return q
 	}
-	find := func(id string) (asked.PendingCall, error) {
+	find := func(id string) (ops.PendingCall, error) {
 		switch id {
 		case one.ID:
 			return one, nil
@@ -37,37 +36,37 @@ func (f *fake) askOps() []api.Operation {
 			q.ID = id
 			return q, nil
 		}
-		return asked.PendingCall{}, problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", id)
+		return ops.PendingCall{}, problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", id)
 	}
 	return []api.Operation{
-		api.ListPending.As(func(context.Context, gateway.Caller, gateway.Nothing) (asked.PendingList, error) {
-			return asked.PendingList{Pending: []asked.PendingCall{one, two}}, nil
+		api.ListPending.As(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {
+			return ops.PendingList{Pending: []ops.PendingCall{one, two}}, nil
 		}),
-		api.GetPending.As(func(_ context.Context, _ gateway.Caller, in asked.PendingRef) (asked.PendingCall, error) {
+		api.GetPending.As(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
 			return find(in.ID)
 		}),
-		api.ApproveCall.As(func(_ context.Context, _ gateway.Caller, in asked.PendingRef) (asked.PendingCall, error) {
+		api.ApproveCall.As(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			if err == nil && q.State != ask.Waiting {
 				err = problem.New(problem.Conflict, "The question done was denied by admin.", "")
 			}
 			return given(q, ask.Approved, ""), err
 		}),
-		api.DenyCall.As(func(_ context.Context, _ gateway.Caller, in asked.Denial) (asked.PendingCall, error) {
+		api.DenyCall.As(func(_ context.Context, _ ops.Caller, in ops.Denial) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			return given(q, ask.Denied, in.Reason), err
 		}),
-		api.ListLeases.As(func(context.Context, gateway.Caller, gateway.Nothing) (asked.LeaseList, error) {
-			return asked.LeaseList{Leases: []asked.LeaseView{lease}}, nil
+		api.ListLeases.As(func(context.Context, ops.Caller, ops.Nothing) (ops.LeaseList, error) {
+			return ops.LeaseList{Leases: []ops.LeaseView{lease}}, nil
 		}),
-		api.GrantLease.As(func(_ context.Context, _ gateway.Caller, in asked.NewLease) (asked.LeaseView, error) {
+		api.GrantLease.As(func(_ context.Context, _ ops.Caller, in ops.NewLease) (ops.LeaseView, error) {
 			made := lease
 			made.Lane = "write"
 			return made, nil
 		}),
-		api.RevokeLease.As(func(_ context.Context, _ gateway.Caller, in asked.LeaseRef) (asked.LeaseView, error) {
+		api.RevokeLease.As(func(_ context.Context, _ ops.Caller, in ops.LeaseRef) (ops.LeaseView, error) {
 			if in.ID != lease.ID {
-				return asked.LeaseView{}, problem.New(problem.NotFound, "There is no lease.", "")
+				return ops.LeaseView{}, problem.New(problem.NotFound, "There is no lease.", "")
 			}
 			return lease, nil
 		}),

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/clients"
-	"mcpproxy/internal/permission"
+	"mcpproxy/internal/clients/permission"
 	"mcpproxy/internal/problem"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/permission"
+	"mcpproxy/internal/clients/permission"
 	"mcpproxy/internal/problem"
 )
 

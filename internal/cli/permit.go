@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/problem"
 )
 

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/access"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -20,7 +19,7 @@ import (
 func presenceSet(r *run) command {
 	var made string
 	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		now, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+		now, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func presenceSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		v, err := api.SetPresence.Call(ctx, c, access.NewAnchor{Anchor: text})
+		v, err := api.SetPresence.Call(ctx, c, ops.NewAnchor{Anchor: text})
 		if err != nil {
 			return err
 		}
@@ -119,7 +118,7 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 // presenceTest reports whether a decision would count, and whether the passphrase is known.
 func presenceTest(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		v, err := api.GetPresence.Call(ctx, c, gateway.Nothing{})
+		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -155,7 +154,7 @@ func presenceTest(r *run) command {
 // presenceJoin proves that the anchor of a shared database is the person's.
 func presenceJoin(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		v, err := api.JoinPresence.Call(ctx, c, gateway.Nothing{})
+		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -165,8 +164,8 @@ func presenceJoin(r *run) command {
 
 // presenceHolds prints how presence stands now, and whether the file still waits: at an
 // instance that joins, and after a reset, nothing of it was confirmed.
-func presenceHolds(ctx context.Context, r *run, c *api.Client, v access.PresenceView) error {
-	status, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
+	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.print(v, func(p *printer) {
 		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
 			p.note("What widens in the configuration file waits: look at it and confirm it with `mcpproxy config confirm`.")
@@ -185,7 +184,7 @@ func presenceReset(r *run) command {
 		} else if err := r.consented(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
 			return err
 		}
-		v, err := op.Call(ctx, c, gateway.Nothing{})
+		v, err := op.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -193,7 +192,7 @@ func presenceReset(r *run) command {
 	})}
 }
 
-func writePresence(p *printer, v access.PresenceView) {
+func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
 		p.line("Presence is none: whatever runs as you can decide in your name.")

@@ -10,16 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/history"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // activityExport writes records as a file.
 func activityExport(r *run) command {
 	var flags listFlags
-	q := history.ExportQuery{}
+	q := ops.ExportQuery{}
 	format, path := "", ""
 	all := filters(&q.Filter, &flags)
 	all["format"], all["include-bodies"], all["file"] = &format, &q.Bodies, &path
@@ -27,7 +27,7 @@ func activityExport(r *run) command {
 		if q.Filter, err = filter(r, q.Filter, flags); err != nil {
 			return err
 		}
-		q.Format = history.Format(format)
+		q.Format = ops.Format(format)
 		if path == "" {
 			return api.ExportActivity.Pour(ctx, c, q, r.Stdout)
 		}
@@ -37,7 +37,7 @@ func activityExport(r *run) command {
 
 // exportTo writes an export to a file, whole or not at all: it takes its name when all is
 // in it.
-func exportTo(ctx context.Context, c *api.Client, q history.ExportQuery, path string) error {
+func exportTo(ctx context.Context, c *api.Client, q ops.ExportQuery, path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // for its owner only
 	if err != nil {
 		return unwritable(err)
@@ -91,7 +91,7 @@ func verifyFile(r *run, path, key string) error {
 		return problem.Newf(problem.Usage, "The export cannot be read: %v.", err)
 	}
 	defer func() { _ = f.Close() }()
-	v, err := history.VerifyFile(f, key)
+	v, err := ops.VerifyFile(f, key)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func verifyFile(r *run, path, key string) error {
 	return holds(v.OK, v.FirstBreak, "The export is not as it was written.")
 }
 
-func writeFileVerification(p *printer, v history.FileVerification) {
+func writeFileVerification(p *printer, v ops.FileVerification) {
 	p.line("%d records, %d entries, of which %d were held against the one before.", v.Records, v.Entries, v.Linked)
 	if v.Filtered {
 		p.line("The export is filtered: what it has is as it was written, and nothing is said of the rest of the log.")
@@ -145,7 +145,7 @@ func activityRedact(r *run) command {
 		if len(fields) == 0 {
 			return usage("Say which fields to erase: --field", "They are "+strings.Join(activity.Field("").Words(), ", ")+".")
 		}
-		in := history.RedactInput{ID: strings.TrimRight(args[0], "….")}
+		in := ops.RedactInput{ID: strings.TrimRight(args[0], "….")}
 		for _, f := range fields {
 			in.Fields = append(in.Fields, activity.Field(f))
 		}

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/store/activity"
 )
 
 // minID is how much of an id a table shows at least: the ten characters of a
 // ULID that are its time, so that it names one record also outside the page.
 const minID = 10
 
-func writeActivities(p *printer, page gateway.ActivityList, noIcons bool) {
+func writeActivities(p *printer, page ops.ActivityList, noIcons bool) {
 	if page.Incomplete {
 		p.note("The newest records are missing: the database cannot take them at this time, see `mcpproxy status`.")
 	}

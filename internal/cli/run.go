@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"mcpproxy/internal/app"
-	"mcpproxy/internal/autostart"
+	"mcpproxy/internal/app/autostart"
 	"mcpproxy/internal/demo"
 )
 

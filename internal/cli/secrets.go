@@ -13,10 +13,9 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/secret"
-	"mcpproxy/internal/secrets"
+	"mcpproxy/internal/upstream/secret"
 )
 
 // secretName is the arguments of a command that names a secret. A value among
@@ -34,7 +33,7 @@ func secretName(_ *cobra.Command, args []string) error {
 
 // secretNames completes with the secrets that are set or needed.
 func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
-	all, err := api.ListSecrets.Call(ctx, c, gateway.Nothing{})
+	all, err := api.ListSecrets.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil
 	}
@@ -45,16 +44,16 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 }
 
 // secretsHere are the secrets without a daemon.
-func (r *run) secretsHere() (secrets.Secrets, error) {
+func (r *run) secretsHere() (ops.Secrets, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
-		return secrets.Secrets{}, err
+		return ops.Secrets{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return secrets.Secrets{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
+		return ops.Secrets{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
-	return secrets.Secrets{Store: secret.Open(dir, nil), Servers: func() []config.Server {
+	return ops.Secrets{Store: secret.Open(dir, nil), Servers: func() []config.Server {
 		path, err := r.configFile()
 		if err != nil {
 			return nil
@@ -68,7 +67,7 @@ func (r *run) secretsHere() (secrets.Secrets, error) {
 }
 
 // secretsOp has the daemon do an operation, or without one this process.
-func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(secrets.Secrets) (Out, error)) (Out, error) {
+func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.Secrets) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.Absent(err) {
 		return out, err
@@ -89,11 +88,11 @@ func secretsSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		in := secrets.NewSecret{Name: args[0], Value: value}
-		if err := secrets.CheckSecret(in.Name, in.Value); err != nil {
+		in := ops.NewSecret{Name: args[0], Value: value}
+		if err := ops.CheckSecret(in.Name, in.Value); err != nil {
 			return err
 		}
-		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Set(ctx, in) })
+		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Set(ctx, in) })
 		if err != nil {
 			return err
 		}
@@ -101,7 +100,7 @@ func secretsSet(r *run) command {
 	})}
 }
 
-func writeSecretSet(p *printer, v secrets.SecretView) {
+func writeSecretSet(p *printer, v ops.SecretView) {
 	p.line("%s is set, in %s.", v.Name, keptIn(v))
 	if len(v.UsedBy) == 0 {
 		p.note("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
@@ -111,7 +110,7 @@ func writeSecretSet(p *printer, v secrets.SecretView) {
 }
 
 // keptIn says where a secret is.
-func keptIn(v secrets.SecretView) string {
+func keptIn(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
@@ -177,11 +176,11 @@ func secretsList(r *run) command {
 	})}
 }
 
-func (r *run) listSecrets(ctx context.Context, c *api.Client) (secrets.SecretViews, error) {
-	return secretsOp(r, ctx, c, api.ListSecrets, gateway.Nothing{}, func(s secrets.Secrets) (secrets.SecretViews, error) { return s.List(ctx) })
+func (r *run) listSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
+	return secretsOp(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.Secrets) (ops.SecretViews, error) { return s.List(ctx) })
 }
 
-func writeSecrets(p *printer, all secrets.SecretViews) {
+func writeSecrets(p *printer, all ops.SecretViews) {
 	if len(all.Secrets) == 0 {
 		p.note("No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.")
 		return
@@ -221,8 +220,8 @@ func secretsDelete(r *run) command {
 		if err := r.consented(ctx, c, question, hint); err != nil {
 			return err
 		}
-		in := secrets.SecretRef{Name: args[0]}
-		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Delete(ctx, in) })
+		in := ops.SecretRef{Name: args[0]}
+		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Delete(ctx, in) })
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/secret"
+	"mcpproxy/internal/upstream/secret"
 )
 
 // Without a daemon secrets are kept all the same.

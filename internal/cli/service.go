@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/autostart"
+	"mcpproxy/internal/app/autostart"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -163,7 +163,7 @@ func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serv
 		return view, err
 	}
 	defer c.Close()
-	if s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{}); err == nil {
+	if s, err := api.GetStatus.Call(ctx, c, ops.Nothing{}); err == nil {
 		view.Answers, view.Daemon, view.Version = true, s.PID, s.Version
 	}
 	return view, nil

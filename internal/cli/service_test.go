@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/autostart"
+	"mcpproxy/internal/app/autostart"
 	"mcpproxy/internal/problem"
 )
 

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 func statusCommand(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+		s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 		if api.Absent(err) {
 			if down := r.printDown(ctx); down != nil {
 				return down
@@ -21,15 +21,15 @@ func statusCommand(r *run) command {
 		if err != nil {
 			return err
 		}
-		var waiting gateway.Waiting
+		var waiting ops.Waiting
 		if r.output == formatTable {
-			waiting, _ = api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{}) // the status is worth telling without it
+			waiting, _ = api.ListApprovals.Call(ctx, c, ops.WaitingQuery{}) // the status is worth telling without it
 		}
 		return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
 	})}
 }
 
-func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
+func writeStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	p.line("MCPProxy %s is %s (process %d, up %s)", oneLine(s.Version), p.paint(good, "running"), s.PID,
 		uptime(time.Duration(s.UptimeSeconds)*time.Second))
 	fmt.Fprintln(p)
@@ -64,7 +64,7 @@ func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
 }
 
 // writeNotReady names the servers that cannot be used now, and says why.
-func writeNotReady(p *printer, servers []gateway.NotReady) {
+func writeNotReady(p *printer, servers []ops.NotReady) {
 	if len(servers) == 0 {
 		return
 	}
@@ -77,7 +77,7 @@ func writeNotReady(p *printer, servers []gateway.NotReady) {
 }
 
 // waitingNote is what waits for a person, in one line; empty when nothing does.
-func waitingNote(waiting gateway.Waiting) string {
+func waitingNote(waiting ops.Waiting) string {
 	var what []string
 	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
 	for _, s := range waiting.Forgotten { // approved with their server

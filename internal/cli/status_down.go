@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/ops/doctor"
 )
 
 // downStatus is what `status` says while no daemon answers: what the files say.

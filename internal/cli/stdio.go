@@ -15,11 +15,11 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/app"
-	"mcpproxy/internal/bridge"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/mcp/stdio"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/redact"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/store/redact"
 )
 
 func stdioCommand(r *run) command {
@@ -76,7 +76,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 			return r.Serve(ctx, app.Options{ConfigPath: file, DataDir: r.dataDir, AnyPort: true, Version: r.Version, Stderr: r.Stderr})
 		},
 	}
-	err = bridge.Run(ctx, bridge.Options{
+	err = stdio.Run(ctx, stdio.Options{
 		In: r.Stdin, Out: r.Stdout, Dial: own.dial, Start: own.start,
 		Path: path, Token: token, UserAgent: "mcpproxy-stdio/" + r.Version, Logger: logger,
 	})

@@ -4,25 +4,25 @@ import (
 	"strconv"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/history"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/store/activity"
 )
 
 // activitySummary shows what calls came to.
 func activitySummary(r *run) command {
 	var flags listFlags
-	q := history.SummaryQuery{Group: activity.ByTool}
+	q := ops.SummaryQuery{Group: activity.ByTool}
 	all := filters(&q.Filter, &flags)
 	all["period"], all["group"] = &q.Period, (*string)(&q.Group)
-	return command{flags: all, run: does(r, api.GetSummary, func([]string) (in history.SummaryQuery, err error) {
+	return command{flags: all, run: does(r, api.GetSummary, func([]string) (in ops.SummaryQuery, err error) {
 		in = q
 		in.Filter, err = filter(r, q.Filter, flags)
 		return in, err
-	}, func(p *printer, s history.Summary) { writeSummary(p, s, string(q.Group)) })}
+	}, func(p *printer, s ops.Summary) { writeSummary(p, s, string(q.Group)) })}
 }
 
-func writeSummary(p *printer, s history.Summary, group string) {
+func writeSummary(p *printer, s ops.Summary, group string) {
 	if s.Cut {
 		p.note("There are older records that were not counted.")
 	}

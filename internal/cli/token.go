@@ -7,11 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/access"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/search"
 )
 
 // tokenVariable is the environment variable that has the token of a client that
@@ -19,7 +18,7 @@ import (
 const tokenVariable = "MCPPROXY_TOKEN"
 
 func tokenCreate(r *run) command {
-	in := access.NewToken{}
+	in := ops.NewToken{}
 	return command{
 		complete: fixed(), // a new name
 		flags:    map[string]any{"profile": &in.Profile, "servers": (*commaList)(&in.Servers), "lanes": (*commaList)(&in.Lanes), "expires": &in.ExpiresIn},
@@ -35,7 +34,7 @@ func tokenCreate(r *run) command {
 }
 
 // writeToken writes the token alone on stdout, for whoever puts it where it belongs.
-func writeToken(p *printer, made access.CreatedToken) {
+func writeToken(p *printer, made ops.CreatedToken) {
 	p.line("%s", printable(made.Token))
 	p.note("This is shown once, and kept nowhere. %s reaches %s.", visibleLine(made.Name), reaches(made.TokenView))
 	if made.Warning != "" {
@@ -45,7 +44,7 @@ func writeToken(p *printer, made access.CreatedToken) {
 }
 
 // reaches says in words what a token may reach.
-func reaches(t access.TokenView) string {
+func reaches(t ops.TokenView) string {
 	out := "all servers"
 	if len(t.Servers) > 0 {
 		out = "the servers " + strings.Join(t.Servers, ", ")
@@ -59,7 +58,7 @@ func reaches(t access.TokenView) string {
 	return oneLine(out)
 }
 
-func writeTokens(p *printer, all access.TokenList) {
+func writeTokens(p *printer, all ops.TokenList) {
 	if len(all.Tokens) == 0 {
 		p.note("There is no agent token. Make one with `mcpproxy token create NAME`.")
 		return
@@ -82,13 +81,13 @@ func writeTokens(p *printer, all access.TokenList) {
 	}
 }
 
-func tokenNamed(args []string) (access.TokenRef, error) { return access.TokenRef{Name: args[0]}, nil }
+func tokenNamed(args []string) (ops.TokenRef, error) { return ops.TokenRef{Name: args[0]}, nil }
 
-func writeRevoked(p *printer, done access.RevokedToken) {
+func writeRevoked(p *printer, done ops.RevokedToken) {
 	p.line("Revoked %s. Its sessions have ended, and it is good for nothing any more.", visibleLine(done.Revoked))
 }
 
-func writeProfiles(p *printer, all access.ProfileList) {
+func writeProfiles(p *printer, all ops.ProfileList) {
 	if len(all.Profiles) == 0 {
 		p.note("There is no profile. They stand under profiles in the file that `mcpproxy config path` names.")
 		return
@@ -106,7 +105,7 @@ func writeProfiles(p *printer, all access.ProfileList) {
 
 func profileShow(r *run) command {
 	return command{complete: r.live(profileNames), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		all, err := api.ListProfiles.Call(ctx, c, gateway.Nothing{})
+		all, err := api.ListProfiles.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -125,7 +124,7 @@ func profileShow(r *run) command {
 	})}
 }
 
-func writeProfile(p *printer, one access.ProfileView) {
+func writeProfile(p *printer, one ops.ProfileView) {
 	var f fields
 	f.add("Name", visibleLine(one.Name))
 	f.add("Address", "/mcp/p/"+visibleLine(one.Name)+", /mcp/p/"+visibleLine(one.Name)+"/all")

@@ -5,44 +5,43 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/access"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
 // accessOps are the operations on tokens and profiles, done by the fake.
 func (f *fake) accessOps() []api.Operation {
 	expires, used := at("2026-02-14T10:30:00Z"), at("2026-01-15T09:00:00Z")
-	ci := access.TokenView{Name: "ci", Profile: "research", Servers: []string{"github", "web-*"}, Lanes: []string{"read"}, CreatedBy: "admin",
+	ci := ops.TokenView{Name: "ci", Profile: "research", Servers: []string{"github", "web-*"}, Lanes: []string{"read"}, CreatedBy: "admin",
 		CreatedAt: at("2026-01-15T08:00:00Z"), ExpiresAt: &expires, LastUsedAt: &used}
-	old := access.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: at("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
+	old := ops.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: at("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
 		Warning: "There is no server for '\x1b[31mgone'."}
-	presently := access.PresenceView{On: true, Kind: presence.Passphrase, Since: &used, Fingerprint: "sha256:" + strings.Repeat("0", 64), Void: "The fingerprint of the anchor is missing in the keyring.", Remedy: "Prove it.",
-		Places: []access.PresencePlace{{Name: "the keyring", State: presence.Missing}}, Bad: []string{"abc"}, Unsigned: []string{`approve "tool"`}}
-	presenceNow := func(context.Context, gateway.Caller, gateway.Nothing) (access.PresenceView, error) {
+	presently := ops.PresenceView{On: true, Kind: presence.Passphrase, Since: &used, Fingerprint: "sha256:" + strings.Repeat("0", 64), Void: "The fingerprint of the anchor is missing in the keyring.", Remedy: "Prove it.",
+		Places: []ops.PresencePlace{{Name: "the keyring", State: presence.Missing}}, Bad: []string{"abc"}, Unsigned: []string{`approve "tool"`}}
+	presenceNow := func(context.Context, ops.Caller, ops.Nothing) (ops.PresenceView, error) {
 		return presently, nil
 	}
 	return []api.Operation{
 		api.GetPresence.As(presenceNow), api.JoinPresence.As(presenceNow), api.ResetPresence.As(presenceNow),
-		api.ListTokens.As(func(context.Context, gateway.Caller, gateway.Nothing) (access.TokenList, error) {
-			return access.TokenList{Tokens: []access.TokenView{ci, old}}, nil
+		api.ListTokens.As(func(context.Context, ops.Caller, ops.Nothing) (ops.TokenList, error) {
+			return ops.TokenList{Tokens: []ops.TokenView{ci, old}}, nil
 		}),
-		api.CreateToken.As(func(_ context.Context, _ gateway.Caller, in access.NewToken) (access.CreatedToken, error) {
+		api.CreateToken.As(func(_ context.Context, _ ops.Caller, in ops.NewToken) (ops.CreatedToken, error) {
 			if in.ExpiresIn == "soon" {
-				return access.CreatedToken{}, problem.New(problem.InvalidParameter, "Invalid expires_in 'soon'", "")
+				return ops.CreatedToken{}, problem.New(problem.InvalidParameter, "Invalid expires_in 'soon'", "")
 			}
-			made := access.TokenView{Name: in.Name, Profile: in.Profile, Servers: in.Servers, Lanes: in.Lanes, Warning: old.Warning}
-			return access.CreatedToken{TokenView: made, Token: "mcpp_t_secret"}, nil
+			made := ops.TokenView{Name: in.Name, Profile: in.Profile, Servers: in.Servers, Lanes: in.Lanes, Warning: old.Warning}
+			return ops.CreatedToken{TokenView: made, Token: "mcpp_t_secret"}, nil
 		}),
-		api.RevokeToken.As(func(_ context.Context, _ gateway.Caller, in access.TokenRef) (access.RevokedToken, error) {
-			return access.RevokedToken{Revoked: in.Name}, nil
+		api.RevokeToken.As(func(_ context.Context, _ ops.Caller, in ops.TokenRef) (ops.RevokedToken, error) {
+			return ops.RevokedToken{Revoked: in.Name}, nil
 		}),
-		api.ListProfiles.As(func(context.Context, gateway.Caller, gateway.Nothing) (access.ProfileList, error) {
-			return access.ProfileList{Profiles: []access.ProfileView{
-				{Name: "research", Servers: []string{"github", "web-*"}, Tools: []access.ProfileTools{{Server: "github", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"},
-					Reaches: []access.Reached{{Server: "github", Tools: 3, Callable: 2}}},
+		api.ListProfiles.As(func(context.Context, ops.Caller, ops.Nothing) (ops.ProfileList, error) {
+			return ops.ProfileList{Profiles: []ops.ProfileView{
+				{Name: "research", Servers: []string{"github", "web-*"}, Tools: []ops.ProfileTools{{Server: "github", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"},
+					Reaches: []ops.Reached{{Server: "github", Tools: 3, Callable: 2}}},
 				{Name: "open"},
 			}}, nil
 		}),

@@ -4,16 +4,15 @@ import (
 	"context"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
 // toolList is all tools that a filter selects.
 type toolList struct {
-	Tools    []gateway.ToolView `json:"tools"`
-	Total    int                `json:"total"`
-	Unhinted []gateway.Unhinted `json:"unhinted,omitempty"`
+	Tools    []ops.ToolView `json:"tools"`
+	Total    int            `json:"total"`
+	Unhinted []ops.Unhinted `json:"unhinted,omitempty"`
 }
 
 // How many tools are asked for at a time, and how often the list is begun anew when
@@ -24,10 +23,10 @@ const (
 )
 
 // allTools returns all pages of one list.
-func allTools(ctx context.Context, c *api.Client, q inspect.ToolQuery) (toolList, error) {
+func allTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
 	q.Limit = toolsPage
 	for range listAgain {
-		all := toolList{Tools: []gateway.ToolView{}}
+		all := toolList{Tools: []ops.ToolView{}}
 		for q.Offset, q.Snapshot = 0, ""; ; q.Offset = len(all.Tools) {
 			page, err := api.ListTools.Call(ctx, c, q)
 			if err != nil {

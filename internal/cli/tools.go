@@ -9,21 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
 func toolsList(r *run) command {
-	var f inspect.ToolFilter
+	var f ops.ToolFilter
 	return command{
 		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
 		run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 			if err := checkOperation(f.Operation); err != nil {
 				return err
 			}
-			found, err := allTools(ctx, c, inspect.ToolQuery{ToolFilter: f, Detail: inspect.Full})
+			found, err := allTools(ctx, c, ops.ToolQuery{ToolFilter: f, Detail: ops.Full})
 			if err != nil {
 				return err
 			}
@@ -54,7 +53,7 @@ const maxNamedServers = 10
 // knownServer returns an error for the name of a server that does not exist, which
 // names those that do.
 func knownServer(ctx context.Context, c *api.Client, name string) error {
-	all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
+	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func knownServer(ctx context.Context, c *api.Client, name string) error {
 	return problem.Newf(problem.ServerNotFound, "Server '%s' not found", oneLine(name)).WithHint(hint)
 }
 
-func writeTools(p *printer, tools []gateway.ToolView) {
+func writeTools(p *printer, tools []ops.ToolView) {
 	if len(tools) == 0 {
 		p.note("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
 		return
@@ -88,13 +87,13 @@ func writeTools(p *printer, tools []gateway.ToolView) {
 	t.write()
 }
 
-func toolStatus(p *printer, v gateway.ToolView) string { return statusWord(p, v.Status) }
+func toolStatus(p *printer, v ops.ToolView) string { return statusWord(p, v.Status) }
 
 // lane is a variant by its operation alone.
 func lane(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
 
 // summary is the first line of a description.
-func summary(v gateway.ToolView) string {
+func summary(v ops.ToolView) string {
 	text := v.Description
 	if text == "" {
 		text = v.Title
@@ -103,7 +102,7 @@ func summary(v gateway.ToolView) string {
 }
 
 func toolsSearch(r *run) command {
-	var q inspect.SearchQuery
+	var q ops.SearchQuery
 	return command{
 		flags: map[string]any{"limit": &atMostFlag{&q.Limit, 100}, "operation": &q.Operation, "explain": &q.Explain},
 		args: func(cmd *cobra.Command, args []string) error {
@@ -112,7 +111,7 @@ func toolsSearch(r *run) command {
 			}
 			return nil
 		},
-		run: doesAs(r, api.SearchTools, func(args []string) (inspect.SearchQuery, error) {
+		run: doesAs(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperation(q.Operation)
 		}, plainFound, writeFound),
@@ -121,13 +120,13 @@ func toolsSearch(r *run) command {
 
 // found is what a search has found.
 type found struct {
-	Query string             `json:"query"`
-	Total int                `json:"total"`
-	Tools []gateway.ToolView `json:"tools"`
+	Query string         `json:"query"`
+	Total int            `json:"total"`
+	Tools []ops.ToolView `json:"tools"`
 }
 
-func plainFound(a inspect.SearchAnswer) found {
-	f := found{a.Query, a.Total, make([]gateway.ToolView, 0, len(a.Tools))}
+func plainFound(a ops.SearchAnswer) found {
+	f := found{a.Query, a.Total, make([]ops.ToolView, 0, len(a.Tools))}
 	for _, t := range a.Tools {
 		f.Tools = append(f.Tools, t.ToolView)
 	}
@@ -152,7 +151,7 @@ func writeFound(p *printer, found found) {
 }
 
 // writeReasons says for each tool why it was found, where that was asked for.
-func writeReasons(p *printer, tools []gateway.ToolView) {
+func writeReasons(p *printer, tools []ops.ToolView) {
 	for _, v := range tools {
 		if len(v.Why) == 0 {
 			continue
@@ -171,13 +170,13 @@ func writeReasons(p *printer, tools []gateway.ToolView) {
 	}
 }
 
-func writeTool(p *printer, d inspect.ToolDetail) {
+func writeTool(p *printer, d ops.ToolDetail) {
 	v := d.ToolView
 	var f fields
 	f.add("Tool", oneLine(v.Name))
 	f.add("Title", oneLine(v.Title))
 	f.add("Status", toolStatus(p, v))
-	if v.Status == gateway.ForClients {
+	if v.Status == ops.ForClients {
 		f.add("", "only clients that can be asked something have it, on /mcp/servers/"+oneLine(v.Server))
 	}
 	f.add("Call with", oneLine(v.CallWith))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 // The most rows of a list that a person is shown; all are in -o json.
@@ -14,13 +14,13 @@ const maxStatsRows = 20
 
 func toolsStats(r *run) command {
 	var since string
-	return command{flags: map[string]any{"since": &since}, run: does(r, api.GetToolStats, func([]string) (in gateway.StatsQuery, err error) {
+	return command{flags: map[string]any{"since": &since}, run: does(r, api.GetToolStats, func([]string) (in ops.StatsQuery, err error) {
 		in.Since, err = r.parseTime("--since", since)
 		return in, err
 	}, writeStats)}
 }
 
-func writeStats(p *printer, s gateway.ToolStats) {
+func writeStats(p *printer, s ops.ToolStats) {
 	if s.Calls == 0 {
 		p.note("No tool was called in that time.")
 		return

@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 // addTrust adds what was decided about a tool.
-func addTrust(p *printer, f *fields, t *gateway.Trust) {
+func addTrust(p *printer, f *fields, t *ops.Trust) {
 	if t == nil {
 		return
 	}
@@ -22,11 +22,11 @@ func addTrust(p *printer, f *fields, t *gateway.Trust) {
 	}
 }
 
-func writeSwitchedOff(p *printer, v gateway.ToolView) {
+func writeSwitchedOff(p *printer, v ops.ToolView) {
 	p.line("%s is switched off.", oneLine(v.Name))
 }
 
-func writeSwitchedOn(p *printer, v gateway.ToolView) {
+func writeSwitchedOn(p *printer, v ops.ToolView) {
 	p.line("%s is switched on.", oneLine(v.Name))
 	stillLocked(p, v.Status)
 }
@@ -76,7 +76,7 @@ func toolsApprove(r *run) command {
 }
 
 func toolsBlock(r *run) command {
-	var seen gateway.Seen
+	var seen ops.Seen
 	kind := kindFlag("tool")
 	return command{
 		flags: map[string]any{"kind": (*string)(&kind), "fingerprint": &seen.Fingerprint},

@@ -15,14 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/prospect"
-	"mcpproxy/internal/settings"
-	"mcpproxy/internal/trial"
+	"mcpproxy/internal/store/activity"
 )
 
 func policyTry(r *run) command {
@@ -48,7 +46,7 @@ func policyTry(r *run) command {
 			case err != nil:
 				return usage("The file cannot be read: "+err.Error(), "").Because(err)
 			}
-			out, err := api.TryPolicy.Call(ctx, c, trial.Candidate{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
+			out, err := api.TryPolicy.Call(ctx, c, ops.TrialCandidate{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
 			if err != nil {
 				return ofFile(err, args[0])
 			}
@@ -61,7 +59,7 @@ func policyTry(r *run) command {
 func ofFile(err error, path string) error {
 	p := problem.From(err)
 	raw, _ := p.Detail("mistakes").(json.RawMessage)
-	var mistakes []settings.Mistake
+	var mistakes []ops.Mistake
 	if json.Unmarshal(raw, &mistakes) != nil || len(mistakes) == 0 {
 		return err
 	}
@@ -73,7 +71,7 @@ func ofFile(err error, path string) error {
 	return problem.New(p.Code, whole.Message, "Nothing was tried. `mcpproxy config validate "+quotedWord(path)+"` checks the file.").With("mistakes", mistakes)
 }
 
-func writeTrial(p *printer, out trial.Trial) {
+func writeTrial(p *printer, out ops.Trial) {
 	if out.Calls == 0 {
 		p.note("There is no call on record since %s.", p.moment(&out.Since))
 		return
@@ -114,7 +112,7 @@ func writeTrial(p *printer, out trial.Trial) {
 }
 
 // reasonCell is a reason in a word or two.
-func reasonCell(g trial.TrialGroup) string {
+func reasonCell(g ops.TrialGroup) string {
 	switch {
 	case g.Status != "":
 		return oneLine(g.Status)
@@ -125,11 +123,11 @@ func reasonCell(g trial.TrialGroup) string {
 }
 
 // reasons are the reasons in words, the first few.
-func reasons(groups []trial.TrialGroup) (all []string) {
+func reasons(groups []ops.TrialGroup) (all []string) {
 	const most = 10
 	for _, g := range groups {
 		text := g.Why
-		if g.Would == trial.Allowed {
+		if g.Would == ops.Allowed {
 			text = "No more: " + text
 		}
 		if text = policy.ForPerson(text); !slices.Contains(all, text) && len(all) < most {
@@ -145,7 +143,7 @@ func canCommand(r *run) command {
 		flags:    map[string]any{"args": &args},
 		complete: r.callers(),
 		run: r.ask(func(ctx context.Context, c *api.Client, given []string) error {
-			in := prospect.Question{Who: given[0], Name: given[1]}
+			in := ops.Question{Who: given[0], Name: given[1]}
 			if args != "" {
 				var err error
 				if in.Args, err = r.readArgs(args); err != nil {
@@ -166,7 +164,7 @@ func canCommand(r *run) command {
 
 // cannot is the failure of a command that has said that a call is refused in every lane:
 // that of the lane in which the tool belongs.
-func cannot(out prospect.Prospect) error {
+func cannot(out ops.Prospect) error {
 	of := out.Lanes[len(out.Lanes)-1]
 	for _, lane := range out.Lanes {
 		if lane.Tool == out.CallWith {
@@ -176,7 +174,7 @@ func cannot(out prospect.Prospect) error {
 	return problem.Newf(problem.Code(of.Code), "%s cannot call %s.", out.As.Name, out.Name).WithHint(of.Hint)
 }
 
-func writeProspect(p *printer, out prospect.Prospect) {
+func writeProspect(p *printer, out ops.Prospect) {
 	var f fields
 	f.add("Tool", oneLine(out.Name))
 	f.add("Hints", judgedHints(out.Hints))
@@ -211,7 +209,7 @@ func writeProspect(p *printer, out prospect.Prospect) {
 }
 
 // clientDoes is what a client does, and by which rule.
-func clientDoes(c *prospect.ProspectClient) string {
+func clientDoes(c *ops.ProspectClient) string {
 	text := c.Verdict.Words() + ": " + placed(c.Rule)
 	if c.Verdict == "unknown" {
 		text = "is " + text
@@ -223,7 +221,7 @@ func clientDoes(c *prospect.ProspectClient) string {
 }
 
 // asWho is who would call, with what bounds it.
-func asWho(w prospect.ProspectWho) string {
+func asWho(w ops.ProspectWho) string {
 	out := w.Name
 	if w.Kind != "client" {
 		out = w.Kind + " " + out

@@ -8,46 +8,43 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/permission"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/prospect"
-	"mcpproxy/internal/settings"
-	"mcpproxy/internal/tool"
-	"mcpproxy/internal/trial"
+	"mcpproxy/internal/store/activity"
 )
 
 // try answers with differences of each kind; a text that says so is refused.
-func (f *fake) try(_ context.Context, _ gateway.Caller, in trial.Candidate) (trial.Trial, error) {
+func (f *fake) try(_ context.Context, _ ops.Caller, in ops.TrialCandidate) (ops.Trial, error) {
 	if strings.Contains(in.Text, "tols_limit") {
-		return trial.Trial{}, problem.New(problem.InvalidConfig, "mcp_config.json:2:3: unknown", "").
-			With("mistakes", []settings.Mistake{{Line: 2, Column: 3, Key: "tols_limit", Message: `the key "tols_limit" is not known`, Hint: "did you mean tools_limit?"}})
+		return ops.Trial{}, problem.New(problem.InvalidConfig, "mcp_config.json:2:3: unknown", "").
+			With("mistakes", []ops.Mistake{{Line: 2, Column: 3, Key: "tols_limit", Message: `the key "tols_limit" is not known`, Hint: "did you mean tools_limit?"}})
 	}
 	since := at("2025-12-16T10:00:00Z")
 	if in.Period == "604800s" {
-		return trial.Trial{Since: since}, nil
+		return ops.Trial{Since: since}, nil
 	}
 	last := at("2026-01-15T09:00:00Z")
-	return trial.Trial{Since: since, Revision: "0123456789ab", InForce: "ba9876543210", Calls: 1234, Others: 7, Same: 1190, Refused: 40, Allowed: 3, Unknown: 1, TookMS: 12,
-		Groups: []trial.TrialGroup{
-			{Tool: "github:delete_repo", Variant: "call_tool_destructive", Called: "lane", Was: trial.Allowed, Would: trial.Refused, Check: "callable", Code: "TOOL_LOCKED", Status: "disabled_by_config",
+	return ops.Trial{Since: since, Revision: "0123456789ab", InForce: "ba9876543210", Calls: 1234, Others: 7, Same: 1190, Refused: 40, Allowed: 3, Unknown: 1, TookMS: 12,
+		Groups: []ops.TrialGroup{
+			{Tool: "github:delete_repo", Variant: "call_tool_destructive", Called: "lane", Was: ops.Allowed, Would: ops.Refused, Check: "callable", Code: "TOOL_LOCKED", Status: "disabled_by_config",
 				Why: "Tool 'github:delete_repo' is locked: disabled_by_config", Calls: 40, Last: last, Examples: []string{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", "01JG2K4WZ3N8Q5R7T9V1X2Y3Z5"}},
-			{Tool: "github:list_repos", Variant: "call_tool_read", Called: "name", Was: trial.Refused, Would: trial.Allowed, Check: "scope", Code: "OUT_OF_SCOPE",
+			{Tool: "github:list_repos", Variant: "call_tool_read", Called: "name", Was: ops.Refused, Would: ops.Allowed, Check: "scope", Code: "OUT_OF_SCOPE",
 				Why: "It is outside \x1b[31mwhat this client may use", Calls: 3, Last: last, Examples: []string{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z6"}},
-			{Tool: "notes:write", Variant: "call_tool_write", Called: "lane", Was: trial.Allowed, Would: trial.Unknown, Why: "The arguments are masked.", Calls: 1, Last: last, Examples: []string{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z7"}},
+			{Tool: "notes:write", Variant: "call_tool_write", Called: "lane", Was: ops.Allowed, Would: ops.Unknown, Why: "The arguments are masked.", Calls: 1, Last: last, Examples: []string{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z7"}},
 		}}, nil
 }
 
 // can answers for a client whose call passes in one lane, or in none.
-func (f *fake) can(_ context.Context, _ gateway.Caller, in prospect.Question) (prospect.Prospect, error) {
-	lane := func(name string, outcome activity.Verdict) prospect.ProspectLane {
-		one := prospect.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive passes whatever the hints say."}
+func (f *fake) can(_ context.Context, _ ops.Caller, in ops.Question) (ops.Prospect, error) {
+	lane := func(name string, outcome activity.Verdict) ops.ProspectLane {
+		one := ops.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive passes whatever the hints say."}
 		if outcome == activity.Refused {
 			one.Check, one.Code, one.Why, one.Hint = "hints", "SERVER_MISMATCH", "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of "+name, "Correct it."
 		}
 		if in.Who == "claude-code" {
-			one.Client = &prospect.ProspectClient{Verdict: permission.Asks, Rule: permission.Rule{Text: "ask mcp__mcpproxy__" + name, Path: "/home/me/.claude/settings.json", Line: 7}}
+			one.Client = &ops.ProspectClient{Verdict: permission.Asks, Rule: permission.Rule{Text: "ask mcp__mcpproxy__" + name, Path: "/home/me/.claude/settings.json", Line: 7}}
 		}
 		return one
 	}
@@ -55,10 +52,10 @@ func (f *fake) can(_ context.Context, _ gateway.Caller, in prospect.Question) (p
 	if in.Who == "research" {
 		last = activity.Refused
 	}
-	return prospect.Prospect{
-		Name: in.Name, As: prospect.ProspectWho{Kind: map[bool]string{true: "client", false: "profile"}[in.Who == "claude-code"], Name: in.Who, Connected: true, Address: "/mcp/p/research", Profiles: "research", Token: "ci"},
+	return ops.Prospect{
+		Name: in.Name, As: ops.ProspectWho{Kind: map[bool]string{true: "client", false: "profile"}[in.Who == "claude-code"], Name: in.Who, Connected: true, Address: "/mcp/p/research", Profiles: "research", Token: "ci"},
 		Judged: tool.Judged{CallWith: "call_tool_destructive", Hints: &tool.JudgedHints{Destructive: &tool.HintFact{Value: true, From: tool.FromServer}}},
-		Lanes:  []prospect.ProspectLane{lane("call_tool_read", activity.Refused), lane("call_tool_write", activity.Refused), lane("call_tool_destructive", last)},
+		Lanes:  []ops.ProspectLane{lane("call_tool_read", activity.Refused), lane("call_tool_write", activity.Refused), lane("call_tool_destructive", last)},
 		Can:    last == activity.Allowed, Notes: []string{"A note."},
 	}, nil
 }

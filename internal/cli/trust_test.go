@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
 
 func TestTrustTables(t *testing.T) {
@@ -185,7 +185,7 @@ func TestUpstreamAdd(t *testing.T) {
 	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
 		t.Errorf("%+v", got)
 	}
-	want := []gateway.NewServer{
+	want := []ops.NewServer{
 		{Name: "files", Launch: config.Launch{Command: "npx", Args: []string{"-y", "--yes", "pkg"}, Env: map[string]string{"A": "b=c", "T": "${env:T}"}, WorkingDir: "/w"}, Trust: "manual", Quarantined: true},
 		{Name: "remote", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer a:b"}}},
 	}
@@ -271,7 +271,7 @@ func TestAddTellsHowItEnded(t *testing.T) {
 			}
 		}
 		got = daemon(t, &fake{}).run("upstream", "add", name, "-o", "json", "--", "x")
-		var v gateway.ServerView
+		var v ops.ServerView
 		if err := json.Unmarshal([]byte(got.stdout), &v); err != nil || v.Name != name || got.code != want.code || v.State == "connecting" {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}
@@ -445,13 +445,13 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 // only counted.
 func TestApprovalShowsWhatWaits(t *testing.T) {
 	t.Parallel()
-	v := gateway.ServerReview{Name: "s", Stage: gateway.StageApproved, Instructions: "These are approved.", TotalOffers: 2}
+	v := ops.ServerReview{Name: "s", Stage: ops.StageApproved, Instructions: "These are approved.", TotalOffers: 2}
 	for i := range 40 {
-		v.Tools = append(v.Tools, gateway.ReviewedTool{Tool: fmt.Sprintf("old_%d", i), Definition: json.RawMessage(`{"name":"old","description":"An approved tool."}`)})
+		v.Tools = append(v.Tools, ops.ReviewedTool{Tool: fmt.Sprintf("old_%d", i), Definition: json.RawMessage(`{"name":"old","description":"An approved tool."}`)})
 	}
-	waiting := gateway.ReviewedOffer{Kind: tool.KindPrompt, Name: "fresh", Definition: json.RawMessage(`{"name":"fresh","description":"A new prompt."}`)}
+	waiting := ops.ReviewedOffer{Kind: tool.KindPrompt, Name: "fresh", Definition: json.RawMessage(`{"name":"fresh","description":"A new prompt."}`)}
 	waiting.Reason = approval.New
-	v.Offers = []gateway.ReviewedOffer{waiting, {Kind: tool.KindPrompt, Name: "older", Definition: json.RawMessage(`{"name":"older"}`)}}
+	v.Offers = []ops.ReviewedOffer{waiting, {Kind: tool.KindPrompt, Name: "older", Definition: json.RawMessage(`{"name":"older"}`)}}
 	var out bytes.Buffer
 	writeWaitingOf(newRun(Deps{Getenv: func(string) string { return "" }}).printer(&out), v)
 	got := out.String()

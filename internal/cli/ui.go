@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/browser"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -41,11 +40,11 @@ func uiCommand(r *run) command {
 
 // addressOfUI is where the MCPProxy that runs has its web UI.
 func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
-	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(s.Surfaces, func(one gateway.Surface) bool { return one.Name == api.UI })
+	at := slices.IndexFunc(s.Surfaces, func(one ops.Surface) bool { return one.Name == api.UI })
 	if at < 0 {
 		return "", problem.New(problem.NotFound, "The MCPProxy that runs has no web UI.", "Restart it: it may be of an older version.")
 	}
@@ -54,7 +53,7 @@ func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
 
 // showUI opens a page of the web UI, signed in, or shows the link to it.
 func showUI(ctx context.Context, r *run, c *api.Client, address string, printLink bool) error {
-	if !printLink && browser.Desktop(r.lookup) {
+	if !printLink && HasDesktop(r.lookup) {
 		err := openUI(ctx, r, c, address)
 		if !errors.Is(err, errNoBrowser) {
 			return err
@@ -69,7 +68,7 @@ func printUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		return problem.New(problem.Usage, "No browser is opened, and the link, which signs in, is shown on a terminal only.",
 			"Run `mcpproxy ui` on a terminal, or open "+address+" and sign in with the API key.")
 	}
-	code, err := api.NewCode.Call(ctx, c, gateway.Nothing{})
+	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ var errNoBrowser = errors.New("no browser can be opened")
 // openUI opens a page in a file that leads to the UI, since others can see the
 // arguments of a browser, and waits until the code was used.
 func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
-	code, err := api.NewCode.Call(ctx, c, gateway.Nothing{})
+	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		return fmt.Errorf("the page that leads to the web UI: %w", err)
 	}
 	defer func() { _ = os.Remove(path) }()
-	if browser.OpenFile(path) != nil {
+	if OpenFileInBrowser(path) != nil {
 		return errNoBrowser
 	}
 	r.say("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)

@@ -9,24 +9,23 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
 // plainServers and plainServer are what commands show of servers.
-func plainServers(all inspect.ServerList) gateway.ServerList {
-	list := gateway.ServerList{Servers: make([]gateway.ServerView, 0, len(all.Servers))}
+func plainServers(all ops.ServerList) ops.ServerViews {
+	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
 	for _, s := range all.Servers {
 		list.Servers = append(list.Servers, s.ServerView)
 	}
 	return list
 }
 
-func plainServer(s inspect.ServerDetail) gateway.ServerView { return s.ServerView }
+func plainServer(s ops.ServerDetail) ops.ServerView { return s.ServerView }
 
-func writeServers(p *printer, all gateway.ServerList) {
+func writeServers(p *printer, all ops.ServerViews) {
 	if len(all.Servers) == 0 {
 		p.note("No server is configured. Add one with `mcpproxy upstream add`, or under mcpServers in the file that `mcpproxy config path` names.")
 		return
@@ -52,22 +51,22 @@ func writeServers(p *printer, all gateway.ServerList) {
 }
 
 // loginNote is the remedy for a server that asks for a login.
-func loginNote(s gateway.ServerView) string { return "mcpproxy upstream login " + s.Name }
+func loginNote(s ops.ServerView) string { return "mcpproxy upstream login " + s.Name }
 
 // approveNote is the remedy for a server that waits for its review.
-func approveNote(s gateway.ServerView) string {
+func approveNote(s ops.ServerView) string {
 	return "mcpproxy upstream approve " + quotedWord(s.Name)
 }
 
 // toolCount is the number of tools, and of those that can be called if they differ.
-func toolCount(s gateway.ServerView) string {
+func toolCount(s ops.ServerView) string {
 	if s.Tools == nil {
 		return strconv.Itoa(s.ToolCount)
 	}
 	return fmt.Sprintf("%d/%d", s.Tools[policy.Callable], s.ToolCount)
 }
 
-func writeServer(p *printer, s gateway.ServerView) {
+func writeServer(p *printer, s ops.ServerView) {
 	var f fields
 	f.add("Name", oneLine(s.Name))
 	f.add("State", state(p, s))
@@ -116,7 +115,7 @@ func writeServer(p *printer, s gateway.ServerView) {
 }
 
 // lastError is what went wrong, and when.
-func lastError(p *printer, s gateway.ServerView) string {
+func lastError(p *printer, s ops.ServerView) string {
 	if s.LastError == "" || s.LastErrorAt == nil {
 		return printable(s.LastError)
 	}
@@ -124,25 +123,25 @@ func lastError(p *printer, s gateway.ServerView) string {
 }
 
 // counts is why tools of a server cannot be called, one reason a line.
-func counts(c gateway.Counts) string {
+func counts(c ops.Counts) string {
 	out := []string{fmt.Sprintf("%d callable", c[policy.Callable])}
 	for _, s := range policy.Statuses() {
 		if c[s] > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c[s], s))
 		}
 	}
-	if n := c[gateway.CountForClients]; n > 0 {
-		out = append(out, fmt.Sprintf("%d %s, which can be asked something", n, gateway.ForClients))
+	if n := c[ops.CountForClients]; n > 0 {
+		out = append(out, fmt.Sprintf("%d %s, which can be asked something", n, ops.ForClients))
 	}
-	if n := c[gateway.CountBlocked]; n > 0 {
-		out = append(out, fmt.Sprintf("%d %s", n, gateway.Blocked))
+	if n := c[ops.CountBlocked]; n > 0 {
+		out = append(out, fmt.Sprintf("%d %s", n, ops.Blocked))
 	}
 	return strings.Join(out, "\n")
 }
 
 func upstreamRestart(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		s, err := api.RestartServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
+		s, err := api.RestartServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
@@ -157,7 +156,7 @@ func upstreamRestart(r *run) command {
 
 // notUp is the failure of a server that did not come up; nil when it did, or is
 // still at it.
-func notUp(s gateway.ServerView, how, hint string) error {
+func notUp(s ops.ServerView, how, hint string) error {
 	switch {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
@@ -177,7 +176,7 @@ type logTail struct {
 	Lines  []string `json:"lines"`
 }
 
-func plainTail(t inspect.LogTail) logTail { return logTail{t.Server, t.Lines} }
+func plainTail(t ops.LogTail) logTail { return logTail{t.Server, t.Lines} }
 
 func writeLog(p *printer, tail logTail) {
 	for _, line := range tail.Lines {
@@ -190,7 +189,7 @@ func writeLog(p *printer, tail logTail) {
 
 func upstreamLogs(r *run) command {
 	lines := 100
-	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: doesAs(r, api.GetServerLogs, func(args []string) (in inspect.LogQuery, err error) {
-		return inspect.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
+	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: doesAs(r, api.GetServerLogs, func(args []string) (in ops.LogQuery, err error) {
+		return ops.LogQuery{ServerRef: ops.ServerRef{Name: args[0]}, Lines: lines}, nil
 	}, plainTail, writeLog)}
 }

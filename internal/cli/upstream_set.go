@@ -8,12 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/search"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 )
 
 func upstreamSet(r *run) command {
@@ -37,7 +36,7 @@ func upstreamSet(r *run) command {
 			case len(args) == 0:
 				return r.live(serverNames)(cmd, args, typed)
 			case len(args) == 1:
-				return gateway.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
+				return ops.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
 				return config.TrustWords(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "infer_hints":
@@ -46,7 +45,7 @@ func upstreamSet(r *run) command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			in := api.Change{ServerChange: gateway.ServerChange{ServerRef: gateway.ServerRef{Name: args[0]}}}
+			in := api.Change{ServerChange: ops.ServerChange{ServerRef: ops.ServerRef{Name: args[0]}}}
 			var err error
 			switch {
 			case env.any() && (headers.any() || infer != "" || unset), headers.any() && (infer != "" || unset):
@@ -69,7 +68,7 @@ func upstreamSet(r *run) command {
 			if err != nil {
 				return err
 			}
-			v, err := change(r, ctx, c, api.ChangeServer, in, func(f admin.File, in api.Change) (gateway.ServerView, error) {
+			v, err := change(r, ctx, c, api.ChangeServer, in, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			if err != nil {
@@ -110,12 +109,12 @@ func (m *parts) value() (json.RawMessage, error) {
 		}
 		all[name] = nil
 	}
-	return rawjson.Marshal(all)
+	return wirejson.Marshal(all)
 }
 
 // setting is the value of a key as it stands in the file; nil takes it out.
 func setting(key string, values []string, unset bool) (json.RawMessage, error) {
-	keys := gateway.ChangeableKeys()
+	keys := ops.ChangeableKeys()
 	switch {
 	case !slices.Contains(keys, key):
 		hint := "The keys are " + strings.Join(keys, ", ") + "."
@@ -134,7 +133,7 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 	case len(values) > 1:
 		return nil, usage("Unexpected argument '"+printable(values[1])+"'.", "The key "+key+" has one value.")
 	case slices.Contains([]string{"trust", "infer_hints", "call_timeout", "url", "working_dir"}, key):
-		return rawjson.Marshal(values[0])
+		return wirejson.Marshal(values[0])
 	}
 	if !json.Valid([]byte(values[0])) {
 		return nil, usage("Invalid value for "+key+": it must be JSON.", `Give one object, in single quotes for the shell: '{"list_*": {"readOnlyHint": true}}'.`)

@@ -12,18 +12,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/redact"
-	"mcpproxy/internal/scan"
+	"mcpproxy/internal/store/redact"
 )
 
 func upstreamAdd(r *run) command {
-	var s gateway.NewServer
+	var s ops.NewServer
 	var env, headers []string
 	return command{
 		flags: map[string]any{
@@ -53,9 +51,9 @@ func upstreamAdd(r *run) command {
 	}
 }
 
-func addServer(r *run, ctx context.Context, c *api.Client, s gateway.NewServer) error {
+func addServer(r *run, ctx context.Context, c *api.Client, s ops.NewServer) error {
 	offline := false
-	added, err := change(r, ctx, c, api.AddServer, s, func(f admin.File, s gateway.NewServer) (gateway.ServerView, error) {
+	added, err := change(r, ctx, c, api.AddServer, s, func(f ops.ConfigFile, s ops.NewServer) (ops.ServerView, error) {
 		offline = true
 		return f.AddServer(s)
 	})
@@ -84,7 +82,7 @@ const (
 
 // onceUp returns a server when its first try has ended: it is ready, or has failed,
 // or does not start by itself.
-func onceUp(r *run, ctx context.Context, c *api.Client, v gateway.ServerView) (gateway.ServerView, error) {
+func onceUp(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
 	look, limit := time.NewTicker(lookUp), time.NewTimer(awaitUp)
 	defer look.Stop()
 	defer limit.Stop()
@@ -104,7 +102,7 @@ func onceUp(r *run, ctx context.Context, c *api.Client, v gateway.ServerView) (g
 			return v, nil
 		case <-look.C:
 		}
-		next, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: v.Name})
+		next, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: v.Name})
 		if ctx.Err() == nil {
 			if err != nil {
 				return v, err
@@ -116,7 +114,7 @@ func onceUp(r *run, ctx context.Context, c *api.Client, v gateway.ServerView) (g
 }
 
 // firstTry reports whether it is not known yet how the first try of a server ends.
-func firstTry(v gateway.ServerView) bool {
+func firstTry(v ops.ServerView) bool {
 	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
@@ -211,7 +209,7 @@ func pairs(flag string, given []string, between string) (map[string]string, erro
 	return out, nil
 }
 
-func writeAdded(p *printer, v gateway.ServerView, offline bool) {
+func writeAdded(p *printer, v ops.ServerView, offline bool) {
 	switch {
 	case offline:
 		p.line("Added %s.", oneLine(v.Name))
@@ -230,7 +228,7 @@ func writeAdded(p *printer, v gateway.ServerView, offline bool) {
 }
 
 // readyWith is what a server that is ready has: tools, and how many wait.
-func readyWith(v gateway.ServerView) string {
+func readyWith(v ops.ServerView) string {
 	s := counted(v.ToolCount, "tool")
 	if v.Tools == nil || v.Tools[policy.PendingApproval] == 0 {
 		return s + "."
@@ -239,7 +237,7 @@ func readyWith(v gateway.ServerView) string {
 	return s + ", " + strconv.Itoa(n) + map[bool]string{true: " waits", false: " wait"}[n == 1] + ": mcpproxy approvals"
 }
 
-func writeWarnings(p *printer, v gateway.ServerView) {
+func writeWarnings(p *printer, v ops.ServerView) {
 	for _, warning := range v.Warnings {
 		p.note("%s", oneLine(warning))
 	}
@@ -249,7 +247,7 @@ func upstreamRemove(r *run) command {
 	var given consent
 	return command{flags: map[string]any{"yes": &given.yes}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		offline := false
-		s, err := change(r, ctx, c, api.GetServer, gateway.ServerRef{Name: args[0]}, func(f admin.File, in gateway.ServerRef) (s inspect.ServerDetail, err error) {
+		s, err := change(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.ConfigFile, in ops.ServerRef) (s ops.ServerDetail, err error) {
 			offline = true
 			s.ServerView, err = f.Server(in)
 			return s, err
@@ -264,7 +262,7 @@ func upstreamRemove(r *run) command {
 		if err := r.consented(ctx, given, question, "Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
 			return err
 		}
-		gone, err := change(r, ctx, c, api.RemoveServer, gateway.ServerRef{Name: s.Name}, admin.File.RemoveServer)
+		gone, err := change(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.ConfigFile.RemoveServer)
 		if err != nil {
 			return err
 		}
@@ -277,12 +275,12 @@ func upstreamRemove(r *run) command {
 	})}
 }
 
-func writeDisabled(p *printer, v gateway.ServerView) {
+func writeDisabled(p *printer, v ops.ServerView) {
 	p.line("%s is disabled.", oneLine(v.Name))
 	writeWarnings(p, v)
 }
 
-func writeEnabled(p *printer, v gateway.ServerView) {
+func writeEnabled(p *printer, v ops.ServerView) {
 	p.line("%s is enabled.", oneLine(v.Name))
 	writeWarnings(p, v)
 	if v.Quarantined {
@@ -290,7 +288,7 @@ func writeEnabled(p *printer, v gateway.ServerView) {
 	}
 }
 
-func writeQuarantined(p *printer, v gateway.ServerView) {
+func writeQuarantined(p *printer, v ops.ServerView) {
 	p.line("%s is quarantined.", oneLine(v.Name))
 	p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 }
@@ -299,7 +297,7 @@ func upstreamReview(r *run) command {
 	var full bool
 	return command{
 		flags: map[string]any{"full": &full}, complete: firstOnly(r.live(waitingServers)),
-		run: does(r, api.ReviewServer, named, func(p *printer, v gateway.ServerReview) { writeReview(p, v, full) }),
+		run: does(r, api.ReviewServer, named, func(p *printer, v ops.ServerReview) { writeReview(p, v, full) }),
 	}
 }
 
@@ -327,12 +325,12 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
-		case v.Stage == gateway.StageApproved && waiting(reviewed(v)) == 0:
+		case v.Stage == ops.StageApproved && waiting(reviewed(v)) == 0:
 			return r.print(v, func(p *printer) { p.line("Nothing of %s waits.", oneLine(v.Name)) })
-		case v.Stage == gateway.StageDefinitions && !v.Listed:
+		case v.Stage == ops.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + quotedWord(v.Name) + "`.")
-		case given.yes && !withFindings && v.Stage != gateway.StageLaunch && findingsIn(v) > 0:
+		case given.yes && !withFindings && v.Stage != ops.StageLaunch && findingsIn(v) > 0:
 			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", oneLine(v.Name)).
 				WithHint("Look with `mcpproxy upstream review " + quotedWord(v.Name) + "`, then add --with-findings, or --fingerprint " + visibleLine(v.Fingerprint) + ".")
 		}
@@ -341,17 +339,17 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 		}
 		fingerprint = v.Fingerprint
 	}
-	v, err := api.ApproveServer.Call(ctx, c, gateway.ServerDecision{ServerRef: gateway.ServerRef{Name: name}, Seen: gateway.Seen{Fingerprint: fingerprint}})
+	v, err := api.ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: name}, Seen: ops.Seen{Fingerprint: fingerprint}})
 	if err != nil {
 		return lookAgain(err, "approved", "mcpproxy upstream review "+quotedWord(name))
 	}
 	return r.print(v, func(p *printer) {
 		switch {
-		case v.Stage == gateway.StageApproved && disabled(v):
+		case v.Stage == ops.StageApproved && disabled(v):
 			p.line("Approved %s.", oneLine(v.Name))
 			p.note("It is disabled: `mcpproxy upstream enable %s`.", quotedWord(v.Name))
 			return
-		case v.Stage == gateway.StageApproved:
+		case v.Stage == ops.StageApproved:
 			p.line("Approved %s: its tools can be called.", oneLine(v.Name))
 			return
 		}
@@ -370,12 +368,12 @@ const (
 // reviewOnceTold returns what an approval would allow. A server that is just
 // starting for its review is waited for: without its tools there is nothing to
 // approve.
-func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (gateway.ServerReview, error) {
-	v, err := api.ReviewServer.Call(ctx, c, gateway.ServerRef{Name: name})
+func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
+	v, err := api.ReviewServer.Call(ctx, c, ops.ServerRef{Name: name})
 	if err != nil || !starting(v) {
 		return v, err
 	}
-	if s, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: name}); err != nil || !s.Enabled {
+	if s, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: name}); err != nil || !s.Enabled {
 		return v, err
 	}
 	r.printer(r.Stdout).note("Waiting until %s has told its tools.", oneLine(v.Name))
@@ -390,23 +388,23 @@ func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (ga
 			return v, nil
 		case <-look.C:
 		}
-		v, err = api.ReviewServer.Call(ctx, c, gateway.ServerRef{Name: name})
+		v, err = api.ReviewServer.Call(ctx, c, ops.ServerRef{Name: name})
 	}
 	return v, err
 }
 
 // starting reports whether the tools of a server may come by themselves, as it is
 // tried for the first time.
-func starting(v gateway.ServerReview) bool {
-	return v.Stage == gateway.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
+func starting(v ops.ServerReview) bool {
+	return v.Stage == ops.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
 
 // disabled reports whether a server that is approved cannot be called all the same.
-func disabled(v gateway.ServerReview) bool {
-	return slices.ContainsFunc(v.Tools, func(t gateway.ReviewedTool) bool { return t.Status == policy.ServerDisabled.String() })
+func disabled(v ops.ServerReview) bool {
+	return slices.ContainsFunc(v.Tools, func(t ops.ReviewedTool) bool { return t.Status == policy.ServerDisabled.String() })
 }
 
-func approvalQuestion(v gateway.ServerReview) string {
+func approvalQuestion(v ops.ServerReview) string {
 	name, offersWaiting := visibleLine(v.Name), waiting(v.Offers)
 	what := func(tools, offers int) string {
 		switch {
@@ -418,11 +416,11 @@ func approvalQuestion(v gateway.ServerReview) string {
 		return counted(tools, "tool") + " and " + counted(offers, "other definition")
 	}
 	switch {
-	case v.Stage == gateway.StageLaunch:
+	case v.Stage == ops.StageLaunch:
 		return "Start " + name + " like this, for the review only?"
 	case findingsIn(v) > 0:
 		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
-	case v.Stage == gateway.StageApproved:
+	case v.Stage == ops.StageApproved:
 		return "Approve " + what(waiting(reviewed(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
@@ -430,11 +428,11 @@ func approvalQuestion(v gateway.ServerReview) string {
 
 // findingsIn is how much the scanner has found in what waits. What it could
 // not look at in full counts, too.
-func findingsIn(v gateway.ServerReview) int {
+func findingsIn(v ops.ServerReview) int {
 	n := 0
 	for _, o := range reviewed(v) {
 		switch {
-		case v.Stage == gateway.StageApproved && o.Reason == "":
+		case v.Stage == ops.StageApproved && o.Reason == "":
 		case len(o.Findings) == 0 && o.Verdict != scan.Clean:
 			n++
 		default:
@@ -445,7 +443,7 @@ func findingsIn(v gateway.ServerReview) int {
 }
 
 // writeReview shows a server as it would be approved. Nothing in it can hide.
-func writeReview(p *printer, v gateway.ServerReview, full bool) {
+func writeReview(p *printer, v ops.ServerReview, full bool) {
 	var f fields
 	f.add("Server", visibleLine(v.Name))
 	f.add("Review", reviewStage(v.Stage))
@@ -462,14 +460,14 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 	if v.LaunchApprovedBy != "" {
 		f.add("Launch approved", strings.TrimSpace(p.moment(v.LaunchApprovedAt)+" by "+visibleLine(v.LaunchApprovedBy)))
 	}
-	if v.Stage != gateway.StageLaunch {
+	if v.Stage != ops.StageLaunch {
 		f.add("State", visibleLine(v.State))
 		f.add("Last error", visibleLine(v.LastError))
 	}
 	f.add("Notice", visibleLine(v.Notice))
 	f.add("Fingerprint", visibleLine(v.Fingerprint))
 	f.write(p)
-	if v.Stage == gateway.StageLaunch {
+	if v.Stage == ops.StageLaunch {
 		return
 	}
 	if v.Instructions != "" {
@@ -482,10 +480,10 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 
 // writeWaitingOf writes a review with what waits in full. What is approved already is
 // counted.
-func writeWaitingOf(p *printer, v gateway.ServerReview) {
+func writeWaitingOf(p *printer, v ops.ServerReview) {
 	all := reviewed(v)
 	n := waiting(all)
-	if n == 0 || v.Stage == gateway.StageLaunch {
+	if n == 0 || v.Stage == ops.StageLaunch {
 		writeReview(p, v, false)
 		return
 	}
@@ -493,8 +491,8 @@ func writeWaitingOf(p *printer, v gateway.ServerReview) {
 		v.Instructions, v.Findings = "", nil
 	}
 	hidden := len(v.Offers)
-	v.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t gateway.ReviewedTool) bool { return t.Reason == "" })
-	v.Offers = slices.DeleteFunc(slices.Clone(v.Offers), func(o gateway.ReviewedOffer) bool { return o.Reason == "" })
+	v.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t ops.ReviewedTool) bool { return t.Reason == "" })
+	v.Offers = slices.DeleteFunc(slices.Clone(v.Offers), func(o ops.ReviewedOffer) bool { return o.Reason == "" })
 	v.TotalOffers -= hidden - len(v.Offers)
 	writeReview(p, v, true)
 	if left := len(all) - n; left > 0 {
@@ -504,7 +502,7 @@ func writeWaitingOf(p *printer, v gateway.ServerReview) {
 
 // environment is the names of the variables; of those that are proposed the
 // values, too, one a line.
-func environment(v gateway.ServerReview) string {
+func environment(v ops.ServerReview) string {
 	if len(v.ProposedEnv) == 0 {
 		return visibleLine(strings.Join(v.Launch.Env, ", "))
 	}

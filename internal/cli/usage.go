@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/search"
 )
 
 func usage(message, hint string) *problem.Problem { return problem.New(problem.Usage, message, hint) }

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/store/activity"
 )
 
 // activityWatch shows records as they are made.
@@ -94,7 +94,7 @@ func (w *watch) watch(ctx context.Context, c *api.Client) error {
 func (w *watch) follow(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
 		w.text = nil
-		q := gateway.EventQuery{LastEventID: w.last, Types: []gateway.EventKind{gateway.EventCallCompleted, gateway.EventPolicyDecision, gateway.EventRecorded}}
+		q := ops.EventQuery{LastEventID: w.last, Types: []ops.EventKind{ops.EventCallCompleted, ops.EventPolicyDecision, ops.EventRecorded}}
 		err := api.StreamEvents.Pour(ctx, c, q, writerFunc(func(p []byte) error { return w.take(ctx, c, p) }))
 		p := problem.From(err)
 		switch {
@@ -146,7 +146,7 @@ func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
 			data = value
 		}
 	}
-	if kind == string(gateway.EventReset) {
+	if kind == string(ops.EventReset) {
 		w.say("Records were missed that cannot be told any more: see `mcpproxy activity list`.")
 	}
 	if w.fresh {
@@ -154,7 +154,7 @@ func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
 			return err
 		}
 	}
-	var e gateway.EventRecord
+	var e ops.EventRecord
 	if data == "" || json.Unmarshal([]byte(data), &e) != nil || e.ID == "" {
 		w.last = id
 		return nil
@@ -175,7 +175,7 @@ func (w *watch) past(ctx context.Context, c *api.Client) error {
 	if w.filter.Since.IsZero() {
 		return nil
 	}
-	var all []gateway.EventRecord
+	var all []ops.EventRecord
 	f := w.filter
 	for f.Limit = 1000; len(all) < maxPast; {
 		page, err := api.ListActivity.Call(ctx, c, f)
@@ -197,7 +197,7 @@ func (w *watch) past(ctx context.Context, c *api.Client) error {
 	w.was = map[string]bool{}
 	for i := range slices.Backward(all) {
 		w.was[all[i].ID] = true
-		data, err := rawjson.Marshal(&all[i])
+		data, err := wirejson.Marshal(&all[i])
 		if err == nil {
 			err = w.show(&all[i], string(data))
 		}
@@ -209,15 +209,15 @@ func (w *watch) past(ctx context.Context, c *api.Client) error {
 }
 
 // eventOf is a record as an event tells it.
-func eventOf(r *activity.Record) gateway.EventRecord {
+func eventOf(r *activity.Record) ops.EventRecord {
 	f := activity.FactsOf(r)
-	return gateway.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
+	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
 // wants reports whether the filter selects a record that was not shown yet. What an event
 // does not say is looked up.
-func (w *watch) wants(ctx context.Context, c *api.Client, e *gateway.EventRecord) (bool, error) {
+func (w *watch) wants(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
 	f := &w.filter
 	if w.was[e.ID] {
 		delete(w.was, e.ID)
@@ -234,7 +234,7 @@ func (w *watch) wants(ctx context.Context, c *api.Client, e *gateway.EventRecord
 	return slices.ContainsFunc(page.Activities, func(r activity.Record) bool { return r.ID == e.ID }), err
 }
 
-func (w *watch) wantsTool(e *gateway.EventRecord) bool {
+func (w *watch) wantsTool(e *ops.EventRecord) bool {
 	return anyOf(w.filter.Tools, e.ToolName) || slices.Contains(w.filter.Tools, e.ServerName+":"+e.ToolName)
 }
 
@@ -243,7 +243,7 @@ func anyOf[T comparable](wanted []T, v T) bool {
 }
 
 // show writes a record in a line. Its error is errEnough when no more are asked for.
-func (w *watch) show(e *gateway.EventRecord, data string) error {
+func (w *watch) show(e *ops.EventRecord, data string) error {
 	if err := w.line(e, data); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (w *watch) show(e *gateway.EventRecord, data string) error {
 	return nil
 }
 
-func (w *watch) line(e *gateway.EventRecord, data string) error {
+func (w *watch) line(e *ops.EventRecord, data string) error {
 	if w.output == formatJSON {
 		_, err := fmt.Fprintf(w.Stdout, "%s\n", escapeHidden([]byte(data)))
 		return err

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // toYAML writes a JSON text as YAML, in the same order and with the same
@@ -32,10 +32,10 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 		}
 		first, empty = false, ""
 	}
-	switch rawjson.Kind(raw) {
+	switch wirejson.Kind(raw) {
 	case '{':
 		empty = "{}\n"
-		_ = rawjson.Members(raw, func(name, value []byte) error {
+		_ = wirejson.Members(raw, func(name, value []byte) error {
 			begin()
 			w.out.WriteString(bareOrQuoted(string(name)) + ":")
 			w.value(value, indent+"  ", false)
@@ -43,10 +43,10 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 		})
 	case '[':
 		empty = "[]\n"
-		_ = rawjson.Elements(raw, func(value []byte) error {
+		_ = wirejson.Elements(raw, func(value []byte) error {
 			begin()
 			w.out.WriteString("-")
-			container := rawjson.Kind(value) == '{' || rawjson.Kind(value) == '['
+			container := wirejson.Kind(value) == '{' || wirejson.Kind(value) == '['
 			if container {
 				w.out.WriteByte(' ')
 			}
@@ -69,13 +69,13 @@ func (w *yamlWriter) scalar(raw []byte, indent string) {
 		w.out.WriteByte(' ')
 	}
 	raw = bytes.TrimSpace(raw)
-	text, isText := rawjson.String(raw)
+	text, isText := wirejson.String(raw)
 	switch {
 	case isText && literal(text):
 		w.block(text, indent)
 	case isText:
 		w.out.WriteString(bareOrQuoted(text) + "\n")
-	case rawjson.Kind(raw) == '0':
+	case wirejson.Kind(raw) == '0':
 		w.out.WriteString(exponent(string(raw)) + "\n")
 	default:
 		w.out.WriteString(string(raw) + "\n")
@@ -148,6 +148,6 @@ func bareOrQuoted(s string) string {
 	if bare(s) {
 		return s
 	}
-	quoted, _ := rawjson.Marshal(s) // a string can always be encoded
+	quoted, _ := wirejson.Marshal(s) // a string can always be encoded
 	return string(escapeHidden(quoted))
 }

@@ -12,7 +12,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 
-	"mcpproxy/internal/textedit"
+	"mcpproxy/internal/clients/textedit"
 )
 
 // Client is what is known of one.

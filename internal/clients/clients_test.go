@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/textedit"
 )
 
 var update = flag.Bool("update", false, "write what is wanted")

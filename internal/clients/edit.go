@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/textedit"
 )
 
 // reaching are the members of an entry that say how its server is reached, as any
@@ -69,7 +69,7 @@ func (o object) into(d Doc, path, stale []string) (text []byte, err error) {
 		}
 	}
 	for _, m := range o {
-		value, err := rawjson.Marshal(m.value)
+		value, err := wirejson.Marshal(m.value)
 		if err != nil {
 			return nil, err
 		}

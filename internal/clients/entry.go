@@ -3,7 +3,7 @@ package clients
 import (
 	"fmt"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // Address is where a client finds MCPProxy. Clients that connect have the URL, those
@@ -33,14 +33,14 @@ type object []member
 func (o object) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, m := range o {
-		value, err := rawjson.Marshal(m.value)
+		value, err := wirejson.Marshal(m.value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(rawjson.AppendString(out, m.name), ':'), value...)
+		out = append(append(wirejson.AppendString(out, m.name), ':'), value...)
 	}
 	return append(out, '}'), nil
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"mcpproxy/internal/process"
+	"mcpproxy/internal/upstream/process"
 )
 
 // Env is the account whose clients are looked at.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // All are the clients, in the order in which they are listed.
@@ -31,5 +31,5 @@ func Find(word string) (Client, error) {
 			}
 		}
 	}
-	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(rawjson.Clip(word, 80))+".", "Known are "+strings.Join(IDs(), ", ")+".")
+	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(wirejson.Clip(word, 80))+".", "Known are "+strings.Join(IDs(), ", ")+".")
 }

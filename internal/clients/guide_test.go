@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/clients"
-	"mcpproxy/internal/textedit"
+	"mcpproxy/internal/clients/textedit"
 )
 
 // TestGuide: docs/guide/clients.md says what is written into each client's file, but

@@ -8,17 +8,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mcpproxy/internal/clientfile"
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/redact"
+	"mcpproxy/internal/store/redact"
 )
 
 // Doc is a file of a client as it was read.
 type Doc struct {
 	File
 	Text []byte
-	Tree clientfile.Tree
+	Tree Tree
 	// Broken is why it cannot be read, "" when it can.
 	Broken string
 }
@@ -32,7 +31,7 @@ func (f File) Read() (d Doc, ok bool) {
 	}
 	if err == nil {
 		d.Text = text
-		d.Tree, err = clientfile.ParseTree(text, f.Format)
+		d.Tree, err = ParseTree(text, f.Format)
 	}
 	if err != nil {
 		d.Broken = reason(err)
@@ -43,7 +42,7 @@ func (f File) Read() (d Doc, ok bool) {
 // Parse reads a text as the file. The error is a *problem.Problem INVALID_CONFIG that
 // names the file.
 func (f File) Parse(text []byte) (Doc, error) {
-	tree, err := clientfile.ParseTree(text, f.Format)
+	tree, err := ParseTree(text, f.Format)
 	if err != nil {
 		p := problem.From(err)
 		return Doc{}, problem.New(p.Code, f.Path+": "+p.Message, p.Hint)
@@ -63,9 +62,9 @@ func (d Doc) ServersKey() []string {
 }
 
 // Entry is the server's own section.
-func (d Doc) Entry(server string) clientfile.Tree { return d.Tree.Get(d.ServersKey()...).Get(server) }
+func (d Doc) Entry(server string) Tree { return d.Tree.Get(d.ServersKey()...).Get(server) }
 
-func isServer(entry clientfile.Tree) bool {
+func isServer(entry Tree) bool {
 	for _, key := range []string{"command", "cmd", "url", "type"} {
 		if entry.Get(key).There() && !entry.Get(key).IsObject() {
 			return true
@@ -78,7 +77,7 @@ func isServer(entry clientfile.Tree) bool {
 type Standing struct {
 	Server string // the name of the entry
 	Doc    Doc    // the file
-	Entry  clientfile.Tree
+	Entry  Tree
 }
 
 // Ours finds MCPProxy in files, the weakest first: in the strongest one under its own
@@ -103,7 +102,7 @@ func Ours(docs []Doc, address func(url string) bool) (Standing, bool) {
 }
 
 // Leads reports whether an entry starts MCPProxy, or leads to one of its addresses.
-func Leads(entry clientfile.Tree, address func(url string) bool) bool {
+func Leads(entry Tree, address func(url string) bool) bool {
 	command, _ := Command(entry)
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
 	if strings.TrimSuffix(strings.ToLower(base), ".exe") == Server {
@@ -114,7 +113,7 @@ func Leads(entry clientfile.Tree, address func(url string) bool) bool {
 }
 
 // URL is the address of an entry, "" when it has none.
-func URL(entry clientfile.Tree) string {
+func URL(entry Tree) string {
 	for _, key := range []string{"url", "serverUrl", "httpUrl", "uri"} {
 		if text := entry.Get(key).Text(); text != "" {
 			return text
@@ -124,7 +123,7 @@ func URL(entry clientfile.Tree) string {
 }
 
 // Command is what an entry starts, and its arguments.
-func Command(entry clientfile.Tree) (command string, args []string) {
+func Command(entry Tree) (command string, args []string) {
 	for _, key := range []string{"command", "cmd"} {
 		for _, text := range entry.Get(key).Texts() {
 			args = append(args, text.Text())
@@ -141,7 +140,7 @@ func Command(entry clientfile.Tree) (command string, args []string) {
 
 // Reaches is what an entry leads to, in a line: its address, or what it starts, with
 // secrets masked.
-func Reaches(entry clientfile.Tree) string {
+func Reaches(entry Tree) string {
 	if url := URL(entry); url != "" {
 		return redact.URL(url)
 	}
@@ -169,7 +168,7 @@ func load(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, jsonc.MaxSize+1))
+	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
 // reason is why a file cannot be read, without its path.

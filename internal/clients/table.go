@@ -3,7 +3,7 @@ package clients
 import (
 	"path/filepath"
 
-	"mcpproxy/internal/textedit"
+	"mcpproxy/internal/clients/textedit"
 )
 
 var mcpServers = []string{"mcpServers"}

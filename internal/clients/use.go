@@ -4,8 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/clientfile"
+	"mcpproxy/internal/config/auth"
 )
 
 // Use is how a client reaches MCPProxy by an entry of its files.
@@ -19,7 +18,7 @@ type Use struct {
 }
 
 // UseOf reads an entry that leads to MCPProxy.
-func UseOf(entry clientfile.Tree) Use {
+func UseOf(entry Tree) Use {
 	u := Use{Path: "/mcp", Token: tokenIn(entry)}
 	if address, err := url.Parse(URL(entry)); err == nil && address.Host != "" {
 		u.HTTP, u.Path = true, strings.TrimRight(address.Path, "/")
@@ -43,7 +42,7 @@ func UseOf(entry clientfile.Tree) Use {
 }
 
 // tokenIn returns the first agent token in the texts of a tree.
-func tokenIn(t clientfile.Tree) string {
+func tokenIn(t Tree) string {
 	if token := auth.TokenIn(t.Text()); token != "" {
 		return token
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Asks says by which rule a person is asked about a call of a tool that counts as a lane:

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // TestAsks: a profile adds questions and takes none away, whether it is the address's or a

@@ -12,9 +12,9 @@ import (
 	"time"
 	"unicode"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/reach"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/dialpolicy"
 )
 
 // The checks of single values. An error says what is wrong and, after "; ",
@@ -48,7 +48,7 @@ func checkListen(s string) error {
 // loopback reports whether nobody but this machine reaches the address.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && reach.Here(host)
+	return err == nil && dialpolicy.Here(host)
 }
 
 func checkDir(s string) error {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Widenings returns what of a configuration lets more be done than another one, or leaves

@@ -12,9 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/testutil/volume"
-	"mcpproxy/internal/tool"
 )
 
 // TestEveryKeySaysWhetherItWidens: a key without a word of it counts as widening, so that

@@ -17,8 +17,8 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // Config is a decoded, validated configuration with defaults filled in and

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // decoder fills a Config from a syntax tree and gathers what is wrong. Every

@@ -15,12 +15,12 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
 )
 
 // ServerEdit is a server as it shall stand in the file. Strings are written as
@@ -118,19 +118,19 @@ func additions(all []NamedEdit) (names []string, edits []edit, err error) {
 			return nil, nil, problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(s.Name), err).
 				WithHint("Choose another name.").With("parameter", "name").With("value", s.Name)
 		}
-		encoded, err := rawjson.Marshal(s.ServerEdit)
+		encoded, err := wirejson.Marshal(s.ServerEdit)
 		if err != nil {
 			return nil, nil, err
 		}
 		names = append(names, s.Name)
-		edits = append(edits, func(d document) ([]jsonc.Splice, error) { return d.addServer(s.Name, encoded) })
+		edits = append(edits, func(d document) ([]textedit.Splice, error) { return d.addServer(s.Name, encoded) })
 	}
 	return names, edits, nil
 }
 
 // RemoveServer takes a server out of the file and applies it.
 func (l *Live) RemoveServer(name string) error {
-	return l.edit(nil, []string{name}, func(d document) ([]jsonc.Splice, error) {
+	return l.edit(nil, []string{name}, func(d document) ([]textedit.Splice, error) {
 		servers, i := d.server(name)
 		if i < 0 {
 			return nil, noServer(name)
@@ -155,12 +155,12 @@ func (l *Live) SetServer(permit Permit, name, field string, value json.RawMessag
 	}
 	var edits []edit
 	for _, one := range steps {
-		edits = append(edits, func(d document) ([]jsonc.Splice, error) {
+		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
 				return nil, noServer(name)
 			}
-			return d.set(jsonc.Parts(servers.Items[i].Value), one)
+			return d.set(textedit.Parts(servers.Items[i].Value), one)
 		})
 	}
 	return l.edit(permit, []string{name}, edits...)
@@ -178,7 +178,7 @@ const maxSettings = 256
 
 // settings are what a change sets, one after the other.
 func settings(field string, value json.RawMessage) (out []setting, err error) {
-	switch kind := rawjson.Kind(value); {
+	switch kind := wirejson.Kind(value); {
 	case field == "command" && kind == '[':
 		var words []json.RawMessage
 		if err := json.Unmarshal(value, &words); err != nil || len(words) == 0 {
@@ -186,12 +186,12 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 		}
 		out = []setting{{key: "command", value: words[0]}, {key: "args"}}
 		if len(words) > 1 {
-			out[1].value, err = rawjson.Marshal(words[1:])
+			out[1].value, err = wirejson.Marshal(words[1:])
 		}
 		return out, err
 	case (field == "env" || field == "headers") && kind == '{':
-		err := rawjson.Members(value, func(name, value []byte) error {
-			if rawjson.Kind(value) == 'n' {
+		err := wirejson.Members(value, func(name, value []byte) error {
+			if wirejson.Kind(value) == 'n' {
 				value = nil
 			}
 			out = append(out, setting{field, string(name), value})
@@ -207,23 +207,23 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 }
 
 // set makes one setting of a server.
-func (d document) set(server jsonc.Container, s setting) ([]jsonc.Splice, error) {
+func (d document) set(server textedit.Container, s setting) ([]textedit.Splice, error) {
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
 	}
-	i := slices.IndexFunc(server.Items, func(it jsonc.Item) bool { return it.Name == s.key })
+	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool { return it.Name == s.key })
 	switch {
 	case i < 0 && s.value == nil:
 		return nil, nil
 	case i < 0:
-		object, err := rawjson.Marshal(map[string]json.RawMessage{s.member: s.value})
+		object, err := wirejson.Marshal(map[string]json.RawMessage{s.member: s.value})
 		if err != nil {
 			return nil, err
 		}
 		return d.setMember(server, s.key, object)
 	}
-	object := jsonc.Parts(server.Items[i].Value)
-	at := slices.IndexFunc(object.Items, func(it jsonc.Item) bool {
+	object := textedit.Parts(server.Items[i].Value)
+	at := slices.IndexFunc(object.Items, func(it textedit.Item) bool {
 		return it.Name == s.member || s.key == "headers" && strings.EqualFold(it.Name, s.member)
 	})
 	return d.Put(object, at, s.member, s.value)
@@ -235,13 +235,13 @@ func noServer(name string) error {
 }
 
 // server finds mcpServers and the server of that name in it, -1 without one.
-func (d document) server(name string) (servers jsonc.Container, at int) {
+func (d document) server(name string) (servers textedit.Container, at int) {
 	m := member(d.Root, "mcpServers")
 	if m == nil {
-		return jsonc.Container{}, -1
+		return textedit.Container{}, -1
 	}
-	servers = jsonc.Parts(m.Value)
-	return servers, slices.IndexFunc(servers.Items, func(it jsonc.Item) bool {
+	servers = textedit.Parts(m.Value)
+	return servers, slices.IndexFunc(servers.Items, func(it textedit.Item) bool {
 		if it.Name == "" {
 			it.Name, _ = nameOf(it.Value)
 		}
@@ -249,14 +249,14 @@ func (d document) server(name string) (servers jsonc.Container, at int) {
 	})
 }
 
-func (d document) addServer(name string, encoded []byte) ([]jsonc.Splice, error) {
+func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, error) {
 	if _, i := d.server(name); i >= 0 {
 		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quote(name)).
 			WithHint("Choose another name, or remove that server first.")
 	}
 	m := member(d.Root, "mcpServers")
 	listed := m != nil && m.Value.Value.Kind() == '['
-	quoted, err := rawjson.Marshal(name)
+	quoted, err := wirejson.Marshal(name)
 	if err != nil {
 		return nil, err
 	}
@@ -269,11 +269,11 @@ func (d document) addServer(name string, encoded []byte) ([]jsonc.Splice, error)
 		return nil, err
 	}
 	if m == nil {
-		return d.Insert(jsonc.Parts(d.Root), func(indent string, lines bool) string {
+		return d.Insert(textedit.Parts(d.Root), func(indent string, lines bool) string {
 			return d.Member("mcpServers", value, indent, 2, lines)
 		}), nil
 	}
-	servers := jsonc.Parts(m.Value)
+	servers := textedit.Parts(m.Value)
 	return d.Insert(servers, func(indent string, lines bool) string {
 		depth := 1
 		if n := len(servers.Items); n > 0 {
@@ -287,12 +287,12 @@ func (d document) addServer(name string, encoded []byte) ([]jsonc.Splice, error)
 			}
 			return d.Render(value, indent, depth)
 		}
-		return d.Member(name, jsonc.Parts(value).Items[0].Value, indent, depth, lines)
+		return d.Member(name, textedit.Parts(value).Items[0].Value, indent, depth, lines)
 	}), nil
 }
 
 // setMember sets or removes the key field of a server.
-func (d document) setMember(server jsonc.Container, field string, value json.RawMessage) ([]jsonc.Splice, error) {
+func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
 	keys := new(Server).keys()
 	at, inverse := find(keys, field)
 	var k key
@@ -310,7 +310,7 @@ func (d document) setMember(server jsonc.Container, field string, value json.Raw
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
-	i := slices.IndexFunc(server.Items, func(it jsonc.Item) bool {
+	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool {
 		same, _ := find(keys, it.Name)
 		return it.Name == field || same >= 0 && same == at
 	})
@@ -319,13 +319,13 @@ func (d document) setMember(server jsonc.Container, field string, value json.Raw
 
 // put sets the member i of an object, which is to be called field when there is
 // none; value nil takes it out. A member called inverse says the opposite.
-func (d document) put(object jsonc.Container, i int, field string, value json.RawMessage, inverse string) ([]jsonc.Splice, error) {
+func (d document) put(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
 	if i >= 0 && value != nil && inverse != "" && object.Items[i].Name == inverse {
 		v, err := hujson.Parse(value)
 		if err != nil {
 			return nil, err
 		}
-		return []jsonc.Splice{d.Replace(object.Items[i], inverted(v))}, nil
+		return []textedit.Splice{d.Replace(object.Items[i], inverted(v))}, nil
 	}
 	return d.Put(object, i, field, value)
 }
@@ -334,10 +334,10 @@ func (d document) put(object jsonc.Container, i int, field string, value json.Ra
 var errMeanwhile = errors.New("the file was changed meanwhile")
 
 // document is the text of a valid file, which its edits keep but for what they change.
-type document struct{ *jsonc.Document }
+type document struct{ *textedit.Document }
 
 // edit is one change of a file's text.
-type edit func(document) ([]jsonc.Splice, error)
+type edit func(document) ([]textedit.Splice, error)
 
 // edit changes the file, which concerns the servers of these names alone, and applies it.
 func (l *Live) edit(permit Permit, servers []string, changes ...edit) error {
@@ -446,7 +446,7 @@ func edited(data []byte, change edit) ([]byte, error) {
 	if data == nil {
 		text, ending = []byte("{}"), "\n"
 	}
-	d, mistake := jsonc.NewDocument(text)
+	d, mistake := textedit.NewDocument(text)
 	if mistake != nil {
 		return nil, errors.New(mistake.Message) // not reached: the file was parsed before
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
 )
 
@@ -129,7 +129,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		const name = "zzzz"
-		added := fuzzed(t, text, func(d document) ([]jsonc.Splice, error) {
+		added := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
 			return d.addServer(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
 		})
 		if added == nil {
@@ -146,7 +146,7 @@ func FuzzEdit(f *testing.F) {
 		if last.Name != name || last.Command != "new" || len(last.Args) != 2 || last.Enabled {
 			t.Errorf("added %v", last)
 		}
-		removed := fuzzed(t, string(added), func(d document) ([]jsonc.Splice, error) {
+		removed := fuzzed(t, string(added), func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
 			return d.Remove(servers, i), nil
 		})
@@ -161,9 +161,9 @@ func FuzzEdit(f *testing.F) {
 		}
 		for i := range before.Servers {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
-				set := fuzzed(t, text, func(d document) ([]jsonc.Splice, error) {
+				set := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
 					servers, at := d.server(before.Servers[i].Name)
-					return d.setMember(jsonc.Parts(servers.Items[at].Value), field, json.RawMessage(value))
+					return d.setMember(textedit.Parts(servers.Items[at].Value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
 					for _, key := range changed(before, c, everyKey) {
@@ -171,7 +171,7 @@ func FuzzEdit(f *testing.F) {
 							t.Errorf("%s changed:\n%s", key, set)
 						}
 					}
-				} else if _, mistake := (source{set}).parse(); mistake != nil && len(set) < jsonc.MaxSize {
+				} else if _, mistake := (source{set}).parse(); mistake != nil && len(set) < textedit.MaxSize {
 					t.Errorf("no JSON any more: %v\n%s", mistake, set)
 				}
 			}
@@ -180,7 +180,7 @@ func FuzzEdit(f *testing.F) {
 }
 
 // fuzzed edits a text, and returns nil when the edit is refused.
-func fuzzed(t *testing.T, text string, change func(document) ([]jsonc.Splice, error)) []byte {
+func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice, error)) []byte {
 	out, err := edited([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func comments(t *testing.T, text []byte) []string {
 	var out []string
 	add := func(extra hujson.Extra) {
 		for len(extra) > 0 {
-			n := jsonc.Extent(extra)
+			n := textedit.Extent(extra)
 			if n > 1 && extra[0] == '/' {
 				out = append(out, strings.TrimRight(string(extra[:n]), "\r"))
 			}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"mcpproxy/internal/mcp/dialpolicy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reach"
 )
 
 // Itself refuses a server that is this MCPProxy itself: one of the addresses at
@@ -54,7 +54,7 @@ func (l *Live) answersAt(c *Config, text string) bool {
 	if l.options.Addresses != nil {
 		listeners = append(listeners, l.options.Addresses()...)
 	}
-	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), reach.Port(u.Scheme, u.Port())
+	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), dialpolicy.Port(u.Scheme, u.Port())
 	return slices.ContainsFunc(listeners, func(listener string) bool {
 		at, its, err := net.SplitHostPort(listener)
 		return err == nil && its == port && (sameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
@@ -67,8 +67,8 @@ func sameHost(listener, host string) bool {
 	switch {
 	case listener == host:
 		return true
-	case reach.Here(host), unspecified(host), strings.HasSuffix(host, ".localhost"):
-		return everywhere || reach.Here(listener)
+	case dialpolicy.Here(host), unspecified(host), strings.HasSuffix(host, ".localhost"):
+		return everywhere || dialpolicy.Here(listener)
 	case !everywhere:
 		return false
 	}

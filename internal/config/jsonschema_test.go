@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // node is a JSON Schema, or a part of one.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // key is what there is to know about a key, bound to the field that holds its

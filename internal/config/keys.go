@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // The tables of keys. To add a key: a field, a line here, and one in keys.txt that

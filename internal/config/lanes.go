@@ -3,7 +3,7 @@ package config
 import (
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
 )
 
 // laneRules decodes lanes, in the order of the file.

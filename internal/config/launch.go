@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // Launch is how a server is launched or reached. The tags are for the file and for

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/testutil/volume"
 )
@@ -88,7 +88,7 @@ func TestNotText(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
 		"UTF-16":       {"\xff\xfe{\x00}\x00", "mcp_config.json:1:1: the file is not valid UTF-8 (save it with the encoding UTF-8)"},
 		"a broken one": {"{\n // gr\xfc\xdf\n}", "mcp_config.json:2:7: the file is not valid UTF-8 (save it with the encoding UTF-8)"},
-		"too large":    {"{" + strings.Repeat(" ", jsonc.MaxSize) + "}", fmt.Sprintf("mcp_config.json:1:1: the file is larger than %d bytes (is this the right file?)", jsonc.MaxSize)},
+		"too large":    {"{" + strings.Repeat(" ", textedit.MaxSize) + "}", fmt.Sprintf("mcp_config.json:1:1: the file is larger than %d bytes (is this the right file?)", textedit.MaxSize)},
 		"no bytes":     {"", "mcp_config.json:1:1: the file is empty (write {} to have the defaults)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"mcpproxy/internal/jsonc"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // OverrideHints sets hints of a tool in the hint_overrides of a server, in an entry
@@ -13,14 +13,14 @@ import (
 // members of the entry, the other entries and all comments stay.
 func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMessage) error {
 	var edits []edit
-	if err := rawjson.Members(hints, func(hint, value []byte) error {
+	if err := wirejson.Members(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
-		edits = append(edits, func(d document) ([]jsonc.Splice, error) {
+		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
 				return nil, noServer(name)
 			}
-			return d.SetAt(jsonc.Parts(servers.Items[i].Value), path, value)
+			return d.SetAt(textedit.Parts(servers.Items[i].Value), path, value)
 		})
 		return nil
 	}); err != nil {

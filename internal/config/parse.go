@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // input is a file with what outranks it.
@@ -149,7 +149,7 @@ func (d *decoder) expandHome(g given, c, shown *Config) {
 // lines and columns. References are left alone: what they stand for may not be
 // known yet.
 func CheckServer(name string, entry json.RawMessage) []Mistake {
-	quoted, err := rawjson.Marshal(name)
+	quoted, err := wirejson.Marshal(name)
 	if err != nil {
 		return []Mistake{{Message: err.Error()}}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/scope"
-	"mcpproxy/internal/search"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
 )
 
 var exported = cmpopts.IgnoreUnexported(Config{}, Server{}, Profile{})
@@ -85,15 +85,15 @@ func TestEverything(t *testing.T) {
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 		Profiles: []Profile{
-			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []scope.Tools{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}, Ask: policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"*:*": "off"}}},
+			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []auth.Tools{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}, Ask: policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"*:*": "off"}}},
 			{Name: "open"},
 		},
 	}
 	got := mustParse(t, string(text))
-	if r := scope.Of(got.ProfileRule("research")); !r.Tool("files", "compact") || r.Tool("files", "x") || !r.Tool("github.com", "get_x") || r.Tool("other", "get_x") || r.Lanes() != 1<<scope.Read {
+	if r := auth.ScopeOf(got.ProfileRule("research")); !r.Tool("files", "compact") || r.Tool("files", "x") || !r.Tool("github.com", "get_x") || r.Tool("other", "get_x") || r.Lanes() != 1<<auth.Read {
 		t.Error("the rule of a profile is not what the file says")
 	}
-	if got.ProfileRule("none") != nil || scope.Of(got.ProfileRule("open")).Lanes() != scope.All {
+	if got.ProfileRule("none") != nil || auth.ScopeOf(got.ProfileRule("open")).Lanes() != auth.AllLanes {
 		t.Error("a profile that is not there has a rule, or one that limits nothing does")
 	}
 	if diff := cmp.Diff(want, got, exported); diff != "" {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
 )
 
@@ -131,7 +131,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, jsonc.MaxSize+1))
+	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
 // Flags are the flags with which a program that does not have what is set for

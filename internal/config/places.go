@@ -8,9 +8,9 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/jsonc"
-	"mcpproxy/internal/redact"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/store/redact"
 )
 
 // Place is a part of a text: the bytes From, …, To-1.
@@ -335,7 +335,7 @@ var (
 // lexical looks at comments, and if the text cannot be parsed, at all of it.
 func (f *places) lexical(broken bool) {
 	for at := 0; at < len(f.text); {
-		n, open := jsonc.Extent(f.text[at:]), false
+		n, open := textedit.Extent(f.text[at:]), false
 		if n < 0 { // it has no end: taken as far as the line goes
 			open = true
 			if n = bytes.IndexByte(f.text[at:], '\n'); n < 0 {

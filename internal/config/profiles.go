@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/gate/policy"
 )
 
 // profiles decodes profiles, in the order of the file.

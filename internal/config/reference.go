@@ -24,14 +24,14 @@ const (
 	BraceVariable                        // {env:NAME}
 	BraceFile                            // {file:path}
 	EditorVariable                       // ${workspaceFolder}
-	Template                             // ${{ secrets.NAME }}
+	Template                             // ${{ ops.NAME }}
 	Input                                // ${input:id}: a mistake here, not text
 )
 
 var (
 	foreignPattern = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:?-[^}]*)?|input:([^}]*)|(/))\}|(\$\{\{)[^}]*\}\}|\{(?:env:([A-Za-z_][A-Za-z0-9_]*)|(file:)[^}]+)\}`)
 	barePattern    = regexp.MustCompile(`^(?:(?i:bearer|basic|token) )?(\$[A-Z_][A-Z0-9_]*)$`)
-	// templatePattern is of ${{ secrets.NAME }}, whose name may follow a path.
+	// templatePattern is of ${{ ops.NAME }}, whose name may follow a path.
 	templatePattern = regexp.MustCompile(`^\$\{\{\s*(?:secrets|inputs|env|vars)\.(?:[A-Za-z0-9_.-]+/)*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}$`)
 	editorPattern   = regexp.MustCompile(`^(workspaceFolder(Basename)?|workspaceRoot|userHome|pathSeparator|cwd|file|extensionPath|CLAUDE_PLUGIN_ROOT)$`)
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
 )
 
 //go:embed reference.md

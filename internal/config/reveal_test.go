@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/secret"
+	"mcpproxy/internal/upstream/secret"
 )
 
 const withSecrets = `{"mcpServers":{

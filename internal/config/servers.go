@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
 )
 
 // entry is where a server stands in the file.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/redact"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/store/redact"
 )
 
 // masked is what may be shown of the value of a key.
@@ -149,9 +149,9 @@ func encodeObject(keys []key, keep func(key) bool) ([]byte, error) {
 func encodeValue(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case time.Duration:
-		return rawjson.Marshal(short(v))
+		return wirejson.Marshal(short(v))
 	case tool.Tri:
-		return rawjson.Marshal(v == tool.True)
+		return wirejson.Marshal(v == tool.True)
 	case []HintOverride:
 		var out object
 		for _, o := range v {
@@ -175,7 +175,7 @@ func encodeValue(v any) ([]byte, error) {
 	case []Selection:
 		var out object
 		for _, s := range v {
-			out.add(s.Pattern, rawjson.AppendString(nil, s.Expression))
+			out.add(s.Pattern, wirejson.AppendString(nil, s.Expression))
 		}
 		return out.bytes(), nil
 	case []Profile:
@@ -217,7 +217,7 @@ func encodeValue(v any) ([]byte, error) {
 			return []byte("{}"), nil
 		}
 	}
-	return rawjson.Marshal(v)
+	return wirejson.Marshal(v)
 }
 
 // encodeServer writes a server that is fit to be shown.
@@ -233,7 +233,7 @@ func (o *object) add(name string, value []byte) {
 	if len(o.text) == 0 {
 		separator = '{'
 	}
-	quoted, _ := rawjson.Marshal(name) // a string can always be encoded
+	quoted, _ := wirejson.Marshal(name) // a string can always be encoded
 	o.text = append(append(append(append(o.text, separator), quoted...), ':'), value...)
 }
 

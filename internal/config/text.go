@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/search"
 )
 
 // InForce returns the text that is in force.
@@ -97,7 +97,7 @@ func (l *Live) acceptable(text []byte) (*Config, error) {
 // serverAt is where a server stands in a text that is sound.
 func serverAt(text []byte, name string) (line, column int) {
 	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
-	d, mistake := jsonc.NewDocument(text)
+	d, mistake := textedit.NewDocument(text)
 	if mistake != nil {
 		return 0, 0
 	}
@@ -151,7 +151,7 @@ func WithKeys(text []byte, values map[string]json.RawMessage) ([]byte, error) {
 			continue
 		}
 		var err error
-		if text, err = edited(text, func(d document) ([]jsonc.Splice, error) { return d.setKey(k.name, value) }); err != nil {
+		if text, err = edited(text, func(d document) ([]textedit.Splice, error) { return d.setKey(k.name, value) }); err != nil {
 			return nil, err
 		}
 	}
@@ -187,10 +187,10 @@ func isAnother(path string, r reading) error {
 }
 
 // setKey sets or takes out a key of the file.
-func (d document) setKey(name string, value json.RawMessage) ([]jsonc.Splice, error) {
+func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
-	top := jsonc.Parts(d.Root)
-	at := slices.IndexFunc(top.Items, func(it jsonc.Item) bool { return it.Name == group })
+	top := textedit.Parts(d.Root)
+	at := slices.IndexFunc(top.Items, func(it textedit.Item) bool { return it.Name == group })
 	switch {
 	case !nested:
 		return d.put(top, at, name, value, "")
@@ -200,8 +200,8 @@ func (d document) setKey(name string, value json.RawMessage) ([]jsonc.Splice, er
 		object := slices.Concat([]byte(`{"`+member+`": `), value, []byte("}"))
 		return d.put(top, at, group, object, "")
 	}
-	object := jsonc.Parts(top.Items[at].Value)
-	i := slices.IndexFunc(object.Items, func(it jsonc.Item) bool { return it.Name == member })
+	object := textedit.Parts(top.Items[at].Value)
+	i := slices.IndexFunc(object.Items, func(it textedit.Item) bool { return it.Name == member })
 	return d.put(object, i, member, value, "")
 }
 

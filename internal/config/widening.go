@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 )
 
 // widening says which changes of a key let more be done, or leave less on record: under

@@ -18,8 +18,8 @@ import (
 	"net/http"
 	"sync"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // maxMessage bounds what the demo servers read, in bytes.
@@ -46,22 +46,22 @@ type server struct {
 
 // answer handles one message and returns the response, or nil for none.
 func (s *server) answer(raw []byte) []byte {
-	m, err := jsonrpc.Parse(raw)
+	m, err := wirejson.Parse(raw)
 	if err != nil {
-		return jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
+		return wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: wirejson.CodeParse, Message: err.Error()})
 	}
 	if !m.IsRequest() {
 		return nil
 	}
 	result, err := s.handle(m.Method, m.Params)
 	if err != nil {
-		var e *jsonrpc.Error
+		var e *wirejson.RPCError
 		if !errors.As(err, &e) {
-			e = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+			e = &wirejson.RPCError{Code: wirejson.CodeInternal, Message: err.Error()}
 		}
-		return jsonrpc.AppendError(nil, m.ID, e)
+		return wirejson.AppendError(nil, m.ID, e)
 	}
-	return jsonrpc.AppendResult(nil, m.ID, result)
+	return wirejson.AppendResult(nil, m.ID, result)
 }
 
 func (s *server) handle(method string, params json.RawMessage) (json.RawMessage, error) {
@@ -77,7 +77,7 @@ func (s *server) handle(method string, params json.RawMessage) (json.RawMessage,
 	case mcp.CallTool:
 		return s.call(params)
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + method}
+	return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + method}
 }
 
 // list makes tools the only ones.
@@ -93,11 +93,11 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 		Arguments json.RawMessage
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: err.Error()}
 	}
 	text, err := s.text(p.Name, p.Arguments)
 	if errors.Is(err, errNoTool) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Unknown tool: " + p.Name}
+		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Unknown tool: " + p.Name}
 	}
 	type block struct {
 		Type string `json:"type"`
@@ -144,20 +144,20 @@ func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed
 			case <-ctx.Done():
 				return
 			case <-changed:
-				if write(jsonrpc.AppendNotification(nil, mcp.ToolsChanged, nil)) != nil {
+				if write(wirejson.AppendNotification(nil, mcp.ToolsChanged, nil)) != nil {
 					return
 				}
 			}
 		}
 	})
 	defer cancel()
-	lines := jsonrpc.NewLineReader(in, maxMessage)
+	lines := wirejson.NewLineReader(in, maxMessage)
 	for {
 		line, err := lines.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, jsonrpc.ErrTooLong):
+		case errors.Is(err, wirejson.ErrTooLong):
 			continue
 		case err != nil:
 			return err

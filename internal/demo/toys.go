@@ -6,7 +6,7 @@ import (
 
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 )
 
 // Serve runs a daemon to which a person can add the bundled upstreams as toys.
@@ -17,14 +17,14 @@ func Serve(ctx context.Context, o app.Options) error {
 
 // toys are the bundled upstreams as servers that this very binary runs, each over
 // stdio. There are none when the binary cannot find itself.
-func toys() []gateway.NewServer {
+func toys() []ops.NewServer {
 	self, err := os.Executable()
 	if err != nil {
 		return nil
 	}
-	var all []gateway.NewServer
+	var all []ops.NewServer
 	for _, name := range []string{"notes", "weather", "shifty"} {
-		all = append(all, gateway.NewServer{Name: name, Launch: config.Launch{Command: self, Args: []string{UpstreamCommand, name}}})
+		all = append(all, ops.NewServer{Name: name, Launch: config.Launch{Command: self, Args: []string{UpstreamCommand, name}}})
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // heardChanges are the lists that a client was told to have changed.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
+	"mcpproxy/internal/testutil/pgtest"
 )
 
 // TestInstancesAnswerEachOther: a call that waits at one instance goes on when it is
@@ -83,7 +83,7 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 		t.Fatal(shown)
 	}
 	eventually(t, "the other instance takes the answer", func() error {
-		_, got := (&forms{daemon: there}).once("/mcp", token, fmt.Sprintf(call, `,"requestState":`+string(rawjson.AppendString(nil, state))+`,"inputResponses":{"approval":{"action":"accept","content":{"decision":"approve once"}}}`))
+		_, got := (&forms{daemon: there}).once("/mcp", token, fmt.Sprintf(call, `,"requestState":`+string(wirejson.AppendString(nil, state))+`,"inputResponses":{"approval":{"action":"accept","content":{"decision":"approve once"}}}`))
 		if !strings.Contains(got, "it ran") {
 			return fmt.Errorf("%s", got)
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // counted serves tools, and knows which calls have reached them.

@@ -19,7 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // authority is somebody who signs certificates.

@@ -13,13 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/access"
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/presence"
-	"mcpproxy/internal/settings"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // owner is a person who has set a passphrase, and signs what is asked.
@@ -51,7 +49,7 @@ func owned(t *testing.T, d *daemon) *owner {
 	o := &owner{daemon: d, signs: true}
 	c := o.client()
 	defer c.Close()
-	now, err := api.GetPresence.Call(t.Context(), c, gateway.Nothing{})
+	now, err := api.GetPresence.Call(t.Context(), c, ops.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +66,7 @@ func owned(t *testing.T, d *daemon) *owner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := api.SetPresence.Call(t.Context(), c, access.NewAnchor{Anchor: text})
+	v, err := api.SetPresence.Call(t.Context(), c, ops.NewAnchor{Anchor: text})
 	if err != nil || !v.On || v.Void != "" {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -76,11 +74,11 @@ func owned(t *testing.T, d *daemon) *owner {
 }
 
 // config is the file as it is shown.
-func (o *owner) config() settings.Config {
+func (o *owner) config() ops.Config {
 	o.t.Helper()
 	c := o.client()
 	defer c.Close()
-	shown, err := api.GetConfig.Call(context.Background(), c, gateway.Nothing{})
+	shown, err := api.GetConfig.Call(context.Background(), c, ops.Nothing{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -88,10 +86,10 @@ func (o *owner) config() settings.Config {
 }
 
 // edited saves the file, and waits until it was looked at.
-func (o *owner) edited(text string) settings.Config {
+func (o *owner) edited(text string) ops.Config {
 	o.t.Helper()
 	o.writeConfig(text)
-	var shown settings.Config
+	var shown ops.Config
 	eventually(o.t, "the file is looked at", func() error {
 		if shown = o.config(); shown.ETag != shown.InForceETag || shown.Error != "" {
 			return errors.New(shown.Error)
@@ -104,7 +102,7 @@ func (o *owner) edited(text string) settings.Config {
 func (o *owner) confirm() error {
 	c := o.client()
 	defer c.Close()
-	_, err := api.ConfirmConfig.Call(context.Background(), c, gateway.Nothing{})
+	_, err := api.ConfirmConfig.Call(context.Background(), c, ops.Nothing{})
 	return err
 }
 
@@ -115,7 +113,7 @@ func (o *owner) again() {
 	eventually(o.t, "what is signed is known", func() error {
 		c := o.client()
 		defer c.Close()
-		v, err := api.GetPresence.Call(context.Background(), c, gateway.Nothing{})
+		v, err := api.GetPresence.Call(context.Background(), c, ops.Nothing{})
 		if err == nil && v.Void != "" {
 			err = errors.New(v.Void)
 		}
@@ -133,7 +131,7 @@ func (o *owner) file() string {
 	return string(text)
 }
 
-func waiting(c settings.Config) (keys []string) {
+func waiting(c ops.Config) (keys []string) {
 	for _, d := range c.Unconfirmed {
 		keys = append(keys, d.Key)
 	}
@@ -142,7 +140,7 @@ func waiting(c settings.Config) (keys []string) {
 }
 
 // inForce are the settings that are in force, by their keys.
-func inForce(c settings.Config) map[string]string {
+func inForce(c ops.Config) map[string]string {
 	all := map[string]string{}
 	for _, s := range c.Settings {
 		all[s.Key] = string(s.Value)
@@ -247,7 +245,7 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	}
 	slices.Sort(all)
 
-	holds := func(shown settings.Config, limit string) {
+	holds := func(shown ops.Config, limit string) {
 		t.Helper()
 		if got := waiting(shown); !slices.Equal(got, all) {
 			t.Errorf("these wait:\n%q, want\n%q", got, all)
@@ -370,33 +368,33 @@ func TestCommandsThatWiden(t *testing.T) {
 	}
 	set := func(key, value string) func() error {
 		return func() error {
-			_, err := api.ChangeServer.Call(t.Context(), c, api.Change{ServerChange: gateway.ServerChange{ServerRef: gateway.ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)}})
+			_, err := api.ChangeServer.Call(t.Context(), c, api.Change{ServerChange: ops.ServerChange{ServerRef: ops.ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)}})
 			return err
 		}
 	}
 	asks("trust", set("trust", `"scan"`), "mcpServers.s.trust")
 	asks("less", set("trust", `"manual"`))
 	asks("disable", func() error {
-		_, err := api.DisableServer.Call(t.Context(), c, gateway.ServerRef{Name: "s"})
+		_, err := api.DisableServer.Call(t.Context(), c, ops.ServerRef{Name: "s"})
 		return err
 	})
 	asks("enable", func() error {
-		_, err := api.EnableServer.Call(t.Context(), c, gateway.ServerRef{Name: "s"})
+		_, err := api.EnableServer.Call(t.Context(), c, ops.ServerRef{Name: "s"})
 		return err
 	}, "mcpServers.s.enabled")
 	asks("add", func() error {
-		n := gateway.NewServer{Name: "n", Quarantined: true}
+		n := ops.NewServer{Name: "n", Quarantined: true}
 		n.URL = u.URL
 		_, err := api.AddServer.Call(t.Context(), c, n)
 		return err
 	}, "mcpServers.n")
 	review := func() error {
-		r, err := api.ReviewServer.Call(t.Context(), c, gateway.ServerRef{Name: "n"})
+		r, err := api.ReviewServer.Call(t.Context(), c, ops.ServerRef{Name: "n"})
 		if err == nil && r.Stage == "" {
 			err = errors.New("nothing is reviewed")
 		}
 		if err == nil {
-			_, err = api.ApproveServer.Call(t.Context(), c, gateway.ServerDecision{ServerRef: gateway.ServerRef{Name: "n"}, Seen: gateway.Seen{Fingerprint: r.Fingerprint}})
+			_, err = api.ApproveServer.Call(t.Context(), c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: "n"}, Seen: ops.Seen{Fingerprint: r.Fingerprint}})
 		}
 		return err
 	}
@@ -407,7 +405,7 @@ func TestCommandsThatWiden(t *testing.T) {
 		return err
 	}, "mcpServers.n.quarantined")
 	asks("remove", func() error {
-		_, err := api.RemoveServer.Call(t.Context(), c, gateway.ServerRef{Name: "n"})
+		_, err := api.RemoveServer.Call(t.Context(), c, ops.ServerRef{Name: "n"})
 		return err
 	})
 	keys := func(set map[string]json.RawMessage) func() error {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 const (

@@ -13,8 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // The official conformance suite, run through /mcp/servers/… against the SDK's
@@ -179,13 +178,13 @@ func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) 
 		return nil
 	}
 	defer resp.Body.Close()
-	events := jsonrpc.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewEventReader(resp.Body, 1<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {
 			return methods
 		}
-		method, _ := rawjson.String(rawjson.Find(e.Data, "method"))
+		method, _ := wirejson.String(wirejson.Find(e.Data, "method"))
 		methods = append(methods, method)
 	}
 }

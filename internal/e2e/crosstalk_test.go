@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -105,17 +104,17 @@ func (c *relayClient) call(id, n int) (messages []string) {
 		return nil
 	}
 	defer resp.Body.Close()
-	events := jsonrpc.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewEventReader(resp.Body, 1<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {
 			return messages
 		}
 		messages = append(messages, string(e.Data))
-		if string(rawjson.Find(e.Data, "method")) == `"elicitation/create"` {
-			message := rawjson.Find(rawjson.Find(e.Data, "params"), "message")
+		if string(wirejson.Find(e.Data, "method")) == `"elicitation/create"` {
+			message := wirejson.Find(wirejson.Find(e.Data, "params"), "message")
 			time.Sleep(c.thinks)
-			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"heard":%s}}}`, rawjson.Find(e.Data, "id"), message))
+			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"heard":%s}}}`, wirejson.Find(e.Data, "id"), message))
 		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 	_ "mcpproxy/internal/app"
 	_ "mcpproxy/internal/cli"
 	_ "mcpproxy/internal/demo"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // binary is the real binary, built once for all tests.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // record returns a record that was asked for alone.

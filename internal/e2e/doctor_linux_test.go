@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/doctor"
-	"mcpproxy/internal/faultfs"
+	"mcpproxy/internal/ops/doctor"
+	"mcpproxy/internal/testutil/faultfs"
 )
 
 // patient is an installation that is broken, and mended by what the doctor says.
@@ -213,7 +213,7 @@ func TestDoctor(t *testing.T) {
 func TestEachCheckIsBroken(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{
-		"D708": true,                                           // internal/doctor, TestLookIsBounded
+		"D708": true,                                           // internal/ops/doctor, TestLookIsBounded
 		"D709": true, "D710": true, "D711": true, "D712": true, // TestNothingCountsThatIsNotSigned
 	}
 	for name := range sicknesses() {

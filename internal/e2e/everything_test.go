@@ -14,8 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // serveEverything runs the reference server from npm over HTTP. The transport is
@@ -97,7 +96,7 @@ func (c *curious) ask(method, params string) []string {
 		}
 		return append(said, message(body))
 	}
-	events := jsonrpc.NewEventReader(resp.Body, 16<<20)
+	events := wirejson.NewEventReader(resp.Body, 16<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {
@@ -109,11 +108,11 @@ func (c *curious) ask(method, params string) []string {
 		if m := message(e.Data); !unasked.MatchString(m) {
 			said = append(said, m)
 		}
-		id, asked := rawjson.Find(e.Data, "id"), rawjson.Find(e.Data, "method")
+		id, asked := wirejson.Find(e.Data, "id"), wirejson.Find(e.Data, "method")
 		if id == nil || asked == nil {
 			continue
 		}
-		method, _ := rawjson.String(asked)
+		method, _ := wirejson.String(asked)
 		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, map[string]string{
 			"roots/list":             `{"roots":[{"uri":"file:///a","name":"a"}]}`,
 			"sampling/createMessage": `{"role":"assistant","model":"m","content":{"type":"text","text":"sampled"}}`,
@@ -125,12 +124,12 @@ func (c *curious) ask(method, params string) []string {
 // message is a message without the envelope, whose order and ids are anybody's.
 func message(raw []byte) string {
 	for _, name := range []string{"result", "error"} {
-		if v := rawjson.Find(raw, name); v != nil {
+		if v := wirejson.Find(raw, name); v != nil {
 			return name + " " + string(v)
 		}
 	}
-	method, _ := rawjson.String(rawjson.Find(raw, "method"))
-	return method + " " + string(rawjson.Find(raw, "params"))
+	method, _ := wirejson.String(wirejson.Find(raw, "method"))
+	return method + " " + string(wirejson.Find(raw, "params"))
 }
 
 // changing are the parts of answers that are other ones each time.
@@ -261,7 +260,7 @@ func TestModernEverythingAsItIs(t *testing.T) {
 				resp.Header.Del(name)
 			}
 			got := []string{resp.Status, fmt.Sprint(resp.Header)}
-			events := jsonrpc.NewEventReader(bytes.NewReader(body), 16<<20)
+			events := wirejson.NewEventReader(bytes.NewReader(body), 16<<20)
 			for {
 				e, err := events.Next()
 				if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/faultfs"
-	"mcpproxy/internal/faultrun"
+	"mcpproxy/internal/testutil/faultfs"
+	"mcpproxy/internal/testutil/faultrun"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // TestFailuresAreSaidToPeople: status names each server that is not ready, and

@@ -14,8 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -191,12 +191,12 @@ func TestFormOrPerson(t *testing.T) {
 // once makes one call of the revision of 2026-07-28 as a client that takes forms, with what else
 // its params have, and returns the state that it is given and the answer.
 func (f *forms) once(path, token, params string) (state, answer string) {
-	name, _ := rawjson.String(rawjson.Find([]byte(params), "name"))
+	name, _ := wirejson.String(wirejson.Find([]byte(params), "name"))
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + strings.TrimSuffix(params, "}") + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernRevision +
 		`","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"}}}}`
 	_, text, _ := scopePost(f.t, f.daemon, token, path, body, map[string]string{"Mcp-Protocol-Version": modernRevision, "Mcp-Method": "tools/call", "Mcp-Name": name})
 	text = lastEvent(text)
-	state, _ = rawjson.String(rawjson.Find(rawjson.Find(text, "result"), "requestState"))
+	state, _ = wirejson.String(wirejson.Find(wirejson.Find(text, "result"), "requestState"))
 	return state, string(text)
 }
 
@@ -206,7 +206,7 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
 	const yes = `{"approval":{"action":"accept","content":{"decision":"approve once"}}}`
-	quoted := func(s string) string { return string(rawjson.AppendString(nil, s)) }
+	quoted := func(s string) string { return string(wirejson.AppendString(nil, s)) }
 	var tried, pending atomic.Int64
 	room := make(chan struct{}, 80) // of one client at most 100 may wait
 	var all sync.WaitGroup
@@ -224,7 +224,7 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 				t.Errorf("%s: nobody is asked: %s", path, answer)
 				return
 			}
-			id, _ := rawjson.String(rawjson.Find([]byte(state), "mcpproxy/approval"))
+			id, _ := wirejson.String(wirejson.Find([]byte(state), "mcpproxy/approval"))
 			returns := func(state, responses string) string {
 				return `,"requestState":` + quoted(state) + `,"inputResponses":` + responses
 			}

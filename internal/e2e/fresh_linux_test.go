@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // turncoat is a server with a tool that reads, until its tool turn is called:

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // childMark is in the environment of what the daemon starts in this test; its

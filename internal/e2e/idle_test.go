@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // restingVar names the file that has the definition of the tool of the server

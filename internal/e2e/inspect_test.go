@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // followed is a log that is followed over HTTP.

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/testutil/pgtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // logIn runs `upstream login` and is the person's browser.

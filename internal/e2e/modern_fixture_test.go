@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"testing"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // asking are the four tools of the fixture that ask their client by requests of
@@ -50,8 +50,8 @@ func modernOnly(t testing.TB, behind string) (address string) {
 		if err != nil {
 			return
 		}
-		params := rawjson.Find(body, "params")
-		name, _ := rawjson.String(rawjson.Find(params, "name"))
+		params := wirejson.Find(body, "params")
+		name, _ := wirejson.String(wirejson.Find(params, "name"))
 		question := asking[name]
 		switch {
 		case r.Header.Get("Mcp-Protocol-Version") != modernRevision:
@@ -60,7 +60,7 @@ func modernOnly(t testing.TB, behind string) (address string) {
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":""}}}`)
 		case question != "" && r.Header.Get("Mcp-Method") == "tools/call":
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, rawjson.Find(body, "id"), askModern(params, question))
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, wirejson.Find(body, "id"), askModern(params, question))
 		default:
 			r.Host, r.Body = to.Host, io.NopCloser(bytes.NewReader(body))
 			proxy.ServeHTTP(w, r)
@@ -72,8 +72,8 @@ func modernOnly(t testing.TB, behind string) (address string) {
 
 // askModern asks, asks to come again, and then tells what was answered.
 func askModern(params json.RawMessage, question string) string {
-	answer := rawjson.Find(rawjson.Find(params, "inputResponses"), "the question")
-	state, _ := rawjson.String(rawjson.Find(params, "requestState"))
+	answer := wirejson.Find(wirejson.Find(params, "inputResponses"), "the question")
+	state, _ := wirejson.String(wirejson.Find(params, "requestState"))
 	switch {
 	case answer == nil && state == "":
 		return `{"resultType":"input_required","requestState":"first"}`

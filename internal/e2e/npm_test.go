@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -221,7 +221,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 		}
 		listed := direct("tools/list", "", "")
 		var definitions []json.RawMessage
-		if err := json.Unmarshal(rawjson.Find(listed, "tools"), &definitions); err != nil || len(definitions) == 0 {
+		if err := json.Unmarshal(wirejson.Find(listed, "tools"), &definitions); err != nil || len(definitions) == 0 {
 			t.Fatalf("directly: %v in %s", err, listed)
 		}
 		results := make([]json.RawMessage, len(s.calls))
@@ -239,7 +239,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 					t.Errorf("%s %s, %s: %s", surface, version, params, got)
 				}
 				for _, member := range []string{"content", "structuredContent", "isError"} {
-					if !c.varies && string(rawjson.Find(got, member)) != string(rawjson.Find(results[i], member)) {
+					if !c.varies && string(wirejson.Find(got, member)) != string(wirejson.Find(results[i], member)) {
 						t.Errorf("%s %s, %s: %s changed:\n%s\n%s", surface, version, params, member, got, results[i])
 					}
 				}
@@ -250,7 +250,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 		}
 
 		alone := d.requests("/mcp/servers/"+s.name, version)
-		if got := alone("tools/list", "", ""); string(rawjson.Find(got, "tools")) != string(rawjson.Find(listed, "tools")) || same && string(got) != string(listed) {
+		if got := alone("tools/list", "", ""); string(wirejson.Find(got, "tools")) != string(wirejson.Find(listed, "tools")) || same && string(got) != string(listed) {
 			t.Errorf("the list of %s:\n%s\n%s", version, got, listed)
 		}
 		compare("servers", alone, func(c npmCall) (string, string) { return c.tool, c.params(c.tool) })
@@ -280,7 +280,7 @@ func (s npmServer) checkAll(t *testing.T, all request, definitions []json.RawMes
 	t.Helper()
 	listed := map[string]json.RawMessage{}
 	var tools []json.RawMessage
-	if err := json.Unmarshal(rawjson.Find(all("tools/list", "", ""), "tools"), &tools); err != nil {
+	if err := json.Unmarshal(wirejson.Find(all("tools/list", "", ""), "tools"), &tools); err != nil {
 		t.Fatal(err)
 	}
 	for _, raw := range tools {
@@ -319,7 +319,7 @@ func (d *daemon) requests(path, version string) request {
 	}
 	return func(method, name, params string) json.RawMessage {
 		answer := ask(method, name, params)
-		result := rawjson.Find(answer, "result")
+		result := wirejson.Find(answer, "result")
 		if result == nil {
 			d.t.Errorf("%s %s %s: %s", path, method, params, answer)
 		}
@@ -362,8 +362,8 @@ func (s npmServer) open(t *testing.T, version string) request {
 			if err != nil {
 				t.Fatalf("%s directly, %s: %v", s.name, method, err)
 			}
-			if rawjson.Find(line, "id") != nil {
-				return rawjson.Find(line, "result")
+			if wirejson.Find(line, "id") != nil {
+				return wirejson.Find(line, "result")
 			}
 		}
 	}

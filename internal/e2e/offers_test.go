@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // offering is a server over HTTP with instructions, prompts, resources and
@@ -312,7 +312,7 @@ func (d *daemon) waits(n int, server string) error {
 	}
 	// What is there is known only when it was listed.
 	_, body = d.rest("GET", "/servers/"+server, "")
-	if rawjson.Find(body, "offers") == nil {
+	if wirejson.Find(body, "offers") == nil {
 		return fmt.Errorf("nothing is offered yet: %s", body)
 	}
 	return nil

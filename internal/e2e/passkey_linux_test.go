@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
 )
 
 // A passphrase signs the passkey that comes after it, in a terminal; then nothing is permitted

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/testutil/volume"
 )
 

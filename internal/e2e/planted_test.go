@@ -18,15 +18,15 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // gossip is a server that says what it is told: in results, in errors, on stderr
 // and on stdout.
 func gossip() *mcptest.Server {
 	says := func(c *mcptest.Call) string {
-		text, _ := rawjson.String(rawjson.Find(c.Arguments, "text"))
+		text, _ := wirejson.String(wirejson.Find(c.Arguments, "text"))
 		text += " by " + os.Getenv("GOSSIP_KEY")
 		fmt.Fprintf(os.Stderr, "\x1b]0;owned\a called with %s\n%s\n", c.Arguments, text)
 		return text

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/doctor"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/presence"
-	"mcpproxy/internal/store/pgtest"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops/doctor"
+	"mcpproxy/internal/testutil/mcptest"
+	"mcpproxy/internal/testutil/pgtest"
 )
 
 // sharedPresence are instances that share a database, and an anchor.

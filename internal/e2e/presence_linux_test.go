@@ -22,16 +22,15 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/ask"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/doctor"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/presence"
-	"mcpproxy/internal/scope"
-	"mcpproxy/internal/secret"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/testutil/mcptest"
+	"mcpproxy/internal/upstream/secret"
 )
 
 const thePassphrase = "a heron stood in the reeds"
@@ -523,7 +522,7 @@ func (a *attack) planted(t *testing.T, token string) {
 		pin := &approval.Pin{Fingerprint: extra, Hints: parsed.Hints, Mark: mark}
 		candidate := approval.Candidate{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
 		now := time.Now()
-		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: scope.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
+		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
 		waiting, err := db.Asks().Waiting(ctx, now)
 		if err != nil || len(waiting) == 0 {
 			return fmt.Errorf("nothing waits: %w", err)

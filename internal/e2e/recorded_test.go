@@ -7,15 +7,15 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // record adds the tools that a real server has listed, which only count who calls them.
 func (c *counted) record(t *testing.T, name string) {
 	t.Helper()
 	for _, definition := range realServers(t)[name] {
-		own, _ := rawjson.String(rawjson.Find(definition, "name"))
+		own, _ := wirejson.String(wirejson.Find(definition, "name"))
 		c.tool = append(c.tool, mcptest.Tool{Definition: string(definition), Handle: func(*mcptest.Call) (json.RawMessage, error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func TestRecordedServersReadUnasked(t *testing.T) {
 	}
 	reads := 0
 	for _, listed := range github.tool {
-		own, _ := rawjson.String(rawjson.Find([]byte(listed.Definition), "name"))
+		own, _ := wirejson.String(wirejson.Find([]byte(listed.Definition), "name"))
 		name, before := "github:"+own, len(github.all())
 		verb, _, _ := strings.Cut(own, "_")
 		isRead := verb == "get" || verb == "list" || verb == "search"

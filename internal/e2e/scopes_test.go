@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -150,7 +150,7 @@ func (a *scopeActor) ask(t *testing.T, d *daemon, sessions map[string]string, to
 	if modern {
 		headers["Mcp-Protocol-Version"], headers["Mcp-Method"] = modernRevision, method
 		for _, member := range []string{"name", "uri"} {
-			if name, ok := rawjson.String(rawjson.Find([]byte(params), member)); ok && (method == "tools/call" || method == "prompts/get" || method == "resources/read") {
+			if name, ok := wirejson.String(wirejson.Find([]byte(params), member)); ok && (method == "tools/call" || method == "prompts/get" || method == "resources/read") {
 				headers["Mcp-Name"] = name
 			}
 		}
@@ -399,16 +399,16 @@ func (s *scopes) same(what string, a *scopeActor, modern bool, path, method, par
 
 // code is the code of a refusal, "ok" when it is none.
 func code(answer []byte) string {
-	result := rawjson.Find(answer, "result")
-	of := rawjson.Find(rawjson.Find(result, "structuredContent"), "error")
+	result := wirejson.Find(answer, "result")
+	of := wirejson.Find(wirejson.Find(result, "structuredContent"), "error")
 	if of == nil {
-		of = rawjson.Find(rawjson.Find(answer, "error"), "data")
+		of = wirejson.Find(wirejson.Find(answer, "error"), "data")
 	}
-	if text, ok := rawjson.String(rawjson.Find(of, "code")); ok {
+	if text, ok := wirejson.String(wirejson.Find(of, "code")); ok {
 		return text
 	}
 	if result == nil {
-		return "error " + string(rawjson.Find(rawjson.Find(answer, "error"), "code"))
+		return "error " + string(wirejson.Find(wirejson.Find(answer, "error"), "code"))
 	}
 	return "ok"
 }
@@ -477,7 +477,7 @@ func (s *scopes) call(a *scopeActor, modern bool) {
 	case door == 2 && a.token != "" && a.base == "/mcp": // REST
 		status, body, _ := scopePost(s.t, s.big, a.token, "/api/v1/tools/call", fmt.Sprintf(`{"tool_variant":"call_tool_%s","name":"%s:%s","args":{"n":%d}}`, scopeLanes[variant], x.server, x.name, big), nil)
 		s.clean(a, x.server+x.name, body)
-		got, _ := rawjson.String(rawjson.Find(body, "code"))
+		got, _ := wirejson.String(wirejson.Find(body, "code"))
 		if status == 200 {
 			got = "ok"
 			s.keep(a, x, body)
@@ -497,10 +497,10 @@ func (s *scopes) judged(a *scopeActor, what string, answer []byte, want string) 
 	s.t.Helper()
 	s.want(a, what, answer, want)
 	s.counts["call "+want]++
-	result := rawjson.Find(answer, "result")
-	details := rawjson.Find(rawjson.Find(rawjson.Find(result, "structuredContent"), "error"), "details")
-	_ = rawjson.Elements(rawjson.Find(details, "nearest"), func(raw []byte) error {
-		name, _ := rawjson.String(raw)
+	result := wirejson.Find(answer, "result")
+	details := wirejson.Find(wirejson.Find(wirejson.Find(result, "structuredContent"), "error"), "details")
+	_ = wirejson.Elements(wirejson.Find(details, "nearest"), func(raw []byte) error {
+		name, _ := wirejson.String(raw)
 		server, own, isTool := strings.Cut(name, ":")
 		known := slices.ContainsFunc(s.tools, func(x scopeTool) bool { return x.server == server && (!isTool || x.name == own && a.sees(x)) })
 		if !known || !a.server(server) {
@@ -549,7 +549,7 @@ func (s *scopes) offer(a *scopeActor, modern bool) {
 		s.counts[kind+" ok"]++
 		return
 	}
-	if bytes.Contains(answer, []byte(kind+" of ")) || rawjson.Find(answer, "error") == nil {
+	if bytes.Contains(answer, []byte(kind+" of ")) || wirejson.Find(answer, "error") == nil {
 		s.t.Errorf("%s, %s %s: %s", a.name, kind, server, answer)
 	}
 	s.counts[kind+" refused"]++
@@ -572,15 +572,15 @@ func (s *scopes) elsewhere(a *scopeActor, modern bool) {
 	server := s.server()
 	status, answer := s.ask(a, modern, "/mcp/servers/"+server, "tools/list", "{}")
 	if !a.server(server) || server == "foxtrotq" {
-		if status != 0 && rawjson.Find(answer, "error") == nil {
+		if status != 0 && wirejson.Find(answer, "error") == nil {
 			s.t.Errorf("%s at the server %s: %d %s", a.name, server, status, answer)
 		}
 		s.counts["elsewhere refused"]++
 		return
 	}
 	var got []string
-	_ = rawjson.Elements(rawjson.Find(rawjson.Find(answer, "result"), "tools"), func(raw []byte) error {
-		name, _ := rawjson.String(rawjson.Find(raw, "name"))
+	_ = wirejson.Elements(wirejson.Find(wirejson.Find(answer, "result"), "tools"), func(raw []byte) error {
+		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		got = append(got, name)
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // TestLargeAnswersWithoutLargeContexts tells the story of an agent that gets what it selects
@@ -84,6 +84,6 @@ func handleIn(t *testing.T, r toolResult) string {
 	if end < 0 || !json.Valid([]byte(rest[:end+1])) {
 		t.Fatalf("no handle in %.500s", text)
 	}
-	handle, _ := rawjson.String(rawjson.Find([]byte(rest[:end+1]), "handle"))
+	handle, _ := wirejson.String(wirejson.Find([]byte(rest[:end+1]), "handle"))
 	return handle
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // sharer is a client of the two servers of TestSharedSession.

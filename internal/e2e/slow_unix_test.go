@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // slowFiles is how many files the daemon of TestSlowConnections may have open,

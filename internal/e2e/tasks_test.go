@@ -12,9 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // taskClient is a client that knows tasks, on the server itself or through the
@@ -82,7 +81,7 @@ func (c *taskClient) post(ctx context.Context, name, body string) *http.Response
 		c.t.Error(err)
 		return &http.Response{Body: http.NoBody}
 	}
-	method, _ := rawjson.String(rawjson.Find([]byte(body), "method"))
+	method, _ := wirejson.String(wirejson.Find([]byte(body), "method"))
 	headers := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "X-API-Key": c.key}
 	if c.modern {
 		headers["Mcp-Protocol-Version"], headers["Mcp-Method"], headers["Mcp-Name"] = modernRevision, method, encoded(name)
@@ -113,14 +112,14 @@ func encoded(name string) string {
 // read takes what comes on a stream: it keeps notifications, answers questions,
 // and returns both these and the response.
 func (c *taskClient) read(r io.Reader) (asked []string, response string) {
-	events := jsonrpc.NewEventReader(r, 1<<20)
+	events := wirejson.NewEventReader(r, 1<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {
 			return asked, response
 		}
-		id := string(rawjson.Find(e.Data, "id"))
-		switch method := rawjson.Find(e.Data, "method"); {
+		id := string(wirejson.Find(e.Data, "id"))
+		switch method := wirejson.Find(e.Data, "method"); {
 		case method == nil:
 			response = string(e.Data)
 		case id == "":
@@ -216,7 +215,7 @@ func (c *taskClient) listens(id string) (said []string) {
 	defer cancel()
 	resp := c.post(ctx, "", fmt.Sprintf(`{"jsonrpc":"2.0","id":77,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[%q,"nobody's"]},%s}}`, id, meta(true)))
 	defer resp.Body.Close()
-	events := jsonrpc.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewEventReader(resp.Body, 1<<20)
 	next := func() {
 		e, err := events.Next()
 		if err != nil {

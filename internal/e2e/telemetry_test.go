@@ -17,8 +17,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // collector is an OTLP receiver over HTTP.
@@ -65,7 +65,7 @@ func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 
 // carried is what a server got of a trace.
 func carried(c *mcptest.Call) string {
-	text, _ := rawjson.String(rawjson.Find(rawjson.Find(c.Params, "_meta"), "traceparent"))
+	text, _ := wirejson.String(wirejson.Find(wirejson.Find(c.Params, "_meta"), "traceparent"))
 	return text
 }
 
@@ -199,7 +199,7 @@ func TestMetricsNeedAToken(t *testing.T) {
 	d := startDaemon(t, `{"require_mcp_auth":true,"mcpServers":{"s":{"url":"`+startUpstream(t, looksTool).URL+`"}}}`)
 	token := func(args ...string) string {
 		code, out, notes := d.cli(append([]string{"token", "create", "-o", "json"}, args...)...)
-		text, ok := rawjson.String(rawjson.Find([]byte(out), "token"))
+		text, ok := wirejson.String(wirejson.Find([]byte(out), "token"))
 		if code != 0 || !ok {
 			t.Fatalf("%d %s%s", code, out, notes)
 		}

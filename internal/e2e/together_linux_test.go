@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
 )
 
 // TestSeveralServersAreOneStatement: an import and the toys name all servers in one statement;

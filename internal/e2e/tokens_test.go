@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // createToken makes a token on the command line.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // modernPost sends a request of the modern revision to a server behind
@@ -86,7 +86,7 @@ func TestRealToolsPassUnchanged(t *testing.T) {
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{%s}}`, config.String()))
 	d.awaitTools(all...)
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
-	tools := func(answer []byte) string { return string(rawjson.Find(rawjson.Find(answer, "result"), "tools")) }
+	tools := func(answer []byte) string { return string(wirejson.Find(wirejson.Find(answer, "result"), "tools")) }
 	checked := 0
 	for server, definitions := range servers {
 		want := tools(d.answerTo((&relayClient{t: t, url: direct[server]}).post(list)))
@@ -108,17 +108,17 @@ func TestOddThingsPassUnchanged(t *testing.T) {
 	const odd = `{"content":[{"type":"hologram","data":{"n":9007199254740993,"e":1e400}},{"type":"text","text":"a","vendor":[1.0]}],"structuredContent":[1,"x",null],"isError":false,"vendor":{"a":-0}}`
 	server := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"größe/ an","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`,
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			return json.RawMessage(odd[:len(odd)-1] + `,"params":` + string(rawjson.Find(c.Params, "arguments")) + `}`), nil
+			return json.RawMessage(odd[:len(odd)-1] + `,"params":` + string(wirejson.Find(c.Params, "arguments")) + `}`), nil
 		}})
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, mcptest.Serve(t, server).URL))
 	d.awaitState("s", "ready")
 	const call, want = `"name":"größe/ an","arguments":{"n":9007199254740993,"x":1.50}`, `,"params":{"n":9007199254740993,"x":1.50}`
 	older := d.answerTo(d.relayClient("s").post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + call + `}}`))
-	if got := string(rawjson.Find(older, "result")); got != odd[:len(odd)-1]+want+"}" {
+	if got := string(wirejson.Find(older, "result")); got != odd[:len(odd)-1]+want+"}" {
 		t.Errorf("%s: %s", legacyRevision, got)
 	}
 	modern := d.modernPost("s", "tools/call", "=?base64?Z3LDtsOfZS8gYW4=?=", call)
-	if got := string(rawjson.Find(modern, "result")); !strings.HasPrefix(got, odd[:len(odd)-1]+want+`,"resultType":"complete"`) {
+	if got := string(wirejson.Find(modern, "result")); !strings.HasPrefix(got, odd[:len(odd)-1]+want+`,"resultType":"complete"`) {
 		t.Errorf("%s: %s", modernRevision, got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
 )
 
 // browserTab is a page of the web UI that has signed in.

@@ -3,7 +3,7 @@ package mcp
 import (
 	"encoding/json"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // The names in _meta, and of what extends the protocol.
@@ -46,7 +46,7 @@ func (m *Meta) field(name []byte) *[]byte {
 func SplitMeta(meta []byte) (Meta, error) {
 	var m Meta
 	hops, others := 0, 0
-	err := rawjson.Members(meta, func(name, value []byte) error {
+	err := wirejson.Members(meta, func(name, value []byte) error {
 		if f := m.field(name); f != nil {
 			*f = value
 			hops++
@@ -63,12 +63,12 @@ func SplitMeta(meta []byte) (Meta, error) {
 		return m, nil
 	}
 	m.Rest = append(make([]byte, 0, len(meta)), '{')
-	err = rawjson.Members(meta, func(name, value []byte) error {
+	err = wirejson.Members(meta, func(name, value []byte) error {
 		if m.field(name) == nil {
 			if len(m.Rest) > 1 {
 				m.Rest = append(m.Rest, ',')
 			}
-			m.Rest = append(append(rawjson.AppendString(m.Rest, name), ':'), value...)
+			m.Rest = append(append(wirejson.AppendString(m.Rest, name), ':'), value...)
 		}
 		return nil
 	})
@@ -79,6 +79,6 @@ func SplitMeta(meta []byte) (Meta, error) {
 // TakesForms reports whether a client has declared, in its capabilities, that it shows
 // its user forms. One that says nothing of kinds shows forms, which were there first.
 func TakesForms(capabilities []byte) bool {
-	declared := rawjson.Find(capabilities, "elicitation")
-	return rawjson.Kind(declared) == '{' && (rawjson.Find(declared, "form") != nil || rawjson.Find(declared, "url") == nil)
+	declared := wirejson.Find(capabilities, "elicitation")
+	return wirejson.Kind(declared) == '{' && (wirejson.Find(declared, "form") != nil || wirejson.Find(declared, "url") == nil)
 }

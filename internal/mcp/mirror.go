@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // A tool may want some of its arguments repeated in headers (x-mcp-header in
@@ -62,29 +62,29 @@ func Mismatch(definition, arguments json.RawMessage, given []Field) string {
 // when the argument is not given, or null.
 func eachMirror(definition, arguments json.RawMessage, each func(header string, value json.RawMessage)) {
 	if bytes.Contains(definition, []byte("x-mcp-header")) {
-		mirror(rawjson.Find(definition, "inputSchema"), arguments, 0, each)
+		mirror(wirejson.Find(definition, "inputSchema"), arguments, 0, each)
 	}
 }
 
 func mirror(schema, arguments json.RawMessage, depth int, each func(string, json.RawMessage)) {
-	if depth == maxMirrorDepth || rawjson.Kind(schema) != '{' {
+	if depth == maxMirrorDepth || wirejson.Kind(schema) != '{' {
 		return
 	}
-	properties := rawjson.Find(schema, "properties")
-	if rawjson.Kind(properties) != '{' {
+	properties := wirejson.Find(schema, "properties")
+	if wirejson.Kind(properties) != '{' {
 		return
 	}
-	_ = rawjson.Members(properties, func(name, property []byte) error {
-		if rawjson.Kind(property) != '{' {
+	_ = wirejson.Members(properties, func(name, property []byte) error {
+		if wirejson.Kind(property) != '{' {
 			return nil
 		}
-		value := rawjson.Find(arguments, string(name))
-		header, ok := rawjson.String(rawjson.Find(property, "x-mcp-header"))
+		value := wirejson.Find(arguments, string(name))
+		header, ok := wirejson.String(wirejson.Find(property, "x-mcp-header"))
 		if !ok {
 			mirror(property, value, depth+1, each)
 			return nil
 		}
-		switch rawjson.Kind(value) {
+		switch wirejson.Kind(value) {
 		case 'n', '{', '[': // only what is plain is mirrored
 			value = nil
 		}
@@ -95,7 +95,7 @@ func mirror(schema, arguments json.RawMessage, depth int, each func(string, json
 
 // plainText is a value as a header has it.
 func plainText(value json.RawMessage) string {
-	if text, ok := rawjson.String(value); ok {
+	if text, ok := wirejson.String(value); ok {
 		return text
 	}
 	return string(value)
@@ -107,7 +107,7 @@ func sameValue(header string, value json.RawMessage) bool {
 	if header == plainText(value) {
 		return true
 	}
-	if rawjson.Kind(value) != '0' {
+	if wirejson.Kind(value) != '0' {
 		return false
 	}
 	a, errA := strconv.ParseFloat(header, 64)

@@ -3,32 +3,32 @@ package mcp
 import (
 	"encoding/json"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // WithoutTasks returns the params of a modern request as those of a client that
 // does not know tasks.
 func WithoutTasks(params json.RawMessage) json.RawMessage {
-	if !rawjson.MayName(params, TasksExtension) {
+	if !wirejson.MayName(params, TasksExtension) {
 		return params
 	}
-	meta := rawjson.Find(params, "_meta")
-	capabilities := rawjson.Find(meta, MetaCapabilities)
-	if rawjson.Kind(capabilities) != '{' {
+	meta := wirejson.Find(params, "_meta")
+	capabilities := wirejson.Find(meta, MetaCapabilities)
+	if wirejson.Kind(capabilities) != '{' {
 		return params
 	}
-	return rawjson.SetMember(params, "_meta", rawjson.SetMember(meta, MetaCapabilities, WithoutTaskSupport(capabilities)))
+	return wirejson.SetMember(params, "_meta", wirejson.SetMember(meta, MetaCapabilities, WithoutTaskSupport(capabilities)))
 }
 
 // WithoutTaskSupport returns capabilities without the tasks of the modern revision.
 func WithoutTaskSupport(capabilities json.RawMessage) json.RawMessage {
-	extensions := json.RawMessage(rawjson.Find(capabilities, "extensions"))
-	if rawjson.Kind(extensions) != '{' {
+	extensions := json.RawMessage(wirejson.Find(capabilities, "extensions"))
+	if wirejson.Kind(extensions) != '{' {
 		return capabilities
 	}
-	rest := rawjson.DropMember(extensions, TasksExtension)
+	rest := wirejson.DropMember(extensions, TasksExtension)
 	if len(rest) == len(extensions) {
 		return capabilities
 	}
-	return rawjson.SetMember(capabilities, "extensions", rest)
+	return wirejson.SetMember(capabilities, "extensions", rest)
 }

@@ -11,11 +11,10 @@ import (
 
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/door"
-	"mcpproxy/internal/door/doortest"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/union"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/upstream"
 )
 
@@ -58,9 +57,9 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e.ListOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
 	e.Catalog.Refresh()
-	deps := doortest.Deps(e.World)
+	deps := gatetest.Deps(e.World)
 	deps.Servers = set.At
-	h.srv.All = union.New(union.Deps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Door: door.New(deps)})
+	h.srv.All = gate.NewAggregate(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
 	return e
 }
 

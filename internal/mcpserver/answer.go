@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 )
 
 // answer has a request answered, and its client gets what it comes to: as plain
@@ -62,7 +62,7 @@ func (x *request) finish(o outcome) {
 		x.over()
 	case streamed && o.cancelled: // it ends without an answer
 	case streamed:
-		st.finish(jsonrpc.AppendEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
+		st.finish(wirejson.AppendEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
 	default:
 		x.out.send(&o.Reply)
 	}
@@ -87,7 +87,7 @@ func (x *request) over() {
 	if x.entry != nil {
 		x.s.sessions.end(x.entry)
 	}
-	x.out.fail(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: sessionOver})
+	x.out.fail(http.StatusNotFound, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver})
 }
 
 // openTime is how long a client's stream waits for the server's: some servers
@@ -101,7 +101,7 @@ func (x *request) get() {
 	}
 	defer x.release()
 	if _, stream := accepts(x.r.Header); !stream {
-		x.out.fail(http.StatusNotAcceptable, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.fail(http.StatusNotAcceptable, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "A GET opens a stream: send Accept: text/event-stream."})
 		return
 	}

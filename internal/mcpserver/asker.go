@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // mayAsk has the client asked by the outlet, where it takes forms: in its session, about
@@ -20,7 +20,7 @@ func (m *message) mayAsk(out *outlet) {
 
 // Ask implements session.Asker.
 func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Reply, func()) {
-	id := rawjson.AppendString(nil, m.s.asking+rand.Text()) // which no server has
+	id := wirejson.AppendString(nil, m.s.asking+rand.Text()) // which no server has
 	answer, forget := m.entry.questions.Open(id)
 	m.told = true
 	_ = m.asks.tell(session.Event{Method: method, ID: id, Params: params}) // else nobody answers
@@ -35,7 +35,7 @@ func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Rep
 // answersUs takes a response that is to a question of ours, and reports whether it is. One
 // that comes too late is no server's either.
 func (m *message) answersUs() bool {
-	id, _ := rawjson.String(m.ID)
+	id, _ := wirejson.String(m.ID)
 	if !strings.HasPrefix(id, m.s.asking) {
 		return false
 	}

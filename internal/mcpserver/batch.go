@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // errNoBatch refuses a batch.
-var errNoBatch = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+var errNoBatch = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 	Message: "Only a session of revision " + mcp.Batches + " can send batches. Send each message in a request of its own."}
 
 // What one batch may ask for: each of its messages is small, but not what it
@@ -22,7 +22,7 @@ const (
 )
 
 // batchBound is why a request of a batch is not run; nil when it is.
-func batchBound(ran, size int) *jsonrpc.Error {
+func batchBound(ran, size int) *wirejson.RPCError {
 	message := ""
 	switch {
 	case ran >= maxBatchRun:
@@ -32,7 +32,7 @@ func batchBound(ran, size int) *jsonrpc.Error {
 	default:
 		return nil
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message + " Send it again in a request of its own."}
+	return &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: message + " Send it again in a request of its own."}
 }
 
 // answerBatch answers the messages one after the other; it returns nil when
@@ -72,7 +72,7 @@ func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []
 // answerPart has one request of a batch answered.
 func (m *message) answerPart(parent context.Context) outcome {
 	if m.Method == mcp.Initialize {
-		return outcome{Reply: session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
+		return outcome{Reply: session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
 	}
 	m.prepare()
 	m.req.Endless = false // it has no exchange of its own

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/ops"
 )
 
 // discardWriter is a ResponseWriter that costs nothing.
@@ -33,8 +33,8 @@ type benchGateway struct {
 	result json.RawMessage
 }
 
-func (g *benchGateway) Call(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
-	return gateway.CallResult{Result: g.result}, nil
+func (g *benchGateway) Call(ctxT, ops.CallRequest) (ops.CallResult, error) {
+	return ops.CallResult{Result: g.result}, nil
 }
 
 // BenchmarkCall is everything that the surface does for one small call.
@@ -79,7 +79,7 @@ func BenchmarkRetrieve(b *testing.B) {
 	tool := `{"name":"github:list_repos","description":"` + strings.Repeat("lists \\\"repositories\\\" ", 10) + `","inputSchema":{"type":"object","properties":{` +
 		strings.Repeat(`"p":{"type":"string","description":"a parameter of the tool"},`, 20) + `"z":{}}}}`
 	found := json.RawMessage(`{"query":"q","total":10,"tools":[` + strings.Repeat(tool+",", 9) + tool + `]}`)
-	gw := &fakeGateway{retrieve: func(ctxT, gateway.RetrieveRequest) (json.RawMessage, error) { return found, nil }}
+	gw := &fakeGateway{retrieve: func(ctxT, ops.RetrieveRequest) (json.RawMessage, error) { return found, nil }}
 	s := plainServer(gw)
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":"list"},` + modernMeta + `}}`
 	r, _ := http.NewRequest("POST", "http://127.0.0.1:8080/mcp", nil)

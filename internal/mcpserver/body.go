@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 const (
@@ -42,10 +42,10 @@ func (x *request) readBody() ([]byte, bool) {
 		x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.out.w.Header().Set("Connection", "close")
-		x.out.fail(http.StatusRequestTimeout, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.fail(http.StatusRequestTimeout, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "The request body did not arrive within " + bodyTimeout.String() + "."})
 	default:
-		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.fail(http.StatusBadRequest, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "The request body could not be read completely."})
 	}
 	return nil, false

@@ -11,13 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // Who calls, as the record gets it.
@@ -78,7 +78,7 @@ func TestRefusal(t *testing.T) {
 	h := newHarness(t)
 	p := problem.New(problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read",
 		"Use <that> & no other.").With("call_with", "call_tool_destructive")
-	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) { return gateway.CallResult{}, p }
+	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) { return ops.CallResult{}, p }
 	for _, a := range []answer{
 		h.callModern(callToolRead, `{"name":"github:delete_repo"}`),
 		h.callLegacy(h.open(mcp.Legacy), callToolRead, `{"name":"github:delete_repo"}`),
@@ -91,20 +91,20 @@ func TestRefusal(t *testing.T) {
 	if r := h.callModern(callToolRead, `{}`).tool(); r.ResultType != "complete" || r.Meta[mcp.MetaServerInfo] == nil {
 		t.Errorf("%+v", r)
 	}
-	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
-		return gateway.CallResult{}, errors.New("secret detail")
+	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
+		return ops.CallResult{}, errors.New("secret detail")
 	}
 	a := h.callModern(callToolRead, `{}`)
 	a.refused(problem.Internal)
 	if strings.Contains(string(a.body), "secret detail") || !strings.Contains(h.logs.String(), "secret detail") {
 		t.Error("the cause belongs into the log and nowhere else")
 	}
-	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
-		return gateway.CallResult{Result: json.RawMessage(`[]`)}, nil
+	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
+		return ops.CallResult{Result: json.RawMessage(`[]`)}, nil
 	}
 	h.callModern(callToolRead, `{}`).refused(problem.UpstreamError)
-	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
-		return gateway.CallResult{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
+	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
+		return ops.CallResult{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
 	}
 	h.callModern(callToolRead, `{}`).refused(problem.Timeout)
 }
@@ -112,24 +112,24 @@ func TestRefusal(t *testing.T) {
 func TestUnknownTool(t *testing.T) {
 	h := newHarness(t)
 	session := h.open(mcp.Legacy)
-	m := h.callLegacy(session, "call_tool", `{"name":"a:b"}`).is(200).fails(jsonrpc.CodeInvalidParams)
+	m := h.callLegacy(session, "call_tool", `{"name":"a:b"}`).is(200).fails(wirejson.CodeInvalidParams)
 	const want = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and recommendations."
 	if m.Error.Message != want {
 		t.Errorf("%q", m.Error.Message)
 	}
-	if m := h.callModern("call_tool", `{"name":"a:b"}`).is(400).fails(jsonrpc.CodeInvalidParams); m.Error.Message != want {
+	if m := h.callModern("call_tool", `{"name":"a:b"}`).is(400).fails(wirejson.CodeInvalidParams); m.Error.Message != want {
 		t.Errorf("%q", m.Error.Message)
 	}
 	for name, say := range map[string]string{
 		"call_tool_raed": "call_tool_read", "retrieve_tool": "retrieve_tools", "readResult": "read_result", "upstream_server": "upstream_servers",
 		"github:create_issue": "call_tool_write", "zzzzzzzzzzzz": "retrieve_tools",
 	} {
-		m := h.callLegacy(session, name, `{}`).is(200).fails(jsonrpc.CodeInvalidParams)
+		m := h.callLegacy(session, name, `{}`).is(200).fails(wirejson.CodeInvalidParams)
 		if !strings.Contains(m.Error.Message, say) || !strings.Contains(m.Error.Message, "'"+name+"'") {
 			t.Errorf("%s: %s", name, m.Error.Message)
 		}
 	}
-	long := h.callLegacy(session, strings.Repeat("x", 100000), `{}`).fails(jsonrpc.CodeInvalidParams)
+	long := h.callLegacy(session, strings.Repeat("x", 100000), `{}`).fails(wirejson.CodeInvalidParams)
 	if len(long.Error.Message) > 1000 {
 		t.Errorf("%d bytes", len(long.Error.Message))
 	}
@@ -140,13 +140,13 @@ func TestUnknownTool(t *testing.T) {
 
 func TestPanic(t *testing.T) {
 	h := newHarness(t)
-	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 		if r.Notify != nil && r.Name == "stream" {
 			r.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
 		}
 		panic("boom")
 	}
-	m := h.callModern(callToolRead, `{"name":"a"}`).is(500).fails(jsonrpc.CodeInternal)
+	m := h.callModern(callToolRead, `{"name":"a"}`).is(500).fails(wirejson.CodeInternal)
 	if string(m.ID) != "7" || strings.Contains(m.Error.Message, "boom") {
 		t.Errorf("%+v", m)
 	}
@@ -172,14 +172,14 @@ func TestStreamedCall(t *testing.T) {
 	h := newHarness(t)
 	session := h.open(mcp.Legacy)
 	next := make(chan struct{})
-	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 		for i := range 3 {
 			<-next
 			r.Notify("notifications/progress", json.RawMessage(`{"progressToken":"t","progress":`+string(rune('0'+i))+"}"))
 		}
 		r.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"hi"}`))
 		r.Notify("notifications/tools/list_changed", nil)
-		return gateway.CallResult{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
+		return ops.CallResult{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
 	}
 	call := func(header map[string]string, meta string) *openStream {
 		all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -220,11 +220,11 @@ func TestStreamedCall(t *testing.T) {
 		}
 	}
 	// Who takes no stream gets none.
-	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 		if r.Notify != nil {
 			t.Error("Notify is given")
 		}
-		return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
+		return ops.CallResult{Result: json.RawMessage(`{}`)}, nil
 	}
 	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "application/json").tool()
 	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
@@ -235,9 +235,9 @@ func TestStreamedCall(t *testing.T) {
 		t.Error(got)
 	}
 	// A refusal travels on the stream as well.
-	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 		r.Notify("notifications/progress", json.RawMessage(`{}`))
-		return gateway.CallResult{}, problem.New(problem.Timeout, "too slow", "")
+		return ops.CallResult{}, problem.New(problem.Timeout, "too slow", "")
 	}
 	st = call(map[string]string{mcp.HeaderSession: session}, "")
 	st.next()
@@ -250,11 +250,11 @@ func TestStreamedCall(t *testing.T) {
 func TestDisconnectCancels(t *testing.T) {
 	h := newHarness(t)
 	entered, left := make(chan struct{}), make(chan error)
-	h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
 		close(entered)
 		<-ctx.Done()
 		left <- ctx.Err()
-		return gateway.CallResult{}, ctx.Err()
+		return ops.CallResult{}, ctx.Err()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	req, _ := http.NewRequestWithContext(ctx, "POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},`+modernMeta+`}}`))
@@ -286,11 +286,11 @@ func TestCancelledNotification(t *testing.T) {
 func cancelByNotification(t *testing.T, h *harness, stop func()) {
 	session, other := h.open(mcp.Legacy), h.open(mcp.Legacy)
 	entered, left := make(chan struct{}), make(chan error)
-	h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		left <- context.Cause(ctx)
-		return gateway.CallResult{}, ctx.Err()
+		return ops.CallResult{}, ctx.Err()
 	}
 	for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
 		for _, id := range []string{`7`, `"7"`} {
@@ -351,9 +351,9 @@ func (w *quietWriter) FlushError() error { return nil }
 // A call that takes long shows that it is alive.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gw := &fakeGateway{call: func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
+		gw := &fakeGateway{call: func(ctxT, ops.CallRequest) (ops.CallResult, error) {
 			time.Sleep(50 * time.Second)
-			return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
+			return ops.CallResult{Result: json.RawMessage(`{}`)}, nil
 		}}
 		s := plainServer(gw)
 		w := &quietWriter{header: http.Header{}}
@@ -370,7 +370,7 @@ func TestKeepAlive(t *testing.T) {
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &quietWriter{header: http.Header{}, gate: make(chan struct{})}
-		gw := &fakeGateway{call: func(ctx ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		gw := &fakeGateway{call: func(ctx ctxT, r ops.CallRequest) (ops.CallResult, error) {
 			start := time.Now()
 			for range 10_000 {
 				r.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"message":"`+strings.Repeat("x", 1000)+`"}`))
@@ -384,7 +384,7 @@ func TestStalledReader(t *testing.T) {
 				t.Error(context.Cause(ctx))
 			}
 			r.Notify("notifications/progress", json.RawMessage(`{}`))
-			return gateway.CallResult{}, ctx.Err()
+			return ops.CallResult{}, ctx.Err()
 		}}
 		s := plainServer(gw)
 		s.ServeHTTP(w, modernCall())
@@ -406,9 +406,9 @@ func modernCall() *http.Request {
 func TestLateNotification(t *testing.T) {
 	h := newHarness(t)
 	var late func(method string, params json.RawMessage)
-	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 		late = r.Notify
-		return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
+		return ops.CallResult{Result: json.RawMessage(`{}`)}, nil
 	}
 	h.callModern(callToolRead, `{}`).tool()
 	late("notifications/progress", json.RawMessage(`{}`))

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 )
 
 type malformed struct {
@@ -68,7 +68,7 @@ func TestMalformedJSON(t *testing.T) {
 			t.Errorf("%s came through", f.ID)
 		case f.Label == "must-reject":
 			refused++
-			a.fails(jsonrpc.CodeParse)
+			a.fails(wirejson.CodeParse)
 		case came:
 			// Leading and trailing space is not part of the value; null is no value.
 			if got, want := string(h.gw.lastCall(t).Args), strings.Trim(body, " \t\r\n"); got != want && want != "null" {
@@ -77,7 +77,7 @@ func TestMalformedJSON(t *testing.T) {
 			accepted++
 		case f.Label == "must-accept":
 			// Only what other parsers disagree about may be refused beyond the grammar.
-			if m := a.fails(jsonrpc.CodeParse); !strings.Contains(m.Error.Message, "duplicate member") && !strings.Contains(m.Error.Message, "NUL") {
+			if m := a.fails(wirejson.CodeParse); !strings.Contains(m.Error.Message, "duplicate member") && !strings.Contains(m.Error.Message, "NUL") {
 				t.Errorf("%s is refused: %s", f.ID, m.Error.Message)
 			}
 		}
@@ -119,7 +119,7 @@ func TestParserDifferences(t *testing.T) {
 			t.Errorf("%s: %d %s", body, a.status, a.body)
 			continue
 		}
-		if m := a.rpc(); m.Error == nil || m.Error.Code != jsonrpc.CodeParse && m.Error.Code != jsonrpc.CodeInvalidRequest {
+		if m := a.rpc(); m.Error == nil || m.Error.Code != wirejson.CodeParse && m.Error.Code != wirejson.CodeInvalidRequest {
 			t.Errorf("%s: %s", body, a.body)
 		}
 	}
@@ -209,9 +209,9 @@ func FuzzPost(f *testing.F) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // so that no stream stays open
 	var called []byte
-	gw := &fakeGateway{call: func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+	gw := &fakeGateway{call: func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 		called = r.Args
-		return gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
+		return ops.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	s := plainServer(gw)
 	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.Batches, 1)).Header().Get(mcp.HeaderSession)

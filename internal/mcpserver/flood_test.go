@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/testutil/volume"
 )

@@ -4,11 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/guard"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reply"
 )
 
 // admit lets a request in that may come in, and finds out whose it is. It
@@ -16,7 +15,7 @@ import (
 func (x *request) admit() bool {
 	cfg := x.s.Config()
 	socket := auth.FromSocket(x.r.Context())
-	if why := guard.Refuse(x.r, cfg.TrustedHosts); why != "" {
+	if why := auth.RefuseOrigin(x.r, cfg.TrustedHosts); why != "" {
 		x.turnAway(http.StatusForbidden, "Forbidden: "+why+".")
 		return false
 	}
@@ -41,7 +40,7 @@ func (x *request) admit() bool {
 		return false
 	}
 	if x.profile != "" && !x.mayUse(x.profile) {
-		x.turnAway(http.StatusNotFound, "There is no profile "+reply.Quote(x.profile)+" that this client may use. The user sees the profiles with `mcpproxy profile list`.")
+		x.turnAway(http.StatusNotFound, "There is no profile "+session.QuoteText(x.profile)+" that this client may use. The user sees the profiles with `mcpproxy profile list`.")
 		return false
 	}
 	x.bounds = auth.Within(x.token, x.profile, x.s.Profiles)
@@ -61,7 +60,7 @@ const howToProve = " Send an agent token, which `mcpproxy token create NAME` mak
 // connection by sending the rest of it.
 func (x *request) turnAway(status int, message string) {
 	x.out.w.Header().Set("Connection", "close")
-	x.out.fail(status, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
+	x.out.fail(status, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: message})
 }
 
 func (x *request) unauthorized(message string) {

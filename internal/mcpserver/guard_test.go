@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 func TestGuardBeforeEverything(t *testing.T) {
@@ -27,7 +27,7 @@ func TestGuardBeforeEverything(t *testing.T) {
 			if method == "GET" {
 				body = ""
 			}
-			h.do(method, header, body).is(http.StatusForbidden).fails(jsonrpc.CodeInvalidRequest)
+			h.do(method, header, body).is(http.StatusForbidden).fails(wirejson.CodeInvalidRequest)
 		}
 	}
 	h.cfg.Store(&config.Config{TrustedHosts: []string{"evil.com"}})
@@ -46,7 +46,7 @@ func TestKey(t *testing.T) {
 	if a.header.Get("WWW-Authenticate") == "" {
 		t.Error("no WWW-Authenticate")
 	}
-	a.fails(jsonrpc.CodeInvalidRequest)
+	a.fails(wirejson.CodeInvalidRequest)
 	h.do("GET", nil, "").is(401)
 	h.do("DELETE", nil, "").is(401)
 	h.modern("server/discover", "", "X-Api-Key", wrong).is(401)
@@ -136,7 +136,7 @@ func TestBodyBound(t *testing.T) {
 	h.post(header, call(maxBody-len(call(0)))).is(200)
 	for _, size := range []int{maxBody + 1 - len(call(0)), 10 << 20, 20 << 20} {
 		a := h.post(header, call(size)).is(413)
-		if m := a.fails(jsonrpc.CodeInvalidRequest); !strings.Contains(m.Error.Message, "4 MiB") {
+		if m := a.fails(wirejson.CodeInvalidRequest); !strings.Contains(m.Error.Message, "4 MiB") {
 			t.Errorf("the bound is not named: %s", m.Error.Message)
 		}
 	}

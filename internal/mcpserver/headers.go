@@ -5,16 +5,15 @@ import (
 	"net/http"
 	"strings"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/reply"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // checkHeaders holds the headers against the body: who routes or judges by the
 // headers must not be told anything else. A modern request has to carry them;
 // where others carry them, they have to be true as well.
-func checkHeaders(h http.Header, m *message) *jsonrpc.Error {
+func checkHeaders(h http.Header, m *message) *wirejson.RPCError {
 	for _, name := range [...]string{mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession} {
 		if len(h[name]) > 1 {
 			return mismatch(name + " is given more than once")
@@ -28,31 +27,31 @@ func checkHeaders(h http.Header, m *message) *jsonrpc.Error {
 	case !given && required:
 		return mismatch(mcp.HeaderMethod + " is missing")
 	case given && method != m.Method:
-		return mismatch(mcp.HeaderMethod + " header value " + reply.Quote(method) + " does not match body value " + reply.Quote(m.Method))
+		return mismatch(mcp.HeaderMethod + " header value " + session.QuoteText(method) + " does not match body value " + session.QuoteText(m.Method))
 	}
 	return checkName(h, m, required)
 }
 
 // checkVersion checks what a modern request says about itself.
-func checkVersion(h http.Header, m *message, required bool) *jsonrpc.Error {
+func checkVersion(h http.Header, m *message, required bool) *wirejson.RPCError {
 	given, is := header(h, mcp.HeaderVersion)
-	version, isText := rawjson.String(m.meta.Version)
+	version, isText := wirejson.String(m.meta.Version)
 	switch {
 	case m.meta.Version != nil && !isText:
 	case m.meta.Version == nil && required && is && given != mcp.Modern:
 		return unsupportedVersion(given)
 	case m.meta.Version == nil && required:
-		return reply.InvalidParams("_meta." + mcp.MetaVersion + " is required")
+		return session.InvalidParams("_meta." + mcp.MetaVersion + " is required")
 	case !is && required:
 		return mismatch("MCP-Protocol-Version is missing")
 	case is && isText && given != version:
-		return mismatch("MCP-Protocol-Version header value " + reply.Quote(given) + " does not match body value " + reply.Quote(version))
+		return mismatch("MCP-Protocol-Version header value " + session.QuoteText(given) + " does not match body value " + session.QuoteText(version))
 	}
 	return m.checkMeta()
 }
 
 // checkName checks Mcp-Name, which mirrors what a request is about.
-func checkName(h http.Header, m *message, required bool) *jsonrpc.Error {
+func checkName(h http.Header, m *message, required bool) *wirejson.RPCError {
 	given, is := header(h, mcp.HeaderName)
 	if !is && !required {
 		return nil
@@ -74,7 +73,7 @@ func checkName(h http.Header, m *message, required bool) *jsonrpc.Error {
 	case !ok:
 		return mismatch(mcp.HeaderName + " header value has invalid characters or a broken =?base64?…?= encoding")
 	case decoded != body:
-		return mismatch(mcp.HeaderName + " header value " + reply.Quote(decoded) + " does not match body value " + reply.Quote(body))
+		return mismatch(mcp.HeaderName + " header value " + session.QuoteText(decoded) + " does not match body value " + session.QuoteText(body))
 	}
 	return nil
 }
@@ -100,8 +99,8 @@ func mirroredHeaders(h http.Header) []mcp.Field {
 	return fields
 }
 
-func mismatch(what string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + what}
+func mismatch(what string) *wirejson.RPCError {
+	return &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + what}
 }
 
 // jsonBody reports whether the body is announced as plain JSON. A page can send

@@ -17,15 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/http1"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/httpserver"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reply"
-	"mcpproxy/internal/session"
 )
 
 const (
@@ -41,22 +39,22 @@ const testKey = "0123456789abcdef0123456789abcdef"
 
 // fakeGateway answers as its functions say, and keeps the last requests.
 type fakeGateway struct {
-	call     func(context.Context, gateway.CallRequest) (gateway.CallResult, error)
-	retrieve func(context.Context, gateway.RetrieveRequest) (json.RawMessage, error)
-	read     func(context.Context, gateway.ReadRequest) (json.RawMessage, error)
-	servers  []gateway.ServerView
-	usable   func() ([]gateway.Usable, <-chan struct{})
+	call     func(context.Context, ops.CallRequest) (ops.CallResult, error)
+	retrieve func(context.Context, ops.RetrieveRequest) (json.RawMessage, error)
+	read     func(context.Context, ops.ReadRequest) (json.RawMessage, error)
+	servers  []ops.ServerView
+	usable   func() ([]ops.Usable, <-chan struct{})
 
 	mu      sync.Mutex
-	calls   []gateway.CallRequest
-	found   []gateway.RetrieveRequest
-	reads   []gateway.ReadRequest
-	added   []gateway.NewServer
-	asked   []gateway.Caller // of restart and add
-	refused []gateway.Refusal
+	calls   []ops.CallRequest
+	found   []ops.RetrieveRequest
+	reads   []ops.ReadRequest
+	added   []ops.NewServer
+	asked   []ops.Caller // of restart and add
+	refused []ops.Refusal
 }
 
-func (g *fakeGateway) Usable(*auth.Caller) ([]gateway.Usable, <-chan struct{}) {
+func (g *fakeGateway) Usable(*auth.Caller) ([]ops.Usable, <-chan struct{}) {
 	if g.usable == nil {
 		return nil, nil
 	}
@@ -65,24 +63,24 @@ func (g *fakeGateway) Usable(*auth.Caller) ([]gateway.Usable, <-chan struct{}) {
 
 func (g *fakeGateway) Calls(*auth.Caller) map[string]int64 { return nil }
 
-func (g *fakeGateway) Refuse(_ context.Context, r gateway.Refusal) string {
+func (g *fakeGateway) Refuse(_ context.Context, r ops.Refusal) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused = append(g.refused, r)
 	return "refusal"
 }
 
-func (g *fakeGateway) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
+func (g *fakeGateway) Call(ctx context.Context, r ops.CallRequest) (ops.CallResult, error) {
 	g.mu.Lock()
 	g.calls = append(g.calls, r)
 	g.mu.Unlock()
 	if g.call != nil {
 		return g.call(ctx, r)
 	}
-	return gateway.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
+	return ops.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 }
 
-func (g *fakeGateway) Retrieve(ctx context.Context, r gateway.RetrieveRequest) (json.RawMessage, error) {
+func (g *fakeGateway) Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error) {
 	g.mu.Lock()
 	g.found = append(g.found, r)
 	g.mu.Unlock()
@@ -92,7 +90,7 @@ func (g *fakeGateway) Retrieve(ctx context.Context, r gateway.RetrieveRequest) (
 	return json.RawMessage(`{"query":"q","total":0,"tools":[]}`), nil
 }
 
-func (g *fakeGateway) ReadResult(ctx context.Context, r gateway.ReadRequest) (json.RawMessage, error) {
+func (g *fakeGateway) ReadResult(ctx context.Context, r ops.ReadRequest) (json.RawMessage, error) {
 	g.mu.Lock()
 	g.reads = append(g.reads, r)
 	g.mu.Unlock()
@@ -102,33 +100,33 @@ func (g *fakeGateway) ReadResult(ctx context.Context, r gateway.ReadRequest) (js
 	return json.RawMessage(`{"text":"part"}`), nil
 }
 
-func (g *fakeGateway) Servers(context.Context, gateway.Caller, gateway.Nothing) (gateway.ServerList, error) {
-	return gateway.ServerList{Servers: g.servers}, nil
+func (g *fakeGateway) Servers(context.Context, ops.Caller, ops.Nothing) (ops.ServerViews, error) {
+	return ops.ServerViews{Servers: g.servers}, nil
 }
 
-func (g *fakeGateway) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (g *fakeGateway) Server(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	for _, s := range g.servers {
 		if s.Name == in.Name {
 			return s, nil
 		}
 	}
-	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' not found.", in.Name)
+	return ops.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' not found.", in.Name)
 }
 
-func (g *fakeGateway) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (g *fakeGateway) RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	g.asked = append(g.asked, c)
 	return g.Server(ctx, c, in)
 }
 
-func (g *fakeGateway) AddServer(_ context.Context, c gateway.Caller, s gateway.NewServer) (gateway.ServerView, error) {
+func (g *fakeGateway) AddServer(_ context.Context, c ops.Caller, s ops.NewServer) (ops.ServerView, error) {
 	g.asked, g.added = append(g.asked, c), append(g.added, s)
 	if s.Name == "taken" {
-		return gateway.ServerView{}, problem.New(problem.Conflict, "There is a server with this name.", "Choose another one.")
+		return ops.ServerView{}, problem.New(problem.Conflict, "There is a server with this name.", "Choose another one.")
 	}
-	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server", Failure: "EXITED: exit status 1"}, nil
+	return ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server", Failure: "EXITED: exit status 1"}, nil
 }
 
-func (g *fakeGateway) lastCall(t *testing.T) gateway.CallRequest {
+func (g *fakeGateway) lastCall(t *testing.T) ops.CallRequest {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,12 +169,12 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-func newServer(gw builtin.Gateway, cfg func() *config.Config, logs io.Writer) *Server {
+func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
 	logger := slog.New(slog.NewJSONHandler(logs, nil))
-	w := reply.New("1.2.3", logger)
-	return New(Deps{BuiltIn: builtin.New(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey, nil), Logger: logger,
+	w := session.NewReplyWriter("1.2.3", logger)
+	return New(Deps{BuiltIn: NewBuiltinTools(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey, nil), Logger: logger,
 		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
-			gw.Refuse(ctx, gateway.Refusal{Caller: *r.Caller, Server: server, Problem: p})
+			gw.Refuse(ctx, ops.Refusal{Caller: *r.Caller, Server: server, Problem: p})
 		}})
 }
 
@@ -199,7 +197,7 @@ func newPlainHarness(t *testing.T) (h *harness, stop func()) {
 	h = newHarness(t)
 	h.http.Close()
 	h.http = httptest.NewUnstartedServer(h.srv)
-	l := http1.New(h.http.Listener, http1.Options{
+	l := httpserver.New(h.http.Listener, httpserver.Options{
 		Handler: h.srv, Plain: func(string) bool { return true }, Base: func(net.Listener) context.Context { return context.Background() },
 		HeaderTime: time.Minute, BodyTime: time.Minute, IdleTime: time.Minute, MaxConns: 40, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -12,13 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -50,7 +49,7 @@ func TestInitialize(t *testing.T) {
 	for _, header := range []string{"2025-11-25", "2026-07-28", "2030-01-01"} {
 		h.post(map[string]string{mcp.HeaderVersion: header}, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).is(200)
 	}
-	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`).is(400).fails(wirejson.CodeInvalidParams)
 	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`).is(200)
 }
 
@@ -75,15 +74,15 @@ func TestSession(t *testing.T) {
 	}
 	h.legacy(session, "ping", "", mcp.HeaderVersion, "1999-01-01").is(400).fails(mcp.CodeUnsupportedVersion)
 	for _, method := range []string{"resources/list", "prompts/list", "logging/setLevel", "completion/complete", "server/discover", "subscriptions/listen", "x"} {
-		h.legacy(session, method, "").is(200).fails(jsonrpc.CodeMethodNotFound)
+		h.legacy(session, method, "").is(200).fails(wirejson.CodeMethodNotFound)
 	}
-	h.legacy(session, "tools/call", `{}`).is(200).fails(jsonrpc.CodeInvalidParams)
-	h.legacy(session, "tools/call", `[]`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.legacy(session, "tools/call", `{}`).is(200).fails(wirejson.CodeInvalidParams)
+	h.legacy(session, "tools/call", `[]`).is(400).fails(wirejson.CodeInvalidParams)
 
 	// No session, a wrong one, somebody else's, one that ended.
-	h.post(nil, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(nil, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`).is(400).fails(wirejson.CodeInvalidRequest)
 	h.post(nil, notification).is(400)
-	h.legacy("nonsense", "ping", "").is(404).fails(jsonrpc.CodeInvalidRequest)
+	h.legacy("nonsense", "ping", "").is(404).fails(wirejson.CodeInvalidRequest)
 	h.legacy(session, "ping", "", "X-Api-Key", testKey).is(404)
 	admins := h.open("2025-06-18", "X-Api-Key", testKey)
 	h.legacy(admins, "ping", "").is(404)
@@ -139,16 +138,16 @@ func TestBatch(t *testing.T) {
 		t.Error("wrong request id")
 	}
 	h.post(header, `[{"jsonrpc":"2.0","method":"notifications/initialized"}]`).is(202)
-	h.post(header, `[]`).is(400).fails(jsonrpc.CodeInvalidRequest)
-	h.post(header, `[1`).is(400).fails(jsonrpc.CodeParse)
-	h.post(header, `[{"a":1,"a":2}]`).is(400).fails(jsonrpc.CodeParse)
-	h.post(header, `[`+strings.Repeat(`{},`, 1000)+`{}]`).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(header, `[]`).is(400).fails(wirejson.CodeInvalidRequest)
+	h.post(header, `[1`).is(400).fails(wirejson.CodeParse)
+	h.post(header, `[{"a":1,"a":2}]`).is(400).fails(wirejson.CodeParse)
+	h.post(header, `[`+strings.Repeat(`{},`, 1000)+`{}]`).is(400).fails(wirejson.CodeInvalidRequest)
 	h.post(header, `[1]`).is(200)
 	one := `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`
 	for _, version := range []string{"2024-11-05", "2025-06-18", "2025-11-25"} {
-		h.post(map[string]string{mcp.HeaderSession: h.open(version)}, one).is(400).fails(jsonrpc.CodeInvalidRequest)
+		h.post(map[string]string{mcp.HeaderSession: h.open(version)}, one).is(400).fails(wirejson.CodeInvalidRequest)
 	}
-	h.post(nil, one).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(nil, one).is(400).fails(wirejson.CodeInvalidRequest)
 	h.post(map[string]string{mcp.HeaderSession: "x"}, one).is(404)
 	h.post(map[string]string{mcp.HeaderSession: session, mcp.HeaderVersion: mcp.Modern}, one).is(400)
 }
@@ -181,8 +180,8 @@ func TestBatchBounds(t *testing.T) {
 	batch(maxBatchRun, maxBatchRun, "")
 	batch(100, maxBatchRun, "16 requests")
 	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", maxBatchAnswer/4) + `"}]}`)
-	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
-		return gateway.CallResult{Result: large}, nil
+	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
+		return ops.CallResult{Result: large}, nil
 	}
 	batch(9, 4, "8 MiB")
 }
@@ -200,7 +199,7 @@ func direct(s *Server, header map[string]string, body string) *httptest.Response
 	return w
 }
 
-func plainServer(gw builtin.Gateway) *Server {
+func plainServer(gw Gateway) *Server {
 	cfg := &config.Config{MCPManagement: config.ManagePropose}
 	return newServer(gw, func() *config.Config { return cfg }, &lockedBuffer{})
 }
@@ -318,8 +317,8 @@ func TestManySessions(t *testing.T) {
 		t.Skip("a thousand sessions")
 	}
 	h := newHarness(t)
-	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
-		return gateway.CallResult{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
+	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
+		return ops.CallResult{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
 	}
 	h.http.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	sessions, calls := 1000, 5
@@ -386,12 +385,12 @@ func TestSessionIDs(t *testing.T) {
 }
 
 // opened is a session that has just been opened.
-func opened(ss *sessions, actor auth.Actor) (*entry, *jsonrpc.Error) {
+func opened(ss *sessions, actor auth.Actor) (*entry, *wirejson.RPCError) {
 	return openedBy(ss, actor, "")
 }
 
 // openedBy is one that was opened over that connection.
-func openedBy(ss *sessions, actor auth.Actor, conn string) (*entry, *jsonrpc.Error) {
+func openedBy(ss *sessions, actor auth.Actor, conn string) (*entry, *wirejson.RPCError) {
 	s := &entry{opener: opener{actor, conn}, version: mcp.Legacy, session: closingSession{}}
 	if err := ss.open(s); err != nil {
 		return nil, err

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 const (
@@ -106,11 +106,11 @@ func (l *lines) leave() {
 // read deals with line by line until the client has said its last one, the
 // connection ends, or it is left.
 func (l *lines) read(ctx context.Context, from io.Reader) {
-	in := jsonrpc.NewLineReader(from, maxDrain)
+	in := wirejson.NewLineReader(from, maxDrain)
 	for {
 		line, err := in.Next()
 		switch {
-		case errors.Is(err, jsonrpc.ErrTooLong): // whose it is cannot be known
+		case errors.Is(err, wirejson.ErrTooLong): // whose it is cannot be known
 		case err != nil || string(line) == mcp.LineEnd:
 			return
 		default:
@@ -261,7 +261,7 @@ func (l *lines) batch(ctx context.Context, x *message, text []byte) {
 		answers := failure(nil, errPanicked)
 		defer func() { l.line([]byte(name), answers) }()
 		defer l.recover(x)
-		switch messages, err := jsonrpc.SplitBatch(text, limits); {
+		switch messages, err := wirejson.SplitBatch(text, limits); {
 		case len(text) > maxBody:
 			answers = failure(nil, errBodyTooLarge)
 		case err != nil:
@@ -304,11 +304,11 @@ func (l *lines) reply(id json.RawMessage, r *session.Reply) {
 }
 
 // fail writes an error as the answer to the request with the id.
-func (l *lines) fail(id json.RawMessage, e *jsonrpc.Error) { l.line(failure(id, e)) }
+func (l *lines) fail(id json.RawMessage, e *wirejson.RPCError) { l.line(failure(id, e)) }
 
 // refuse answers a text that is not dealt with, if it is a request.
-func (l *lines) refuse(text []byte, e *jsonrpc.Error) {
-	if m, err := jsonrpc.Parse(text); err == nil && m.IsRequest() {
+func (l *lines) refuse(text []byte, e *wirejson.RPCError) {
+	if m, err := wirejson.Parse(text); err == nil && m.IsRequest() {
 		l.fail(m.ID, e)
 	}
 }

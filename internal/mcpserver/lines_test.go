@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 const patience = time.Minute
@@ -88,7 +88,7 @@ func (s *scripted) Do(ctx context.Context, r *session.Request) (session.Reply, e
 	case "panic":
 		panic("boom")
 	case "refused":
-		return session.Reply{Error: &jsonrpc.Error{Code: -32001, Message: "no"}}, nil
+		return session.Reply{Error: &wirejson.RPCError{Code: -32001, Message: "no"}}, nil
 	}
 	return session.Reply{Result: json.RawMessage("{\r\n\"method\":\n\"" + r.Method + `"}`)}, nil
 }

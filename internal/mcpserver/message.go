@@ -6,13 +6,11 @@ import (
 	"net/http"
 	"strconv"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/reply"
-	"mcpproxy/internal/session"
 )
 
 // The bounds of the text of a request.
@@ -22,7 +20,7 @@ const (
 	maxDepth = 64
 )
 
-var limits = rawjson.Limits{Bytes: maxBody, Depth: maxDepth}
+var limits = wirejson.Limits{Bytes: maxBody, Depth: maxDepth}
 
 // client is who speaks: about what, as whom, and in which session.
 type client struct {
@@ -43,7 +41,7 @@ type client struct {
 // message is one message of a client. It knows no transport.
 type message struct {
 	*client
-	jsonrpc.Message
+	wirejson.Message
 	meta   mcp.Meta
 	modern bool
 	size   int // of the text
@@ -56,21 +54,21 @@ type message struct {
 }
 
 // read reads the message and what it says about itself.
-func (m *message) read(text []byte) *jsonrpc.Error {
-	msg, err := jsonrpc.ParseRequest(text, limits)
+func (m *message) read(text []byte) *wirejson.RPCError {
+	msg, err := wirejson.ParseRequest(text, limits)
 	m.Message, m.size = msg, len(text) // of a broken message, the id at least
 	if err != nil {
 		return asRPC(err)
 	}
-	if msg.Params != nil && rawjson.Kind(msg.Params) != '{' {
-		return reply.InvalidParams("params must be an object")
+	if msg.Params != nil && wirejson.Kind(msg.Params) != '{' {
+		return session.InvalidParams("params must be an object")
 	}
-	if !rawjson.MayName(msg.Params, "_meta") {
+	if !wirejson.MayName(msg.Params, "_meta") {
 		return nil
 	}
-	if meta := m.param("_meta"); meta != nil && rawjson.Kind(meta) != 'n' {
+	if meta := m.param("_meta"); meta != nil && wirejson.Kind(meta) != 'n' {
 		if m.meta, err = mcp.SplitMeta(meta); err != nil {
-			return reply.InvalidParams("params._meta must be an object")
+			return session.InvalidParams("params._meta must be an object")
 		}
 	}
 	return nil
@@ -88,34 +86,34 @@ func (m *message) era(version string) {
 func ofSession(version string) bool { return version == "" || mcp.IsLegacy(version) }
 
 // checkMeta checks what a modern request says about itself.
-func (m *message) checkMeta() *jsonrpc.Error {
-	version, isText := rawjson.String(m.meta.Version)
+func (m *message) checkMeta() *wirejson.RPCError {
+	version, isText := wirejson.String(m.meta.Version)
 	switch {
 	case m.meta.Version != nil && !isText:
-		return reply.InvalidParams("_meta." + mcp.MetaVersion + " must be a string")
+		return session.InvalidParams("_meta." + mcp.MetaVersion + " must be a string")
 	case !m.modern || !m.IsRequest():
 		return nil
 	case version != mcp.Modern:
 		return unsupportedVersion(version)
 	case m.meta.Capabilities == nil:
-		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " is required")
-	case rawjson.Kind(m.meta.Capabilities) != '{':
-		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " must be an object")
+		return session.InvalidParams("_meta." + mcp.MetaCapabilities + " is required")
+	case wirejson.Kind(m.meta.Capabilities) != '{':
+		return session.InvalidParams("_meta." + mcp.MetaCapabilities + " must be an object")
 	}
 	return nil
 }
 
-func unsupportedVersion(requested string) *jsonrpc.Error {
+func unsupportedVersion(requested string) *wirejson.RPCError {
 	data := append([]byte(`{"supported":`), mcp.Served...)
 	data = append(data, `,"requested":`...)
-	data = rawjson.AppendString(data, rawjson.Clip(requested, reply.MaxIdentity))
-	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
+	data = wirejson.AppendString(data, wirejson.Clip(requested, session.MaxIdentity))
+	return &wirejson.RPCError{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
 }
 
 // subject returns the name of what a request is about, if it is about something
 // that has one. A modern request has to name it, save a task, and so has one
 // whose transport does (named).
-func (m *message) subject(named bool) (name string, about bool, bad *jsonrpc.Error) {
+func (m *message) subject(named bool) (name string, about bool, bad *wirejson.RPCError) {
 	member := "name"
 	switch {
 	case m.Method == mcp.CallTool, m.Method == mcp.GetPrompt:
@@ -126,9 +124,9 @@ func (m *message) subject(named bool) (name string, about bool, bad *jsonrpc.Err
 	default:
 		return "", false, nil
 	}
-	name, isText := rawjson.String(m.param(member))
+	name, isText := wirejson.String(m.param(member))
 	if !isText && (named || m.modern && m.IsRequest() && !m.ofTask()) {
-		bad = reply.InvalidParams("params." + member + " must be a string")
+		bad = session.InvalidParams("params." + member + " must be a string")
 	}
 	return name, true, bad
 }
@@ -139,7 +137,7 @@ func (m *message) ofTask() bool {
 }
 
 // param is a member of the message's params; nil when it is missing.
-func (m *message) param(name string) []byte { return rawjson.Find(m.Params, name) }
+func (m *message) param(name string) []byte { return wirejson.Find(m.Params, name) }
 
 // prepare makes the request for the surface.
 func (m *message) prepare() {
@@ -158,10 +156,10 @@ func (m *message) prepare() {
 
 // requestID is the id as text.
 func requestID(id []byte) string {
-	if text, ok := rawjson.String(id); ok {
-		return rawjson.Clip(text, reply.MaxIdentity)
+	if text, ok := wirejson.String(id); ok {
+		return wirejson.Clip(text, session.MaxIdentity)
 	}
-	return rawjson.Clip(string(id), reply.MaxIdentity)
+	return wirejson.Clip(string(id), session.MaxIdentity)
 }
 
 // endless reports whether the request waits for what happens: a subscription, or
@@ -279,7 +277,7 @@ func (m *message) open(ctx context.Context) (*entry, outcome, error) {
 		return nil, m.outcome(r, nil), err
 	}
 	e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
-	e.version, _ = rawjson.String(rawjson.Find(r.Result, "protocolVersion"))
+	e.version, _ = wirejson.String(wirejson.Find(r.Result, "protocolVersion"))
 	e.client, e.clientVersion = identity(m.param("clientInfo"))
 	e.forms = mcp.TakesForms(m.param("capabilities"))
 	return e, m.outcome(r, nil), nil
@@ -318,19 +316,19 @@ func (m *message) said(err error) (status int, ok bool) {
 	if err == nil {
 		return 0, false
 	}
-	return reply.SaidStatus(m.modern, problem.From(err))
+	return session.SaidStatus(m.modern, problem.From(err))
 }
 
 // mirrored is the HTTP status of an error that has none: the modern era mirrors
 // the errors of the protocol, the other one tells them in the body alone.
-func (m *message) mirrored(e *jsonrpc.Error) int {
+func (m *message) mirrored(e *wirejson.RPCError) int {
 	if !m.modern {
 		return http.StatusOK
 	}
 	switch e.Code {
-	case jsonrpc.CodeMethodNotFound:
+	case wirejson.CodeMethodNotFound:
 		return http.StatusNotFound
-	case jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParse,
+	case wirejson.CodeInvalidParams, wirejson.CodeInvalidRequest, wirejson.CodeParse,
 		mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
@@ -338,7 +336,7 @@ func (m *message) mirrored(e *jsonrpc.Error) int {
 }
 
 // explain is why there is no answer, as an error of the protocol.
-func (m *message) explain(err error) *jsonrpc.Error {
+func (m *message) explain(err error) *wirejson.RPCError {
 	e := m.s.Reply.Error(err)
 	if over(err) {
 		e.Message = sessionOver
@@ -353,14 +351,14 @@ const codeCancelled = -32800
 
 // What is answered before a surface is asked, or instead of it.
 var (
-	errBodyTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+	errBodyTooLarge = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."}
-	errNoSession = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+	errNoSession = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."}
-	errManyStreams = &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+	errManyStreams = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."}
-	errWasCancelled = &jsonrpc.Error{Code: codeCancelled, Message: "The request was cancelled."}
-	errPanicked     = &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+	errWasCancelled = &wirejson.RPCError{Code: codeCancelled, Message: "The request was cancelled."}
+	errPanicked     = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."}
 )
 
@@ -368,10 +366,10 @@ const sessionOver = "Session not found: it has ended or expired. Send initialize
 
 // refuse puts a call on record that is refused before it gets to the surface, if
 // the message is a call.
-func (m *message) refuse(ctx context.Context, e *jsonrpc.Error) *jsonrpc.Error {
+func (m *message) refuse(ctx context.Context, e *wirejson.RPCError) *wirejson.RPCError {
 	if m.Method == mcp.CallTool {
 		code := problem.InvalidRequest
-		if e.Code == jsonrpc.CodeInvalidParams {
+		if e.Code == wirejson.CodeInvalidParams {
 			code = problem.InvalidParameter
 		}
 		m.record(ctx, problem.New(code, e.Message, ""))
@@ -393,10 +391,10 @@ func (m *message) record(ctx context.Context, p *problem.Problem) {
 
 // identity reads clientInfo.
 func identity(clientInfo []byte) (name, version string) {
-	if rawjson.Kind(clientInfo) != '{' {
+	if wirejson.Kind(clientInfo) != '{' {
 		return "", ""
 	}
-	name, _ = rawjson.String(rawjson.Find(clientInfo, "name"))
-	version, _ = rawjson.String(rawjson.Find(clientInfo, "version"))
-	return rawjson.Clip(name, reply.MaxIdentity), rawjson.Clip(version, reply.MaxIdentity)
+	name, _ = wirejson.String(wirejson.Find(clientInfo, "name"))
+	version, _ = wirejson.String(wirejson.Find(clientInfo, "version"))
+	return wirejson.Clip(name, session.MaxIdentity), wirejson.Clip(version, session.MaxIdentity)
 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 )
 
 // versions are the revisions that are served, the newest first.
@@ -59,18 +59,18 @@ func TestModernMeta(t *testing.T) {
 		params, header string
 		code           int
 	}{
-		"no params":              {"", mcp.Modern, jsonrpc.CodeInvalidParams},
-		"no _meta":               {`{}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"null _meta":             {`{"_meta":null}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"_meta is a string":      {`{"_meta":"x"}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"params is an array":     {`[]`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"empty _meta":            {`{"_meta":{}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"no version":             {`{"_meta":{` + caps + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"no capabilities":        {`{"_meta":{` + version(`"2026-07-28"`) + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"null capabilities":      {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":null}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"capabilities a list":    {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":[]}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"version a number":       {`{"_meta":{` + version(`20260728`) + `,` + caps + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
-		"version null":           {`{"_meta":{` + version(`null`) + `,` + caps + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"no params":              {"", mcp.Modern, wirejson.CodeInvalidParams},
+		"no _meta":               {`{}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"null _meta":             {`{"_meta":null}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"_meta is a string":      {`{"_meta":"x"}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"params is an array":     {`[]`, mcp.Modern, wirejson.CodeInvalidParams},
+		"empty _meta":            {`{"_meta":{}}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"no version":             {`{"_meta":{` + caps + `}}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"no capabilities":        {`{"_meta":{` + version(`"2026-07-28"`) + `}}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"null capabilities":      {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":null}}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"capabilities a list":    {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":[]}}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"version a number":       {`{"_meta":{` + version(`20260728`) + `,` + caps + `}}`, mcp.Modern, wirejson.CodeInvalidParams},
+		"version null":           {`{"_meta":{` + version(`null`) + `,` + caps + `}}`, mcp.Modern, wirejson.CodeInvalidParams},
 		"unknown version":        {`{"_meta":{` + version(`"v999.0.0"`) + `,` + caps + `}}`, "v999.0.0", mcp.CodeUnsupportedVersion},
 		"a version with session": {`{"_meta":{` + version(`"2025-11-25"`) + `,` + caps + `}}`, "2025-11-25", mcp.CodeUnsupportedVersion},
 		"unknown, header only":   {`{}`, "2030-01-01", mcp.CodeUnsupportedVersion},
@@ -195,7 +195,7 @@ func TestModernMethods(t *testing.T) {
 	h := newHarness(t)
 	for _, method := range []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "resources/list",
 		"resources/templates/list", "prompts/list", "completion/complete", "tasks/get", "unknown/method", "Tools/list"} {
-		if m := h.modern(method, "").is(404).fails(jsonrpc.CodeMethodNotFound); string(m.ID) != "7" {
+		if m := h.modern(method, "").is(404).fails(wirejson.CodeMethodNotFound); string(m.ID) != "7" {
 			t.Errorf("%s: id %s", method, m.ID)
 		}
 	}
@@ -209,20 +209,20 @@ func TestModernMethods(t *testing.T) {
 	if a := h.post(header, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`).is(202); len(a.body) > 0 {
 		t.Errorf("a body: %s", a.body)
 	}
-	h.post(header, `{"jsonrpc":"2.0","id":1,"result":{}}`).is(400).fails(jsonrpc.CodeInvalidRequest)
-	h.post(header, `[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]`).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(header, `{"jsonrpc":"2.0","id":1,"result":{}}`).is(400).fails(wirejson.CodeInvalidRequest)
+	h.post(header, `[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]`).is(400).fails(wirejson.CodeInvalidRequest)
 }
 
 func TestModernErrorsOfCalls(t *testing.T) {
 	h := newHarness(t)
-	h.modern("tools/call", `"name":5`, mcp.HeaderName, "5").is(400).fails(jsonrpc.CodeInvalidParams)
-	h.modern("tools/call", ``, mcp.HeaderName, "x").is(400).fails(jsonrpc.CodeInvalidParams)
+	h.modern("tools/call", `"name":5`, mcp.HeaderName, "5").is(400).fails(wirejson.CodeInvalidParams)
+	h.modern("tools/call", ``, mcp.HeaderName, "x").is(400).fails(wirejson.CodeInvalidParams)
 	for _, args := range []string{`[]`, `"x"`, `1`, `true`} {
-		h.callModern(callToolRead, args).is(400).fails(jsonrpc.CodeInvalidParams)
+		h.callModern(callToolRead, args).is(400).fails(wirejson.CodeInvalidParams)
 	}
-	h.callModern("nonsense", `{}`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.callModern("nonsense", `{}`).is(400).fails(wirejson.CodeInvalidParams)
 	h.callModern(retrieveTools, `null`).tool() // a search without a query, which says what to try
-	h.modern("tools/list", `"cursor":"x"`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.modern("tools/list", `"cursor":"x"`).is(400).fails(wirejson.CodeInvalidParams)
 }
 
 // What the modern era demands is added to an upstream's result where it is
@@ -243,8 +243,8 @@ func TestModernResult(t *testing.T) {
 		{`{"_meta":null}`, `{"resultType":"complete","_meta":null}`},
 		{"{\n  \"content\": []\n}", "{\"resultType\":\"complete\",\"_meta\":{" + info + "},\"content\": []\n}"},
 	} {
-		h.gw.call = func(_ ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
-			return gateway.CallResult{Result: json.RawMessage(tt.raw)}, nil
+		h.gw.call = func(_ ctxT, _ ops.CallRequest) (ops.CallResult, error) {
+			return ops.CallResult{Result: json.RawMessage(tt.raw)}, nil
 		}
 		a := h.callModern(callToolRead, `{"name":"a:b"}`).is(200)
 		if want := `{"jsonrpc":"2.0","id":7,"result":` + tt.want + `}`; string(a.body) != want {
@@ -264,8 +264,8 @@ func TestModernResult(t *testing.T) {
 func TestLargeResult(t *testing.T) {
 	h := newHarness(t)
 	raw := `{"content":[{"type":"text","text":"` + strings.Repeat("0123456789", 1<<20) + `"}]}`
-	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
-		return gateway.CallResult{Result: json.RawMessage(raw)}, nil
+	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
+		return ops.CallResult{Result: json.RawMessage(raw)}, nil
 	}
 	session := h.open(mcp.Legacy)
 	if a := h.callLegacy(session, callToolRead, `{"name":"a:b"}`); !bytes.Contains(a.body, []byte(raw)) {
@@ -288,7 +288,7 @@ func TestListen(t *testing.T) {
 		}
 		st.close()
 	}
-	h.modern("subscriptions/listen", `"notifications":5`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.modern("subscriptions/listen", `"notifications":5`).is(400).fails(wirejson.CodeInvalidParams)
 }
 
 // Who does not want to hear of the tools agrees to nothing.
@@ -306,17 +306,17 @@ func TestListenToNothing(t *testing.T) {
 // usables are servers that change.
 type usables struct {
 	mu      sync.Mutex
-	all     []gateway.Usable
+	all     []ops.Usable
 	changed chan struct{}
 }
 
-func (u *usables) now() ([]gateway.Usable, <-chan struct{}) {
+func (u *usables) now() ([]ops.Usable, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.all, u.changed
 }
 
-func (u *usables) become(all ...gateway.Usable) {
+func (u *usables) become(all ...ops.Usable) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	close(u.changed)
@@ -330,7 +330,7 @@ func TestServersChange(t *testing.T) {
 	u := &usables{changed: make(chan struct{})}
 	h.gw.usable = u.now
 	session := h.open("2025-06-18")
-	u.become(gateway.Usable{Name: "one", Listed: true, Tools: 3})
+	u.become(ops.Usable{Name: "one", Listed: true, Tools: 3})
 	next, stop := h.events(http.MethodGet, "/mcp", session, "")
 	defer stop()
 	const said = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
@@ -351,7 +351,7 @@ func TestServersChange(t *testing.T) {
 			t.Errorf("modern: %s", got)
 		}
 	}
-	u.become(gateway.Usable{Name: "one", Listed: true, Tools: 4})
+	u.become(ops.Usable{Name: "one", Listed: true, Tools: 4})
 	heard()
 	for _, introduced := range []string{string(h.modern("server/discover", "").body),
 		string(h.post(nil, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18"}}`).body)} {
@@ -362,7 +362,7 @@ func TestServersChange(t *testing.T) {
 	cfg := *h.cfg.Load()
 	cfg.MCPManagement = config.ManageOff
 	h.cfg.Store(&cfg)
-	u.become(gateway.Usable{Name: "one", Listed: true, Tools: 4}) // but another tool is not there any more
+	u.become(ops.Usable{Name: "one", Listed: true, Tools: 4}) // but another tool is not there any more
 	heard()
 }
 
@@ -391,6 +391,6 @@ func TestStreamsAreCounted(t *testing.T) {
 	body := `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{` + modernMeta + `}}`
 	st := h.openStream("POST", header, body)
 	st.next()
-	h.post(header, body).is(503).fails(jsonrpc.CodeInternal)
+	h.post(header, body).is(503).fails(wirejson.CodeInternal)
 	st.close()
 }

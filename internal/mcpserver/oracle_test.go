@@ -12,7 +12,7 @@ import (
 
 	protocol "mcpproxy/internal/mcp"
 
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -21,9 +21,9 @@ func TestOfficialClient(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			h := newHarness(t)
-			h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+			h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
 				if r.Name == "a:refused" {
-					return gateway.CallResult{}, problem.New(problem.ServerMismatch, "no", "")
+					return ops.CallResult{}, problem.New(problem.ServerMismatch, "no", "")
 				}
 				if r.Meta != nil && r.Notify != nil {
 					token := string(r.Meta)
@@ -32,7 +32,7 @@ func TestOfficialClient(t *testing.T) {
 						r.Notify("notifications/progress", json.RawMessage(`{"progressToken":`+token+`,"progress":`+n+`}`))
 					}
 				}
-				return gateway.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"args":` + string(r.Args) + `}}`)}, nil
+				return ops.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"args":` + string(r.Args) + `}}`)}, nil
 			}
 			progress := make(chan float64, 10)
 			client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, &mcp.ClientOptions{
@@ -115,11 +115,11 @@ func TestOfficialClientCancels(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		h := newHarness(t)
 		entered, left := make(chan struct{}), make(chan struct{})
-		h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
+		h.gw.call = func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
 			close(entered)
 			<-ctx.Done()
 			close(left)
-			return gateway.CallResult{}, ctx.Err()
+			return ops.CallResult{}, ctx.Err()
 		}
 		client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, nil)
 		cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.http.URL, HTTPClient: h.http.Client()},

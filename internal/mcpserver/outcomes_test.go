@@ -14,11 +14,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/upstream"
 )
 
@@ -187,8 +187,8 @@ func (o *outcomes) problems() {
 	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(session.ErrOver)
 	refuse := func(p *problem.Problem) {
 		o.all.refuse.Store(p)
-		o.h.gw.call = func(context.Context, gateway.CallRequest) (gateway.CallResult, error) { return gateway.CallResult{}, p }
-		o.h.gw.retrieve = func(context.Context, gateway.RetrieveRequest) (json.RawMessage, error) { return nil, p }
+		o.h.gw.call = func(context.Context, ops.CallRequest) (ops.CallResult, error) { return ops.CallResult{}, p }
+		o.h.gw.retrieve = func(context.Context, ops.RetrieveRequest) (json.RawMessage, error) { return nil, p }
 	}
 	defer func() { o.all.refuse.Store(nil); o.h.gw.call, o.h.gw.retrieve = nil, nil }()
 	for _, p := range []*problem.Problem{

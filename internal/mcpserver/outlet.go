@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
 )
 
 const (

@@ -3,7 +3,7 @@ package mcpserver
 import (
 	"testing"
 
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
 )
 
 // Some clients append /mcp to the address that they are given; a server may have

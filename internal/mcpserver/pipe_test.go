@@ -15,9 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/builtin"
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/ops"
 )
 
 // pipes is a listener without a network, whose deadlines follow the clock of a
@@ -51,7 +50,7 @@ func (p *pipes) dial() net.Conn {
 }
 
 // inBubble runs a real http.Server with the surface in a bubble.
-func inBubble(t *testing.T, gw builtin.Gateway, run func(t *testing.T, s *Server, dial func() net.Conn)) {
+func inBubble(t *testing.T, gw Gateway, run func(t *testing.T, s *Server, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := plainServer(gw)
 		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -180,12 +179,12 @@ func (r *readSizes) Read(p []byte) (int, error) {
 // A call may take far longer than its body, and so may the pause to the next
 // call on the same connection.
 func TestSlowCall(t *testing.T) {
-	gw := &fakeGateway{call: func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
+	gw := &fakeGateway{call: func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
 		select {
 		case <-time.After(10 * time.Minute):
-			return gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
+			return ops.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
 		case <-ctx.Done():
-			return gateway.CallResult{}, ctx.Err()
+			return ops.CallResult{}, ctx.Err()
 		}
 	}}
 	inBubble(t, gw, func(t *testing.T, _ *Server, dial func() net.Conn) {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/upstream/compat"
 )
 
 // saying is a server of the given revision that answers a request as the
@@ -25,9 +25,9 @@ func saying(version string) http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		id := string(rawjson.Find(body, "id"))
-		method, _ := rawjson.String(rawjson.Find(body, "method"))
-		how, _ := rawjson.String(rawjson.Find(rawjson.Find(body, "params"), "how"))
+		id := string(wirejson.Find(body, "id"))
+		method, _ := wirejson.String(wirejson.Find(body, "method"))
+		how, _ := wirejson.String(wirejson.Find(wirejson.Find(body, "params"), "how"))
 		answer := func(status int, contentType, text string) {
 			h := w.Header()
 			h["Content-Type"] = []string{contentType}
@@ -85,7 +85,7 @@ func TestHeadsAsSent(t *testing.T) {
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {
 		t.Run(version, func(t *testing.T) {
 			address := mcptest.Serve(t, saying(version)).URL
-			set := &throughSet{Set: adapt.NewSet(upstream.Options{})}
+			set := &throughSet{Set: compat.NewSet(upstream.Options{})}
 			h := newHarness(t)
 			t.Cleanup(func() {
 				h.srv.Close()
@@ -187,7 +187,7 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(without{w, mcp.HeaderSession}, r)
 	})
-	set := &throughSet{Set: adapt.NewSet(upstream.Options{})}
+	set := &throughSet{Set: compat.NewSet(upstream.Options{})}
 	h := newHarness(t)
 	t.Cleanup(func() {
 		h.srv.Close()

@@ -9,19 +9,18 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpproxy/internal/adapt"
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/upstream/compat"
 )
 
 // throughSet passes everything on to real upstreams, and decides nothing but
 // what refuse says.
 type throughSet struct {
-	*adapt.Set
+	*compat.Set
 	refuse atomic.Pointer[problem.Problem]
 }
 
@@ -59,7 +58,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 		return session.Reply{}, p
 	}
 	if r.Method == "tools/call" {
-		name, _ := rawjson.String(rawjson.Find(r.Params, "name"))
+		name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
 		judged := *r
 		judged.Judged = session.Judge(name, nil, func() error { return nil })
 		r = &judged
@@ -71,7 +70,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 func relayHarness(t *testing.T) (*harness, *throughSet, *mcptest.Server) {
 	server := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
 	address := mcptest.Serve(t, server).URL
-	set := &throughSet{Set: adapt.NewSet(upstream.Options{})}
+	set := &throughSet{Set: compat.NewSet(upstream.Options{})}
 	h := newHarness(t)
 	t.Cleanup(func() {
 		h.srv.Close()
@@ -206,7 +205,7 @@ func TestRelayStream(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	server.Broadcast("notifications/resources/updated", json.RawMessage(`{"uri":"x:y","odd":9007199254740993}`))
-	events := jsonrpc.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewEventReader(resp.Body, 1<<20)
 	if e, err := events.Next(); err != nil || string(e.Data) != `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:y","odd":9007199254740993}}` {
 		t.Errorf("%s %v", e.Data, err)
 	}

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"net/http"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // request is one HTTP request: who makes it, its message, and the answer.
@@ -45,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // batches.
 func (x *request) post() {
 	if !jsonBody(x.r.Header) {
-		x.out.fail(http.StatusUnsupportedMediaType, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.fail(http.StatusUnsupportedMediaType, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "The body must be JSON, sent with Content-Type: application/json and no Content-Encoding."})
 		return
 	}
@@ -53,7 +52,7 @@ func (x *request) post() {
 	if !ok {
 		return
 	}
-	if rawjson.Kind(body) == '[' {
+	if wirejson.Kind(body) == '[' {
 		x.size = len(body)
 		x.batch(body)
 		return
@@ -73,7 +72,7 @@ func (x *request) post() {
 	case x.modern && x.IsNotification():
 		x.out.accepted() // a call is cancelled by closing it
 	case x.modern:
-		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.fail(http.StatusBadRequest, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "A client sends requests only in this revision of the protocol."})
 	case x.Method == mcp.Initialize && x.IsRequest():
 		x.initialize()
@@ -84,7 +83,7 @@ func (x *request) post() {
 
 // batch answers several messages in one. Only one revision has batches.
 func (x *request) batch(body []byte) {
-	messages, err := jsonrpc.SplitBatch(body, limits)
+	messages, err := wirejson.SplitBatch(body, limits)
 	if err != nil {
 		x.out.fail(http.StatusBadRequest, asRPC(err))
 		return
@@ -156,7 +155,7 @@ func (x *request) findSession() bool {
 		return false
 	}
 	if x.entry = x.s.sessions.find(id, x.actor, x.place); x.entry == nil {
-		x.out.fail(http.StatusNotFound, x.refuse(x.r.Context(), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: sessionOver}))
+		x.out.fail(http.StatusNotFound, x.refuse(x.r.Context(), &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver}))
 		return false
 	}
 	x.calls = &x.entry.calls
@@ -196,7 +195,7 @@ func (x *request) methodNotAllowed() {
 		allow = "POST"
 	}
 	x.out.w.Header().Set("Allow", allow)
-	x.out.fail(http.StatusMethodNotAllowed, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+	x.out.fail(http.StatusMethodNotAllowed, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: x.r.Method + " is not allowed here. Send each message by POST. GET and DELETE need a session (Mcp-Session-Id)."})
 }
 

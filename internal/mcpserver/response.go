@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // response writes the answer to one HTTP request.
@@ -38,7 +38,7 @@ func (a *response) send(r *session.Reply) {
 }
 
 // fail answers with an error and the given HTTP status.
-func (a *response) fail(status int, e *jsonrpc.Error) { a.write(status, failure(a.id, e)) }
+func (a *response) fail(status int, e *wirejson.RPCError) { a.write(status, failure(a.id, e)) }
 
 // accepted answers a message that wants no answer.
 func (a *response) accepted() {
@@ -112,8 +112,8 @@ func appendReply(dst []byte, id json.RawMessage, r *session.Reply) []byte {
 
 // failure is the message that answers with an error. It leaves out an id that is
 // not known: MCP has it optional and never null.
-func failure(id json.RawMessage, e *jsonrpc.Error) []byte {
-	text := jsonrpc.AppendError(nil, id, e)
+func failure(id json.RawMessage, e *wirejson.RPCError) []byte {
+	text := wirejson.AppendError(nil, id, e)
 	if id == nil {
 		text = bytes.Replace(text, []byte(`"id":null,`), nil, 1)
 	}
@@ -121,9 +121,9 @@ func failure(id json.RawMessage, e *jsonrpc.Error) []byte {
 }
 
 // asRPC returns an error of package jsonrpc as what it is.
-func asRPC(err error) *jsonrpc.Error {
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+func asRPC(err error) *wirejson.RPCError {
+	if e, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		return e
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+	return &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: err.Error()}
 }

@@ -29,11 +29,10 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reply"
-	"mcpproxy/internal/session"
 )
 
 // Deps are what a Server is made of.
@@ -44,7 +43,7 @@ type Deps struct {
 	// Refused puts a call on record that was refused before it got to the surface
 	// of a server. Those of BuiltIn and All put it there themselves.
 	Refused func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
-	Reply   *reply.Writer
+	Reply   *session.ReplyWriter
 	Config  func() *config.Config
 	Auth    *auth.Authenticator
 	// Profiles has those of the configuration.

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // The bounds of sessions: of all, of those in which nothing was asked for yet,
@@ -175,7 +175,7 @@ func (s *entry) closed() bool {
 }
 
 // open names a session and enters it.
-func (ss *sessions) open(s *entry) *jsonrpc.Error {
+func (ss *sessions) open(s *entry) *wirejson.RPCError {
 	s.name(ss.prefix)
 	s.owner = ss
 	ss.mu.Lock()
@@ -183,7 +183,7 @@ func (ss *sessions) open(s *entry) *jsonrpc.Error {
 	s.used = time.Now()
 	ss.expire(s.used)
 	if !ss.room(s.opener) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		return &wirejson.RPCError{Code: wirejson.CodeInternal,
 			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
 	}
 	s.at = ss.unused.PushFront(s)

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // quiet is how long a client hears nothing before it gets a sign of life: some
@@ -49,7 +49,7 @@ func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 	return st
 }
 
-func eventOf(e session.Event) []byte { return jsonrpc.AppendEvent(nil, "", e.Append(nil)) }
+func eventOf(e session.Event) []byte { return wirejson.AppendEvent(nil, "", e.Append(nil)) }
 
 // setHead says what the head of the answer has besides what is ours. For a
 // stream that is open it comes too late.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -92,7 +92,7 @@ func TestDefinitions(t *testing.T) {
 			h.legacy(h.open(mcp.Legacy), "tools/list", cursor).is(200).rpc()
 		}
 		for _, cursor := range []string{`{"cursor":"x"}`, `{"cursor":5}`} {
-			h.legacy(h.open(mcp.Legacy), "tools/list", cursor).is(200).fails(jsonrpc.CodeInvalidParams)
+			h.legacy(h.open(mcp.Legacy), "tools/list", cursor).is(200).fails(wirejson.CodeInvalidParams)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestManagementOff(t *testing.T) {
 	if a := h.modern("tools/list", ""); bytes.Contains(a.body, []byte(upstreamServers)) {
 		t.Error("still offered")
 	}
-	h.callModern(upstreamServers, `{"operation":"list"}`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.callModern(upstreamServers, `{"operation":"list"}`).is(400).fails(wirejson.CodeInvalidParams)
 	h.cfg.Store(&config.Config{MCPManagement: config.ManageRead})
 	h.callModern(upstreamServers, `{"operation":"list"}`).tool()
 }
@@ -112,7 +112,7 @@ func TestManagementOff(t *testing.T) {
 func TestRetrieveTools(t *testing.T) {
 	h := newHarness(t)
 	const found = `{"query":"q","total":1,"tools":[{"name":"a:b","description":"says \"é\" \\ <b> \u2028 ` + "\u2028" + `","inputSchema":{"max":9007199254740993}}]}`
-	h.gw.retrieve = func(ctxT, gateway.RetrieveRequest) (json.RawMessage, error) { return json.RawMessage(found), nil }
+	h.gw.retrieve = func(ctxT, ops.RetrieveRequest) (json.RawMessage, error) { return json.RawMessage(found), nil }
 	for _, a := range []answer{
 		h.callModern(retrieveTools, `{"query":"q"}`),
 		h.callLegacy(h.open(mcp.Legacy), retrieveTools, `{"query":"q"}`),
@@ -122,7 +122,7 @@ func TestRetrieveTools(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 	}
-	type request = gateway.RetrieveRequest
+	type request = ops.RetrieveRequest
 	for args, want := range map[string]request{
 		`{"query":"q"}`:  {Query: "q"},
 		`{"query":""}`:   {},
@@ -144,7 +144,7 @@ func TestRetrieveTools(t *testing.T) {
 		if got.Caller.ClientName != "tester" {
 			t.Errorf("%+v", got.Caller)
 		}
-		got.Caller, got.Told = gateway.Caller{}, nil
+		got.Caller, got.Told = ops.Caller{}, nil
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
@@ -176,7 +176,7 @@ func TestRetrieveTools(t *testing.T) {
 	if len(h.gw.found) != n {
 		t.Error("a wrong request came through")
 	}
-	h.gw.retrieve = func(ctxT, gateway.RetrieveRequest) (json.RawMessage, error) {
+	h.gw.retrieve = func(ctxT, ops.RetrieveRequest) (json.RawMessage, error) {
 		return nil, problem.New(problem.Overloaded, "busy", "wait")
 	}
 	h.callModern(retrieveTools, `{"query":"q"}`).refused(problem.Overloaded)
@@ -212,10 +212,10 @@ func TestUpstreamServers(t *testing.T) {
 		}
 	}
 	list(`{"servers":[]}`)
-	h.gw.servers = []gateway.ServerView{
+	h.gw.servers = []ops.ServerView{
 		{Name: "a", Protocol: "stdio", Enabled: true, State: "ready", ToolCount: 3, Command: "run", Args: []string{"--deep"}, PID: 7,
 			Restarts: 2, Since: &time.Time{}, ProtocolVersion: mcp.Legacy, ServerInfo: json.RawMessage(`{"name":"x"}`)}, // agents see none of it
-		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "what the server wrote to stderr", Failure: "x", URL: "http://inside.example/mcp", RetryAt: &time.Time{}, Tools: &gateway.Counts{policy.Callable: 1, policy.DisabledByConfig: 1}},
+		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "what the server wrote to stderr", Failure: "x", URL: "http://inside.example/mcp", RetryAt: &time.Time{}, Tools: &ops.Counts{policy.Callable: 1, policy.DisabledByConfig: 1}},
 	}
 	const a = `{"name":"a","protocol":"stdio","enabled":true,"quarantined":false,"state":"ready","tool_count":3}`
 	const b = `{"name":"b","protocol":"http","enabled":false,"quarantined":false,"state":"stopped","tool_count":2,"last_error":"x","tools":{"callable":1,"disabled_by_config":1}}`
@@ -245,9 +245,9 @@ func review(name string) string {
 
 func TestProposals(t *testing.T) {
 	h := newHarness(t)
-	h.gw.servers = []gateway.ServerView{{Name: "a", Protocol: "stdio", Enabled: true, State: "ready"}}
+	h.gw.servers = []ops.ServerView{{Name: "a", Protocol: "stdio", Enabled: true, State: "ready"}}
 	entry := `{"servers":[{"name":"new","protocol":"stdio","enabled":true,"quarantined":true,"state":"stopped","tool_count":0}],"notice":"` + review("new") + `"}`
-	for args, want := range map[string]gateway.NewServer{
+	for args, want := range map[string]ops.NewServer{
 		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","command":"c","args":["a"],"env":{"A":"1"}}`:                              {Name: "new", Launch: config.Launch{Command: "c", Args: []string{"a"}, Env: map[string]string{"A": "1"}}},

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // Problem is one failure, in the words that the user and the model read.
@@ -119,7 +119,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads them from an object, each value as the bytes it is.
 func (d *Details) UnmarshalJSON(raw []byte) error {
 	*d = nil
-	return rawjson.Members(bytes.Clone(raw), func(name, value []byte) error {
+	return wirejson.Members(bytes.Clone(raw), func(name, value []byte) error {
 		*d = append(*d, Detail{string(name), json.RawMessage(value)})
 		return nil
 	})
@@ -146,7 +146,7 @@ const maxBrief = 200
 // many bytes of it, with U+FFFD for what is not UTF-8, and an ellipsis where it
 // was cut.
 func Shown(s string, most int) string {
-	shown := strings.ToValidUTF8(rawjson.Clip(s, most), "\uFFFD")
+	shown := strings.ToValidUTF8(wirejson.Clip(s, most), "\uFFFD")
 	if len(s) > most {
 		shown += "…"
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // link is a place in the chain.

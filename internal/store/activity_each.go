@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // Each calls fn for every record that f selects when it is called, the newest first.

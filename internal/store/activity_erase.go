@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // erase takes fields out of a record, and its words out of the text index. That the

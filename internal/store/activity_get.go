@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // idBounds returns the lowest and the highest id that begin with prefix.

@@ -1,6 +1,6 @@
 package store
 
-import "mcpproxy/internal/activity"
+import "mcpproxy/internal/store/activity"
 
 // index is what is kept in memory of the activity: where its records are, and
 // the columns of the newest, which are not in a chunk yet.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // A query makes a selection: one bit for every record. Each filter clears the

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // load reads the index from the database.

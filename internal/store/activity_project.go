@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"slices"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // errUnresumed is a database of which the projector does not know how far it is:

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // Refused calls have a quota of their own, beside what the log may keep of

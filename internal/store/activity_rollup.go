@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // rollUp adds up what a transaction changes in the roll-up.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 // What columns hold for what is counted.

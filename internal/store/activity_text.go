@@ -11,7 +11,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // The text index is made behind the log, chunk by chunk, when there is time, and

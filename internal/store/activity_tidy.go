@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 const (

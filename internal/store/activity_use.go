@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // ToolUse returns how often each tool was called, as far back as the log goes.

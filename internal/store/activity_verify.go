@@ -7,7 +7,7 @@ import (
 	"database/sql"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 )
 
 // SaveApprovals stores a change of what is decided, wholly or not at all.

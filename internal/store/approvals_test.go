@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/testutil/volume"
-	"mcpproxy/internal/tool"
 )
 
 // Whatever becomes of a database with approvals, one that is begun in its place

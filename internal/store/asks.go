@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/ask"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scope"
 )
 
 // Asks has what people are asked about, and the leases, in a database of either kind.
@@ -346,7 +346,7 @@ func leases(ctx context.Context, t transaction, query string, values ...any) (al
 	var lane, given, until, revoked int64
 	err = t.each(ctx, into{&l.ID, &l.Server, &l.Tools, &lane, &l.Client, &l.Actor, &l.Revision, &l.Calls, &l.Left, &given, &until, &l.By, &l.Via, &revoked}, func() error {
 		one := l
-		one.Lane, one.Given, one.Until, one.Revoked = scope.Lane(lane), timeAt(given), timeAt(until), timeAt(revoked)
+		one.Lane, one.Given, one.Until, one.Revoked = auth.Lane(lane), timeAt(given), timeAt(until), timeAt(revoked)
 		all = append(all, one)
 		return nil
 	}, query, values...)
@@ -415,7 +415,7 @@ func (a *Asks) Void(ctx context.Context, id string) error {
 
 // Lease takes one call from a lease that covers it and counts; "" where none does. The question with
 // the key, if one waits, is over then: record is that of the call when it was held.
-func (a *Asks) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
+func (a *Asks) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 func openBench(b *testing.B) (*activity.Log, *DB) { return openBenchAt(b, nil) }

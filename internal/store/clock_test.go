@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

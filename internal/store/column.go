@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // A column holds one value of each record of a chunk: a number, or the first 64

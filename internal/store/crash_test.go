@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // Database is all that is kept in one database, of SQLite or PostgreSQL.

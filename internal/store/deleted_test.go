@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/faultfs"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/faultfs"
 )
 
 // TestADeletedDatabaseIsWrittenAgain: its files, or the folder with all that is

@@ -7,7 +7,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // The primary result codes of SQLite after which a file is looked at. The first is

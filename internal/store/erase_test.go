@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // BenchmarkFirstPage is the first page of every filter over a million records,

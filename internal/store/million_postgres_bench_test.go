@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/activity/activitytest"
-	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/testutil/pgtest"
 )
 
 // BenchmarkPostgresMillion is a million records of 90 days in PostgreSQL: how fast they

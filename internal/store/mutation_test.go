@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

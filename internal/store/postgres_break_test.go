@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/pgtest"
 )
 
 // breakable is a log in a database whose server a test breaks.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // pgChain is the chain of an instance.

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"time"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/auth"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
 )
 
 // decide runs fn in a transaction, when nobody has decided anything since the decisions

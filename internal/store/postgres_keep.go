@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // SaveTools keeps the definitions that server listed last, instead of those before.

@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"slices"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // pgKey is a record. Between instances records are in the order of their places.

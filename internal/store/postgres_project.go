@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // Resume returns how far the spool is in the database.

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // pgFields are the columns of the table that have what records are filtered and counted

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // Steps reads what Shared.Log tells of: what has happened elsewhere, without places. Missed

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/store/storetest"
+	"mcpproxy/internal/testutil/pgtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

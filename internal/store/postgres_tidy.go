@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // pgKept is what there is of an instance, and of all.

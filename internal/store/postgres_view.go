@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // pgView is the records of all instances as they are at one time: their chunks in one

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/pgtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

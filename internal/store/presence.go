@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
 )
 
 // Presence has what proves that a person decides, and what was signed, in a database of

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

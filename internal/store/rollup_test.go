@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/activity/activitytest"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/store/activity/activitytest"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // Sight is what a database says to somebody who only looks, perhaps while no daemon

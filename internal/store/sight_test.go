@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/tool"
 )
 
 // TestSee: who only looks sees what waits, while the database is open and when it is

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 )
 
 // damageError is what SQLite says of a file that is no database.

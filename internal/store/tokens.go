@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
 )
 
 // Tokens has the agent tokens in a database.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"testing"
 
-	"mcpproxy/internal/faultfs"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/faultfs"
 	"mcpproxy/internal/testutil/volume"
 )
 

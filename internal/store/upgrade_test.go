@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"mcpproxy/internal/process"
-	"mcpproxy/internal/startup"
-	"mcpproxy/internal/wire"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream/process"
 )
 
 // Options are the surroundings of a Set.
@@ -22,7 +21,7 @@ type Options struct {
 	ClientVersion string // said to servers in clientInfo
 	// Account returns what proves to the server of that name who asks, or nil; for
 	// servers over HTTP. Nil when no server has any.
-	Account    func(server string) wire.Account
+	Account    func(server string) transport.Account
 	MaxMessage int // the largest message a server may send, in bytes; 0 = 64 MiB
 }
 
@@ -30,10 +29,10 @@ type Options struct {
 type surroundings struct {
 	Options
 	launch *process.Launcher
-	large  wire.Buffers   // of all budgets
-	starts *startup.Queue // processes that start; nil: they start without waiting
-	ids    atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
-	hard   chan struct{}  // closed when stopping must not take its time any more
+	large  transport.Buffers   // of all budgets
+	starts *process.StartQueue // processes that start; nil: they start without waiting
+	ids    atomic.Uint64       // of requests: unique over all servers and their connections, not to be guessed
+	hard   chan struct{}       // closed when stopping must not take its time any more
 }
 
 // NextID returns an id of ours, as JSON.
@@ -46,12 +45,12 @@ func (s *surroundings) Hard() <-chan struct{} { return s.hard }
 type base struct {
 	*surroundings
 	Spec     Spec           // only read
-	runner   startup.Runner // what fetches the server before it starts
+	runner   process.Runner // what fetches the server before it starts
 	mask     process.Masker
 	log      *process.Log
 	presence presence
-	place    atomic.Pointer[startup.Place] // among those that start; nil when there is none
-	began    atomic.Int64                  // when the last try began, in Unix nanoseconds
+	place    atomic.Pointer[process.StartSlot] // among those that start; nil when there is none
+	began    atomic.Int64                      // when the last try began, in Unix nanoseconds
 	oddities oddities
 }
 

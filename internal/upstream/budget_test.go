@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/wire"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 var tenX = []byte("xxxxxxxxxx")
 
 // whole reports whether nothing of a budget is taken.
-func whole(b *wire.Budget) bool {
+func whole(b *transport.Budget) bool {
 	over := make(chan struct{})
 	close(over)
 	v := b.Until(over)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
 )
 
 // Call is one tools/call, that was decided about.

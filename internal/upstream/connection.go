@@ -7,16 +7,16 @@ import (
 	"maps"
 	"sync/atomic"
 
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
 )
 
 // Connection is the connection that MCPProxy has with a server, on which the
 // handshake is done and the tools are listed. Clients get it from Server.Try.
 type Connection struct {
-	link     link.Link
+	link     transport.Link
 	greeting *Greeting
 	leaving  atomic.Bool  // it is going to be ended: nothing new goes there
 	watched  atomic.Bool  // of a modern server: what it says of changes is heard

@@ -5,33 +5,31 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
-	"mcpproxy/internal/startup"
-	"mcpproxy/internal/wire"
+	"mcpproxy/internal/upstream/process"
 )
 
 // dialer makes links to one server, of its transport.
 type dialer struct {
 	*base
-	account wire.Account // nil: nothing proves who asks
-	budget  *wire.Budget // where its large messages are read
+	account transport.Account // nil: nothing proves who asks
+	budget  *transport.Budget // where its large messages are read
 
 	mu     sync.Mutex
-	client wire.Client // that clients' own links share over HTTP; guarded by mu
+	client transport.Client // that clients' own links share over HTTP; guarded by mu
 }
 
 // dial makes a link that reports to up. sse says that it is of the older
 // transport. own is for one client alone.
-func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
-	o := link.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
+func (d *dialer) dial(up transport.Reports, place *process.StartSlot, sse, own bool) (transport.Link, error) {
+	o := transport.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
 	switch {
 	case spec.Lacks != "" && spec.LacksVariable:
-		return nil, link.NeedsVariable(spec.Lacks)
+		return nil, transport.NeedsVariable(spec.Lacks)
 	case spec.Lacks != "":
-		return nil, link.NeedsSecret(spec.Lacks)
+		return nil, transport.NeedsSecret(spec.Lacks)
 	}
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
@@ -39,21 +37,21 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 			return nil, err
 		}
 		source := d.runner.Source(spec.Args, spec.Env)
-		return link.NewStdio(proc, startup.New(proc, d.runner, spec.ConnectTime(), place, source), d.log, o), nil
+		return transport.NewStdio(proc, process.NewStartWatch(proc, d.runner, spec.ConnectTime(), place, source), d.log, o), nil
 	}
-	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
+	a := transport.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
 	if own {
 		a.Dial = d.shared
 	}
 	var (
-		l   link.Link
+		l   transport.Link
 		err error
 	)
 	switch {
 	case sse:
-		l, err = link.NewSSE(a, o)
+		l, err = transport.NewSSE(a, o)
 	case spec.Transport == HTTP:
-		l, err = link.NewHTTP(a, o)
+		l, err = transport.NewHTTP(a, o)
 	default:
 		err = problem.Ownf("the transport %s is not known", spec.Transport)
 	}
@@ -64,12 +62,12 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 }
 
 // dialled returns the connections to u.
-func (d *dialer) dialled(u *url.URL) (wire.Client, error) {
-	return wire.NewClient(u, d.Spec.AllowPrivate)
+func (d *dialer) dialled(u *url.URL) (transport.Client, error) {
+	return transport.NewClient(u, d.Spec.AllowPrivate)
 }
 
 // shared returns the connections that all own links share.
-func (d *dialer) shared(u *url.URL) (wire.Client, error) {
+func (d *dialer) shared(u *url.URL) (transport.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client == nil {
@@ -83,7 +81,7 @@ func (d *dialer) shared(u *url.URL) (wire.Client, error) {
 }
 
 // lent is a client that goes on when one of its users is done.
-type lent struct{ wire.Client }
+type lent struct{ transport.Client }
 
 func (lent) Close() {}
 

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 )
 
 // failingTime is for how long every call has to fail until a server is not ready any more.
@@ -67,10 +67,10 @@ func callFailure(ctx context.Context, reply session.Reply, err error) error {
 		return nil
 	}
 	switch reply.Error.Code {
-	case jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound, codeURLElicitation:
+	case wirejson.CodeInvalidParams, wirejson.CodeMethodNotFound, codeURLElicitation:
 		return errNoVerdict
 	}
-	return &link.AnswerError{Code: reply.Error.Code}
+	return &transport.AnswerError{Code: reply.Error.Code}
 }
 
 // codeURLElicitation asks the client to open an address: no failure.

@@ -1,23 +1,23 @@
 package upstream
 
-import "mcpproxy/internal/link"
+import "mcpproxy/internal/mcp/transport"
 
 // The codes of failures: what State.Failure has for why a server is away.
 const (
-	NoProcess          = link.NoProcess
-	NoDirectory        = link.NoDirectory
-	Exited             = link.Exited
-	TimedOut           = link.TimedOut
-	Unreachable        = link.Unreachable
-	UnknownHost        = link.UnknownHost
-	Forbidden          = link.Forbidden
-	Certificate        = link.Certificate
-	CertificateExpired = link.CertificateExpired
-	CertificateName    = link.CertificateName
-	Status             = link.Status
-	LoginNeeded        = link.LoginNeeded
-	SecretNeeded       = link.SecretNeeded
-	VariableNeeded     = link.VariableNeeded
-	Refused            = link.Refused
-	Broken             = link.Broken
+	NoProcess          = transport.NoProcess
+	NoDirectory        = transport.NoDirectory
+	Exited             = transport.Exited
+	TimedOut           = transport.TimedOut
+	Unreachable        = transport.Unreachable
+	UnknownHost        = transport.UnknownHost
+	Forbidden          = transport.Forbidden
+	Certificate        = transport.Certificate
+	CertificateExpired = transport.CertificateExpired
+	CertificateName    = transport.CertificateName
+	Status             = transport.Status
+	LoginNeeded        = transport.LoginNeeded
+	SecretNeeded       = transport.SecretNeeded
+	VariableNeeded     = transport.VariableNeeded
+	Refused            = transport.Refused
+	Broken             = transport.Broken
 )

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // forgetful is a server over HTTP that can forget its sessions. It answers a request in a
@@ -42,7 +42,7 @@ func newForgetful(late bool, answer func(http.ResponseWriter, json.RawMessage)) 
 func (s *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	m, err := jsonrpc.Parse(body)
+	m, err := wirejson.Parse(body)
 	if err != nil || m.Method == "initialize" || m.Method == "server/discover" {
 		s.broken.Store(false)
 	}
@@ -172,10 +172,10 @@ func TestForgottenSessionOverSSE(t *testing.T) {
 			t.Parallel()
 			var forgot atomic.Bool
 			var streams, runs atomic.Int32
-			s := &oldServer{begin: "event: ping\ndata: {}\n\n: hello\n\n" + goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
+			s := &oldServer{begin: "event: ping\ndata: {}\n\n: hello\n\n" + goodBegin, take: func(m *wirejson.Message, say func(string)) {
 				if m.Method == "tools/call" {
 					runs.Add(1)
-					say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
+					say("event: message\ndata: " + string(wirejson.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
 				}
 			}}
 			front := frontOf(t, s.serve(t), func(w http.ResponseWriter, r *http.Request) bool {
@@ -209,12 +209,12 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 	var forgot atomic.Bool
 	var runs atomic.Int32
 	running := make(chan struct{}, 10)
-	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
+	s := &oldServer{begin: goodBegin, take: func(m *wirejson.Message, say func(string)) {
 		if m.Method == "tools/call" && strings.Contains(string(m.Params), "hang") {
 			runs.Add(1)
 			running <- struct{}{}
 		} else if m.Method == "tools/call" {
-			say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
+			say("event: message\ndata: " + string(wirejson.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
 		}
 	}}
 	front := frontOf(t, s.serve(t), func(w http.ResponseWriter, r *http.Request) bool {
@@ -246,7 +246,7 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 func TestFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f failing
-		bad := &jsonrpc.Error{Code: -32603}
+		bad := &wirejson.RPCError{Code: -32603}
 		for _, c := range []struct {
 			pause   time.Duration
 			err     error
@@ -272,7 +272,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 		if works.Load() {
 			return json.RawMessage(`{"content":[]}`), nil
 		}
-		return nil, &jsonrpc.Error{Code: -32603, Message: "the database is away"}
+		return nil, &wirejson.RPCError{Code: -32603, Message: "the database is away"}
 	}})
 	f := newFixture(t)
 	f.Apply([]Spec{httpSpec(t, "s", s)})
@@ -292,7 +292,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 	f.must("s", "x", "{}")
 	f.untilReady(t, "s", 0)
 	// What callers do wrong says nothing about the server.
-	wrong := session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams}}
+	wrong := session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidParams}}
 	if got := callFailure(t.Context(), wrong, nil); got != errNoVerdict {
 		t.Errorf("wrong parameters: %v", got)
 	}

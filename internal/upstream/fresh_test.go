@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 )
 
 // judged calls the first tool of a server as somebody does who has judged it by

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // Greeting is what a server said of itself in the handshake.
@@ -29,8 +29,8 @@ func readGreeting(result json.RawMessage) (*Greeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Version, _ = rawjson.String(rawjson.Find(g.Raw, "protocolVersion"))
-	g.Info = rawjson.Find(g.Raw, "serverInfo")
+	g.Version, _ = wirejson.String(wirejson.Find(g.Raw, "protocolVersion"))
+	g.Info = wirejson.Find(g.Raw, "serverInfo")
 	if !mcp.IsLegacy(g.Version) {
 		return nil, problem.Ownf("the server speaks no revision of the protocol that we know")
 	}
@@ -43,10 +43,10 @@ func readDiscovered(result json.RawMessage) (*Greeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !namesModern(rawjson.Find(g.Raw, "supportedVersions")) {
+	if !namesModern(wirejson.Find(g.Raw, "supportedVersions")) {
 		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
 	}
-	g.Version, g.Info = mcp.Modern, rawjson.Find(rawjson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
+	g.Version, g.Info = mcp.Modern, wirejson.Find(wirejson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
 	return g, nil
 }
 
@@ -58,13 +58,13 @@ func namesModern(list json.RawMessage) bool {
 
 // greetingOf reads what both eras say alike.
 func greetingOf(result json.RawMessage) (*Greeting, error) {
-	if rawjson.Kind(result) != '{' {
+	if wirejson.Kind(result) != '{' {
 		return nil, problem.Ownf("the result is not an object")
 	}
 	g := &Greeting{Raw: bytes.Clone(result)}
-	g.Capabilities = rawjson.Find(g.Raw, "capabilities")
-	g.Instructions, _ = rawjson.String(rawjson.Find(g.Raw, "instructions"))
-	tools := rawjson.Find(g.Capabilities, "tools")
+	g.Capabilities = wirejson.Find(g.Raw, "capabilities")
+	g.Instructions, _ = wirejson.String(wirejson.Find(g.Raw, "instructions"))
+	tools := wirejson.Find(g.Capabilities, "tools")
 	g.hasTools = tools != nil && string(tools) != "null"
 	g.saysChanges = g.Promises("tools")
 	g.saysOffers = g.Promises("prompts") || g.Promises("resources")
@@ -73,7 +73,7 @@ func greetingOf(result json.RawMessage) (*Greeting, error) {
 
 // Promises reports whether the server will tell when a list of that kind changes.
 func (g *Greeting) Promises(kind string) bool {
-	says, _ := rawjson.Bool(rawjson.Find(rawjson.Find(g.Capabilities, kind), "listChanged"))
+	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(g.Capabilities, kind), "listChanged"))
 	return says
 }
 

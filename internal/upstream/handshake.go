@@ -9,13 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
 )
 
 // handshake finds out what a server speaks and introduces us. What was found is
@@ -47,7 +46,7 @@ func (h *handshake) OverSSE() bool { return h.Spec.Transport == SSE || h.sse.Loa
 // refusesHTTP reports whether a server that is asked over streamable HTTP refuses
 // that in the way of one which knows the older transport alone.
 func (h *handshake) refusesHTTP(err error) bool {
-	var status *link.StatusError
+	var status *transport.StatusError
 	if !h.Spec.TrySSE || h.OverSSE() || !errors.As(err, &status) {
 		return false
 	}
@@ -60,7 +59,7 @@ func (h *handshake) refusesHTTP(err error) bool {
 
 // connect makes a connection over a link of open, and lists the tools. announced
 // counts the changes of these.
-func (h *handshake) connect(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
+func (h *handshake) connect(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
 	c, tools, err := h.introduce(ctx, open, announced)
 	if errors.Is(err, errShy) { // again, without asking
 		c, tools, err = h.introduce(ctx, open, announced)
@@ -81,7 +80,7 @@ func (h *handshake) connect(ctx context.Context, open func() (link.Link, error),
 }
 
 // introduce makes a connection over one link. When that fails the link is stopped.
-func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
+func (h *handshake) introduce(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
 	h.oddities.forget()
 	l, err := open()
 	if err != nil {
@@ -109,7 +108,7 @@ func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error
 }
 
 // greet finds out what the server speaks and does the handshake of it.
-func (h *handshake) greet(ctx context.Context, l link.Link) (*Greeting, error) {
+func (h *handshake) greet(ctx context.Context, l transport.Link) (*Greeting, error) {
 	era := h.era.Swap(eraUnknown)
 	if h.OverSSE() {
 		era = eraLegacy // the modern revision does not have that transport
@@ -132,7 +131,7 @@ func (h *handshake) greet(ctx context.Context, l link.Link) (*Greeting, error) {
 		silent = errors.Is(err, context.DeadlineExceeded)
 	}
 	g, err := h.initialize(ctx, l)
-	var refused *link.AnswerError
+	var refused *transport.AnswerError
 	if silent && errors.As(err, &refused) {
 		// It was only slow to start, and would not be asked twice.
 		if g, again := h.discover(ctx, l); again == nil {
@@ -147,7 +146,7 @@ func (h *handshake) greet(ctx context.Context, l link.Link) (*Greeting, error) {
 }
 
 // discover asks the server what it is, as the modern revision has it.
-func (h *handshake) discover(ctx context.Context, l link.Link) (*Greeting, error) {
+func (h *handshake) discover(ctx context.Context, l transport.Link) (*Greeting, error) {
 	reply, err := l.Do(ctx, &session.Request{Method: mcp.Discover})
 	if err == nil && offersModern(reply.Error) {
 		reply, err = l.Do(ctx, &session.Request{Method: mcp.Discover})
@@ -156,7 +155,7 @@ func (h *handshake) discover(ctx context.Context, l link.Link) (*Greeting, error
 		return nil, fmt.Errorf("%s: %w", mcp.Discover, err)
 	}
 	if reply.Error != nil {
-		return nil, &link.AnswerError{Code: reply.Error.Code}
+		return nil, &transport.AnswerError{Code: reply.Error.Code}
 	}
 	g, err := readDiscovered(reply.Result)
 	if err == nil {
@@ -167,14 +166,14 @@ func (h *handshake) discover(ctx context.Context, l link.Link) (*Greeting, error
 
 // offersModern reports whether a server that refuses a revision names the modern
 // one among those it takes: then it is not to be asked in a legacy one.
-func offersModern(e *jsonrpc.Error) bool {
-	return e != nil && e.Code == mcp.CodeUnsupportedVersion && namesModern(rawjson.Find(e.Data, "supported"))
+func offersModern(e *wirejson.RPCError) bool {
+	return e != nil && e.Code == mcp.CodeUnsupportedVersion && namesModern(wirejson.Find(e.Data, "supported"))
 }
 
 // initialize does the handshake of the legacy revisions.
-func (h *handshake) initialize(ctx context.Context, l link.Link) (*Greeting, error) {
+func (h *handshake) initialize(ctx context.Context, l transport.Link) (*Greeting, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		mcp.Legacy, rawjson.AppendString(nil, h.ClientVersion))
+		mcp.Legacy, wirejson.AppendString(nil, h.ClientVersion))
 	result, err := h.Ask(ctx, l, mcp.Initialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
@@ -184,7 +183,7 @@ func (h *handshake) initialize(ctx context.Context, l link.Link) (*Greeting, err
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
 	l.Agree(g.Version)
-	var status *link.StatusError
+	var status *transport.StatusError
 	switch err := l.Notify(ctx, mcp.Initialized, nil); {
 	case errors.As(err, &status): // some servers know no notifications
 		h.log.Remark("notifications/initialized: " + err.Error())
@@ -203,7 +202,7 @@ func (h *handshake) Ask(ctx context.Context, to session.Doer, method string, par
 	}
 	if reply.Error != nil {
 		h.log.Remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
-		return nil, &link.AnswerError{Code: reply.Error.Code}
+		return nil, &transport.AnswerError{Code: reply.Error.Code}
 	}
 	return reply.Result, nil
 }
@@ -220,7 +219,7 @@ func (h *handshake) unpromised(ctx context.Context, c *Connection) []*tool.Defin
 	tools, err := h.ReadTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		reply, err := c.Do(ctx, &session.Request{Method: mcp.ListTools, Params: params})
 		if err == nil && reply.Error != nil {
-			err = &link.AnswerError{Code: reply.Error.Code}
+			err = &transport.AnswerError{Code: reply.Error.Code}
 		}
 		return reply.Result, err
 	})

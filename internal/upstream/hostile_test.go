@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
+	"mcpproxy/internal/testutil/mcptest"
+	"mcpproxy/internal/upstream/process"
 )
 
 // TestHostileServers calls every bad tool of the zoo, and after each a good

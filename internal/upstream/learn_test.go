@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // TestLearn: what a server lists to its clients alone belongs to its tools, what

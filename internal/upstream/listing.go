@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/session"
 )
 
 // listing is what is known of the tools that a server lists, over all its connections.

@@ -18,11 +18,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // patience bounds every wait; what takes that long is broken.
@@ -233,7 +233,7 @@ func (f *fixture) must(server, name, args string) string {
 // pidOf asks the server for the number of its process.
 func (f *fixture) pidOf(server string) int {
 	f.t.Helper()
-	content := rawjson.Find([]byte(f.must(server, "pid", "{}")), "content")
+	content := wirejson.Find([]byte(f.must(server, "pid", "{}")), "content")
 	var blocks []struct{ Text string }
 	if err := json.Unmarshal(content, &blocks); err != nil || len(blocks) != 1 {
 		f.t.Fatalf("pid: %s", content)

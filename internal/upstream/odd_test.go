@@ -13,19 +13,19 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // oddServer is a good server over HTTP whose answers are changed on their way.
-func oddServer(t *testing.T, opt mcptest.Options, change func(m *jsonrpc.Message, w http.ResponseWriter, status int, header http.Header, body []byte)) string {
+func oddServer(t *testing.T, opt mcptest.Options, change func(m *wirejson.Message, w http.ResponseWriter, status int, header http.Header, body []byte)) string {
 	opt.NoStream = true
 	s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.Define("a")}, mcptest.Tool{Definition: mcptest.Define("b")},
 		mcptest.Tool{Definition: mcptest.Define("c")}, mcptest.Tool{Definition: mcptest.Define("d")})
 	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		m, _ := jsonrpc.Parse(body)
+		m, _ := wirejson.Parse(body)
 		rec := httptest.NewRecorder()
 		s.ServeHTTP(rec, r)
 		change(&m, w, rec.Code, rec.Header(), rec.Body.Bytes())
@@ -52,8 +52,8 @@ func zipped(body []byte) []byte {
 // call works; where something may be missing a warning says so.
 func TestOddServers(t *testing.T) {
 	t.Parallel()
-	answer := func(m *jsonrpc.Message, result string) []byte {
-		return jsonrpc.AppendResult(nil, m.ID, json.RawMessage(result))
+	answer := func(m *wirejson.Message, result string) []byte {
+		return wirejson.AppendResult(nil, m.ID, json.RawMessage(result))
 	}
 	tools := func(names ...string) string {
 		var all []string
@@ -62,17 +62,17 @@ func TestOddServers(t *testing.T) {
 		}
 		return `{"tools":[` + strings.Join(all, ",") + `]`
 	}
-	list := func(page func(params string) string) func(*jsonrpc.Message, http.ResponseWriter, int, http.Header, []byte) {
-		return func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+	list := func(page func(params string) string) func(*wirejson.Message, http.ResponseWriter, int, http.Header, []byte) {
+		return func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if m.Method == "tools/list" {
 				status, body = 200, answer(m, page(string(m.Params)))
 			}
 			pass(w, status, h, body)
 		}
 	}
-	type change = func(*jsonrpc.Message, http.ResponseWriter, int, http.Header, []byte)
+	type change = func(*wirejson.Message, http.ResponseWriter, int, http.Header, []byte)
 	each := func(f func(header http.Header, body []byte) []byte) change {
-		return func(_ *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+		return func(_ *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if len(body) > 0 && status == 200 {
 				body = f(h, body)
 			}
@@ -100,7 +100,7 @@ func TestOddServers(t *testing.T) {
 		"null and no cursor": {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":null}` })},
 		"an odd cursor":      {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":{"p":1}}` }), odd: "neither text nor number"},
 		"the draft":          {opt: mcptest.Options{Protocol: "2024-10-07"}, change: each(func(_ http.Header, b []byte) []byte { return b })},
-		"ids as text": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+		"ids as text": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if m.ID != nil && status == 200 {
 				body = bytes.Replace(body, append([]byte(`"id":`), m.ID...), []byte(`"id":"`+string(m.ID)+`"`), 1)
 			}
@@ -131,20 +131,20 @@ func TestOddServers(t *testing.T) {
 		"error null": {change: each(func(_ http.Header, b []byte) []byte {
 			return append(bytes.TrimSuffix(bytes.TrimSpace(b), []byte("}")), `,"error":null}`...)
 		})},
-		"201 for an answer": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+		"201 for an answer": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if status == 200 && m.Method == "tools/call" {
 				status = 201
 			}
 			pass(w, status, h, body)
 		}},
-		"an answer to a notification": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+		"an answer to a notification": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if m.Method == "notifications/initialized" {
 				h.Set("Content-Type", "application/json")
 				status, body = 200, []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"unknown"}}`)
 			}
 			pass(w, status, h, body)
 		}},
-		"500 for a notification": {change: func(m *jsonrpc.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+		"500 for a notification": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if m.Method == "notifications/initialized" {
 				status = 500
 			}

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // offering stands before a server and answers what it offers beside tools: two
@@ -25,9 +25,9 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	method, _ := rawjson.String(rawjson.Find(body, "method"))
+	method, _ := wirejson.String(wirejson.Find(body, "method"))
 	result := ""
-	switch cursor := string(rawjson.Find(rawjson.Find(body, "params"), "cursor")); {
+	switch cursor := string(wirejson.Find(wirejson.Find(body, "params"), "cursor")); {
 	case method == "prompts/list" && cursor == "":
 		result = `{"prompts":[{"name":"a","x":9007199254740993}],"nextCursor":"1"}`
 	case method == "prompts/list" && cursor == `"1"`:
@@ -42,7 +42,7 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, rawjson.Find(body, "id"), result)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, wirejson.Find(body, "id"), result)
 }
 
 // TestOffered: all pages of what a server offers come as its bytes, within

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/tool"
 )
 
 // Bounds on what a server lists. all pages of its list of tools together may be
@@ -62,25 +62,25 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 		if size += len(result); size > p.bytes {
 			return all, answered("the list is longer than %d bytes", p.bytes)
 		}
-		found := rawjson.Find(result, p.list)
+		found := wirejson.Find(result, p.list)
 		switch {
-		case rawjson.Kind(result) != '{':
+		case wirejson.Kind(result) != '{':
 			return all, answered("the result is not an object")
-		case rawjson.Kind(found) != '[' && !(p.null && string(found) == "null"):
+		case wirejson.Kind(found) != '[' && !(p.null && string(found) == "null"):
 			return all, answered("the result has no list of %s", p.list)
 		}
-		_ = rawjson.Elements(found, func(raw []byte) error { // an answer is JSON
+		_ = wirejson.Elements(found, func(raw []byte) error { // an answer is JSON
 			all = append(all, raw)
 			return nil
 		})
 		if len(all) > p.most {
 			return all[:p.most], answered("the list has more than %d %s", p.most, p.elements)
 		}
-		cursor := rawjson.Find(result, "nextCursor")
-		switch next, isText := rawjson.String(cursor); {
+		cursor := wirejson.Find(result, "nextCursor")
+		switch next, isText := wirejson.String(cursor); {
 		case cursor == nil || string(cursor) == "null" || isText && next == "": // in the revisions spoken here an empty one ends the list
 			return all, nil
-		case !isText && rawjson.Kind(cursor) != '0':
+		case !isText && wirejson.Kind(cursor) != '0':
 			p.odd("the next page of its " + p.elements + " is named by neither text nor number, so that only those before it are known")
 			return all, nil
 		case asked[string(cursor)]:

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp/transport"
 )
 
 // presence is whether a server is there: its connection, its state, those who
@@ -146,7 +146,7 @@ func (p *presence) update(change func(*State)) {
 // request is told that cannot wait. The lock is held.
 func (p *presence) reset(phase Phase, why error) {
 	st := &p.state
-	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", link.Failure{}, time.Time{}, 0
+	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.Failure{}, time.Time{}, 0
 	p.lastErr = why
 }
 

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/wire"
 )
 
 const mayHaveRun = "The call may have been carried out: check before you try again."
@@ -57,7 +56,7 @@ func (b *base) Explain(ctx context.Context, r *session.Request, err error) error
 	}
 	var (
 		away   *awayError
-		status *link.StatusError
+		status *transport.StatusError
 	)
 	err = b.mask.Err(err)
 	isAway := errors.As(err, &away)
@@ -90,19 +89,19 @@ func (b *base) Explain(ctx context.Context, r *session.Request, err error) error
 		p.Hint = b.seeLogs()
 		b.askLogin(p, status)
 	}
-	if errors.Is(err, wire.ErrTooLarge) {
+	if errors.Is(err, transport.ErrTooLarge) {
 		p.Hint = mayHaveRun + " Ask the tool for less at once."
 	}
 	return p
 }
 
 // failure returns what went wrong.
-func (b *base) failure(err error) link.Failure { return link.FailureOf(err).Masked(b.mask) }
+func (b *base) failure(err error) transport.Failure { return transport.FailureOf(err).Masked(b.mask) }
 
 func (b *base) seeLogs() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }
 
 // askLogin turns p into a call for a login when that is what the status means.
-func (b *base) askLogin(p *problem.Problem, status *link.StatusError) {
+func (b *base) askLogin(p *problem.Problem, status *transport.StatusError) {
 	if status.WantsLogin() {
 		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+b.Spec.Name+"`, or check the server's headers in the configuration."
 	}
@@ -176,7 +175,7 @@ func (b *base) NotTaken(what string, err error) *problem.Problem {
 	err = b.mask.Err(err)
 	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", b.Spec.Name, what, err).
 		With("server", b.Spec.Name).Because(err)
-	if status, ok := errors.AsType[*link.StatusError](err); ok {
+	if status, ok := errors.AsType[*transport.StatusError](err); ok {
 		p.With("http_status", status.Status)
 	}
 	return p

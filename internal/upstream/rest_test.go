@@ -14,11 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 const idleAfter = 5 * time.Minute
@@ -43,7 +43,7 @@ func TestUnusedServerIsStoppedAndStartedByACall(t *testing.T) {
 		}
 		first := b.link()
 		sleep(time.Second)
-		if b.phase() != Idle || first.Cause() != link.ErrStopped {
+		if b.phase() != Idle || first.Cause() != transport.ErrStopped {
 			t.Fatalf("it is %s, its link ended by %v", b.phase(), first.Cause())
 		}
 		sleep(24 * time.Hour)

@@ -13,9 +13,8 @@ import (
 
 	protocol "mcpproxy/internal/mcp"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // sdkSpecs are servers of the official SDK over each transport.
@@ -49,16 +48,16 @@ func TestOfficialSDK(t *testing.T) {
 			r, err := f.Call(t.Context(), name, Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"hello","steps":3}`),
 				Meta: json.RawMessage(`{"progressToken":7}`),
 				Notify: func(_ string, params json.RawMessage) {
-					progress = append(progress, string(rawjson.Find(params, "progressToken"))+string(rawjson.Find(params, "progress")))
+					progress = append(progress, string(wirejson.Find(params, "progressToken"))+string(wirejson.Find(params, "progress")))
 				}})
-			if err != nil || string(rawjson.Find(r.Result, "content")) != `[{"type":"text","text":"hello"}]` {
+			if err != nil || string(wirejson.Find(r.Result, "content")) != `[{"type":"text","text":"hello"}]` {
 				t.Errorf("result %s, error %v", r.Result, err)
 			}
 			if want := []string{"70", "71", "72"}; name != "json" && !slices.Equal(progress, want) {
 				t.Errorf("progress %q", progress)
 			}
 			r, err = f.call(name, "nope", "{}")
-			if err != nil || r.Error == nil || r.Error.Code != jsonrpc.CodeInvalidParams {
+			if err != nil || r.Error == nil || r.Error.Code != wirejson.CodeInvalidParams {
 				t.Errorf("unknown tool: reply %+v, error %v", r, err)
 			}
 		})

@@ -6,12 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/startup"
-	"mcpproxy/internal/wire"
+	"mcpproxy/internal/upstream/process"
 )
 
 // Clients are those who have something open with one server.
@@ -50,8 +49,8 @@ type Server struct {
 	listing listing
 	failing failing
 
-	open   func() (link.Link, error) // makes a link that reports to this server
-	shared atomic.Bool               // clients that come now share the connection
+	open   func() (transport.Link, error) // makes a link that reports to this server
+	shared atomic.Bool                    // clients that come now share the connection
 
 	reoffer   chan struct{} // cap 1: the prompts or resources have changed
 	suspicion chan struct{} // cap 1: try whether the connection works
@@ -69,11 +68,11 @@ func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *
 		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1), verdict: make(chan struct{}, 1)}
 	s.usage.born, s.usage.paced = time.Now(), make(chan struct{}, 1)
 	s.usage.pace.Store(spec.pace())
-	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, &around.large)
+	s.dialer.base, s.dialer.budget = b, transport.NewBudget(around.MaxMessage, &around.large)
 	if around.Account != nil && !spec.Proves() { // the configuration's own goes first
 		s.dialer.account = around.Account(spec.Name)
 	}
-	s.open = func() (link.Link, error) {
+	s.open = func() (transport.Link, error) {
 		return s.dialer.dial(s.Reports(), s.place.Load(), s.OverSSE(), false)
 	}
 	s.shared.Store(spec.Shared)
@@ -85,7 +84,7 @@ func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *
 type reports struct{ s *Server }
 
 // Reports returns what a link reports to.
-func (s *Server) Reports() link.Reports { return reports{s} }
+func (s *Server) Reports() transport.Reports { return reports{s} }
 
 // ToolsChanged takes note that the server has announced a change. It is called
 // by who reads the connection, before anything that the server says later is
@@ -161,7 +160,7 @@ func (s *Server) Ready(ctx context.Context) (*Connection, error) {
 // client's own starts one; else it is nil. A client does not wait as long as an
 // installation may take: that is left to our own connection. Its errors are
 // problems, or ctx.Err(). Leave the place when the session has begun.
-func (s *Server) Place(ctx context.Context) (*startup.Place, error) {
+func (s *Server) Place(ctx context.Context) (*process.StartSlot, error) {
 	queue := s.queue()
 	if queue == nil {
 		return nil, nil
@@ -185,6 +184,6 @@ func (s *Server) Place(ctx context.Context) (*startup.Place, error) {
 }
 
 // Open makes a link of one client's own, which reports to up.
-func (s *Server) Open(up link.Reports, place *startup.Place) (link.Link, error) {
+func (s *Server) Open(up transport.Reports, place *process.StartSlot) (transport.Link, error) {
 	return s.dialer.dial(up, place, s.OverSSE(), true)
 }

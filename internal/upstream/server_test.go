@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -54,7 +54,7 @@ func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		case <-ctx.Done():
 			return session.Reply{}, ctx.Err()
 		case <-l.Done():
-			return session.Reply{}, &link.LostError{Reason: l.Cause()}
+			return session.Reply{}, &transport.LostError{Reason: l.Cause()}
 		}
 	}
 	l.heard.Add(1)
@@ -65,7 +65,7 @@ func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		select {
 		case <-time.After(takes):
 		case <-l.Done():
-			return session.Reply{}, &link.LostError{Reason: l.Cause()}
+			return session.Reply{}, &transport.LostError{Reason: l.Cause()}
 		}
 	case mcp.Initialize:
 		return session.Reply{Result: fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":%t}}}`, !silent)}, nil
@@ -73,12 +73,12 @@ func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		select {
 		case <-time.After(slow):
 		case <-l.Done():
-			return session.Reply{}, &link.LostError{Reason: l.Cause()}
+			return session.Reply{}, &transport.LostError{Reason: l.Cause()}
 		case <-ctx.Done():
 			return session.Reply{}, ctx.Err()
 		}
 		if broken {
-			return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal}}, nil
+			return session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInternal}}, nil
 		}
 		return session.Reply{Result: fmt.Appendf(nil, `{"tools":[{"name":"t%d"}]}`, version)}, nil
 	}
@@ -105,11 +105,11 @@ func (l *fakeLink) Agree(string)                                                
 func (l *fakeLink) Settled()                                                      {}
 func (l *fakeLink) HasID() bool                                                   { return false }
 func (l *fakeLink) Tidy(time.Time)                                                {}
-func (l *fakeLink) Stop(<-chan struct{})                                          { l.Fail(link.ErrStopped) }
-func (l *fakeLink) Health() link.Health {
+func (l *fakeLink) Stop(<-chan struct{})                                          { l.Fail(transport.ErrStopped) }
+func (l *fakeLink) Health() transport.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return link.Health{Heard: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
+	return transport.Health{Heard: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
 }
 
 // bench is one supervised server on fake links, in fake time.
@@ -176,7 +176,7 @@ func superviseFor(t *testing.T, clients Clients, spec Spec, fail error, test fun
 		if clients != nil {
 			sv.Clients = clients
 		}
-		sv.open = func() (link.Link, error) {
+		sv.open = func() (transport.Link, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.opens = append(b.opens, time.Now())
@@ -266,7 +266,7 @@ func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		b.link().Fail(errors.New("gone"))
 		block := make(chan struct{})
-		b.sv.open = func() (link.Link, error) { <-block; return nil, errors.New("late") }
+		b.sv.open = func() (transport.Link, error) { <-block; return nil, errors.New("late") }
 		start := time.Now()
 		_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
 		p := wantCode(t, err, problem.ServerUnavailable)

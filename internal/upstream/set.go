@@ -14,12 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/process"
-	"mcpproxy/internal/session"
-	"mcpproxy/internal/startup"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream/process"
 )
 
 const defaultMaxMessage = 64 << 20
@@ -50,7 +49,7 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 		opt.ClientVersion = "dev"
 	}
 	s := &Set{clients: clients, applied: make(chan struct{}),
-		around: surroundings{Options: opt, starts: startup.NewQueue(), hard: make(chan struct{})}}
+		around: surroundings{Options: opt, starts: process.NewStartQueue(), hard: make(chan struct{})}}
 	s.around.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
 		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
 	})
@@ -272,7 +271,7 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 // Answered reports whether a list could not be had although its server has
 // answered: with an error, with something else, or with too much.
 func Answered(err error) bool {
-	_, refused := errors.AsType[*link.AnswerError](err)
+	_, refused := errors.AsType[*transport.AnswerError](err)
 	_, answered := errors.AsType[*answeredError](err)
 	return refused || answered
 }

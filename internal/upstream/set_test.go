@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // transports runs a test against the zoo over stdio, over HTTP with JSON
@@ -54,7 +54,7 @@ func TestCallKeepsTheBytes(t *testing.T) {
 	transports(t, func(t *testing.T, f *fixture) {
 		args := `{"big":9007199254740993,"float":1.10,"esc":"\u00e9\/","nested":{"b":1,"a":[]},"line":
 			"two"}`
-		got := rawjson.Find([]byte(f.must("zoo", "echo", args)), "structuredContent")
+		got := wirejson.Find([]byte(f.must("zoo", "echo", args)), "structuredContent")
 		want := args
 		if s, _ := f.State("zoo"); s.PID != 0 { // a line must stay a line
 			want = strings.ReplaceAll(args, "\n", " ")
@@ -71,7 +71,7 @@ func TestStateAfterConnect(t *testing.T) {
 		f.untilReady(t, "zoo", 0)
 		s, ok := f.State("zoo")
 		if !ok || s.ProtocolVersion != mcp.Legacy || s.LastError != "" || s.Restarts != 0 ||
-			string(rawjson.Find(s.ServerInfo, "name")) != `"fake"` || s.Capabilities == nil {
+			string(wirejson.Find(s.ServerInfo, "name")) != `"fake"` || s.Capabilities == nil {
 			t.Errorf("state is %+v", s)
 		}
 		if want := len(mcptest.Zoo()); len(f.lastTools("zoo")) != want {
@@ -140,7 +140,7 @@ func TestProgressTokensOfCallersMayCollide(t *testing.T) {
 							return
 						}
 						got++
-						if string(rawjson.Find(params, "progressToken")) != "1" {
+						if string(wirejson.Find(params, "progressToken")) != "1" {
 							t.Errorf("params %s", params)
 						}
 					}})
@@ -160,7 +160,7 @@ func TestMetaIsPassedOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(rawjson.Find(r.Result, "structuredContent")); got != `{"name":"params","_meta":{"trace": "x", "n": 9007199254740993}}` {
+		if got := string(wirejson.Find(r.Result, "structuredContent")); got != `{"name":"params","_meta":{"trace": "x", "n": 9007199254740993}}` {
 			t.Errorf("params %s", got)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp/transport"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -20,10 +20,10 @@ import (
 
 	protocol "mcpproxy/internal/mcp"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 func TestOfficialSDKOverSSE(t *testing.T) {
@@ -99,7 +99,7 @@ func converse(t *testing.T, f *fixture) {
 }
 
 // openOwn opens a client's own session with a server.
-func openOwn(ctx context.Context, sv *Server) (link.Link, error) {
+func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
 	defer cancel()
 	place, err := sv.Place(ctx)
@@ -127,7 +127,7 @@ func openOwn(ctx context.Context, sv *Server) (link.Link, error) {
 type oldServer struct {
 	begin  string
 	status int // of posts; 202 when 0
-	take   func(m *jsonrpc.Message, say func(string))
+	take   func(m *wirejson.Message, say func(string))
 
 	mu    sync.Mutex
 	posts []string // paths
@@ -164,7 +164,7 @@ func (s *oldServer) serve(t *testing.T) string {
 		s.mu.Lock()
 		s.posts = append(s.posts, r.URL.String())
 		s.mu.Unlock()
-		m, err := jsonrpc.Parse(bytes.Clone(body))
+		m, err := wirejson.Parse(bytes.Clone(body))
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
@@ -183,9 +183,9 @@ func (s *oldServer) serve(t *testing.T) string {
 }
 
 // goodAnswer answers what a good server answers.
-func goodAnswer(m *jsonrpc.Message, say func(string)) {
+func goodAnswer(m *wirejson.Message, say func(string)) {
 	event := func(result string) {
-		say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(result))) + "\n\n")
+		say("event: message\ndata: " + string(wirejson.AppendResult(nil, m.ID, json.RawMessage(result))) + "\n\n")
 	}
 	switch m.Method {
 	case protocol.Initialize:
@@ -230,13 +230,13 @@ func TestOldServersThatMisbehave(t *testing.T) {
 func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
 	t.Parallel()
 	ponged := make(chan struct{}, 1)
-	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
+	s := &oldServer{begin: goodBegin, take: func(m *wirejson.Message, say func(string)) {
 		switch {
 		case m.Method == protocol.CallTool:
 			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n")
 			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 			say(": a comment\n\nevent: other\ndata: nothing\n\n")
-			say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
+			say("event: message\ndata: " + string(wirejson.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
 		case m.Method == "" && string(m.ID) == `"p"`:
 			ponged <- struct{}{}
 		}
@@ -260,7 +260,7 @@ func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
 
 func TestOldServerThatDropsItsStream(t *testing.T) {
 	t.Parallel()
-	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
+	s := &oldServer{begin: goodBegin, take: func(m *wirejson.Message, say func(string)) {
 		if m.Method == protocol.CallTool {
 			say("")
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"mcpproxy/internal/link"
-	"mcpproxy/internal/startup"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream/process"
 )
 
 // Step is how far a server is that connects.
@@ -61,7 +61,7 @@ func Seconds(d time.Duration) string {
 }
 
 // queue returns the queue of those that start; nil where nothing waits.
-func (b *base) queue() *startup.Queue {
+func (b *base) queue() *process.StartQueue {
 	if b.Spec.Transport != Stdio {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *base) turn(ctx context.Context) error {
 				}
 			case <-ctx.Done():
 				b.leavePlace(false)
-				return link.ErrStopped
+				return transport.ErrStopped
 			}
 		}
 	}

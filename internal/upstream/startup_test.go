@@ -17,12 +17,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/link"
-	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/startup"
 	"mcpproxy/internal/testutil/cputime"
+	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/testutil/volume"
+	"mcpproxy/internal/upstream/process"
 )
 
 // burnVar is for how long a server of these tests computes before it answers.
@@ -113,7 +113,7 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 	t.Parallel()
 	const count, room = 18, 3
 	f := newFixture(t)
-	f.around.starts = startup.QueueOf(room)
+	f.around.starts = process.StartQueueOf(room)
 	started := filepath.Join(t.TempDir(), "started")
 	var specs []Spec
 	for i := range count {
@@ -145,8 +145,8 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 func TestACallGoesBeforeOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.around.starts = startup.QueueOf(1)
-	other := f.around.starts.Join(startup.Runner{}, false) // takes all the room
+	f.around.starts = process.StartQueueOf(1)
+	other := f.around.starts.Join(process.Runner{}, false) // takes all the room
 	defer other.Leave(false)
 	var specs []Spec
 	for _, name := range []string{"a", "b", "c", "lazy"} {
@@ -189,7 +189,7 @@ func TestAServerThatHangsYields(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	f := newFixture(t)
-	f.around.starts = startup.QueueOf(1)
+	f.around.starts = process.StartQueueOf(1)
 	hangs := inShell(stdioSpec(t, "hangs", "zoo"), "sleep 60")
 	f.Apply([]Spec{hangs})
 	f.until(t, "it starts", func() bool { return f.Progress("hangs").Step == Starting })
@@ -206,7 +206,7 @@ func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 		b.Set = NewSet(Options{Observer: b.watcher}, noClients)
 		b.Set.around.starts = nil
 		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around, noClients)
-		sv.open = func() (link.Link, error) {
+		sv.open = func() (transport.Link, error) {
 			b.mu.Lock()
 			b.opens = append(b.opens, time.Now())
 			b.mu.Unlock()
@@ -357,7 +357,7 @@ func TestAClientDoesNotInstall(t *testing.T) {
 	// a time than there is room for.
 	spec.ConnectTimeout = 10 * time.Second
 	f = newFixture(t)
-	f.around.starts = startup.QueueOf(1)
+	f.around.starts = process.StartQueueOf(1)
 	f.Apply([]Spec{spec})
 	f.untilReady(t, "s", 0)
 	if sv, err = f.Server(t.Context(), "s"); err != nil {

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 func TestHTTPHeaders(t *testing.T) {

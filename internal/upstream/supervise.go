@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/link"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/startup"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/upstream/process"
 )
 
 // The times of supervision.
@@ -112,7 +112,7 @@ func (s *Server) try(ctx context.Context) (*Connection, error) {
 func (s *Server) connect(ctx context.Context) (*Connection, error) {
 	limit, why := s.Spec.ConnectTime(), problem.Slowf("it took longer than %v", s.Spec.ConnectTime())
 	if s.Spec.Transport == Stdio { // its startup watches it
-		limit = startup.Longest
+		limit = process.LongestStart
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
 	defer cancel()
@@ -184,7 +184,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return link.ErrStopped
+			return transport.ErrStopped
 		case <-c.link.Done():
 			return c.link.Cause()
 		case <-relist:
@@ -264,7 +264,7 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 		method = mcp.Discover // this revision has no ping
 	}
 	_, err := s.Ask(pctx, c, method, nil)
-	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.greeting.hasTools && link.Refuses(err) {
+	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.greeting.hasTools && transport.Refuses(err) {
 		_, err = s.Ask(pctx, c, mcp.ListTools, nil)
 	}
 	switch {
@@ -273,8 +273,8 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 	case c.link.Cause() != nil:
 		return c.link.Cause()
 	case ctx.Err() != nil:
-		return link.ErrStopped
-	case pctx.Err() == nil && c.greeting.hasTools && link.Refuses(err):
+		return transport.ErrStopped
+	case pctx.Err() == nil && c.greeting.hasTools && transport.Refuses(err):
 		return err
 	case pctx.Err() == nil:
 		return nil // it answered, with an error of some kind
@@ -336,7 +336,7 @@ func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err
 		return false, cause
 	}
 	if ctx.Err() != nil {
-		return false, link.ErrStopped
+		return false, transport.ErrStopped
 	}
 	if lctx.Err() == nil {
 		s.listing.noteRefused()

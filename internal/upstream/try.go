@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/session"
 )
 
 // maxSends is how often a request may be sent, when it is certain that the
@@ -57,7 +57,7 @@ func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection
 		if p, ok := err.(*problem.Problem); ok {
 			return session.Reply{}, p
 		}
-		gone := link.Unrun(err)
+		gone := transport.Unrun(err)
 		reached = reached || gone && isCall
 		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
 			return failed(err)
@@ -88,7 +88,7 @@ func toolOf(r *session.Request) string {
 	if r.Call != nil {
 		return r.Call.Tool
 	}
-	name, _ := rawjson.String(rawjson.Find(r.Params, "name"))
+	name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
 	return name
 }
 

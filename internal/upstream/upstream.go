@@ -32,9 +32,9 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/link"
-	"mcpproxy/internal/startup"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream/process"
 )
 
 // Transport is how a server is reached.
@@ -110,11 +110,11 @@ func (s *Spec) ConnectTime() time.Duration {
 }
 
 // runner returns what fetches the server before it starts.
-func (s *Spec) runner() startup.Runner {
+func (s *Spec) runner() process.Runner {
 	if s.Transport != Stdio {
-		return startup.Runner{}
+		return process.Runner{}
 	}
-	return startup.RunnerOf(s.Command, s.Args)
+	return process.RunnerOf(s.Command, s.Args)
 }
 
 // Phase is where a server is in its life.
@@ -134,9 +134,9 @@ type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string       // what ended the last connection or try, for people; "" when none did
-	Failure         link.Failure // the same for both audiences
-	FailedAt        time.Time    // when that was
+	LastError       string            // what ended the last connection or try, for people; "" when none did
+	Failure         transport.Failure // the same for both audiences
+	FailedAt        time.Time         // when that was
 	RetryAt         time.Time
 	Restarts        int // connections made after the first one
 	PID             int // 0 when there is no process
@@ -151,12 +151,12 @@ type State struct {
 
 // NeedsSecret reports whether it failed since a secret is missing: see Spec.Lacks.
 func (s State) NeedsSecret() bool {
-	return s.Phase == Failed && s.Failure.Code == link.SecretNeeded
+	return s.Phase == Failed && s.Failure.Code == transport.SecretNeeded
 }
 
 // NeedsVariable reports whether it failed since an environment variable is not set.
 func (s State) NeedsVariable() bool {
-	return s.Phase == Failed && s.Failure.Code == link.VariableNeeded
+	return s.Phase == Failed && s.Failure.Code == transport.VariableNeeded
 }
 
 // Observer is told what changed. Its methods are called one after the other

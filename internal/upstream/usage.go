@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
 )
 
 // usage counts the requests that need a server, and tells when it may rest.

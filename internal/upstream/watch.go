@@ -6,35 +6,35 @@ import (
 	"errors"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // watch keeps a subscription open on which a modern server says that what it
 // lists has changed, until ctx or the connection ends, or the server has no such
 // thing.
 func (s *Server) watch(ctx context.Context, c *Connection) {
-	pause := link.MinListenPause
+	pause := transport.MinListenPause
 	for {
 		start := time.Now()
 		err := s.watchOnce(ctx, c)
-		var refused *link.AnswerError
+		var refused *transport.AnswerError
 		switch {
 		case ctx.Err() != nil || c.link.Cause() != nil:
 			return
-		case errors.As(err, &refused) && refused.Code == jsonrpc.CodeMethodNotFound:
+		case errors.As(err, &refused) && refused.Code == wirejson.CodeMethodNotFound:
 			return
-		case time.Since(start) >= link.SteadyListen:
-			pause = link.MinListenPause
+		case time.Since(start) >= transport.SteadyListen:
+			pause = transport.MinListenPause
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, link.MaxListenPause)
+		pause = min(2*pause, transport.MaxListenPause)
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *Server) watchOnce(ctx context.Context, c *Connection) error {
 	defer c.watched.Store(false)
 	reply, err := c.Do(ctx, r)
 	if err == nil && reply.Error != nil {
-		return &link.AnswerError{Code: reply.Error.Code}
+		return &transport.AnswerError{Code: reply.Error.Code}
 	}
 	return err
 }

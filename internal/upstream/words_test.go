@@ -1,6 +1,6 @@
 package upstream
 
-import "mcpproxy/internal/session"
+import "mcpproxy/internal/mcp/session"
 
 // Short names for the many requests and replies of these tests.
 type (

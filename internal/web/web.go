@@ -29,7 +29,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
 )
 
 // Path is where the UI is mounted.

@@ -16,16 +16,16 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/approval/approvaltest"
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/tool"
+	"mcpproxy/internal/store/activity"
 )
 
 // Logger discards what it is told.

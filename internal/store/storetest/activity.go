@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
 )
 
 func testFilters(t *testing.T, open Opener) {

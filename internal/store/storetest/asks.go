@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/ask"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scope"
-	"mcpproxy/internal/tool"
 )
 
 func aCall(args string) ask.Call {
@@ -221,7 +221,7 @@ func testLeases(t *testing.T, open Opener) {
 	s := open.Open(t, dir)
 	a, ctx := s.Asks(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
-	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: scope.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
+	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: auth.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
 		Given: begin, Until: begin.Add(time.Hour), By: "admin", Via: "ui"}
 	if err := a.AddLease(ctx, lease); err != nil {
 		t.Fatal(err)
@@ -237,17 +237,17 @@ func testLeases(t *testing.T, open Opener) {
 	}
 	for name, c := range map[string]struct {
 		call func(*ask.Call)
-		lane scope.Lane
+		lane auth.Lane
 		at   time.Time
 	}{
-		"another server":        {func(c *ask.Call) { c.Server = "gitlab" }, scope.Write, begin},
-		"another tool":          {func(c *ask.Call) { c.Tool = "create_repo" }, scope.Write, begin},
-		"another client":        {func(c *ask.Call) { c.Principal = "agent:cursor#2" }, scope.Write, begin},
-		"another configuration": {func(c *ask.Call) { c.Revision = "abd" }, scope.Write, begin},
-		"a worse lane":          {func(*ask.Call) {}, scope.Destructive, begin},
+		"another server":        {func(c *ask.Call) { c.Server = "gitlab" }, auth.Write, begin},
+		"another tool":          {func(c *ask.Call) { c.Tool = "create_repo" }, auth.Write, begin},
+		"another client":        {func(c *ask.Call) { c.Principal = "agent:cursor#2" }, auth.Write, begin},
+		"another configuration": {func(c *ask.Call) { c.Revision = "abd" }, auth.Write, begin},
+		"a worse lane":          {func(*ask.Call) {}, auth.Destructive, begin},
 		"no lane":               {func(*ask.Call) {}, 0, begin},
-		"too late":              {func(*ask.Call) {}, scope.Write, begin.Add(time.Hour)},
-		"a clock set back":      {func(*ask.Call) {}, scope.Write, begin.AddDate(0, 0, -2)},
+		"too late":              {func(*ask.Call) {}, auth.Write, begin.Add(time.Hour)},
+		"a clock set back":      {func(*ask.Call) {}, auth.Write, begin.AddDate(0, 0, -2)},
 	} {
 		call := aCall("{}")
 		c.call(&call)
@@ -264,7 +264,7 @@ func testLeases(t *testing.T, open Opener) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			id, record, err := a.Lease(ctx, &call, call.Key(), scope.Read, begin, anyLease)
+			id, record, err := a.Lease(ctx, &call, call.Key(), auth.Read, begin, anyLease)
 			if err != nil {
 				t.Error(err)
 			} else if id == "l1" {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // testChain follows the chain through everything that a store has to keep of it: long

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/activity/activitytest"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/store/activity/activitytest"
 )
 
 // Opener is what the suite is run with.

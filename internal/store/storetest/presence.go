@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/presence"
+	"mcpproxy/internal/gate/presence"
 )
 
 // testPresence: anchors and statements come back as they were, in order, across a restart;

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // testRefusals has many more refusals than calls: they go by a quota of their

@@ -12,7 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store/activity"
 )
 
 // summarize counts in the plainest form: records is what the filter selects, the

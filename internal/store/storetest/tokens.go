@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config/auth"
 )
 
 // testTokens: tokens come back as they were, also from a store that is opened anew,

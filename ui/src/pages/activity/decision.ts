@@ -59,7 +59,7 @@ export function reasonOf(d: Decision, variant: string | undefined): string {
 
 export interface Remedy { text: string; /** A page that helps, and what its link says. */ page?: "approvals" | "tools" | "servers"; id?: string; link?: string }
 
-// By the statuses of the daemon (internal/policy/status.go).
+// By the statuses of the daemon (internal/gate/policy/status.go).
 const locks: Record<string, { text: string; page: "approvals" | "tools" | "servers"; link: string }> = {
   pending_approval: { text: "The same call, once you have approved the tool: it is new or has changed.", page: "approvals", link: "Look at it" },
   server_quarantined: { text: "The same call, once you have reviewed and accepted the server.", page: "approvals", link: "Look at it" },

@@ -1,0 +1,147 @@
+package scan
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// context is what the members of an object are.
+type context int8
+
+const (
+	inTool    context = iota // those of a tool
+	inSchema                 // keywords of JSON Schema
+	inNames                  // names that the server chose, each with a schema
+	inValues                 // example values: any JSON
+	inAnyJSON                // any JSON
+)
+
+// collector goes through JSON whose grammar is checked and adds its strings to
+// the scanner.
+type collector struct {
+	wirejson.Cursor
+	s *scanner
+}
+
+// collect takes all strings of a definition. It returns a reason when it could
+// not.
+func (s *scanner) collect(raw []byte) (reason string) {
+	c := collector{wirejson.Cursor{Text: raw}, s}
+	s.nodes = append(s.nodes[:0], node{})
+	return c.value(0, 0, inTool, placeProse)
+}
+
+func (c *collector) value(at int32, depth int, in context, p place) string {
+	if len(c.s.fields) >= maxStrings {
+		return fmt.Sprintf("the definition has more than %d strings; only the first were looked at", maxStrings)
+	}
+	if depth > maxDepth {
+		return fmt.Sprintf("the definition is nested deeper than %d levels; only what stands before was looked at", maxDepth)
+	}
+	switch c.Peek() {
+	case '{':
+		return c.object(at, depth, in, p)
+	case '[':
+		return c.array(at, depth, in, p)
+	case '"':
+		if text := c.text(); text != "" {
+			c.s.add(field{place: p, node: at, text: text})
+		}
+	default:
+		c.Value()
+	}
+	return ""
+}
+
+func (c *collector) array(at int32, depth int, in context, p place) string {
+	end := c.Open('[')
+	for k := int32(0); c.More(end); k++ {
+		if reason := c.value(c.step(node{at, "", k}), depth+1, in, p); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+func (c *collector) object(at int32, depth int, in context, p place) string {
+	for end := c.Open('{'); c.More(end); {
+		member := decoded(c.Name())
+		next := c.step(node{at, member, -1})
+		within, its := inside(in, member, p)
+		if in == inNames || in == inValues || !known().members[member] {
+			c.s.add(field{place: placeKey, node: next, text: member})
+		}
+		if in == inSchema && c.saysNothing(member) {
+			continue
+		}
+		if reason := c.value(next, depth+1, within, its); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+func (c *collector) step(n node) int32 {
+	c.s.nodes = append(c.s.nodes, n)
+	return int32(len(c.s.nodes) - 1)
+}
+
+// inside returns what stands in a member.
+func inside(in context, member string, p place) (context, place) {
+	switch in {
+	case inTool:
+		switch member {
+		case "name":
+			return inAnyJSON, placeName
+		case "inputSchema", "outputSchema":
+			return inSchema, placeProse
+		}
+		return inAnyJSON, placeProse
+	case inNames:
+		return inSchema, placeProse
+	case inSchema:
+		switch member {
+		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+			return inNames, placeProse
+		case "default", "const", "enum", "examples", "example", "pattern":
+			return inValues, placeValue
+		case "required", "dependentRequired":
+			return inValues, placeKey
+		case "title", "description", "$comment":
+			return inAnyJSON, placeProse
+		}
+		return inSchema, placeProse
+	}
+	return in, p
+}
+
+// saysNothing reports whether the value of a member is one of a few words that
+// say nothing, and steps over it then.
+func (c *collector) saysNothing(member string) bool {
+	if member != "type" && member != "$schema" && member != "format" || c.Peek() != '"' {
+		return false
+	}
+	before := c.Cursor
+	if known().types[c.text()] {
+		return true
+	}
+	c.Cursor = before
+	return false
+}
+
+// text steps over a string and decodes it.
+func (c *collector) text() string {
+	value := c.Value()
+	return decoded(value[1 : len(value)-1])
+}
+
+// decoded is what a string means, with U+FFFD for bytes that are not UTF-8.
+func decoded(raw []byte) string {
+	text := string(wirejson.Unescape(raw))
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
+	}
+	return text
+}

@@ -1,0 +1,174 @@
+package scan
+
+import (
+	"bytes"
+	_ "embed"
+	"sync"
+
+	"mcpproxy/internal/wordlist"
+)
+
+// MaxPhraseWords is how many words of a phrase are looked at.
+const MaxPhraseWords = 48
+
+// reach is how many words before a word are looked at for one of a group.
+const reach = 10
+
+// feature is what a phrase has: the index of a weight, and the words that it is of.
+type feature struct {
+	weight     uint16
+	first, end uint8
+}
+
+// Phrase is read word by word. It is used again after Reset. Its zero value is one
+// without words.
+type Phrase struct {
+	words    []uint64 // hashes of their stems
+	grouped  []member // the words that are of groups
+	features []feature
+}
+
+// member is a word of a group.
+type member struct {
+	group uint64 // a hash
+	word  int
+}
+
+// Reset forgets all words.
+func (p *Phrase) Reset() {
+	p.words, p.grouped, p.features = p.words[:0], p.grouped[:0], p.features[:0]
+}
+
+// Len returns how many words it has.
+func (p *Phrase) Len() int { return len(p.words) }
+
+// Add adds a word in normal form, and tells whether it begins a name such as tools
+// have. Behind MaxWords words it does nothing.
+func (p *Phrase) Add(word []byte, name bool) {
+	n := len(p.words)
+	if n == MaxPhraseWords {
+		return
+	}
+	short := stem(word)
+	h := hash(short)
+	p.words = append(p.words, h)
+	p.feature(h, n)
+	if n > 0 {
+		p.feature(p.words[n-1]*31+h+beside, n-1)
+	}
+	if n > 1 {
+		p.feature((p.words[n-2]*31+p.words[n-1])*31+h+beside, n-2)
+	}
+	of := groups()
+	group := of[string(short)]
+	if group == 0 {
+		group = of[string(word)]
+	}
+	if name {
+		group = of["#name"]
+	}
+	if group != 0 {
+		p.group(group, n)
+	}
+}
+
+// group adds the group of a word, the pairs with the groups before it, and three in
+// a row.
+func (p *Phrase) group(h uint64, n int) {
+	p.feature(h, n)
+	last := len(p.grouped)
+	for k := last - 1; k >= 0 && p.grouped[k].word >= n-reach; k-- {
+		p.feature(p.grouped[k].group*31+h+apart, p.grouped[k].word)
+	}
+	if last > 1 {
+		a, b := p.grouped[last-2], p.grouped[last-1]
+		p.feature((a.group*31+b.group)*31+h+row, a.word)
+	}
+	p.grouped = append(p.grouped, member{h, n})
+}
+
+// What parts the kinds of features.
+const (
+	beside = 0x9e3779b97f4a7c15
+	apart  = 0xc2b2ae3d27d4eb4f
+	row    = 0x27d4eb2f165667c5
+	likely = 0xff51afd7ed558ccd
+)
+
+func (p *Phrase) feature(h uint64, first int) {
+	h ^= h >> 29
+	h *= 0xbf58476d1ce4e5b9
+	p.features = append(p.features, feature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
+}
+
+// stem returns a word without the endings of English verbs and nouns.
+func stem(word []byte) []byte {
+	cut := func(ending string, left int) bool {
+		return len(word) >= left+len(ending) && bytes.HasSuffix(word, []byte(ending))
+	}
+	switch {
+	case cut("ies", 3):
+		return append(word[:len(word)-3:len(word)-3], 'y')
+	case cut("ing", 4):
+		word = word[:len(word)-3]
+	case cut("ed", 4):
+		word = word[:len(word)-2]
+	case cut("sses", 2), cut("shes", 2), cut("ches", 2), cut("xes", 2):
+		word = word[:len(word)-2]
+	case cut("s", 3) && !cut("ss", 2) && !cut("us", 2) && !cut("is", 2):
+		word = word[:len(word)-1]
+	}
+	if n := len(word); n > 4 && word[n-1] == word[n-2] && word[n-1] != 'l' && word[n-1] != 's' {
+		word = word[:n-1]
+	}
+	if n := len(word); n > 3 && word[n-1] == 'e' {
+		word = word[:n-1]
+	}
+	return word
+}
+
+//go:embed groups.txt
+var groupsText string
+
+// groups are the groups by the words that they have, and by their stems.
+var groups = sync.OnceValue(func() map[string]uint64 {
+	all := map[string]uint64{}
+	for _, s := range wordlist.Read(groupsText) {
+		group := hash(s.Head) * likely
+		for _, w := range s.Words() {
+			for _, form := range []string{w, string(stem([]byte(w)))} {
+				if all[form] == 0 {
+					all[form] = group
+				}
+			}
+		}
+	}
+	return all
+})
+
+// hash is FNV-1a.
+func hash[T string | []byte](word T) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for i := range len(word) {
+		h = (h ^ uint64(word[i])) * 0x100000001b3
+	}
+	return h
+}
+
+// Features yields the index of the weight of each feature, for learning.
+func (p *Phrase) Features(yield func(weight uint16) bool) {
+	for _, f := range p.features {
+		if !yield(f.weight) {
+			return
+		}
+	}
+}
+
+// Sum returns a hash of the phrase, by which one that occurs twice is known.
+func (p *Phrase) Sum() uint64 {
+	sum := uint64(len(p.words))
+	for _, w := range p.words {
+		sum = (sum ^ w) * 0x100000001b3
+	}
+	return sum
+}

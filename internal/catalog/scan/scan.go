@@ -1,0 +1,117 @@
+// Package scan finds poisoned definitions, of tools and of what else servers
+// offer: instructions to the model, hidden and confusable Unicode, shadowing of
+// other tools, exfiltration, secrets and encoded payloads. It looks at every
+// string that a client could see, after normalising and decoding it, and
+// explains each finding with the span that caused it.
+//
+// Beside the rules a judge (package judge) has learned what poison reads like. What
+// it finds is read by a person and never blocks; findings of weak rules count only
+// in sentences where it agrees.
+//
+// It guarantees that the same definition gives the same report, byte for byte;
+// that its work is bounded; and that what it could not look at in full, or
+// where a rule failed, is never called clean. It does no I/O and keeps no
+// state. It is a sieve and no proof: it does not see what a server's code does,
+// and decides nothing itself, for what follows from a verdict is the business
+// of approval.
+//
+// The files stand on one another in this order: report (verdicts, findings),
+// characters, normal (a text as a model reads it), rules (places, word lists);
+// words (lexicon and splitter), pattern (the grammar of the rules), view (a
+// text in which rules look); scanner, and on it what fills it (collect), what
+// looks (look, judgement, mention, orders, raw, unicode, hints) and what finds hidden
+// texts (respell, segment, decode, uncover).
+package scan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Definition looks at all that a definition says.
+func Definition(d tool.Definition) Report { return Trial{Judge: EmbeddedModel()}.Definition(d) }
+
+// Definition looks at all that a definition says.
+func (t Trial) Definition(d tool.Definition) Report {
+	return reported("definition", t, func(s *scanner) {
+		if s.take(d.Raw) {
+			s.guard("hints", func() { s.hints(d) })
+			s.scan()
+		}
+	})
+}
+
+// Text looks at a text that a client could see, such as the instructions of a
+// server. The path of its findings is its name.
+func Text(name, text string) Report {
+	return reported("text", Trial{Judge: EmbeddedModel()}, func(s *scanner) {
+		if len(text) > MaxText {
+			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", MaxText))
+			text = text[:MaxText]
+		}
+		s.add(field{place: placeProse, name: name, text: text})
+		s.scan()
+	})
+}
+
+// Offer looks at all that the definition of an offer says.
+func Offer(o tool.Offer) Report {
+	if o.Kind == tool.KindInstructions {
+		var text string
+		if json.Unmarshal(o.Raw, &text) == nil { // else it is looked at as what it is
+			return Text("instructions", text)
+		}
+	}
+	return reported("definition", Trial{Judge: EmbeddedModel()}, func(s *scanner) {
+		if s.take(o.Raw) {
+			s.scan()
+		}
+	})
+}
+
+// reported runs a scan.
+func reported(what string, t Trial, scan func(s *scanner)) Report {
+	s := newScanner(t)
+	defer s.borrow()()
+	s.guard(what, func() { scan(s) })
+	return s.report()
+}
+
+// take collects the strings of a definition. It reports whether there is
+// something to look at.
+func (s *scanner) take(raw []byte) bool {
+	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is quicker, and wants more
+		s.broken("the definition is not JSON")
+		return false
+	}
+	if len(raw) > tool.MaxDefinition {
+		s.tooLarge("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
+		return false
+	}
+	if reason := s.collect(raw); reason != "" {
+		s.tooLarge("", reason)
+	}
+	return true
+}
+
+// report sorts what was found and weighs it.
+func (s *scanner) report() Report {
+	s.verdict()
+	s.unmask()
+	r := Report{Verdict: weigh(s.findings), Findings: s.findings}
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	if s.failed && r.Verdict != Block {
+		r.Verdict = Incomplete
+	}
+	if len(r.Findings) > maxFindings {
+		slices.SortStableFunc(r.Findings, func(a, b Finding) int { return int(b.Severity) - int(a.Severity) })
+		r.Findings = slices.Clip(r.Findings[:maxFindings])
+	}
+	return r
+}

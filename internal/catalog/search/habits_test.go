@@ -1,0 +1,79 @@
+package search
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/catalog/tool"
+)
+
+func uses(query, server, name string, times int) (out []Use) {
+	for range times {
+		out = append(out, Use{query, tool.ID{Server: server, Tool: name}})
+	}
+	return out
+}
+
+// What a query led to comes earlier, but never before what is named or far
+// better by its words.
+func TestHabits(t *testing.T) {
+	ix := build(shelf)
+	h := Learn(append(uses("look up customers", "db", "query", 5), uses("create something", "fs", "read_text_file", 50)...))
+	first := func(h *Habits, query string) string {
+		hits, _ := ix.Search(h, query, 1, nil)
+		if len(hits) == 0 {
+			return ""
+		}
+		return ix.names(hits)[0]
+	}
+	if got := first(nil, "customers"); got != "" {
+		t.Errorf("without habits customers finds %s", got)
+	}
+	for query, want := range map[string]string{
+		"customers": "db:query", "find a customer in the database": "db:query",
+		"create_issue": "github:create_issue", "create an issue in gitlab": "gitlab:create_issue",
+	} {
+		if got := first(h, query); got != want {
+			t.Errorf("%q finds %s, want %s", query, got, want)
+		}
+	}
+	for _, query := range []string{"customers", "create issue", "query", ""} {
+		hits, _ := ix.Search(h, query, 10, nil)
+		for i, hit := range hits {
+			if hit.Score <= 0 || hit.Score > 1 || i > 0 && hit.Score > hits[i-1].Score {
+				t.Errorf("%q: scores %v", query, hits)
+			}
+		}
+	}
+}
+
+// Habits say nothing about tools that a view does not show, or that are gone.
+func TestHabitsKeepToTheView(t *testing.T) {
+	ix := Assemble(partsOf(shelf))
+	h := Learn(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
+	v := ix.View(func(doc int) bool { return ix.id(uint32(doc)).Server != "db" })
+	if hits, total := v.Search(h, "customers", 5, nil); len(hits) != 0 || total != 0 {
+		t.Errorf("found %v", v.names(hits))
+	}
+}
+
+// The order of uses does not matter, and too many are bounded.
+func TestLearnIsBounded(t *testing.T) {
+	var many []Use
+	for i := range maxUses + 500 {
+		many = append(many, Use{fmt.Sprint("query number ", i%100), tool.ID{Server: "db", Tool: fmt.Sprint("t", i%7)}})
+	}
+	h := Learn(many)
+	if len(h.tools) != 7 {
+		t.Errorf("%d tools", len(h.tools))
+	}
+	v := build(shelf)
+	one, two := append(uses("read it", "db", "query", 2), uses("read it", "fs", "read_text_file", 1)...), append(uses("read it", "fs", "read_text_file", 1), uses("read it", "db", "query", 2)...)
+	a, _ := v.Search(Learn(one), "please read it", 5, nil)
+	b, _ := v.Search(Learn(two), "please read it", 5, nil)
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("the order of uses matters:\n%s", diff)
+	}
+}

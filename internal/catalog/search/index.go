@@ -1,0 +1,134 @@
+package search
+
+import (
+	"sync"
+
+	"mcpproxy/internal/catalog/tool"
+)
+
+// Index is parts put together. It is immutable and safe for concurrent use;
+// what is searched is a View of it.
+//
+// Words are found twice: by stem, which finds them in any form, and as they
+// are, so that the very word weighs more than a relative of it.
+type Index struct {
+	ranking *Ranking
+	parts   []*Part
+	first   []uint32 // part → number of its first tool; one more at the end
+	partOf  []uint32 // tool → part
+
+	byServer map[string][]uint32 // name of a server → its parts
+
+	words   map[string]uint32
+	stemOf  []uint32 // word → stem
+	stems   map[string]uint32
+	stemsOf [][]uint32 // part → its stems
+
+	byStem, byWord lists
+	spelling       spelling
+	synonyms       map[string][]uint32 // stem as text → stems
+
+	lying []int // vectors of its stems
+
+	scratch sync.Pool // working memory of searches
+}
+
+// lists are the parts that have each word, and as which of their words.
+type lists struct {
+	start []uint32 // word → first piece; one more at the end
+	parts []piece
+}
+
+type piece struct{ part, word uint32 }
+
+func (l *lists) of(word uint32) []piece {
+	return l.parts[l.start[word]:l.start[word+1]]
+}
+
+// Assemble makes an index of the parts. Tools are numbered through the parts
+// in their order.
+func Assemble(parts []*Part) *Index {
+	ix := &Index{ranking: product(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
+	most, all := 0, 0
+	if len(parts) > 0 {
+		ix.ranking = parts[0].ranking
+	}
+	for i, p := range parts {
+		ix.first[i+1] = ix.first[i] + uint32(len(p.ids))
+		most, all = max(most, len(p.words)), all+len(p.words)
+		if len(p.ids) > 0 {
+			ix.byServer[p.ids[0].Server] = append(ix.byServer[p.ids[0].Server], uint32(i))
+		}
+	}
+	// Servers share most of their words.
+	ix.words = make(map[string]uint32, max(most, all/6))
+	ix.stems = make(map[string]uint32, max(most, all/6))
+	ix.partOf = make([]uint32, ix.first[len(parts)])
+	words, stems := make([][]uint32, len(parts)), make([][]uint32, len(parts))
+	for i, p := range parts {
+		for doc := ix.first[i]; doc < ix.first[i+1]; doc++ {
+			ix.partOf[doc] = uint32(i)
+		}
+		words[i], stems[i] = ix.number(p)
+	}
+	ix.stemsOf = stems
+	ix.byWord = newLists(words, len(ix.words))
+	ix.byStem = newLists(stems, len(ix.stems))
+	ix.spelling = newSpelling(ix.words)
+	ix.synonyms = synonymsIn(ix.stems)
+	for row, stem := range ix.ranking.Vectors.stems {
+		if _, ok := ix.stems[stem]; ok {
+			ix.lying = append(ix.lying, row)
+		}
+	}
+	return ix
+}
+
+// number returns the numbers of the words and stems of a part; one that has none
+// gets the next. The stem of a known word need not be looked up.
+func (ix *Index) number(p *Part) (words, stems []uint32) {
+	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
+	for i, text := range p.words {
+		w, ok := ix.words[text]
+		if !ok {
+			root := p.stems[p.stemOf[i]]
+			st, known := ix.stems[root]
+			if !known {
+				st = uint32(len(ix.stems))
+				ix.stems[root] = st
+			}
+			w = uint32(len(ix.words))
+			ix.words[text] = w
+			ix.stemOf = append(ix.stemOf, st)
+		}
+		words[i], stems[p.stemOf[i]] = w, ix.stemOf[w]
+	}
+	return words, stems
+}
+
+// newLists turns part → its words around.
+func newLists(words [][]uint32, n int) lists {
+	l := lists{start: make([]uint32, n+1)}
+	for _, of := range words {
+		for _, word := range of {
+			l.start[word+1]++
+		}
+	}
+	next := sums(l.start)
+	l.parts = make([]piece, l.start[n])
+	for part, of := range words {
+		for local, word := range of {
+			l.parts[next[word]] = piece{uint32(part), uint32(local)}
+			next[word]++
+		}
+	}
+	return l
+}
+
+// Len is the number of tools.
+func (ix *Index) Len() int { return len(ix.partOf) }
+
+func (ix *Index) id(doc uint32) tool.ID {
+	part := ix.partOf[doc]
+	return ix.parts[part].ids[doc-ix.first[part]]
+}

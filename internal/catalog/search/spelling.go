@@ -1,0 +1,156 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// spelling finds words of the vocabulary by their approximate spelling. Words
+// lie by first letter and length, so that a word is compared with a few
+// hundred others and not with all.
+type spelling struct {
+	buckets [][]spelt // 26 × (maxWord + 1)
+}
+
+// spelt is a word of the vocabulary.
+type spelt struct {
+	text    string
+	word    uint32
+	letters uint32
+}
+
+// letters is the set of a word's letters. One mistake makes a difference of two at most.
+func letters(word string) (set uint32) {
+	for i := range len(word) {
+		set |= 1 << (word[i] - 'a')
+	}
+	return set
+}
+
+func (sp *spelling) bucket(first byte, length int) *[]spelt {
+	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
+}
+
+// near is a word that is spelt nearly so, and how much it counts for it.
+type near struct {
+	word   string
+	weight float32
+}
+
+const (
+	minSpelling = 4 // shorter words have too many neighbours
+	maxNear     = 3
+)
+
+func newSpelling(vocabulary map[string]uint32) spelling {
+	sp := spelling{buckets: make([][]spelt, 26*(maxWord+1))}
+	for text, word := range vocabulary {
+		if len(text) >= minSpelling-1 && isLetters(text) {
+			b := sp.bucket(text[0], len(text))
+			*b = append(*b, spelt{text, word, letters(text)})
+		}
+	}
+	return sp
+}
+
+// firsts are the letters that the right word may begin with: the same one, or
+// the second when the first two were exchanged.
+func firsts(word string) []byte {
+	if word[0] == word[1] {
+		return []byte{word[0]}
+	}
+	return []byte{word[0], word[1]}
+}
+
+// distance is the number of mistakes (a byte left out, added, replaced, two
+// neighbours exchanged) between a and b, or limit+1 when there are more.
+func distance(a, b string, limit int) int {
+	if a == b {
+		return 0
+	}
+	if d := len(a) - len(b); d > limit || -d > limit {
+		return limit + 1
+	}
+	var rows [3][maxCompared + 1]uint8
+	before, last, row := &rows[0], &rows[1], &rows[2]
+	for j := 0; j <= len(b); j++ {
+		last[j] = uint8(j)
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = uint8(i)
+		smallest := row[0]
+		for j := 1; j <= len(b); j++ {
+			cost := uint8(1)
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, before[j-2]+1)
+			}
+			row[j] = d
+			smallest = min(smallest, d)
+		}
+		if int(smallest) > limit {
+			return limit + 1
+		}
+		before, last, row = last, row, before
+	}
+	return int(last[len(b)])
+}
+
+const maxCompared = 128 // bytes of a name that Nearest compares
+
+// Nearest returns at most n of the names among that are spelt most like name,
+// the nearest first: what was perhaps meant. Names that share nothing with it
+// are left out.
+func Nearest(name string, among []string, n int) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	want := comparable(name)
+	limit := max(2, len(want)/3)
+	for _, other := range among {
+		have := comparable(other)
+		d := distance(want, have, limit)
+		if d > limit && len(want) >= 3 && len(have) >= 3 && (strings.Contains(have, want) || strings.Contains(want, have)) {
+			d = limit
+		}
+		if d <= limit {
+			found = append(found, candidate{other, d})
+		}
+	}
+	slices.SortFunc(found, func(x, y candidate) int {
+		return cmp.Or(cmp.Compare(x.distance, y.distance), cmp.Compare(x.name, y.name))
+	})
+	out := make([]string, 0, min(max(n, 0), len(found)))
+	for _, c := range found[:cap(out)] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// Meant returns the one of the names among that was probably meant by name, "" when
+// none is near.
+func Meant(name string, among []string) string {
+	if near := Nearest(name, among, 1); len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}
+
+// comparable returns a name as it is compared: in lower case, with one spelling
+// of the marks between words.
+func comparable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' || r == '/' || r == ' ' {
+			return '_'
+		}
+		return r
+	}, wirejson.Clip(strings.ToLower(wirejson.Clip(name, maxCompared)), maxCompared))
+}

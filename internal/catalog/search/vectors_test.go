@@ -1,0 +1,200 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/catalog/tool"
+)
+
+// What is asked in words that no tool has finds what lies near them, and what is meant comes
+// before what shares as many words.
+func TestLikeness(t *testing.T) {
+	ix := build(append([]tool.Definition{
+		definition("a", "get_exchange_rate", "Get the rate of one currency in another", ""),
+		definition("a", "get_rate_limit", "Get the rate of requests that are left", ""),
+		definition("b", "cosmosdb_query", "Ask it", ""),
+		definition("b", "login", "Begin a session", ""),
+		definition("b", "read_log", "Read a log", ""),
+	}, shelf...))
+	for query, want := range map[string]string{
+		"how much is usd in jpy": "a:get_exchange_rate",
+		"rate of usd and jpy":    "a:get_exchange_rate",
+		"cosmos":                 "b:cosmosdb_query",
+		"log into the account":   "b:login",
+		"logging in":             "b:login",
+	} {
+		hits, _ := ix.Search(nil, query, 2, nil)
+		if got := ix.names(hits); len(got) == 0 || got[0] != want {
+			t.Errorf("%q finds %v, want %s first", query, got, want)
+		}
+	}
+}
+
+// Of the best, one whose name says what is asked in other words comes before one whose name
+// says something else, and what is hidden or the limit moves none of that.
+func TestNames(t *testing.T) {
+	text := "Looks at the currency of a shop and gives the result"
+	ix := build([]tool.Definition{
+		definition("a", "get_exchange_rate", text, ""),
+		definition("b", "get_banana", text, ""),
+		definition("c", "get_chair", text, ""),
+	})
+	q := ix.parse("currency conversion")
+	names := nearness{view: ix, asked: q.asked}
+	near := map[string]float32{}
+	for doc := range uint32(3) {
+		near[ix.ix.id(doc).Tool] = names.of(doc)
+	}
+	if near["get_exchange_rate"] < 0.1 || near["get_exchange_rate"] < 2*near["get_banana"] || near["get_exchange_rate"] > 1 {
+		t.Errorf("how near the names are: %v", near)
+	}
+	hits, _ := ix.Search(nil, "currency conversion", 3, nil)
+	if got := ix.names(hits); got[0] != "a:get_exchange_rate" {
+		t.Errorf("finds %v", got)
+	}
+	for _, of := range []string{"exchange rate", "rate exchange", "get exchange rates"} {
+		q := ix.parse(of)
+		if got := (&nearness{view: ix, asked: q.asked}).of(0); got != 1 {
+			t.Errorf("%q is the name, and it says %v of that", of, got)
+		}
+	}
+	if got := (&nearness{view: ix}).of(0); got != 0 {
+		t.Errorf("of no words the name says %v", got)
+	}
+}
+
+// Behind those that are looked at closely the order goes on, and no score is higher than one
+// before it.
+func TestBehindTheBest(t *testing.T) {
+	var defs []tool.Definition
+	for i := range 3 * closely {
+		name := fmt.Sprintf("tool_%c%c", 'a'+i%26, 'a'+i/26)
+		switch {
+		case i%7 == 0:
+			name = "issue_" + name
+		case i%11 == 0:
+			name = "ticket_" + name
+		}
+		d := definition(fmt.Sprint("s", i%9), name, strings.Repeat("A word. ", i%5)+"About an issue", "")
+		if i%5 == 0 {
+			d.Description = "Deprecated: use issue_tool_aa. An issue"
+		}
+		defs = append(defs, d)
+	}
+	ix := build(defs)
+	for _, query := range []string{"issue", "an issue of a tool", "tickets"} {
+		all, total := ix.Search(nil, query, len(defs), nil)
+		if len(all) != total || total < 2*closely && query != "tickets" {
+			t.Errorf("%q: %d of %d", query, len(all), total)
+		}
+		for i := 1; i < len(all); i++ {
+			if all[i].Score > all[i-1].Score {
+				t.Errorf("%q: %d has %v, and the one before it %v", query, i, all[i].Score, all[i-1].Score)
+			}
+		}
+		for _, n := range []int{1, closely - 1, closely, closely + 1, 2 * closely} {
+			some, _ := ix.Search(nil, query, n, nil)
+			if !slices.Equal(some, all[:min(n, len(all))]) {
+				t.Errorf("%q: the first %d are others when no more are asked for", query, n)
+			}
+		}
+	}
+}
+
+// Stop words of another language are passed over in it, and in no other.
+func TestForeignStops(t *testing.T) {
+	ix := build(append([]tool.Definition{
+		definition("speech", "say", "Speaks", `{"properties":{"language":{"enum":["de","es","la","en"]}}}`),
+	}, shelf...))
+	for query, found := range map[string]bool{
+		"buscar el repositorio de la empresa": false, "quiero el libro de los amigos es para mi": false,
+		"speak la": true, "say it in es": true, "de": true,
+	} {
+		hits, _ := ix.Search(nil, query, 5, nil)
+		if got := strings.Contains(strings.Join(ix.names(hits), " "), "speech:say"); got != found {
+			t.Errorf("%q finds the codes of a schema: %v", query, got)
+		}
+	}
+}
+
+func TestClauses(t *testing.T) {
+	for text, want := range map[string]string{
+		"read the file and send an email":                  "read the file|send an email",
+		"create and update issues":                         "create and update issues",
+		"read the file, convert it, then print":            "read the file|convert it|print",
+		"package analysis, dependency scanning, list them": "package analysis|dependency scanning|list them",
+		"stock analysis + historical data":                 "stock analysis|historical data",
+		"In the morning, we like tea.":                     "In the morning, we like tea.",
+	} {
+		var got []string
+		list := !strings.ContainsAny(text, ".?!")
+		for rest := text; rest != ""; {
+			var clause string
+			clause, rest = cutClause(rest, list)
+			got = append(got, clause)
+		}
+		if joined := strings.Join(got, "|"); joined != want {
+			t.Errorf("%q is %q, want %q", text, joined, want)
+		}
+	}
+}
+
+func TestReadVectors(t *testing.T) {
+	if _, err := ReadVectors("one two\nshort"); err == nil {
+		t.Error("a table that is cut off is read")
+	}
+	if v := embedded(); len(v.stems) < 5000 {
+		t.Errorf("%d vectors are embedded", len(v.stems))
+	}
+}
+
+// Of tools that are alike, use says little about which is meant.
+func TestHabitsAmongSiblings(t *testing.T) {
+	var defs []tool.Definition
+	for _, name := range []string{"create_issue", "delete_issue", "close_issue", "list_issues"} {
+		defs = append(defs, definition("tracker", name, "", ""))
+	}
+	ix := build(append(defs, shelf...))
+	h := Learn(uses("issue", "tracker", "create_issue", 20))
+	got := ix.habits(h, "issue")
+	for doc, part := range got {
+		if id := ix.ix.id(doc); id.Tool != "create_issue" || part <= 0 || part > 0.5 {
+			t.Errorf("%s gets %v of what use adds, want half at most", id, part)
+		}
+	}
+	if len(got) != 1 {
+		t.Errorf("use speaks for %d tools", len(got))
+	}
+}
+
+// Both ways to add up likeness give the same sums, at the ends of what a step can be too.
+func TestDot(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for i := range 1000 {
+		var a, b direction
+		for d := range a {
+			a[d], b[d] = int8(rng.IntN(256)), int8(rng.IntN(256))
+			if i < 4 { // all of them -128 or 127
+				a[d], b[d] = int8(127+i%2), int8(127+i/2)
+			}
+		}
+		if got, want := dot(&a, &b), slowDot(&a, &b); got != want {
+			t.Fatalf("%d, want %d: %v %v", got, want, a, b)
+		}
+	}
+}
+
+func BenchmarkDot(b *testing.B) {
+	v := embedded()
+	for name, by := range map[string]func(a, b *direction) int32{"used": dot, "in Go": slowDot} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				by(v.at(1), v.at(2))
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package search
+
+import (
+	"math"
+
+	"mcpproxy/internal/catalog/tool"
+)
+
+// Word is a stem of a definition, for what learns from definitions.
+type Word struct {
+	Stem                             string
+	Weight                           float32 // what it adds to where the tool lies
+	InName, InSummary, InDescription bool
+}
+
+// Words returns the distinct stems of a definition as the ranking reads it.
+func (r *Ranking) Words(d *tool.Definition) (words []Word) {
+	a, at := newAnalyzer(r.lexicon), make(map[string]int)
+	terms, lengths := a.read(d)
+	for i := range terms {
+		t := &terms[i]
+		root := wordOf(r.lexicon, a.words[t.word]).root
+		n, ok := at[root]
+		if !ok {
+			n = len(words)
+			at[root] = n
+			words = append(words, Word{Stem: root})
+		}
+		w := &words[n]
+		w.Weight += r.weigh(&t.count, lengths)
+		w.InName = w.InName || t.count[inName]|t.count[inTitle] > 0
+		w.InSummary = w.InSummary || t.count[inSummary] > 0
+		w.InDescription = w.InDescription || t.count[inDescription] > 0
+	}
+	for i := range words {
+		words[i].Weight = pull(r.saturated(words[i].Weight))
+	}
+	return words
+}
+
+// pull is how much a word of that weight draws its tool to where it lies itself.
+func pull(weight float32) float32 { return float32(math.Sqrt(float64(weight))) }

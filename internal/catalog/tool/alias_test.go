@@ -1,0 +1,148 @@
+package tool
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var taken = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+func TestName(t *testing.T) {
+	for _, c := range []struct{ server, name, want string }{
+		{"github", "create_issue", "github__create_issue"},
+		{"a-b.c", "x.y-z", "a-b.c__x.y-z"},
+		{"a", "b__c", "a__b__c"},
+		{"a", "_b", "a___b"}, // the first separator parts it
+		{"_a", "b", "_a__b"},
+		{"s", strings.Repeat("x", 125), "s__" + strings.Repeat("x", 125)},
+	} {
+		if got := Alias(c.server, c.name); got != c.want {
+			t.Errorf("%s:%s is %s, want %s", c.server, c.name, got, c.want)
+		}
+		if server, own, ok := SplitAlias(c.want); !ok || server != c.server || own != c.name {
+			t.Errorf("%s is %s:%s %v", c.want, server, own, ok)
+		}
+	}
+	for _, c := range []struct{ server, name, readable string }{
+		{"a_", "b", "a___b_"}, // not a and _b
+		{"s", "a/b:c", "s__a_b_c_"},
+		{"s", "é", "s____"},
+		{"s", "", "s___"},
+		{"s", "\xff", "s____"},
+		{"s", strings.Repeat("x", 126), "s__" + strings.Repeat("x", 98) + "_"},
+		{strings.Repeat("s", 64), strings.Repeat("x", 256), strings.Repeat("s", 64) + "__" + strings.Repeat("x", 35) + "_"},
+		{"s", "x_abcdefghijklmnopqrstuvwxyz", "s__x_abcdefghijklmnopqrstuvwxyz_"}, // it looks like one of these
+	} {
+		got := Alias(c.server, c.name)
+		if !IsDigestedAlias(got) || !taken.MatchString(got) || got[:len(got)-digestSize] != c.readable {
+			t.Errorf("%s:%s is %s", c.server, c.name, got)
+		}
+		if _, _, ok := SplitAlias(got); ok {
+			t.Errorf("%s can be split", got)
+		}
+	}
+	if a := Alias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // it is kept in the rules of clients
+		t.Errorf("%s", a)
+	}
+}
+
+// Whatever servers and tools are called, no two get the same name, nor one
+// that another one could be told to be.
+func TestNamesDoNotCollide(t *testing.T) {
+	servers := []string{"a", "a_", "_a", "_", "a_b", "a.b", "a-b", strings.Repeat("a", 64), strings.Repeat("a", 63) + "_"}
+	parts := []string{"", "_", "__", "a", "b", "é", "/", ":", "a_", "_a", "\x00", strings.Repeat("a", 62), strings.Repeat("b", 125)}
+	names := map[string]bool{}
+	for _, a := range parts {
+		for _, b := range parts {
+			names[a+b] = true
+			names[a+"/"+b] = true
+			names[Alias("a", a+b)] = true // a server that takes the names which others get
+			names[strings.TrimPrefix(Alias("a", a+"/"+b), "a__")] = true
+		}
+	}
+	seen := map[string]string{}
+	for _, s := range servers {
+		for n := range names {
+			got, what := Alias(s, n), fmt.Sprintf("%q:%q", s, n)
+			if other, ok := seen[got]; ok {
+				t.Errorf("%s and %s are both %s", what, other, got)
+			}
+			seen[got] = what
+			if !taken.MatchString(got) {
+				t.Errorf("%s is %q", what, got)
+			}
+			if server, own, ok := SplitAlias(got); ok && (server != s || own != n) {
+				t.Errorf("%s is %s, which says %q:%q", what, got, server, own)
+			}
+		}
+	}
+	if len(seen) < 1000 {
+		t.Errorf("%d names are too few", len(seen))
+	}
+}
+
+func TestURI(t *testing.T) {
+	for _, own := range []string{"file:///a b?c#d", "x", "mcpproxy://b/x", "/", "demo://{id}"} {
+		if server, got, ok := SplitAliasURI(AliasURI("s_1.x", own)); !ok || server != "s_1.x" || got != own || !NamesServer(AliasURI("s", own)) {
+			t.Errorf("%s becomes %s %s %v", own, server, got, ok)
+		}
+	}
+	for _, bad := range []string{"", "file:///x", "mcpproxy://", "mcpproxy://s", "mcpproxy://s/", "mcpproxy:///x", "MCPPROXY://s/x"} {
+		if _, _, ok := SplitAliasURI(bad); ok {
+			t.Errorf("%q names a server", bad)
+		}
+	}
+	if !NamesServer("MCPProxy://s/x") || NamesServer("mcp") {
+		t.Error("what names a server is not seen")
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		template, uri string
+		want          bool
+	}{
+		{"demo://x", "demo://x", true},
+		{"demo://x", "demo://xy", false},
+		{"demo://{id}", "demo://7", true},
+		{"demo://{id}", "demo://", false},
+		{"demo://{id}/data", "demo://7/data", true},
+		{"demo://{id}/data", "demo:///data", false},
+		{"demo://{id}/data", "demo://7/data/data", true},
+		{"demo://{a}/{b}", "demo://x/y/z", true},
+		{"demo://{a}/{b}", "demo://x", false},
+		{"file:///{+path}", "file:///a/b", true},
+		{"q://x{?a,b}", "q://x", true},
+		{"q://x{?a,b}", "q://x?a=1", true},
+		{"q://x{", "q://x", false},
+		{"q://{a}{b}", "q://12", true},
+		{"q://{a}{b}", "q://1", false},
+		{"{+any}", "x", true},
+	} {
+		if got := MatchesTemplate(c.template, c.uri); got != c.want {
+			t.Errorf("%s %s: %v", c.template, c.uri, got)
+		}
+	}
+}
+
+func FuzzName(f *testing.F) {
+	for _, seed := range [][4]string{{"a", "b", "a_", "b"}, {"a", "_b", "a_", "b"}, {"s", "x/y", "s", "x_y"}, {"s", "x_abcdefghijklmnopqrstuvwxyz", "s", "\xff"}} {
+		f.Add(seed[0], seed[1], seed[2], seed[3])
+	}
+	server := regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	f.Fuzz(func(t *testing.T, s, n, s2, n2 string) {
+		if !server.MatchString(s) || !server.MatchString(s2) || strings.Contains(s+" "+s2, "__") {
+			t.Skip()
+		}
+		a, b := Alias(s, n), Alias(s2, n2)
+		if !taken.MatchString(a) || a == b && (s != s2 || n != n2) {
+			t.Errorf("%q:%q is %q, %q:%q is %q", s, n, a, s2, n2, b)
+		}
+		if ps, pn, ok := SplitAlias(a); ok && (ps != s || pn != n) || !ok && !IsDigestedAlias(a) {
+			t.Errorf("%q:%q is %q, which is parted into %q and %q", s, n, a, ps, pn)
+		}
+		MatchesTemplate(n, n2)
+	})
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+var (
+	errAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+	errFile    = errors.New("only an .html file with its whole path may be opened in a browser")
+)
+
+// OpenBrowser opens the address with what the system has for it.
+func OpenBrowser(address string) error {
+	if err := CheckAddress(address); err != nil {
+		return err
+	}
+	return start(address)
+}
+
+// OpenFileInBrowser opens a page in a file, by its absolute path, with what the system has
+// for it. What the page leads to is in no argument, which others can see.
+func OpenFileInBrowser(path string) error {
+	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
+		return errFile
+	}
+	return start(path)
+}
+
+func start(what string) error {
+	name, args := opener(runtime.GOOS, what)
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // how it went, the person sees
+	return nil
+}
+
+// opener is the program that opens an address or a file.
+func opener(system, address string) (name string, args []string) {
+	switch system {
+	case "darwin":
+		return "/usr/bin/open", []string{address}
+	case "windows":
+		return "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	}
+	return "xdg-open", []string{address}
+}
+
+// CheckAddress reports whether the address may be opened.
+func CheckAddress(address string) error {
+	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
+		return errAddress
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return errAddress
+	}
+	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && loopback(u.Hostname()) {
+		return nil
+	}
+	return errAddress
+}
+
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// HasDesktop reports whether the environment is one in which a browser would be
+// seen by who runs the command.
+func HasDesktop(lookup func(name string) (string, bool)) bool {
+	for _, remote := range []string{"SSH_CONNECTION", "SSH_TTY"} {
+		if v, _ := lookup(remote); v != "" {
+			return false
+		}
+	}
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return true
+	}
+	for _, display := range []string{"DISPLAY", "WAYLAND_DISPLAY"} {
+		if v, _ := lookup(display); v != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,124 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"mcpproxy/internal/clients/textedit"
+)
+
+// Format is what a text was taken for.
+type Format string
+
+// The formats.
+const (
+	FormatJSON    Format = "json"
+	FormatTOML    Format = "toml"
+	FormatYAML    Format = "yaml"
+	FormatCommand Format = "command"
+	FormatURL     Format = "url"
+)
+
+// Words are all formats, and "" for a text of none.
+func (Format) Words() []string { return []string{"json", "toml", "yaml", "command", "url", ""} }
+
+// ParsePasted reads what a person has pasted: a client's file as Parse does; a part of
+// one, such as a server with its name and without the braces around it; a server
+// alone; one command line, also one that adds a server to a client; or a URL. What
+// was copied from a text with curly quotes, and has no others, is read as if they
+// were straight. The error is as of Parse; the format is known with it, too.
+func ParsePasted(given []byte) (*ServersFile, Format, error) {
+	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
+	if wrong := textedit.Bounded(given); wrong != nil {
+		line, column := textedit.Position(given, wrong.Offset)
+		return nil, "", clientfileRefused(&mistake{place{line, column}, wrong.Message, wrong.Hint})
+	}
+	trimmed := strings.TrimSpace(string(given))
+	switch {
+	case trimmed == "":
+		return nil, "", clientfileRefused(&mistake{place{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
+	case isURL(trimmed):
+		s := newServer()
+		s.url = trimmed
+		servers, err := s.node("")
+		return pasted(servers, err, FormatURL, 0)
+	case isCommand(trimmed):
+		servers, err := command(trimmed)
+		return pasted(servers, err, FormatCommand, 0)
+	}
+	format := map[format]Format{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[formatOf(given)]
+	above := 0
+	if trimmed[0] == '"' || strings.HasPrefix(trimmed, "“") || format == FormatYAML && strings.HasPrefix(trimmed, `'`) {
+		// Members without the object around them.
+		given, format, above = []byte("{\n"+string(given)+"\n}"), FormatJSON, 1
+	}
+	root, err := readAs(given, format)
+	if firstLine, _, _ := strings.Cut(trimmed, "\n"); err != nil && above > 0 && strings.HasSuffix(strings.TrimSpace(firstLine), ":") {
+		// A quoted key in front of a block is YAML.
+		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(fileObject) {
+			if f, wrong := fileOf(again, false); wrong == nil && len(f.Servers) > 0 {
+				return f, FormatYAML, nil
+			}
+		}
+	}
+	if err != nil && format == FormatJSON && !bytes.Contains(given, []byte(`"`)) {
+		straight := strings.NewReplacer("“", `"`, "”", `"`, "„", `"`).Replace(string(given))
+		if again, wrong := readAs([]byte(straight), format); wrong == nil {
+			root, err = again, nil
+		}
+	}
+	return pasted(root, err, format, above)
+}
+
+// isCommand reports whether a text is one command line.
+func isCommand(s string) bool {
+	for line := range strings.Lines(strings.ReplaceAll(s, "\\\r\n", "\\\n")) {
+		if !strings.HasSuffix(line, "\\\n") && strings.HasSuffix(line, "\n") {
+			return false // it goes on in another line
+		}
+	}
+	first, _, _ := strings.Cut(s, " ")
+	return !strings.ContainsAny(s[:1], "{[\"#'<") && !strings.HasPrefix(s, "//") && !strings.HasPrefix(s, "/*") && !strings.HasPrefix(s, "“") &&
+		!strings.HasPrefix(s, "---") && !strings.HasPrefix(s, "- ") && !strings.HasSuffix(first, ":") && !strings.Contains(s, " = ")
+}
+
+func readAs(data []byte, f Format) (*node, error) {
+	switch f {
+	case FormatTOML:
+		return fromTOML(data)
+	case FormatYAML:
+		return fromYAML(data)
+	}
+	return fromJSONOrYAML(data)
+}
+
+// pasted takes the servers out of what was read. So many lines stand above the
+// text that was given.
+func pasted(root *node, err error, f Format, above int) (*ServersFile, Format, error) {
+	var out *ServersFile
+	if err == nil {
+		out, err = fileOf(root, f == FormatCommand || f == FormatURL)
+	}
+	var m *mistake
+	if errors.As(err, &m) && above > 0 {
+		m.at.line = max(m.at.line-above, min(m.at.line, 1))
+		if strings.HasSuffix(m.message, "ends too early") { // behind the text, and what is open counts from above it
+			m.hint = "is a closing bracket or quote missing?"
+		}
+	}
+	if err != nil {
+		return nil, f, clientfileRefused(err)
+	}
+	lift(out.Notes, above)
+	for _, s := range out.Servers {
+		lift(s.Notes, above)
+	}
+	return out, f, nil
+}
+
+func lift(notes []Note, above int) {
+	for i := range notes {
+		notes[i].Line = max(notes[i].Line-above, 0)
+	}
+}

@@ -1,0 +1,71 @@
+package clients
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/config"
+)
+
+// rewritten is a text with what is certain to be a reference in the client written
+// as it is here. told gets what was changed, and what stays as it is.
+func rewritten(s, client string, shell bool, told func(message, hint string)) string {
+	var out strings.Builder
+	rest := 0 // where what is not written yet begins
+	for _, r := range config.ForeignReferences(s) {
+		name := ""
+		switch {
+		case r.Kind == config.Variable && !shell, r.Kind == config.BraceVariable && client == opencode:
+			name = r.Name
+		case r.Kind == config.EditorVariable && r.Name == "userHome":
+			name = "HOME"
+		case r.Kind == config.Input:
+			name = variableName(r.Name)
+		case r.Kind == config.Template:
+			name = r.Name
+		}
+		if r.Kind == config.VariableDefault && !shell {
+			out.WriteString(s[rest:r.Start] + rewritten(r.Default, client, shell, told))
+			rest = r.End
+			told("${"+r.Name+":-…} is written as its default", "to use the variable, write ${env:"+r.Name+"} and set it where MCPProxy is started")
+			continue
+		}
+		if name == "" {
+			told(r.Advice())
+			continue
+		}
+		reference := "${env:" + name + "}"
+		hint := ""
+		switch r.Kind {
+		case config.Template:
+			hint = "set that variable where MCPProxy is started: it does not read the client's secrets"
+		case config.Input:
+			hint = "set that variable where MCPProxy is started: it does not ask"
+		}
+		told(s[r.Start:r.End]+" is written as "+reference, hint)
+		out.WriteString(s[rest:r.Start] + reference)
+		rest = r.End
+	}
+	return out.String() + s[rest:]
+}
+
+// variableName is the name of a variable for what a client asks a person for.
+func variableName(id string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, id)
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "INPUT_" + name
+	}
+	return strings.ToUpper(name)
+}
+
+// isShell reports whether a command has references of its own in its arguments.
+func isShell(command string) bool {
+	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(command, `\`, "/")), ".exe")
+	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh", "env"}, name)
+}

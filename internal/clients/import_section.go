@@ -1,0 +1,69 @@
+package clients
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"mcpproxy/internal/config"
+)
+
+// section reads the servers of one part of the file.
+func (r *reader) section(s section) error {
+	for _, m := range s.servers.members {
+		if err := r.server(s, m); err != nil {
+			return err
+		}
+	}
+	for _, item := range s.servers.items {
+		m := fileMember{at: item.at, value: item}
+		if name := item.get("name"); name.is(text) {
+			m.name, m.at = name.text, name.at
+		} else if transport := item.get("transport"); transport.is(fileObject) {
+			m.name = nameOf(transport)
+		}
+		if err := r.server(s, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server reads one server. One that cannot be used is left out with a note.
+func (r *reader) server(s section, m fileMember) error {
+	if !m.value.is(fileObject) {
+		r.note(&r.file.Notes, m.at, "", "server "+quote(m.name)+" is left out: it is not an object", "see how the client's own file has it")
+		return nil
+	}
+	if len(r.file.Servers) == maxServers {
+		return &mistake{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "take them over in parts"}
+	}
+	b := builder{reader: r, client: s.client, server: ServerEntry{Called: m.name}}
+	b.server.Name = r.taken.Free(m.name)
+	b.read(m.value)
+	encoded, err := b.server.Entry.JSON()
+	if err != nil {
+		return err
+	}
+	if mistakes := config.CheckServer(b.server.Name, encoded); len(mistakes) > 0 || b.unfit != "" {
+		why, hint := b.unfit, ""
+		if why == "" {
+			why, hint = mistakes[0].Message, mistakes[0].Hint
+		}
+		r.note(&r.file.Notes, m.at, "", "server "+quote(m.name)+" is left out: "+why, hint)
+		return nil
+	}
+	if b.server.Name != m.name {
+		r.note(&b.server.Notes, m.at, "", fmt.Sprintf("the server is called %s here, not %s", b.server.Name, quote(m.name)),
+			"names have letters, digits, dots, dashes and underscores, no __, and no two look alike")
+	}
+	if s.project != "" {
+		r.note(&b.server.Notes, m.at, "", "the client has it for one project only: "+quote(s.project), "here every client has it")
+	}
+	slices.SortStableFunc(b.server.Notes, func(x, y Note) int {
+		return cmp.Or(x.Line-y.Line, x.Column-y.Column)
+	})
+	r.taken.Take(b.server.Name)
+	r.file.Servers = append(r.file.Servers, b.server)
+	return nil
+}

@@ -1,0 +1,113 @@
+package clients
+
+import "strings"
+
+// The clients whose files can be told from others, as far as it matters.
+const (
+	claudeCode = "Claude Code"
+	cline      = "Cline"
+	codex      = "Codex"
+	gemini     = "Gemini CLI"
+	goose      = "Goose"
+	opencode   = "opencode"
+	vscode     = "VS Code"
+	zed        = "Zed"
+)
+
+// section is a part of a file that holds servers: an object (name → server), or a
+// list of objects with name.
+type section struct {
+	client  string
+	servers *node
+	project string // of which project, in a file with several
+}
+
+// sectionsOf finds the servers in a file, whichever client's it is.
+func sectionsOf(root *node) ([]section, error) {
+	if !root.is(fileObject) {
+		return nil, noServers(root)
+	}
+	var found []section
+	add := func(client, project string, servers *node) {
+		if servers.is(fileObject) || servers.is(list) {
+			found = append(found, section{client, servers, project})
+		}
+	}
+	if own := root.get("mcpServers"); own != nil {
+		add(writer(root, own), "", own)
+	}
+	if projects := root.get("projects"); projects.is(fileObject) {
+		for _, p := range projects.members {
+			add(claudeCode, p.name, p.value.get("mcpServers"))
+		}
+	}
+	add(vscode, "", root.get("servers"))
+	if mcp := root.get("mcp"); mcp != nil {
+		switch inner := mcp.get("servers"); {
+		case !says(mcp, "type", "local", "remote") && (!inner.is(fileObject) || isServerNode(inner)): // Crush
+			add("", "", mcp)
+		case !inner.is(fileObject) || isServerNode(inner):
+			add(opencode, "", mcp)
+		case says(inner, "type", "local", "remote"):
+			add(opencode, "", inner)
+		default: // the settings of VS Code, as they once were
+			add(vscode, "", inner)
+		}
+	}
+	add(zed, "", root.get("context_servers"))
+	add(codex, "", root.get("mcp_servers"))
+	add(goose, "", root.get("extensions"))
+	if experimental := root.get("experimental"); experimental != nil { // Continue before it had YAML
+		add("", "", experimental.get("modelContextProtocolServers"))
+	}
+	if len(found) == 0 {
+		return nil, noServers(root)
+	}
+	return found, nil
+}
+
+func noServers(root *node) error {
+	return &mistake{root.at, "there are no servers in the text",
+		`they stand under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
+}
+
+// writer tells by what its entries say which client wrote an object that many
+// clients call the same.
+func writer(root, servers *node) string {
+	switch {
+	case has(servers, "httpUrl", "includeTools", "excludeTools") || says(servers, "trust", "true", "false"):
+		return gemini
+	case has(servers, "alwaysAllow") || says(servers, "type", "streamableHttp"):
+		return cline
+	case root.get("projects").is(fileObject):
+		return claudeCode
+	}
+	return ""
+}
+
+// has reports whether a server has one of the keys.
+func has(servers *node, keys ...string) bool {
+	for _, s := range servers.members {
+		for _, key := range keys {
+			if s.value.get(key) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// says reports whether the key of a server is one of the words.
+func says(servers *node, key string, words ...string) bool {
+	for _, s := range servers.members {
+		if value, ok := s.value.get(key).scalar(); ok && strings.Contains(" "+strings.Join(words, " ")+" ", " "+value+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// isServerNode reports whether an object is a server, and not one of servers.
+func isServerNode(n *node) bool {
+	return n.get("command") != nil || n.get("url").is(text) || n.get("type").is(text)
+}

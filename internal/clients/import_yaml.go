@@ -1,0 +1,252 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds for the parser of YAML, which recurses, and takes ever longer for more
+// keys.
+const (
+	maxYAML   = 256 << 10
+	maxIndent = 100
+)
+
+// fromYAML reads YAML with its aliases and merge keys, within maxExpanded.
+func fromYAML(data []byte) (root *node, err error) {
+	if len(data) > maxYAML {
+		return nil, &mistake{place{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "take over only the part with the servers"}
+	}
+	if err := tooDeep(data); err != nil {
+		return nil, err
+	}
+	if err := tooIndented(data); err != nil {
+		return nil, err
+	}
+	// The text is anybody's, and the parser is known to panic on odd ones.
+	defer func() {
+		if recover() != nil {
+			root, err = nil, &mistake{place{1, 1}, "the text is not YAML", "copy the file once more, as the client has it"}
+		}
+	}()
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, yamlMistake(err)
+	}
+	var bodies []ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	if len(bodies) != 1 {
+		return nil, &mistake{place{1, 1}, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "take over only the one with the servers"}
+	}
+	r := yamlReader{anchors: map[string]anchor{}}
+	return r.node(bodies[0], 0)
+}
+
+func yamlMistake(err error) error {
+	at, message := place{1, 1}, ""
+	var wrong yaml.Error
+	if errors.As(err, &wrong) {
+		message = ": " + wrong.GetMessage()
+		at = yamlPlace(wrong.GetToken())
+	}
+	return &mistake{at, "the text is not YAML" + message, "correct the line, or copy the file once more"}
+}
+
+func yamlPlace(t *token.Token) place {
+	if t == nil || t.Position == nil {
+		return place{1, 1}
+	}
+	return place{t.Position.Line, t.Position.Column}
+}
+
+// tooIndented refuses lines that begin with more white space, dashes and question
+// marks than a person writes: each may be a level.
+func tooIndented(data []byte) error {
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		if n := len(text) - len(bytes.TrimLeft(text, " \t-?!&*")); n > maxIndent && n < len(bytes.TrimRight(text, "\r\n")) {
+			return &mistake{place{line, maxIndent + 1}, fmt.Sprintf("the line is indented by more than %d characters", maxIndent), "take over only the part with the servers"}
+		}
+	}
+	return nil
+}
+
+// maxExpanded bounds how many values aliases and merge keys repeat, since a text
+// that repeats itself can stand for more than fits into memory.
+const maxExpanded = 10_000
+
+// anchor is a value that aliases repeat, with its number of values and its depth.
+type anchor struct {
+	node          *node
+	values, depth int
+}
+
+// yamlReader makes a tree of the parsed text.
+type yamlReader struct {
+	anchors map[string]anchor
+	aliases int // values that aliases and merge keys have repeated
+}
+
+// extent returns the number of values in a tree and its depth.
+func extent(n *node) (values, depth int) {
+	count := func(inner *node) {
+		v, d := extent(inner)
+		values, depth = values+v, max(depth, d)
+	}
+	for _, m := range n.members {
+		count(m.value)
+	}
+	for _, item := range n.items {
+		count(item)
+	}
+	return values + 1, depth + 1
+}
+
+// anchored reads a value and keeps it for the aliases that follow.
+func (r *yamlReader) anchored(v *ast.AnchorNode, depth int) (*node, error) {
+	n, err := r.node(v.Value, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	a := anchor{node: n}
+	a.values, a.depth = extent(n)
+	r.anchors[v.Name.GetToken().Value] = a
+	return n, nil
+}
+
+// alias returns the value that an alias repeats.
+func (r *yamlReader) alias(v *ast.AliasNode, depth int) (*node, error) {
+	at := yamlPlace(v.GetToken())
+	name := v.Value.GetToken().Value
+	a, known := r.anchors[name]
+	if !known {
+		return nil, &mistake{at, "no anchor before it is called " + quote(name), "write the value out in its place"}
+	}
+	if r.aliases += a.values; r.aliases > maxExpanded {
+		return nil, &mistake{at, fmt.Sprintf("aliases repeat more than %d values", maxExpanded), "write the values out in their place"}
+	}
+	if depth+a.depth > maxDepth {
+		return nil, errDeep(at)
+	}
+	same := *a.node
+	same.at = at
+	return &same, nil
+}
+
+func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
+	at := yamlPlace(v.GetToken())
+	if depth > maxDepth {
+		return nil, errDeep(at)
+	}
+	n := &node{kind: text, at: at}
+	switch v := v.(type) {
+	case *ast.MappingNode:
+		return r.object(v.Values, n, depth)
+	case *ast.MappingValueNode:
+		return r.object([]*ast.MappingValueNode{v}, n, depth)
+	case *ast.SequenceNode:
+		n.kind = list
+		for _, e := range v.Values {
+			item, err := r.node(e, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.items = append(n.items, item)
+		}
+	case *ast.AnchorNode:
+		return r.anchored(v, depth)
+	case *ast.TagNode:
+		return r.node(v.Value, depth+1)
+	case *ast.AliasNode:
+		return r.alias(v, depth)
+	case *ast.NullNode:
+		n.kind = null
+	case *ast.BoolNode:
+		n.kind, n.text = boolean, strconv.FormatBool(v.Value)
+	case *ast.IntegerNode:
+		n.kind, n.text = number, fmt.Sprint(v.Value)
+	case *ast.FloatNode:
+		n.kind, n.text = number, v.Token.Value
+	case *ast.StringNode:
+		n.text = v.Value
+	case *ast.LiteralNode:
+		n.text = v.Value.Value
+	default:
+		n.text = v.GetToken().Value
+	}
+	return n, nil
+}
+
+func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) (*node, error) {
+	n.kind = fileObject
+	var merged []*node
+	for _, m := range values {
+		token := m.Key.GetToken()
+		at := yamlPlace(token)
+		inner, err := r.node(m.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if m.Key.IsMergeKey() {
+			objects, err := mergeable(inner, at)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, objects...)
+			continue
+		}
+		name := token.Value
+		if s, ok := m.Key.(*ast.StringNode); ok {
+			name = s.Value
+		}
+		n.add(fileMember{name, at, inner})
+	}
+	if err := n.distinct(); err != nil {
+		return nil, err
+	}
+	n.merge(merged)
+	return n, nil
+}
+
+// mergeable returns the objects that a merge key names: one, or a list of them.
+func mergeable(n *node, at place) ([]*node, error) {
+	objects := []*node{n}
+	if n.is(list) {
+		objects = n.items
+	}
+	for _, o := range objects {
+		if !o.is(fileObject) {
+			return nil, &mistake{at, "the merge key (<<) names something that is not an object", "write the values out in its place"}
+		}
+	}
+	return objects, nil
+}
+
+// merge adds the members of objects that n does not have. The first object that has
+// one wins, as YAML says.
+func (n *node) merge(objects []*node) {
+	has := map[string]bool{}
+	for _, m := range n.members {
+		has[m.name] = true
+	}
+	for _, o := range objects {
+		for _, m := range o.members {
+			if !has[m.name] {
+				has[m.name] = true
+				n.add(m)
+			}
+		}
+	}
+}

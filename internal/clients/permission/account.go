@@ -1,0 +1,27 @@
+package permission
+
+import (
+	"mcpproxy/internal/clients"
+)
+
+// Account are the clients of one account, and where changes of their files are kept.
+type Account struct {
+	Env   clients.Env
+	Tools func() []Tool
+	// Open opens the journal.
+	Open func() (*clients.Journal, error)
+}
+
+// Write writes the rules for a client into its file; with dry it only says what would
+// change. It asks nobody: whoever calls it has.
+func (a *Account) Write(client string, dry bool) (Outcome, error) {
+	plan, err := Prepare(a.Env, client, a.Tools())
+	if err != nil || dry || !plan.Changed {
+		return Outcome{Preview: plan.Preview}, err
+	}
+	j, err := a.Open()
+	if err != nil {
+		return Outcome{}, err
+	}
+	return plan.Apply(j)
+}

@@ -1,0 +1,177 @@
+package permission
+
+import (
+	"mcpproxy/internal/clients"
+	"slices"
+	"strings"
+)
+
+// claudeLists are the lists of rules in the order in which they are looked at.
+var claudeLists = [...]struct {
+	name    string
+	verdict Verdict
+}{{"deny", Denied}, {"ask", Asks}, {"allow", Runs}}
+
+// claude: deny before ask before allow, wherever they stand; then the mode. The mode
+// of a session is one of defaultMode unless --permission-mode or Shift+Tab says
+// another one.
+func claude(q question) decision {
+	if off := claudeOff(q); off.verdict != "" {
+		return off
+	}
+	settings := q.docs.of(rules)
+	mode := claudeMode(settings)
+	for _, list := range claudeLists {
+		for _, d := range claudeRules(settings).reversed() {
+			at, found := among(d.Tree.Get("permissions", list.name), func(rule string) bool {
+				return claudeMatches(rule, q.server, q.tool.Name, list.name == "allow")
+			})
+			if found {
+				said := decision{list.verdict, d.rule(at, list.name+" "+at.Text()), ""}
+				return mode.over(said, q.tool)
+			}
+		}
+	}
+	return mode.alone(q.tool)
+}
+
+// claudeOff is the decision where Claude Code does not connect the server: a person
+// has switched it off for the project, or settings say which servers there are.
+func claudeOff(q question) decision {
+	d, off := q.docs.of(servers).last("projects", q.dir, "disabledMcpServers")
+	if at, found := among(off, is(q.server)); found {
+		return decision{Denied, d.rule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
+	}
+	_, entry := q.docs.entry(q.server)
+	about := func(item clients.Tree) bool {
+		pattern := item.Get("serverUrl").Text()
+		return item.Get("serverName").Text() == q.server || pattern != "" && glob(pattern, clients.URL(entry))
+	}
+	missing, allowed := decision{}, false
+	for _, d := range q.docs.of(rules) {
+		for _, item := range d.Tree.Get("deniedMcpServers").Items() {
+			if about(item) {
+				return decision{Denied, d.rule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
+			}
+		}
+		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are one
+			allowed = allowed || slices.ContainsFunc(list.Items(), about)
+			missing = decision{Denied, d.rule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
+		}
+	}
+	if allowed {
+		return decision{}
+	}
+	return missing
+}
+
+// claudeRules leaves the managed settings alone where these say that only they
+// count.
+func claudeRules(all docs) docs {
+	var managed docs
+	only := false
+	for _, d := range all {
+		if d.Scope == clients.Managed {
+			managed = append(managed, d)
+			said, _ := d.Tree.Get("allowManagedPermissionRulesOnly").Bool()
+			only = only || said
+		}
+	}
+	if only {
+		return managed
+	}
+	return all
+}
+
+// claudeMatches reports whether a rule is about the tool: one with parentheses is
+// about no MCP tool, and none that allows in which * stands before the whole name of
+// a server.
+func claudeMatches(rule, server, name string, allows bool) bool {
+	prefix := "mcp__" + sanitized(server)
+	switch {
+	case rule == prefix:
+		return true
+	case allows && !strings.HasPrefix(rule, prefix+"__"):
+		return false
+	}
+	return glob(rule, prefix+"__"+name)
+}
+
+// mode is the permission mode in which Claude Code starts.
+type claudeModeIs struct {
+	name string
+	rule Rule
+}
+
+func claudeMode(settings docs) claudeModeIs {
+	d, at := settings.last("permissions", "defaultMode")
+	mode := claudeModeIs{"default", Rule{Text: "nothing says anything about the tool: Claude Code asks"}}
+	if at.There() {
+		mode = claudeModeIs{at.Text(), d.rule(at, "defaultMode "+at.Text())}
+	}
+	if mode.name == "bypassPermissions" {
+		if d, at := settings.last("permissions", "disableBypassPermissionsMode"); at.Text() == "disable" {
+			return claudeModeIs{"default", d.rule(at, "disableBypassPermissionsMode disable")}
+		}
+	}
+	return mode
+}
+
+// over is what a rule comes to in the mode.
+func (m claudeModeIs) over(said decision, t Tool) decision {
+	switch {
+	case m.name == "dontAsk" && said.verdict == Asks:
+		return decision{Denied, m.rule, "the mode dontAsk denies what would ask"}
+	case m.name == "plan" && said.verdict == Runs && t.Wanted() != Runs:
+		return decision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, whatever is allowed"}
+	}
+	return said
+}
+
+// alone is what the mode comes to without a rule.
+func (m claudeModeIs) alone(t Tool) decision {
+	switch m.name {
+	case "default", "acceptEdits", "manual", "plan":
+		return decision{Asks, m.rule, ""}
+	case "bypassPermissions":
+		return decision{Runs, m.rule, "the mode asks for nothing that no rule asks for"}
+	case "dontAsk":
+		return decision{Denied, m.rule, "the mode dontAsk denies what no rule allows"}
+	case "auto":
+		return decision{Unknown, m.rule, "in the mode auto a classifier decides"}
+	}
+	return decision{Unknown, m.rule, "the mode is not one that is known here"}
+}
+
+// claudeIgnored are rules that look as if they were about MCPProxy and are skipped.
+func claudeIgnored(q question) []Rule {
+	var skipped []Rule
+	for _, d := range q.docs.of(rules) {
+		for _, list := range claudeLists {
+			for _, at := range d.Tree.Get("permissions", list.name).Texts() {
+				if claudeSkips(at, q.server, list.name) {
+					skipped = append(skipped, d.rule(at, list.name+" "+at.Text()))
+				}
+			}
+		}
+	}
+	return skipped
+}
+
+func claudeSkips(at clients.Tree, server, list string) bool {
+	rule := at.Text()
+	if before, _, found := strings.Cut(rule, "("); found {
+		return claudeMatches(before, server, "", false) || strings.HasPrefix(before, "mcp__"+sanitized(server)+"__")
+	}
+	return list == "allow" && strings.HasPrefix(rule, "mcp__") && strings.Contains(rule, "*") &&
+		!strings.HasPrefix(rule, "mcp__"+sanitized(server)+"__") && glob(rule, "mcp__"+sanitized(server)+"__call_tool_read")
+}
+
+func claudeParts(server string, tools []Tool) []edit {
+	var edits []edit
+	for _, t := range tools {
+		list := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.Wanted()]
+		edits = append(edits, edit{op: add, path: []string{"permissions", list}, text: "mcp__" + sanitized(server) + "__" + t.Name})
+	}
+	return edits
+}

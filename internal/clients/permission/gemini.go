@@ -1,0 +1,268 @@
+package permission
+
+import (
+	"cmp"
+	"mcpproxy/internal/clients"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/catalog/tool"
+)
+
+// geminiTiers are the tiers of policies by scope. Those of a workspace are read and
+// do not count at present.
+var geminiTiers = map[clients.Scope]int{clients.Managed: 5, clients.User: 4}
+
+// geminiRule is a rule of a policy that may be about the tool.
+type geminiRule struct {
+	decision string
+	priority float64
+	rule     Rule
+	some     string // why it may not be about a call of the tool
+	refused  bool   // whether the file has a rule without toolName
+}
+
+// gemini: what hides the tool, then a policy that denies it, then trust, then the
+// policies by priority. Without any of them it asks.
+func gemini(q question) decision {
+	if strings.Contains(q.server, "_") {
+		return decision{Unknown, Rule{Text: "the server's name has an underscore"}, "rules of such a server fail silently: give it another name"}
+	}
+	if d := geminiHides(q); d.verdict != "" {
+		return d
+	}
+	all := geminiRules(q)
+	for _, r := range all {
+		if r.refused {
+			return decision{Unknown, r.rule, `the documents let a rule do without toolName, release 0.61 refuses the whole file for it: write toolName = "*"`}
+		}
+	}
+	denied := len(all) > 0 && all[0].decision == "deny" && all[0].some == ""
+	if d, entry := q.docs.entry(q.server); !denied {
+		if trust, _ := entry.Get("trust").Bool(); trust {
+			return decision{Runs, d.rule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
+		}
+	}
+	for i, r := range all {
+		if r.some == "" {
+			return geminiVerdict(r, all[:i])
+		}
+	}
+	return geminiVerdict(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
+}
+
+// geminiVerdict is what a rule comes to below others that are about some of the
+// calls.
+func geminiVerdict(r geminiRule, above []geminiRule) decision {
+	for _, some := range above {
+		if some.decision != r.decision {
+			return decision{Unknown, some.rule, some.some}
+		}
+	}
+	switch r.decision {
+	case "allow":
+		return decision{Runs, r.rule, ""}
+	case "deny":
+		return decision{Denied, r.rule, "the model does not see the tool"}
+	case "ask_user":
+		return decision{Asks, r.rule, "without a terminal, asking means denying"}
+	}
+	return decision{Unknown, r.rule, "the decision is not one that is known here"}
+}
+
+// geminiHides is the decision where the model does not see the tool.
+func geminiHides(q question) decision {
+	if d := geminiOff(q); d.verdict != "" {
+		return d
+	}
+	settings := q.docs.of(servers)
+	if d, list := settings.last("mcp", "excluded"); list.There() {
+		if at, found := among(list, is(q.server)); found {
+			return decision{Denied, d.rule(at, "mcp.excluded "+q.server), ""}
+		}
+	}
+	if d, list := settings.last("mcp", "allowed"); list.IsList() {
+		if _, found := among(list, is(q.server)); !found {
+			return decision{Denied, d.rule(list, "mcp.allowed does not have the server"), ""}
+		}
+	}
+	d, entry := q.docs.entry(q.server)
+	named := func(s string) bool { return s == q.tool.Name || strings.HasPrefix(s, q.tool.Name+"(") }
+	if at, found := among(entry.Get("excludeTools"), named); found {
+		return decision{Denied, d.rule(at, "excludeTools "+at.Text()), ""}
+	}
+	if list := entry.Get("includeTools"); list.IsList() {
+		if _, found := among(list, named); !found {
+			return decision{Denied, d.rule(list, "includeTools does not have the tool"), ""}
+		}
+	}
+	return decision{}
+}
+
+// geminiOff is the decision where Gemini CLI does not connect the server: a person
+// has switched it off, or does not trust the folder.
+func geminiOff(q question) decision {
+	d, off := q.docs.of(switches).last(strings.ToLower(q.server), "enabled")
+	if on, ok := off.Bool(); ok && !on {
+		return decision{Denied, d.rule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
+	}
+	if d, at := geminiTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
+		return decision{Denied, d.rule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
+	}
+	return decision{}
+}
+
+// geminiTrust is what a person has answered to the question whether a folder is
+// trusted: the longest path that leads there counts.
+func geminiTrust(all docs, dir string) (which doc, answer clients.Tree) {
+	longest := -1
+	for _, d := range all.of(folders) {
+		for path, at := range d.Tree.Members() {
+			trusted := path
+			if at.Text() == "TRUST_PARENT" {
+				trusted = filepath.Dir(path)
+			}
+			if len(path) > longest && within(dir, trusted) {
+				which, answer, longest = d, at, len(path)
+			}
+		}
+	}
+	return which, answer
+}
+
+// geminiNotes says when nobody has answered that yet: the client's own list has the
+// server as disabled then.
+func geminiNotes(all docs, dir string) []string {
+	_, on := all.of(servers).last("security", "folderTrust", "enabled")
+	if _, at := geminiTrust(all, dir); at.There() || dir == "" {
+		return nil
+	}
+	if is, ok := on.Bool(); ok && !is {
+		return nil
+	}
+	return []string{"Nobody has said yet whether Gemini CLI may trust " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
+}
+
+var geminiHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
+
+// geminiRules are the rules about the tool, those that count most first.
+func geminiRules(q question) []geminiRule {
+	var all []geminiRule
+	for _, d := range q.docs.of(rules) {
+		if tier, counts := geminiTiers[d.Scope]; counts {
+			all = append(all, geminiPolicy(d, tier, q)...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b geminiRule) int { return cmp.Compare(b.priority, a.priority) })
+	return all
+}
+
+// geminiPolicy are the rules of a file that are about the tool.
+func geminiPolicy(d doc, tier int, q question) []geminiRule {
+	var all []geminiRule
+	items := d.Tree.Get("rule").Items()
+	refused := slices.ContainsFunc(items, func(r clients.Tree) bool {
+		return !r.Get("toolName").There() && !r.Get("commandPrefix").There() && !r.Get("commandRegex").There()
+	})
+	heads := geminiHeads.FindAllIndex(d.Text, -1)
+	for i, item := range items {
+		if !geminiAbout(item, q) {
+			continue
+		}
+		number, _ := strconv.ParseFloat(item.Get("priority").Number(), 64)
+		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.Path}, some: geminiSome(item, q), refused: refused}
+		r.rule.Text = "rule " + r.decision + ", priority " + strconv.FormatFloat(number, 'f', -1, 64)
+		if len(heads) == len(items) {
+			r.rule.Line = strings.Count(string(d.Text[:heads[i][1]]), "\n") + 1
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// geminiSome is why a rule that names the tool may not be about a call of it.
+func geminiSome(r clients.Tree, q question) string {
+	if r.Get("argsPattern").There() {
+		return "the rule is about some arguments only"
+	}
+	whole := func(s string) bool { return s == "*" || strings.HasPrefix(s, "mcp_"+q.server+"_") || s == "mcp_*" }
+	if _, found := among(r.Get("toolName"), whole); found {
+		return ""
+	}
+	if any := r.Get("mcpName"); any.There() && any.Text() != "*" {
+		return ""
+	}
+	return "the documents have a tool of any server matched, release 0.61 does not match it"
+}
+
+// geminiAbout reports whether a rule can be about calls of the tool by a person at a
+// terminal in the default mode.
+func geminiAbout(r clients.Tree, q question) bool {
+	if person, said := r.Get("interactive").Bool(); said && !person {
+		return false
+	}
+	if r.Get("subagent").There() || r.Get("commandPrefix").There() || r.Get("commandRegex").There() {
+		return false
+	}
+	if modes := r.Get("modes").Texts(); len(modes) > 0 {
+		if _, found := among(r.Get("modes"), is("default")); !found {
+			return false
+		}
+	}
+	return geminiNames(r, q) && geminiHints(r.Get("toolAnnotations"), q.tool.Hints)
+}
+
+// geminiNames reports whether a rule names the tool: by server and name, or by the
+// whole name mcp_server_tool, in which * may stand.
+func geminiNames(r clients.Tree, q question) bool {
+	server, names := r.Get("mcpName"), r.Get("toolName")
+	if server.There() {
+		if server.Text() != "*" && server.Text() != q.server {
+			return false
+		}
+		_, found := among(names, func(s string) bool { return s == "*" || s == q.tool.Name })
+		return found || !names.There()
+	}
+	_, found := among(names, func(s string) bool {
+		return s == "*" || strings.HasPrefix(s, "mcp_") && glob(s, "mcp_"+q.server+"_"+q.tool.Name)
+	})
+	return found || !names.There() && r.Get("toolAnnotations").There()
+}
+
+// geminiHints reports whether the tool has all annotations that a rule wants.
+func geminiHints(wanted clients.Tree, h tool.Hints) bool {
+	has := map[string]tool.Tri{"readOnlyHint": h.ReadOnly, "destructiveHint": h.Destructive, "idempotentHint": h.Idempotent, "openWorldHint": h.OpenWorld}
+	for name, value := range wanted.Members() {
+		yes, ok := value.Bool()
+		said := has[name]
+		if !ok || said == tool.Unsaid || (said == tool.True) != yes {
+			return false
+		}
+	}
+	return true
+}
+
+// geminiParts is the whole of a file of our own: what reads is allowed below, what
+// asks is above it.
+func geminiParts(server string, tools []Tool) []edit {
+	var text strings.Builder
+	text.WriteString("# What MCPProxy recommends: reads run unasked, the rest asks. Written by `mcpproxy permissions gemini`.\n")
+	for _, part := range []struct {
+		wanted   Verdict
+		decision string
+		priority int
+	}{{Runs, "allow", 200}, {Asks, "ask_user", 300}} {
+		text.WriteString("\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = [")
+		for i, name := range those(tools, part.wanted) {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString(strconv.Quote(name))
+		}
+		text.WriteString("]\ndecision = " + strconv.Quote(part.decision) + "\npriority = " + strconv.Itoa(part.priority) + "\n")
+	}
+	return []edit{{op: whole, text: text.String()}}
+}

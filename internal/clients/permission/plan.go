@@ -1,0 +1,288 @@
+package permission
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// Rules are what makes a client run what reads and ask for the rest.
+type Rules struct {
+	Client string   `json:"client"`
+	Name   string   `json:"name"`
+	Server string   `json:"server" doc:"The name under which MCPProxy stands in the client"`
+	Path   string   `json:"path,omitempty" doc:"The file that they belong into; none where no file holds permissions"`
+	Text   string   `json:"text,omitempty" doc:"The rules as a file of their own: to be merged into what is there"`
+	Notes  []string `json:"notes" doc:"What files do not say"`
+	ByHand string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
+}
+
+// Recommend returns the rules for a client, ready to paste.
+func Recommend(e clients.Env, word string, tools []Tool) (Rules, error) {
+	c, err := find(word)
+	if err != nil {
+		return Rules{}, err
+	}
+	server, _ := read(c.files(e), nil).serverName()
+	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.byHand(server, tools)}
+	if c.parts == nil {
+		return r, nil
+	}
+	f := c.into(e)
+	text, err := apply(nil, f.Format, c.parts(server, tools), false)
+	r.Path, r.Text = f.Path, string(text)
+	return r, err
+}
+
+// Preview is what a change of a client's file would do.
+type Preview struct {
+	Rules
+	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
+	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
+	Difference string   `json:"difference,omitempty" doc:"What changes, line by line, secrets masked"`
+	Warnings   []string `json:"warnings" doc:"What the change does besides"`
+	After      Report   `json:"after" doc:"What the client does then"`
+}
+
+// Plan is a change of a client's file that is not made.
+type Plan struct {
+	Preview
+
+	from    clients.UserFile
+	text    []byte
+	entries [][]string // what in the file changes; nil where it is texts in lists
+	env     clients.Env
+	all     []Tool
+}
+
+// Prepare plans to write the rules into the client's file. What denies stays, and
+// the lanes of After name it. The error is a *problem.Problem: NOT_FOUND for a client
+// that is not known, has no such file or is not connected, INVALID_CONFIG for a file
+// that cannot be read.
+func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
+	r, err := Recommend(e, word, tools)
+	if err != nil {
+		return Plan{}, err
+	}
+	c, _ := find(word)
+	if c.parts == nil {
+		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
+	}
+	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools}
+	f := c.into(e)
+	if p.from, err = clients.ReadUserFile(f.Path, f.Roots(e)...); err != nil {
+		return Plan{}, err
+	}
+	if p.from.Target != f.Path {
+		p.Target = p.from.Target
+	}
+	before, err := parsed(f, p.from.Text)
+	if err != nil {
+		return Plan{}, err
+	}
+	if c.atEntry && !before.Entry(r.Server).IsObject() {
+		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
+	}
+	p.entries = changing(c.parts(r.Server, tools))
+	if c.atEntry {
+		p.entries = [][]string{append(slices.Clone(before.ServersKey()), r.Server)}
+	}
+	return p, p.complete(c, f, before)
+}
+
+// changing are the places that edits are about, nil where there is one that others
+// write too.
+func changing(edits []edit) (places [][]string) {
+	for _, one := range edits {
+		if one.op != set && one.op != last {
+			return nil
+		}
+		places = append(places, one.path)
+	}
+	return places
+}
+
+// complete makes the new text, and judges it.
+func (p *Plan) complete(c client, f file, before doc) (err error) {
+	edits := c.parts(p.Server, p.all)
+	for _, behind := range []bool{false, true} {
+		if p.text, err = apply(p.from.Text, f.Format, edits, behind); err != nil {
+			return err
+		}
+		after, err := parsed(f, p.text)
+		if err != nil {
+			return err
+		}
+		if p.After = c.check(read(c.files(p.env), &after), p.env, p.all); p.After.Right {
+			break
+		}
+	}
+	p.Changed = string(p.text) != string(p.from.Text)
+	p.Difference = textedit.Difference(p.from.Text, p.text)
+	if c.ID == "cursor" && !before.Tree.Get("mcpAllowlist").There() {
+		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
+	}
+	return nil
+}
+
+// parsed reads a text as the file.
+func parsed(f file, text []byte) (doc, error) {
+	d, err := f.Parse(text)
+	return doc{f.kind, d}, err
+}
+
+// apply makes the edits. With behind, what has to stand behind everything beside it
+// is moved there.
+func apply(text []byte, f textedit.Format, edits []edit, behind bool) ([]byte, error) {
+	var err error
+	for _, one := range edits {
+		if text, err = one.apply(text, f, behind); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+func (o edit) apply(text []byte, f textedit.Format, behind bool) ([]byte, error) {
+	switch o.op {
+	case whole:
+		return []byte(o.text), nil
+	case add:
+		return textedit.Append(text, f, o.text, o.path...)
+	case drop, ensure:
+		_, there, err := textedit.Get(text, f, o.path...)
+		switch {
+		case err != nil:
+			return nil, err
+		case o.op == drop && there:
+			return textedit.Drop(text, f, o.text, o.path...)
+		case o.op == ensure && !there:
+			return textedit.Set(text, f, json.RawMessage("[]"), o.path...)
+		}
+		return text, nil
+	}
+	return o.put(text, f, behind)
+}
+
+// put sets a value, unless a denial stands there.
+func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
+	now, there, err := textedit.Get(text, f, o.path...)
+	if err != nil {
+		return nil, err
+	}
+	value, err := wirejson.Marshal(o.text)
+	said, _ := wirejson.String(now)
+	if err != nil || there && o.unless != "" && said == o.unless {
+		return text, err
+	}
+	if o.op == last {
+		if text, err = spelled(text, f, o.path[:len(o.path)-1]); err != nil {
+			return nil, err
+		}
+		if there && behind {
+			if text, err = textedit.Remove(text, f, o.path...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return textedit.Set(text, f, value, o.path...)
+}
+
+// spelled makes of one word for everything an object that says the same.
+func spelled(text []byte, f textedit.Format, path []string) ([]byte, error) {
+	now, _, err := textedit.Get(text, f, path...)
+	if err != nil || wirejson.Kind(now) != '"' {
+		return text, err
+	}
+	return textedit.Set(text, f, json.RawMessage(`{"*":`+string(now)+`}`), path...)
+}
+
+// what names the change of a client in the journal.
+func what(id string) string { return "permissions " + id }
+
+// Apply makes the change, and says what the client does now, read again from its
+// files.
+func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
+	change, err := j.Write(p.from, p.text, what(p.Client), p.entries...)
+	if err != nil {
+		return Outcome{}, err
+	}
+	p.After, err = Check(p.env, p.Client, p.all)
+	return Outcome{p.Preview, true, change.ID, change.Backup}, err
+}
+
+// Outcome is a change of a client's file, made or not.
+type Outcome struct {
+	Preview
+	Written bool   `json:"written" doc:"Whether the file was changed"`
+	Change  string `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
+	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
+}
+
+// Undo takes the last change of a client's permissions back that was not taken back
+// yet, byte for byte; in a file that was changed since the rules alone, where nobody
+// else writes at their place.
+func Undo(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
+	c, err := find(word)
+	if err != nil {
+		return clients.Change{}, err
+	}
+	changes, err := j.Changes()
+	if err != nil {
+		return clients.Change{}, err
+	}
+	for _, change := range changes {
+		if change.What == what(c.ID) && change.Undone == nil {
+			return j.Undo(change.ID, e.Back)
+		}
+	}
+	return clients.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
+}
+
+// Written are the changes with which rules were written into a client's file, newest
+// first, that are not undone. Rules at the client's entry are not among them: they go
+// with the entry.
+func Written(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
+	c, err := find(word)
+	if err != nil || c.parts == nil || c.atEntry {
+		return nil, err
+	}
+	changes, err := j.Changes()
+	f := c.into(e)
+	return slices.DeleteFunc(changes, func(change clients.Change) bool {
+		return change.What != what(c.ID) || change.Undone != nil || change.Path != f.Path
+	}), err
+}
+
+// Withdraw takes all that was written of a client's permissions out of its file, and
+// leaves what others have written there.
+func Withdraw(j *clients.Journal, e clients.Env, word, server string, tools []Tool) (withdrawn []clients.Change, err error) {
+	changes, err := Written(j, e, word)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	c, err := find(word)
+	if err != nil {
+		return nil, err
+	}
+	f := c.into(e)
+	back := func(_ string, _ [][]string, now, before []byte) ([]byte, error) {
+		after, err := apply(before, f.Format, c.parts(server, tools), false)
+		if err != nil {
+			return nil, err
+		}
+		return textedit.Subtract(now, before, after, f.Format)
+	}
+	for _, change := range changes {
+		done, err := j.Withdraw(change.ID, back)
+		if err != nil {
+			return withdrawn, err
+		}
+		withdrawn = append(withdrawn, done)
+	}
+	return withdrawn, nil
+}

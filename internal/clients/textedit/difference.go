@@ -1,0 +1,107 @@
+package textedit
+
+import (
+	"strings"
+
+	"mcpproxy/internal/store/redact"
+)
+
+// Bounds: how much is shown around a change, and how many lines are compared
+// one by one.
+const (
+	around   = 2
+	compared = 2000
+)
+
+// Difference is what differs between two texts, line by line: each behind "- ", "+ "
+// or two spaces, with a little around it, and secrets masked.
+func Difference(before, after []byte) string {
+	old, now := textLines(before), textLines(after)
+	head := 0
+	for head < min(len(old), len(now)) && old[head] == now[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(old), len(now))-head && old[len(old)-1-tail] == now[len(now)-1-tail] {
+		tail++
+	}
+	marked := aligned(old[head:len(old)-tail], now[head:len(now)-tail])
+	for i := head - 1; i >= max(head-around, 0); i-- {
+		marked = append([]string{"  " + old[i]}, marked...)
+	}
+	for _, line := range old[len(old)-tail : min(len(old)-tail+around, len(old))] {
+		marked = append(marked, "  "+line)
+	}
+	return redact.Text(strings.Join(shortened(marked), "\n"))
+}
+
+func textLines(text []byte) []string {
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"), "\n")
+}
+
+// aligned marks the lines of two texts by their longest common sequence; of very
+// long ones, all of them.
+func aligned(old, now []string) []string {
+	var marked []string
+	if len(old) > compared || len(now) > compared {
+		for _, line := range old {
+			marked = append(marked, "- "+line)
+		}
+		old = nil
+	}
+	longest := common(old, now)
+	i, j := 0, 0
+	for i < len(old) || j < len(now) {
+		switch {
+		case i < len(old) && j < len(now) && old[i] == now[j]:
+			marked = append(marked, "  "+old[i])
+			i, j = i+1, j+1
+		case i < len(old) && (j == len(now) || longest[i+1][j] >= longest[i][j+1]):
+			marked = append(marked, "- "+old[i])
+			i++
+		default:
+			marked = append(marked, "+ "+now[j])
+			j++
+		}
+	}
+	return marked
+}
+
+// common are the lengths of the longest common sequences of what is left from i and
+// from j on.
+func common(old, now []string) [][]int {
+	longest := make([][]int, len(old)+1)
+	for i := len(old); i >= 0; i-- {
+		longest[i] = make([]int, len(now)+1)
+		for j := len(now) - 1; j >= 0 && i < len(old); j-- {
+			longest[i][j] = max(longest[i+1][j], longest[i][j+1])
+			if old[i] == now[j] {
+				longest[i][j] = longest[i+1][j+1] + 1
+			}
+		}
+	}
+	return longest
+}
+
+// shortened leaves out what is far from any change.
+func shortened(marked []string) []string {
+	near := make([]bool, len(marked))
+	for i, line := range marked {
+		for k := max(i-around, 0); k <= min(i+around, len(marked)-1) && line[0] != ' '; k++ {
+			near[k] = true
+		}
+	}
+	var out []string
+	for i, line := range marked {
+		switch {
+		case near[i]:
+			out = append(out, line)
+		case i > 0 && near[i-1]:
+			out = append(out, "  …")
+		}
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package textedit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tailscale/hujson"
+)
+
+type inJSON struct{}
+
+func (inJSON) tree(text []byte) (map[string]any, error) {
+	if len(bytes.TrimSpace(text)) == 0 && Bounded(text) == nil {
+		return map[string]any{}, nil
+	}
+	root, wrong := Parse(text)
+	if wrong != nil {
+		return nil, unreadable(text, wrong.Offset, wrong.Message, wrong.Hint)
+	}
+	said, err := said(text, root)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := said.(map[string]any)
+	if !ok {
+		return nil, unreadable(text, root.StartOffset, "the file is no object", "it has to begin with {")
+	}
+	return object, nil
+}
+
+// said is what a value says. A name that an object has twice is refused: readers
+// differ in which counts.
+func said(text []byte, v hujson.Value) (any, error) {
+	c := Parts(v)
+	switch v.Value.(type) {
+	case *hujson.Object:
+		object := make(map[string]any, len(c.Items))
+		for _, it := range c.Items {
+			if _, twice := object[it.Name]; twice {
+				return nil, unreadable(text, it.Start, "a name that the object has already", "take one of the two out")
+			}
+			value, err := said(text, it.Value)
+			if err != nil {
+				return nil, err
+			}
+			object[it.Name] = value
+		}
+		return object, nil
+	case *hujson.Array:
+		list := make([]any, 0, len(c.Items))
+		for _, it := range c.Items {
+			value, err := said(text, it.Value)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		return list, nil
+	}
+	literal, _ := v.Value.(hujson.Literal)
+	return decoded(json.RawMessage(literal))
+}
+
+func (inJSON) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+	ending := ""
+	if len(bytes.TrimSpace(text)) == 0 {
+		text, ending = []byte("{}"), "\n"
+	}
+	d, err := documentOf(text)
+	if err != nil {
+		return nil, err
+	}
+	splices, err := d.SetSpread(Parts(d.Root), path, value)
+	if err != nil {
+		return nil, err
+	}
+	return append(d.Apply(splices), ending...), nil
+}
+
+func (inJSON) remove(text []byte, path []string) ([]byte, error) {
+	d, err := documentOf(text)
+	if err != nil {
+		return nil, err
+	}
+	object := Parts(d.Root)
+	for _, name := range path[:len(path)-1] {
+		object = Parts(object.Items[object.Named(name)].Value)
+	}
+	return d.Apply(d.Remove(object, object.Named(path[len(path)-1]))), nil
+}
+
+// append adds a text to the list at a path, and dropAt takes out one of its elements.
+func (inJSON) append(text []byte, path []string, value string) ([]byte, error) {
+	return withList(text, path, func(d *Document, list Container) []Splice {
+		return d.Insert(list, func(string, bool) string { return string(hujson.String(value)) })
+	})
+}
+
+func (inJSON) dropAt(text []byte, path []string, i int) ([]byte, error) {
+	return withList(text, path, func(d *Document, list Container) []Splice { return d.Remove(list, i) })
+}
+
+// withList changes the list at a path, which is there.
+func withList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
+	d, err := documentOf(text)
+	if err != nil {
+		return nil, err
+	}
+	here := d.Root
+	for _, name := range path {
+		object := Parts(here)
+		here = object.Items[object.Named(name)].Value
+	}
+	return d.Apply(change(d, Parts(here))), nil
+}
+
+func documentOf(text []byte) (*Document, error) {
+	d, wrong := NewDocument(text)
+	if wrong != nil {
+		return nil, fmt.Errorf("a text that was read before: %s", wrong.Message)
+	}
+	return d, nil
+}

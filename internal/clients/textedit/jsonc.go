@@ -1,0 +1,203 @@
+package textedit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Bounds on the file. Some clients keep much beside their servers; the bounds keep a
+// wrong path (a log, a device) from being read, and the parser's stack small.
+const (
+	MaxSize  = 16 << 20
+	MaxDepth = 32
+)
+
+// ByteOrderMark is what some editors put before the text.
+const ByteOrderMark = "\uFEFF"
+
+// Mistake is what keeps a text from being read.
+type Mistake struct {
+	Offset        int
+	Message, Hint string
+}
+
+// Position returns the line and the column (in characters) of a byte. Both count
+// from 1.
+func Position(text []byte, offset int) (line, column int) {
+	before := text[:min(max(offset, 0), len(text))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
+}
+
+// Bounded returns the mistake in a text of any format that is too large or not
+// UTF-8, nil in others.
+func Bounded(text []byte) *Mistake {
+	if len(text) > MaxSize {
+		return &Mistake{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
+	}
+	if i := invalidUTF8(text); i >= 0 {
+		return &Mistake{i, "the file is not valid UTF-8", "save it with the encoding UTF-8"}
+	}
+	return nil
+}
+
+// source is a text that is being read.
+type source struct {
+	data []byte
+}
+
+// Parse returns the syntax tree of a text without byte order mark, or the one
+// mistake that keeps it from being read.
+func Parse(text []byte) (hujson.Value, *Mistake) {
+	s := source{text}
+	at := func(offset int, message, hint string) (hujson.Value, *Mistake) {
+		return hujson.Value{}, &Mistake{offset, message, hint}
+	}
+	if mistake := Bounded(text); mistake != nil {
+		return hujson.Value{}, mistake
+	}
+	outline := s.outline()
+	if outline.deep >= 0 {
+		return at(outline.deep, fmt.Sprintf("brackets are nested deeper than %d", MaxDepth), "")
+	}
+	if outline.empty {
+		return at(0, "the file is empty", "write {} to have the defaults")
+	}
+	// The parser wants a line comment to end with a newline, also the last one.
+	v, err := hujson.Parse(append(bytes.Clone(s.data), '\n'))
+	if err == nil {
+		return v, nil
+	}
+	offset, message, hint := s.syntax(err)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return at(len(s.data), "the file ends too early", s.unclosed(outline.open))
+	}
+	return at(offset, message, hint)
+}
+
+// unclosed returns what the end of the file leaves open.
+func (s source) unclosed(offset int) string {
+	if offset < 0 {
+		return ""
+	}
+	what := map[byte]string{'"': "the string", '/': "the comment"}[s.data[offset]]
+	if what == "" {
+		what = "the " + string(s.data[offset])
+	}
+	line, column := Position(s.data, offset)
+	return fmt.Sprintf("%s at %d:%d is not closed", what, line, column)
+}
+
+// syntax returns the place and the text of a parser's error. A text of the file
+// is not repeated when it is a string: it may be a secret.
+func (s source) syntax(err error) (offset int, message, hint string) {
+	var line, column int
+	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
+		return 0, "invalid JSON", ""
+	}
+	for range line - 1 {
+		offset += bytes.IndexByte(s.data[offset:], '\n') + 1
+	}
+	offset += column - 1
+	message = errors.Unwrap(err).Error()
+	literal, isLiteral := strings.CutPrefix(message, "invalid literal: ")
+	switch {
+	case isLiteral && strings.HasPrefix(literal, `"`):
+		return offset, "the string holds a line break, a control character or an unknown escape", `write \n for a line break and \\ for a backslash`
+	case isLiteral:
+		return offset, "invalid value " + clip(literal), "text stands in double quotes; true, false and null do not"
+	case strings.Contains(message, "(expecting ','"):
+		return offset, message, "is a comma missing before it?"
+	}
+	return offset, message, ""
+}
+
+// clip shortens what is repeated in a message.
+func clip(literal string) string {
+	if cut := wirejson.Clip(literal, 60); cut != literal {
+		return cut + "…"
+	}
+	return literal
+}
+
+// invalidUTF8 finds the first byte that is not UTF-8, or returns -1.
+func invalidUTF8(data []byte) int {
+	for i, r := range string(data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\uFFFD")) {
+			return i
+		}
+	}
+	return -1
+}
+
+// outline is what the brackets of a text say before it is parsed. The offsets
+// are -1 when there is none.
+type outline struct {
+	deep  int // the first bracket that is nested too deep
+	open  int // the innermost bracket, quote or comment that is never closed
+	empty bool
+}
+
+func (s source) outline() outline {
+	out := outline{deep: -1, open: -1, empty: true}
+	var opened []int
+	for i := 0; i < len(s.data); {
+		n := Extent(s.data[i:])
+		if n < 0 { // a string or a comment without an end
+			out.open, out.empty = i, false
+			return out
+		}
+		switch c := s.data[i]; c {
+		case '{', '[':
+			opened = append(opened, i)
+			if len(opened) > MaxDepth {
+				out.deep, out.empty = i, false
+				return out
+			}
+		case '}', ']':
+			opened = opened[:max(len(opened)-1, 0)]
+		}
+		out.empty = out.empty && (n > 1 && s.data[i] == '/' || strings.IndexByte(" \t\r\n", s.data[i]) >= 0)
+		i += n
+	}
+	if len(opened) > 0 {
+		out.open = opened[len(opened)-1]
+	}
+	return out
+}
+
+// Extent is the length of the string or comment at the start of b, 1 when
+// there is neither, -1 when it has no end.
+func Extent(b []byte) int {
+	switch {
+	case b[0] == '"':
+		for i := 1; i < len(b); i++ {
+			switch b[i] {
+			case '\\':
+				i++
+			case '"':
+				return i + 1
+			}
+		}
+		return -1
+	case bytes.HasPrefix(b, []byte("//")):
+		if i := bytes.IndexByte(b, '\n'); i >= 0 {
+			return i
+		}
+		return len(b)
+	case bytes.HasPrefix(b, []byte("/*")):
+		if i := bytes.Index(b[2:], []byte("*/")); i >= 0 {
+			return i + 4
+		}
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,376 @@
+package textedit
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Document is the text of a valid file with what edits need to know of it.
+// Edits are splices of the text, so that everything else stays as it is, byte
+// for byte: comments, order, alignment, line ends.
+type Document struct {
+	text []byte
+	Root hujson.Value
+
+	// How its author writes.
+	newline  string
+	unit     string // one step of indentation
+	colon    string // between a name and its value
+	space    string // between two values on one line
+	trailing bool   // a comma after the last member
+}
+
+// Splice puts text in the place of the bytes from, …, to-1.
+type Splice struct {
+	from, to int
+	text     string
+}
+
+// Item is a member of an object or an element of an array.
+type Item struct {
+	Name       string // of a member
+	Start, end int
+	comma      int // where the comma after it stands, -1 without one
+	Value      hujson.Value
+}
+
+// Container is an object or an array by the places of its parts.
+type Container struct {
+	open, close int // where its brackets stand
+	Items       []Item
+}
+
+// NewDocument parses a file without byte order mark that is known to be valid.
+func NewDocument(text []byte) (*Document, *Mistake) {
+	root, mistake := Parse(text)
+	if mistake != nil {
+		return nil, mistake
+	}
+	d := &Document{text: text, Root: root, newline: "\n", unit: "  ", colon: ": ", space: " "}
+	if bytes.Contains(text, []byte("\r\n")) {
+		d.newline = "\r\n"
+	}
+	top := Parts(root)
+	if len(top.Items) == 0 {
+		return d, nil
+	}
+	first, last := top.Items[0], top.Items[len(top.Items)-1]
+	d.trailing = last.comma >= 0
+	if indent, own := d.ownLine(first); own && indent != "" {
+		d.unit = indent
+	}
+	if o, ok := root.Value.(*hujson.Object); ok {
+		m := o.Members[0]
+		if colon := string(m.Name.AfterExtra) + ":" + string(m.Value.BeforeExtra); strings.Trim(colon, " ") == ":" {
+			d.colon = colon
+		}
+	}
+	d.space = strings.TrimPrefix(strings.TrimLeft(d.colon, " "), ":")
+	return d, nil
+}
+
+// Parts returns the container that v is; it has no items when v is not one.
+func Parts(v hujson.Value) Container {
+	c := Container{open: v.StartOffset, close: v.EndOffset - 1}
+	add := func(name string, start int, value hujson.Value, last bool) {
+		comma := -1
+		if !last || value.AfterExtra != nil {
+			comma = value.EndOffset + len(value.AfterExtra)
+		}
+		c.Items = append(c.Items, Item{name, start, value.EndOffset, comma, value})
+	}
+	switch composite := v.Value.(type) {
+	case *hujson.Object:
+		for i, m := range composite.Members {
+			name, _ := m.Name.Value.(hujson.Literal)
+			add(name.String(), m.Name.StartOffset, m.Value, i == len(composite.Members)-1)
+		}
+	case *hujson.Array:
+		for i, e := range composite.Elements {
+			add("", e.StartOffset, e, i == len(composite.Elements)-1)
+		}
+	}
+	return c
+}
+
+// lineStart is where the line begins in which the byte at stands.
+func (d *Document) lineStart(at int) int { return bytes.LastIndexByte(d.text[:at], '\n') + 1 }
+
+// indentation is the white space at the beginning of the line of the byte at.
+func (d *Document) indentation(at int) string {
+	line := d.text[d.lineStart(at):at]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+// ownLine reports whether an item is the first on its line, and after what white
+// space.
+func (d *Document) ownLine(it Item) (indent string, own bool) {
+	start := d.lineStart(it.Start)
+	before := d.text[start:it.Start]
+	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
+}
+
+// spread reports whether the items of c stand on lines of their own, and how far
+// they are indented. A line break inside an item says nothing.
+func (d *Document) spread(c Container) (indent string, lines bool) {
+	indent = d.indentation(c.open) + d.unit
+	from := c.open
+	for _, it := range c.Items {
+		lines = lines || bytes.IndexByte(d.text[from:it.Start], '\n') >= 0
+		if own, ok := d.ownLine(it); ok {
+			indent = own
+		}
+		from = it.end
+	}
+	lines = lines || bytes.IndexByte(d.text[from:c.close], '\n') >= 0
+	if len(c.Items) == 0 && !lines {
+		_, lines = d.spreadTop()
+	}
+	return indent, lines
+}
+
+// spreadTop is spread of the file itself, which is spread as long as nothing
+// speaks against it.
+func (d *Document) spreadTop() (indent string, lines bool) {
+	top := Parts(d.Root)
+	if len(top.Items) == 0 {
+		return d.unit, true
+	}
+	return d.spread(top)
+}
+
+// Insert adds an item at the end of c, after all comments. write returns its
+// text, for an item on a line of its own with that indentation, or for one
+// among others.
+func (d *Document) Insert(c Container, write func(indent string, lines bool) string) []Splice {
+	indent, lines := d.spread(c)
+	body := write(indent, lines)
+	at := c.open + 1 + len(bytes.TrimRight(d.text[c.open+1:c.close], " \t\r\n"))
+	var splices []Splice
+	comma := lines && d.trailing
+	if n := len(c.Items); n > 0 {
+		comma = c.Items[n-1].comma >= 0
+		if !comma {
+			splices = append(splices, Splice{c.Items[n-1].end, c.Items[n-1].end, ","})
+		}
+	}
+	if comma {
+		body += ","
+	}
+	switch {
+	case !lines && len(c.Items) == 0:
+		return append(splices, Splice{at, c.close, body})
+	case !lines:
+		return append(splices, Splice{at, at, d.space + body})
+	case bytes.IndexByte(d.text[at:c.close], '\n') < 0 && len(c.Items) == 0:
+		return append(splices, Splice{at, c.close, d.newline + indent + body + d.newline + d.indentation(c.open)})
+	}
+	return append(splices, Splice{at, at, d.newline + indent + body})
+}
+
+// Remove takes out the item i of c with what else its lines hold. Comments on
+// lines of their own stay, since nobody can tell what they are about.
+func (d *Document) Remove(c Container, i int) []Splice {
+	it := c.Items[i]
+	from, to := it.Start, max(it.end, it.comma+1)
+	around := string(d.text[c.open+1:from]) + string(d.text[to:c.close])
+	if len(c.Items) == 1 && strings.TrimSpace(around) == "" {
+		return []Splice{{c.open + 1, c.close, ""}}
+	}
+	var splices []Splice
+	if it.comma < 0 && i > 0 {
+		comma := c.Items[i-1].comma
+		splices = append(splices, Splice{comma, comma + 1, ""})
+	}
+	_, own := d.ownLine(it)
+	if rest, ends := d.restOfLine(to, c.close); own && ends {
+		return append(splices, Splice{d.lineStart(from), rest, ""})
+	}
+	// Others stand on its line: one white space stays between them, none
+	// before the closing bracket.
+	blank := func(at int) bool { return at > c.open && at < c.close && strings.IndexByte(" \t", d.text[at]) >= 0 }
+	if i < len(c.Items)-1 {
+		for blank(to) {
+			to++
+		}
+		return append(splices, Splice{from, to, ""})
+	}
+	for blank(from - 1) {
+		from--
+	}
+	return append(splices, Splice{from, to, ""})
+}
+
+// restOfLine returns the beginning of the next line when between the byte at and
+// it there is nothing but white space and comments.
+func (d *Document) restOfLine(at, end int) (next int, ok bool) {
+	for at < end {
+		n := Extent(d.text[at:])
+		switch {
+		case d.text[at] == '\n':
+			return at + 1, true
+		case n > 1 && d.text[at] == '/':
+			if bytes.IndexByte(d.text[at:at+n], '\n') >= 0 {
+				return 0, false // it belongs to the next line, too
+			}
+		case strings.IndexByte(" \t\r", d.text[at]) < 0:
+			return 0, false
+		}
+		at += n
+	}
+	return 0, false
+}
+
+// Replace puts a value in the place of another one, in its form.
+func (d *Document) Replace(it Item, value hujson.Value) Splice {
+	old := d.text[it.Value.StartOffset:it.Value.EndOffset]
+	depth := 0
+	if bytes.IndexByte(old, '\n') >= 0 {
+		depth = 1
+	}
+	return Splice{it.Value.StartOffset, it.Value.EndOffset, d.Render(value, d.indentation(it.Start), depth)}
+}
+
+// OnOneLine reports whether the value of an item has no line break.
+func (d *Document) OnOneLine(it Item) bool {
+	return bytes.IndexByte(d.text[it.Value.StartOffset:it.Value.EndOffset], '\n') < 0
+}
+
+// Member returns the text of a member of an object, spread down to depth if lines
+// says so.
+func (d *Document) Member(name string, value hujson.Value, indent string, depth int, lines bool) string {
+	if !lines {
+		depth = 0
+	}
+	return string(hujson.String(name)) + d.colon + d.Render(value, indent, depth)
+}
+
+// Put sets the member i of an object, which is to be called name when i is -1; value
+// nil takes it out.
+func (d *Document) Put(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
+	switch {
+	case value == nil && i < 0:
+		return nil, nil
+	case value == nil:
+		return d.Remove(object, i), nil
+	}
+	v, err := hujson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	if i >= 0 {
+		return []Splice{d.Replace(object.Items[i], v)}, nil
+	}
+	return d.Insert(object, func(indent string, lines bool) string { return d.Member(name, v, indent, 0, lines) }), nil
+}
+
+// SetAt sets what stands at a path of names in an object. Objects on the way that
+// are not there are made.
+func (d *Document) SetAt(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+	i := object.Named(path[0])
+	if i >= 0 && len(path) > 1 {
+		return d.SetAt(Parts(object.Items[i].Value), path[1:], value)
+	}
+	value, err := Wrapped(path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	return d.Put(object, i, path[0], value)
+}
+
+// Wrapped returns a value as the innermost of objects in each other.
+func Wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
+	for _, name := range slices.Backward(path) {
+		var err error
+		if value, err = wirejson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
+			return nil, err
+		}
+	}
+	return value, nil
+}
+
+// Named returns the number of the member of that name, -1 without one.
+func (c Container) Named(name string) int {
+	return slices.IndexFunc(c.Items, func(it Item) bool { return it.Name == name })
+}
+
+// Apply makes the splices, which must not overlap, and returns the new text.
+func (d *Document) Apply(splices []Splice) []byte {
+	slices.SortStableFunc(splices, func(a, b Splice) int { return a.from - b.from })
+	var out []byte
+	at := 0
+	for _, s := range splices {
+		out = append(append(out, d.text[at:s.from]...), s.text...)
+		at = s.to
+	}
+	return append(out, d.text[at:]...)
+}
+
+// Render writes a value as the author of the file would, spread over lines
+// down to the given depth.
+func (d *Document) Render(v hujson.Value, indent string, depth int) string {
+	c := Parts(v)
+	_, isObject := v.Value.(*hujson.Object)
+	_, isArray := v.Value.(*hujson.Array)
+	if !isObject && !isArray {
+		l, _ := v.Value.(hujson.Literal)
+		return string(l)
+	}
+	brackets := "[]"
+	if isObject {
+		brackets = "{}"
+	}
+	inner, between, end := indent+d.unit, ","+d.space, ""
+	start := ""
+	if depth > 0 && len(c.Items) > 0 {
+		start, between, end = d.newline+inner, ","+d.newline+inner, d.newline+indent
+	}
+	var texts []string
+	for _, it := range c.Items {
+		text := d.Render(it.Value, inner, max(depth-1, 0))
+		if isObject {
+			text = string(hujson.String(it.Name)) + d.colon + text
+		}
+		texts = append(texts, text)
+	}
+	if d.trailing && start != "" {
+		end = "," + end
+	}
+	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
+}
+
+// SetSpread is SetAt for what other programs read: objects that are made are spread
+// over lines, the value as its neighbours are.
+func (d *Document) SetSpread(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+	i := object.Named(path[0])
+	if i >= 0 && len(path) > 1 {
+		return d.SetSpread(Parts(object.Items[i].Value), path[1:], value)
+	}
+	if i >= 0 {
+		return d.Put(object, i, path[0], value)
+	}
+	value, err := Wrapped(path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	v, err := hujson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	depth := len(path)
+	if n := len(object.Items); n > 0 && len(path) == 1 && isComposite(object.Items[n-1]) && d.OnOneLine(object.Items[n-1]) {
+		depth = 0 // as the others
+	}
+	return d.Insert(object, func(indent string, lines bool) string { return d.Member(path[0], v, indent, depth, lines) }), nil
+}
+
+func isComposite(it Item) bool {
+	kind := it.Value.Value.Kind()
+	return kind == '{' || kind == '['
+}

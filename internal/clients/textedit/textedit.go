@@ -1,0 +1,251 @@
+// Package textedit changes one entry in a text of JSON with comments, TOML or
+// YAML, as its author wrote it: everything else stays as it is, byte for byte,
+// comments, order, alignment, line ends and byte order mark.
+//
+// It guarantees that what it returns says the same as before but for that entry:
+// it reads its own result again and compares. What it cannot edit so it refuses,
+// with the place and what to do, and nothing is changed. It opens no files.
+package textedit
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// Format is how a text is written.
+type Format uint8
+
+// The formats.
+const (
+	JSON Format = iota // with comments and trailing commas
+	TOML
+	YAML
+)
+
+// String returns the name of the format.
+func (f Format) String() string { return [...]string{"JSON", "TOML", "YAML"}[f] }
+
+var languages = [...]language{JSON: inJSON{}, TOML: inTOML{}, YAML: inYAML{}}
+
+// Get returns what stands at a path of names, as JSON. The error is a
+// *problem.Problem INVALID_CONFIG with line and column.
+func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bool, err error) {
+	root, err := languages[f].tree(body(text))
+	if err != nil {
+		return nil, false, err
+	}
+	got, found := at(root, path)
+	if !found {
+		return nil, false, nil
+	}
+	value, err = wirejson.Marshal(got)
+	return value, true, err
+}
+
+// Set sets what stands at a path of names, and makes the objects on the way that are
+// not there. An empty text is an empty file.
+func Set(text []byte, f Format, value json.RawMessage, path ...string) ([]byte, error) {
+	return edit(text, f, path, value)
+}
+
+// Remove takes out what stands at a path of names. What is not there is no error.
+func Remove(text []byte, f Format, path ...string) ([]byte, error) {
+	return edit(text, f, path, nil)
+}
+
+// Restore makes what stands at the paths what it is in the text from before, and leaves
+// the rest.
+func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
+	for _, path := range paths {
+		value, _, err := Get(before, f, path...)
+		if err != nil {
+			return nil, err
+		}
+		if text, err = edit(text, f, path, value); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// Prune takes out the empty objects on a path that before does not have.
+func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
+	for n := len(path); n > 0; n-- {
+		value, _, err := Get(text, f, path[:n]...)
+		if err != nil {
+			return nil, err
+		}
+		if _, had, _ := Get(before, f, path[:n]...); had || string(value) != "{}" {
+			return text, nil
+		}
+		if text, err = Remove(text, f, path[:n]...); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// Append adds a text to the list at a path, unless the list has it.
+func Append(text []byte, f Format, value string, path ...string) ([]byte, error) {
+	list, err := texts(text, f, path)
+	if err != nil || slices.Contains(list, any(value)) {
+		return text, err
+	}
+	longer := append(slices.Clone(list), value)
+	if f != JSON || list == nil {
+		return setTexts(text, f, longer, path)
+	}
+	return held(text, f, path, longer, func(in []byte) ([]byte, error) { return inJSON{}.append(in, path, value) })
+}
+
+// Drop takes a text out of the list at a path, wherever it stands in it.
+func Drop(text []byte, f Format, value string, path ...string) ([]byte, error) {
+	list, err := texts(text, f, path)
+	if err != nil {
+		return text, err
+	}
+	for i := slices.Index(list, any(value)); i >= 0 && err == nil; i = slices.Index(list, any(value)) {
+		list = slices.Delete(slices.Clone(list), i, i+1)
+		if f != JSON {
+			text, err = setTexts(text, f, list, path)
+			continue
+		}
+		text, err = held(text, f, path, list, func(in []byte) ([]byte, error) { return inJSON{}.dropAt(in, path, i) })
+	}
+	return text, err
+}
+
+// prune takes out the empty objects on a path.
+func prune(root map[string]any, path []string) {
+	for n := len(path); n > 0; n-- {
+		if here, _ := at(root, path[:n]); !reflect.DeepEqual(here, map[string]any{}) {
+			return
+		}
+		drop(root, path[:n])
+	}
+}
+
+// texts returns the list at a path; nil when there is nothing.
+func texts(text []byte, f Format, path []string) ([]any, error) {
+	root, err := languages[f].tree(body(text))
+	if err != nil {
+		return nil, err
+	}
+	got, found := at(root, path)
+	if !found {
+		return nil, nil
+	}
+	list, ok := got.([]any)
+	if !ok {
+		return nil, problem.Newf(problem.InvalidConfig, "%s is no list.", strings.Join(path, ".")).WithHint("Correct the file first; nothing was changed.")
+	}
+	return list, nil
+}
+
+func setTexts(text []byte, f Format, list []any, path []string) ([]byte, error) {
+	value, err := wirejson.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return Set(text, f, value, path...)
+}
+
+// body is a text without its byte order mark.
+func body(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
+
+// edit sets what stands at a path, or takes it out when value is nil.
+func edit(text []byte, f Format, path []string, value json.RawMessage) ([]byte, error) {
+	if value == nil {
+		return held(text, f, path, nil, func(in []byte) ([]byte, error) { return languages[f].remove(in, path) })
+	}
+	wanted, err := decoded(value)
+	if err != nil {
+		return text, err
+	}
+	if wanted == nil {
+		return text, problem.Newf(problem.InvalidConfig, "%s cannot be set to null.", strings.Join(path, ".")).WithHint("Take it out.")
+	}
+	return held(text, f, path, wanted, func(in []byte) ([]byte, error) { return languages[f].set(in, path, value) })
+}
+
+// held makes a change, and holds the result against what it is to say: the same as
+// before but for what stands at the path, which is to be wanted, or nothing when
+// that is nil.
+func held(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
+	in := body(text)
+	said, err := languages[f].tree(in)
+	if err != nil {
+		return text, err
+	}
+	switch was, there := at(said, path); {
+	case wanted == nil && !there, there && reflect.DeepEqual(was, wanted):
+		return text, nil
+	case wanted == nil:
+		drop(said, path)
+	default:
+		if err := put(said, path, wanted); err != nil {
+			return text, err
+		}
+	}
+	out, err := change(in)
+	if err != nil {
+		return text, err
+	}
+	says, err := languages[f].tree(out)
+	if err == nil && wanted == nil && !reflect.DeepEqual(says, said) {
+		prune(said, path[:len(path)-1]) // a table of TOML is there as long as something in it is
+	}
+	if err != nil || !reflect.DeepEqual(says, said) {
+		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing more of the file, as it is written.", strings.Join(path, ".")).
+			WithHint("Change it by hand; nothing was changed.")
+	}
+	mark := len(text) - len(in)
+	return slices.Concat(text[:mark], out), nil
+}
+
+// at finds what stands at a path.
+func at(root map[string]any, path []string) (any, bool) {
+	var here any = root
+	for _, name := range path {
+		object, ok := here.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if here, ok = object[name]; !ok {
+			return nil, false
+		}
+	}
+	return here, true
+}
+
+// put sets what stands at a path.
+func put(root map[string]any, path []string, value any) error {
+	for i, name := range path[:len(path)-1] {
+		next, there := root[name]
+		object, ok := next.(map[string]any)
+		switch {
+		case !there, next == nil:
+			object = map[string]any{}
+			root[name] = object
+		case !ok:
+			return problem.Newf(problem.InvalidConfig, "%s is no object.", strings.Join(path[:i+1], ".")).WithHint("Correct the file first; nothing was changed.")
+		}
+		root = object
+	}
+	root[path[len(path)-1]] = value
+	return nil
+}
+
+// drop takes out what stands at a path, which is there.
+func drop(root map[string]any, path []string) {
+	holder, _ := at(root, path[:len(path)-1])
+	if object, ok := holder.(map[string]any); ok {
+		delete(object, path[len(path)-1])
+	}
+}

@@ -1,0 +1,279 @@
+package textedit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+type inTOML struct{}
+
+func (inTOML) tree(text []byte) (map[string]any, error) {
+	if wrong := Bounded(text); wrong != nil {
+		return nil, unreadable(text, wrong.Offset, wrong.Message, wrong.Hint)
+	}
+	if _, err := statementsOf(text); err != nil {
+		return nil, err
+	}
+	tree := map[string]any{}
+	if err := toml.Unmarshal(text, &tree); err != nil {
+		var wrong *toml.DecodeError
+		if !errors.As(err, &wrong) {
+			return nil, unreadableAt(1, 1, "the text is not TOML", "")
+		}
+		line, column := wrong.Position()
+		return nil, unreadableAt(line, column, "the text is not TOML", "correct the line first; nothing was changed")
+	}
+	return plain(tree).(map[string]any), nil
+}
+
+// statement is a line of TOML, or several, that says something: the head of a
+// table, or a key with its value; or such a pair within an inline table.
+type statement struct {
+	path       []string
+	start, end int
+	head       bool // it begins a table
+	value      int  // where the value of a pair begins
+	table      []string
+	inline     bool // the value is an inline table
+	inside     bool // the pair stands in one
+}
+
+// inList is what stands in a path for an element of a list of tables: no name leads
+// there.
+const inList = "\x00"
+
+// statementsOf returns the statements of a text in their order. What is not TOML ends
+// it: the decoder says what is wrong.
+func statementsOf(text []byte) (all []statement, err error) {
+	var p unstable.Parser
+	p.Reset(text)
+	var table []string
+	for p.NextExpression() {
+		switch e := p.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			names, first, end := keyOf(e)
+			table = names
+			if e.Kind == unstable.ArrayTable {
+				table = append(table, inList)
+			}
+			start := bytes.LastIndexByte(text[:first], '[')
+			if e.Kind == unstable.ArrayTable {
+				start--
+			}
+			all = append(all, statement{path: table, start: start, end: end + bytes.IndexByte(text[end:], ']') + 1, head: true, table: table})
+		case unstable.KeyValue:
+			all = appendPair(all, text, e, table, false)
+		}
+		if len(all) > maxKeys {
+			return nil, unreadable(text, all[maxKeys].start, fmt.Sprintf("there are more than %d keys", maxKeys), "change the file by hand")
+		}
+	}
+	return all, nil
+}
+
+// keyOf returns the names of a key, and where they begin and end.
+func keyOf(e *unstable.Node) (names []string, start, end int) {
+	start = -1
+	for it := e.Key(); it.Next(); {
+		k := it.Node()
+		if start < 0 {
+			start = int(k.Raw.Offset)
+		}
+		names, end = append(names, string(k.Data)), int(k.Raw.Offset+k.Raw.Length)
+	}
+	return names, start, end
+}
+
+func appendPair(all []statement, text []byte, e *unstable.Node, table []string, inside bool) []statement {
+	names, _, after := keyOf(e)
+	value := after + bytes.IndexByte(text[after:], '=') + 1
+	value += len(text[value:]) - len(bytes.TrimLeft(text[value:], " \t"))
+	s := statement{
+		path: slices.Concat(table, names), start: int(e.Raw.Offset), end: int(e.Raw.Offset + e.Raw.Length),
+		value: value, table: table, inline: e.Value().Kind == unstable.InlineTable, inside: inside,
+	}
+	s.end = s.start + len(bytes.TrimRight(text[s.start:s.end], " \t"))
+	all = append(all, s)
+	if s.inline {
+		for it := e.Value().Children(); it.Next(); {
+			if it.Node().Kind == unstable.KeyValue {
+				all = appendPair(all, text, it.Node(), s.path, true)
+			}
+		}
+	}
+	return all
+}
+
+// under reports whether a statement is about what stands at a path.
+func (s statement) under(path []string) bool {
+	return len(s.path) >= len(path) && slices.Equal(s.path[:len(path)], path)
+}
+
+func (t inTOML) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+	all, err := statementsOf(text)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(all, func(s statement) bool { return !s.head && slices.Equal(s.path, path) }); i >= 0 {
+		inline, err := inlineTOML(value)
+		return spliced(text, all[i].value, all[i].end, inline), err
+	}
+	place := -1 // where it began, if it is there
+	if i := slices.IndexFunc(all, func(s statement) bool { return s.under(path) }); i >= 0 {
+		place = lineStart(text, all[i].start)
+		if text, err = t.remove(text, path); err != nil {
+			return nil, err
+		}
+		if all, err = statementsOf(text); err != nil {
+			return nil, err
+		}
+	}
+	parent := path[:len(path)-1]
+	if i := slices.IndexFunc(all, func(s statement) bool { return s.inline && slices.Equal(s.path, parent) }); i >= 0 {
+		return intoInline(text, all[i], path[len(parent)], value)
+	}
+	decodedValue, err := decoded(value)
+	if err != nil {
+		return nil, err
+	}
+	if _, isTable := decodedValue.(map[string]any); isTable {
+		return addTable(text, path, decodedValue, place)
+	}
+	return addPair(text, all, path, value)
+}
+
+// addTable adds a table of its own, at the end or where it stood before.
+func addTable(text []byte, path []string, value any, place int) ([]byte, error) {
+	var block strings.Builder
+	if err := writeTable(&block, path, value.(map[string]any)); err != nil {
+		return nil, err
+	}
+	newline := newlineOf(text)
+	written := strings.ReplaceAll(block.String(), "\n", newline)
+	if place >= 0 && place < len(text) {
+		return spliced(text, place, place, written+newline), nil
+	}
+	before := ""
+	if len(text) > 0 {
+		if text[len(text)-1] != '\n' {
+			before = newline
+		}
+		if !endsBlank(text) {
+			before += newline
+		}
+	}
+	return spliced(text, len(text), len(text), before+written), nil
+}
+
+// endsBlank reports whether the last line of a text is empty.
+func endsBlank(text []byte) bool {
+	return bytes.HasSuffix(text, []byte("\n\n")) || bytes.HasSuffix(text, []byte("\n\r\n"))
+}
+
+// addPair adds a key with its value to its table, which is made if it is not there.
+func addPair(text []byte, all []statement, path []string, value json.RawMessage) ([]byte, error) {
+	inline, err := inlineTOML(value)
+	if err != nil {
+		return nil, err
+	}
+	parent, newline := path[:len(path)-1], newlineOf(text)
+	line := keyTOML(path[len(path)-1]) + " = " + inline
+	last := -1 // of what the table has
+	for i, s := range all {
+		if !s.inside && slices.Equal(s.table, parent) {
+			last = i
+		}
+	}
+	switch {
+	case last >= 0:
+		at := lineEnd(text, all[last].end)
+		if at == len(text) && (at == 0 || text[at-1] != '\n') {
+			return spliced(text, at, at, newline+line), nil
+		}
+		indent := text[lineStart(text, all[last].start):all[last].start]
+		return spliced(text, at, at, string(indent)+line+newline), nil
+	case len(parent) == 0:
+		return spliced(text, 0, 0, line+newline), nil
+	}
+	inner, err := decoded(json.RawMessage(value))
+	if err != nil {
+		return nil, err
+	}
+	return addTable(text, parent, map[string]any{path[len(path)-1]: inner}, -1)
+}
+
+// intoInline adds a pair to an inline table.
+func intoInline(text []byte, s statement, name string, value json.RawMessage) ([]byte, error) {
+	inline, err := inlineTOML(value)
+	if err != nil {
+		return nil, err
+	}
+	closing := s.end - 1
+	at := s.value + len(bytes.TrimRight(text[s.value:closing], " \t"))
+	pair := keyTOML(name) + " = " + inline
+	if at == s.value+1 { // it is empty
+		return spliced(text, at, closing, " "+pair+" "), nil
+	}
+	return spliced(text, at, at, ", "+pair), nil
+}
+
+// remove takes out one statement after the other, the last one first.
+func (inTOML) remove(text []byte, path []string) ([]byte, error) {
+	for {
+		all, err := statementsOf(text)
+		if err != nil {
+			return nil, err
+		}
+		last := -1
+		for i, s := range all {
+			if s.under(path) && (!s.inside || slices.Equal(s.path, path)) {
+				last = i
+			}
+		}
+		if last < 0 {
+			return text, nil
+		}
+		if all[last].inside {
+			text = withoutInline(text, all[last])
+		} else {
+			text = withoutLines(text, all[last])
+		}
+	}
+}
+
+// withoutInline takes a pair out of an inline table, with one comma.
+func withoutInline(text []byte, s statement) []byte {
+	from, to := s.start, s.end
+	rest := bytes.TrimLeft(text[to:], " \t")
+	if len(rest) > 0 && rest[0] == ',' {
+		to = len(text) - len(bytes.TrimLeft(rest[1:], " \t"))
+		return spliced(text, from, to, "")
+	}
+	before := bytes.TrimRight(text[:from], " \t")
+	if n := len(before); n > 0 && before[n-1] == ',' {
+		from = n - 1
+	}
+	return spliced(text, from, to, "")
+}
+
+// withoutLines takes out the lines of a statement, and of a head one empty line
+// beside it.
+func withoutLines(text []byte, s statement) []byte {
+	from, to := lineStart(text, s.start), lineEnd(text, s.end)
+	if s.head {
+		switch {
+		case len(bytes.TrimSpace(text[to:])) == 0 && endsBlank(text[:from]):
+			from -= len(newlineOf(text))
+		case len(text) > to && len(bytes.Trim(text[to:lineEnd(text, to)], " \t\r\n")) == 0 && (from == 0 || endsBlank(text[:from])):
+			to = lineEnd(text, to)
+		}
+	}
+	return spliced(text, from, to, "")
+}

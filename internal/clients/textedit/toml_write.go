@@ -1,0 +1,104 @@
+package textedit
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// keyTOML writes a name as a key.
+func keyTOML(name string) string {
+	if bareKey.MatchString(name) {
+		return name
+	}
+	return textTOML(name)
+}
+
+// textTOML writes a text as a basic string: as in JSON, but for the character that
+// JSON may leave as it is.
+func textTOML(s string) string {
+	return strings.ReplaceAll(string(wirejson.AppendString(nil, s)), "\x7f", `\u007f`)
+}
+
+// writeTable writes a table with those within it, each under a head of its own.
+func writeTable(to *strings.Builder, path []string, table map[string]any) error {
+	var head []string
+	for _, name := range path {
+		head = append(head, keyTOML(name))
+	}
+	to.WriteString("[" + strings.Join(head, ".") + "]\n")
+	names := slices.Sorted(maps.Keys(table))
+	for _, name := range names {
+		if _, inner := table[name].(map[string]any); inner {
+			continue
+		}
+		value, err := valueTOML(table[name])
+		if err != nil {
+			return err
+		}
+		to.WriteString(keyTOML(name) + " = " + value + "\n")
+	}
+	for _, name := range names {
+		if inner, ok := table[name].(map[string]any); ok {
+			to.WriteString("\n")
+			if err := writeTable(to, append(slices.Clone(path), name), inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inlineTOML writes a value, given in JSON, on one line.
+func inlineTOML(value json.RawMessage) (string, error) {
+	v, err := decoded(value)
+	if err != nil {
+		return "", err
+	}
+	return valueTOML(v)
+}
+
+func valueTOML(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return textTOML(v), nil
+	case bool:
+		if v {
+			return "true", nil
+		}
+		return "false", nil
+	case json.Number:
+		return v.String(), nil
+	case []any:
+		var items []string
+		for _, inner := range v {
+			item, err := valueTOML(inner)
+			if err != nil {
+				return "", err
+			}
+			items = append(items, item)
+		}
+		return "[" + strings.Join(items, ", ") + "]", nil
+	case map[string]any:
+		var pairs []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			inner, err := valueTOML(v[name])
+			if err != nil {
+				return "", err
+			}
+			pairs = append(pairs, keyTOML(name)+" = "+inner)
+		}
+		if len(pairs) == 0 {
+			return "{}", nil
+		}
+		return "{ " + strings.Join(pairs, ", ") + " }", nil
+	}
+	return "", problem.New(problem.InvalidConfig, "TOML has no null.", "Leave the key out.")
+}

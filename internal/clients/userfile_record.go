@@ -1,0 +1,20 @@
+package clients
+
+// Record keeps a change that another program has made to a file since it was read, so
+// that it can be undone like one of ours. Nothing is kept of a file that is as it was.
+func (j *Journal) Record(f UserFile, what string, entries ...[]string) (Change, error) {
+	now, err := ReadUserFile(f.Path, f.roots...)
+	if err != nil || !now.Exists || f.Exists && sum(now.Text) == sum(f.Text) {
+		return Change{}, err
+	}
+	unlock, err := j.lock()
+	if err != nil {
+		return Change{}, err
+	}
+	defer unlock()
+	c, err := j.begin(f, what, sum(now.Text), entries)
+	if err != nil {
+		return Change{}, err
+	}
+	return c, j.prune()
+}

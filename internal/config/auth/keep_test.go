@@ -1,0 +1,140 @@
+package auth_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+)
+
+// good reports whether a session is good.
+func good(a *auth.Authenticator, of auth.Session) bool {
+	_, ok := a.SignIns.Expires(of.Value, []string{of.Cookie})
+	return ok
+}
+
+// kept opens the sessions of a data directory.
+func kept(t *testing.T, key, dir string) *auth.Authenticator {
+	t.Helper()
+	return auth.NewKept(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
+}
+
+// TestSessionsAreKept: a restart ends no session that lasts, and begins none that has ended.
+func TestSessionsAreKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, auth.SessionsFile)
+	a := kept(t, key, dir)
+	stays, out := a.SignIns.Open(nil), a.SignIns.Open(nil)
+	if n := a.SignIns.SignOut(out.Value, []string{out.Cookie}); n != 1 {
+		t.Errorf("%d sessions have ended", n)
+	}
+	if a = kept(t, key, dir); !good(a, stays) || good(a, out) {
+		t.Errorf("%v, %v", good(a, stays), good(a, out))
+	}
+	now, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{key, stays.Cookie, stays.Value} {
+		if bytes.Contains(now, []byte(secret)) {
+			t.Error("a secret is in the file")
+		}
+	}
+	for name, bad := range map[string][]byte{
+		"empty":   nil,
+		"no JSON": []byte("{"),
+		"shorter": now[:len(now)-10],
+		"later":   []byte(strings.Replace(string(now), `"whole":"2`, `"whole":"3`, 1)),
+		"another": []byte(strings.Replace(string(now), `"mac":"`, `"mac":"00`, 1)),
+		"no MAC":  []byte(`{"sessions":[],"mac":""}`),
+	} {
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(bad, now) || good(kept(t, key, dir), stays) {
+			t.Errorf("%s: the session is good", name)
+		}
+	}
+	if err := os.WriteFile(path, now, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if good(kept(t, "another key, with as much in it", dir), stays) {
+		t.Error("a session is good under another key")
+	}
+	if a = kept(t, key, dir); a.SignIns.SignOutEverywhere() != 1 || good(kept(t, key, dir), stays) {
+		t.Error("a session that has ended is good")
+	}
+}
+
+// TestKeptSessionsEnd: the time of a session goes on over a restart.
+func TestKeptSessionsEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		a := kept(t, key, dir)
+		stays, idle := a.SignIns.Open(nil), a.SignIns.Open(nil)
+		time.Sleep(6 * time.Hour)
+		_, done, ok := a.SignIns.Enter(t.Context(), stays.Value, []string{stays.Cookie})
+		if done(); !ok {
+			t.Error("it is not good")
+		}
+		time.Sleep(6*time.Hour + time.Second)
+		a = kept(t, key, dir)
+		if at, ok := a.SignIns.Expires(stays.Value, []string{stays.Cookie}); !ok || time.Until(at) > 6*time.Hour || good(a, idle) {
+			t.Errorf("%v until %v, and %v", ok, at, good(a, idle))
+		}
+	})
+}
+
+// TestSessionsOfAnotherClock: a session from under a clock that was ahead does not last
+// longer than a new one.
+func TestSessionsOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var opened auth.Session
+	logger := slog.New(slog.DiscardHandler)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24 * time.Hour)
+		a := auth.NewKept(key, nil, dir, logger)
+		opened = a.SignIns.Open(nil)
+		if !good(auth.NewKept(key, nil, dir, logger), opened) {
+			t.Error("it is not kept")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // which begins at the same time as the first
+		if good(auth.NewKept(key, nil, dir, logger), opened) {
+			t.Error("a session from tomorrow is good")
+		}
+	})
+}
+
+// TestSessionsThatCannotBeKept: where the file cannot be written, the session is good all the
+// same, and one that has ended does not come back.
+func TestSessionsThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	logger := slog.New(slog.DiscardHandler)
+	a := auth.NewKept(key, nil, dir, logger)
+	opened := a.SignIns.Open(nil)
+	if err := os.Mkdir(filepath.Join(dir, "."+auth.SessionsFile+".tmp"), 0o700); err != nil { // where the next text is written
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "."+auth.SessionsFile+".tmp", "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	another := a.SignIns.Open(nil)
+	if !good(a, opened) || !good(a, another) {
+		t.Error("a session is not good")
+	}
+	a.SignIns.SignOutEverywhere()
+	if after := auth.NewKept(key, nil, dir, logger); good(after, opened) || good(after, another) {
+		t.Error("a session came back")
+	}
+}

@@ -1,0 +1,13 @@
+package auth_test
+
+import (
+	"os"
+	"testing"
+
+	"mcpproxy/internal/testutil/volume"
+)
+
+func TestMain(m *testing.M) {
+	volume.Rapid()
+	os.Exit(m.Run())
+}

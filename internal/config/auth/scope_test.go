@@ -1,0 +1,122 @@
+package auth_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mcpproxy/internal/config/auth"
+)
+
+func TestScope(t *testing.T) {
+	rule := func(l auth.Limits) auth.Scope { return auth.ScopeOf(auth.NewScopeRule(l)) }
+	tools := []auth.Tools{{Server: "git*", Patterns: []string{"get_*"}}, {Server: "github", Patterns: []string{"*_issue", "x"}}, {Server: "none", Patterns: []string{}}}
+	for name, c := range map[string]struct {
+		of           auth.Scope
+		server, tool string
+		want, serves bool
+	}{
+		"everything":          {auth.Scope{}, "a", "b", true, true},
+		"no limits":           {rule(auth.Limits{}), "a", "b", true, true},
+		"a server":            {rule(auth.Limits{Servers: []string{"a"}}), "a", "b", true, true},
+		"another":             {rule(auth.Limits{Servers: []string{"a"}}), "ab", "b", false, false},
+		"a pattern":           {rule(auth.Limits{Servers: []string{"x", "a*"}}), "ab", "b", true, true},
+		"case counts":         {rule(auth.Limits{Servers: []string{"a"}}), "A", "b", false, false},
+		"no server":           {rule(auth.Limits{Servers: []string{}}), "a", "b", false, false},
+		"tools of another":    {rule(auth.Limits{Tools: tools}), "gitlab", "get_x", true, true},
+		"all entries count":   {rule(auth.Limits{Tools: tools}), "github", "get_issue", true, true},
+		"one of them refuses": {rule(auth.Limits{Tools: tools}), "github", "get_x", false, true},
+		"the other one, too":  {rule(auth.Limits{Tools: tools}), "github", "x", false, true},
+		"no tools":            {rule(auth.Limits{Tools: tools}), "none", "x", false, true},
+		"not narrowed":        {rule(auth.Limits{Tools: tools}), "a", "b", true, true},
+		"tools need a server": {rule(auth.Limits{Servers: []string{"a"}, Tools: tools}), "gitlab", "get_x", false, false},
+		"all rules count": {auth.ScopeOf(auth.NewScopeRule(auth.Limits{Servers: []string{"a", "b"}}), nil, auth.NewScopeRule(auth.Limits{Servers: []string{"b", "c"}})),
+			"a", "x", false, false},
+		"nothing": {auth.ScopeOf(auth.NoScope("p")), "a", "b", false, false},
+	} {
+		if got := c.of.Tool(c.server, c.tool); got != c.want {
+			t.Errorf("%s: the tool is in it: %v", name, got)
+		}
+		if got := c.of.Server(c.server); got != c.serves {
+			t.Errorf("%s: the server is in it: %v", name, got)
+		}
+	}
+}
+
+func TestLanes(t *testing.T) {
+	for text, want := range map[string]string{"": "", "read": "read", "destructive read": "read destructive", "nonsense": "", "read read": "read", "READ write": "write"} {
+		s := auth.ScopeOf(auth.NewScopeRule(auth.Limits{Lanes: strings.Fields(text + " ")}))
+		if got := strings.Join(s.Lanes().Words(), " "); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+		if s.Lanes().Has(0) || s.Lanes().Has(4) || s.Lanes().Has(200) {
+			t.Errorf("%q has a lane that is none", text)
+		}
+	}
+	if !auth.ScopeOf(auth.NewScopeRule(auth.Limits{})).AllLanes() || !(auth.Scope{}).AllLanes() {
+		t.Error("what does not limit leaves lanes out")
+	}
+	two := auth.ScopeOf(auth.NewScopeRule(auth.Limits{Lanes: []string{"read", "write"}}), auth.NewScopeRule(auth.Limits{Lanes: []string{"write", "destructive"}}))
+	if got := two.Lanes().Words(); !slices.Equal(got, []string{"write"}) {
+		t.Errorf("both: %v", got)
+	}
+}
+
+// TestARuleMoreNeverWidens, and two scopes of one key let the same through.
+func TestARuleMoreNeverWidens(t *testing.T) {
+	word := rapid.StringMatching(`[ab*?]{1,3}`)
+	limits := rapid.Custom(func(t *rapid.T) auth.Limits {
+		var l auth.Limits
+		if rapid.Bool().Draw(t, "servers") {
+			l.Servers = rapid.SliceOfN(word, 0, 2).Draw(t, "s")
+		}
+		if rapid.Bool().Draw(t, "lanes") {
+			l.Lanes = rapid.SliceOfN(rapid.SampledFrom(auth.LaneWords()), 0, 3).Draw(t, "l")
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "tools") {
+			l.Tools = append(l.Tools, auth.Tools{Server: word.Draw(t, "ts"), Patterns: rapid.SliceOfN(word, 0, 2).Draw(t, "tp")})
+		}
+		return l
+	})
+	seen := map[auth.ScopeKey]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := auth.NewScopeRule(limits.Draw(t, "a")), auth.NewScopeRule(limits.Draw(t, "b"))
+		one, both := auth.ScopeOf(a), auth.ScopeOf(a, b)
+		text := ""
+		for _, server := range []string{"a", "b", "ab", "ba", "aab"} {
+			for _, tool := range []string{"a", "b", "bb"} {
+				if both.Tool(server, tool) && !one.Tool(server, tool) || both.Server(server) && !one.Server(server) || both.Tool(server, tool) && !both.Server(server) {
+					t.Fatalf("a rule more widens: %s:%s", server, tool)
+				}
+				text += map[bool]string{true: "1", false: "0"}[both.Tool(server, tool)]
+			}
+		}
+		if both.Lanes()&^one.Lanes() != 0 || !both.Bounded() || both.AllServers() && !one.AllServers() {
+			t.Fatal("a rule more widens")
+		}
+		text += strings.Join(both.Lanes().Words(), " ")
+		if before, known := seen[both.Key()]; known && before != text {
+			t.Fatalf("one key, two scopes: %v", both.Key())
+		}
+		seen[both.Key()] = text
+	})
+}
+
+func TestProfiles(t *testing.T) {
+	p := func(name string) *auth.ScopeRule { return auth.NewScopeRule(auth.Limits{Profile: name}) }
+	for want, s := range map[string]auth.Scope{"": {}, "a": auth.ScopeOf(p("a")), "a,b": auth.ScopeOf(p("a"), p(""), p("b")), "b": auth.ScopeOf(p("b"), p("b"))} {
+		if got := s.Profiles(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAskingAllocatesNothing(t *testing.T) {
+	s := auth.ScopeOf(auth.NewScopeRule(auth.Limits{Servers: []string{"git*", "web-*"}, Tools: []auth.Tools{{Server: "git*", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"}}),
+		auth.NewScopeRule(auth.Limits{Servers: []string{"*"}}))
+	if n := testing.AllocsPerRun(100, func() { _, _, _ = s.Tool("github", "get_issue"), s.Lanes(), s.Key() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,238 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+)
+
+// A code works once and for a minute, whoever comes first.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s auth.SignIns
+		late, used := s.NewCode(), s.NewCode()
+		if len(late.Text) < 26 || late.Text == used.Text || late.ID == late.Text || time.Until(late.Expires) != time.Minute {
+			t.Errorf("%+v", late)
+		}
+		time.Sleep(time.Minute - 1)
+		if is, known := s.Used(used.ID); is || !known {
+			t.Error("used before its use")
+		}
+		if !s.Redeem(used.Text) || s.Redeem(used.Text) || s.Redeem(used.ID) || s.Redeem("") {
+			t.Error("a code is not good exactly once")
+		}
+		if is, known := s.Used(used.ID); !is || !known {
+			t.Error("not used after its use")
+		}
+		time.Sleep(time.Nanosecond)
+		if s.Redeem(late.Text) {
+			t.Error("a code is good after its minute")
+		}
+		if _, known := s.Used(used.ID); known {
+			t.Error("a code is known after its minute")
+		}
+	})
+}
+
+func TestCodeIsUsedOnceAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		var s auth.SignIns
+		var good atomic.Int32
+		var all sync.WaitGroup
+		c := s.NewCode()
+		for range 16 {
+			all.Go(func() {
+				if s.Redeem(c.Text) {
+					good.Add(1)
+				}
+			})
+		}
+		if all.Wait(); good.Load() != 1 {
+			t.Fatalf("%d of 16 are let in by one code", good.Load())
+		}
+	}
+}
+
+func TestCodesAndSessionsAreBounded(t *testing.T) {
+	t.Parallel()
+	var s auth.SignIns
+	codes := []auth.Code{}
+	for range 17 {
+		codes = append(codes, s.NewCode())
+	}
+	if s.Redeem(codes[0].Text) || !s.Redeem(codes[1].Text) || !s.Redeem(codes[16].Text) {
+		t.Error("not the oldest code has gone")
+	}
+	sessions := []auth.Session{}
+	for range 65 {
+		sessions = append(sessions, s.Open(nil))
+	}
+	for i, want := range map[int]bool{0: false, 1: true, 64: true} {
+		if _, ok := s.Expires(sessions[i].Value, []string{sessions[i].Cookie}); ok != want {
+			t.Errorf("session %d: %v", i, ok)
+		}
+	}
+	s.SignOutEverywhere()
+}
+
+// A session ends when it is not used for 12 hours, after 7 days, by Sign out and by
+// Sign out everywhere; its requests end with it.
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s auth.SignIns
+		use := func(of auth.Session) (context.Context, bool) {
+			ctx, done, ok := s.Enter(t.Context(), of.Value, []string{of.Cookie})
+			t.Cleanup(done)
+			return ctx, ok
+		}
+		idle, busy := s.Open(nil), s.Open(nil)
+		if time.Until(idle.Expires) != 12*time.Hour {
+			t.Errorf("a new session expires at %v", idle.Expires)
+		}
+		stream, _ := use(idle)
+		for i := range 13 {
+			time.Sleep(12*time.Hour - 1)
+			if _, ok := use(busy); !ok {
+				t.Fatalf("a session that is used ends after %d times", i)
+			}
+			if i == 0 && stream.Err() != nil {
+				t.Error("a request ends before its session")
+			}
+		}
+		if _, ok := use(idle); ok || !errors.Is(context.Cause(stream), auth.ErrSignedOut) {
+			t.Errorf("a session that is not used: %v, %v", ok, context.Cause(stream))
+		}
+		stream, _ = use(busy)
+		at, _ := s.Expires(busy.Value, []string{busy.Cookie})
+		if left := time.Until(at); left > 12*time.Hour {
+			t.Errorf("%v are left", left)
+		}
+		time.Sleep(time.Until(at))
+		synctest.Wait()
+		if _, ok := use(busy); ok || stream.Err() == nil {
+			t.Error("a session lasts longer than 7 days")
+		}
+
+		here, too, there := s.Open(nil), auth.Session{}, s.Open(nil)
+		too = s.Open([]string{"x", here.Cookie})
+		streams := map[auth.Session]context.Context{}
+		for _, one := range []auth.Session{here, too, there} {
+			streams[one], _ = use(one)
+		}
+		if n := s.SignOut(here.Value, []string{there.Cookie}); n != 0 {
+			t.Errorf("%d sessions end without their cookie", n)
+		}
+		if n := s.SignOut(here.Value, []string{here.Cookie}); n != 2 || streams[here].Err() == nil || streams[too].Err() == nil || streams[there].Err() != nil {
+			t.Errorf("Sign out ends %d", n)
+		}
+		code := s.NewCode()
+		if n := s.SignOutEverywhere(); n != 1 || streams[there].Err() == nil || s.Redeem(code.Text) {
+			t.Errorf("Sign out everywhere ends %d", n)
+		}
+	})
+}
+
+func TestWrongOnesAreForgiven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s auth.SignIns
+		for range 1000 {
+			s.Wrong()
+		}
+		if !s.TooManyWrong() {
+			t.Error("1,000 wrong ones are not too many")
+		}
+		time.Sleep(3 * time.Second)
+		if s.TooManyWrong() {
+			t.Error("not one is forgiven")
+		}
+		if s.Wrong(); !s.TooManyWrong() {
+			t.Error("more than one is forgiven")
+		}
+		time.Sleep(time.Hour)
+		for range 19 {
+			s.Wrong()
+		}
+		if s.TooManyWrong() {
+			t.Error("19 are too many")
+		}
+	})
+}
+
+func TestOwnPage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method, host, origin, site string
+		want                       bool
+	}{
+		{"GET", "127.0.0.1:8080", "", "same-origin", true},
+		{"HEAD", "127.0.0.1:8080", "", "same-origin", true},
+		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", true},
+		{"GET", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", true},
+		{"POST", "[::1]:8080", "http://[::1]:8080", "same-origin", true},
+		{"POST", "proxy.example", "https://proxy.example", "same-origin", true}, // behind one with TLS
+		{"POST", "127.0.0.1:8080", "", "same-origin", false},
+		{"OPTIONS", "127.0.0.1:8080", "", "same-origin", false},
+		{"GET", "127.0.0.1:8080", "", "", false},
+		{"GET", "127.0.0.1:8080", "", "none", false},
+		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-site", false},
+		{"GET", "127.0.0.1:8080", "http://127.0.0.1:8081", "same-origin", false},
+		{"GET", "127.0.0.1:8080", "null", "same-origin", false},
+		{"POST", "127.0.0.1:8080", "http://localhost:8080", "same-origin", false},
+		{"POST", "127.0.0.1:8080", "https://127.0.0.1:8080", "same-origin", false},
+		{"POST", "localhost", "https://localhost", "same-origin", false},
+		{"POST", "[::1]", "https://[::1]", "same-origin", false},
+		{"POST", "proxy.example", "https://proxy.example:8443", "same-origin", false},
+	} {
+		r := httptest.NewRequest(c.method, "/", nil)
+		r.Host = c.host
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		if why := auth.OwnPage(r); (why == "") != c.want {
+			t.Errorf("%+v: %q", c, why)
+		}
+		r.Header.Add("Sec-Fetch-Site", "same-origin")
+		r.Header.Add("Origin", "http://"+c.host)
+		if c.origin != "" && auth.OwnPage(r) == "" {
+			t.Errorf("%+v: two of a kind are taken", c)
+		}
+	}
+}
+
+// No session makes an admin where none is asked for: Actor is what MCP asks.
+func TestActorKnowsNoSession(t *testing.T) {
+	t.Parallel()
+	a := auth.New(key, nil)
+	opened := a.SignIns.Open(nil)
+	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+	r.Header.Set("Cookie", auth.SessionCookie+"="+opened.Cookie)
+	r.Header.Set(auth.SessionHeader, opened.Value)
+	if got := who(a, r); got.Kind != auth.Agent {
+		t.Errorf("%+v", got)
+	}
+	if got, _, done := a.Page(r); got.Kind != auth.Admin || !got.Page {
+		t.Errorf("%+v", got)
+	} else {
+		done()
+	}
+	r.Header.Add(auth.SessionHeader, opened.Value)
+	if got, _, done := a.Page(r); got.Kind != auth.Nobody {
+		t.Errorf("two values make %+v", got)
+	} else {
+		done()
+	}
+}

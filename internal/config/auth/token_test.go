@@ -1,0 +1,332 @@
+package auth_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+)
+
+// shelf keeps tokens in memory.
+type shelf struct {
+	mu     sync.Mutex
+	tokens []auth.Token
+	used   int
+	err    error
+}
+
+func (s *shelf) SaveToken(_ context.Context, t auth.Token) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.tokens = append(s.tokens, t)
+	}
+	return s.err
+}
+
+func (s *shelf) DropToken(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.tokens = slices.DeleteFunc(s.tokens, func(t auth.Token) bool { return t.ID == id })
+	}
+	return s.err
+}
+
+func (s *shelf) SetTokenUsed(context.Context, string, time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used++
+	return nil
+}
+
+func (s *shelf) LoadTokens(context.Context) ([]auth.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tokens), s.err
+}
+
+func (s *shelf) RestoreTokens(_ context.Context, all []auth.Token) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens = slices.Clone(all)
+	return s.err
+}
+
+// fail has everything fail from now on, or nothing.
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// kept returns the tokens that are stored, and how often a last use was.
+func (s *shelf) kept() ([]auth.Token, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tokens), s.used
+}
+
+func request(text string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	if text != "" {
+		r.Header.Set("Authorization", "Bearer "+text)
+	}
+	return r
+}
+
+// known starts tokens, and ends them with the test.
+func known(t *testing.T, s *shelf, ended func(auth.Actor)) *auth.Tokens {
+	return knownIn(t, t.TempDir(), s, ended)
+}
+
+func knownIn(t *testing.T, dir string, s *shelf, ended func(auth.Actor)) *auth.Tokens {
+	tokens := auth.NewTokens(s, dir, ended, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { tokens.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return tokens
+}
+
+func TestTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended []string
+		s := &shelf{}
+		tokens := known(t, s, func(a auth.Actor) { ended = append(ended, a.Name) })
+		ctx, a := t.Context(), auth.New(key, tokens)
+		text, made, err := tokens.Create(ctx, auth.Token{Name: "ci", Servers: []string{"s"}, Expires: time.Now().Add(time.Hour)}, nil)
+		if err != nil || made.Hash != sha256.Sum256([]byte(text)) || !strings.HasPrefix(text, "mcpp_t_") {
+			t.Fatalf("%q, %+v, %v", text, made, err)
+		}
+		if all, _ := s.kept(); len(all) != 1 || all[0].Hash != made.Hash {
+			t.Fatalf("%+v", all)
+		}
+		if _, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}, nil); !errors.Is(err, auth.ErrTokenExists) {
+			t.Errorf("twice: %v", err)
+		}
+		actor, held, err := a.Actor(request(text))
+		if err != nil || actor.Kind != auth.Agent || actor.String() != "agent:ci" || !strings.HasPrefix(actor.Principal(), "agent:ci#") || held == nil {
+			t.Fatalf("%+v, %v", actor, err)
+		}
+		both := request(text)
+		both.Header.Set("X-API-Key", text)
+		if got := who(a, both); got != actor {
+			t.Errorf("the same in both headers: %v", got)
+		}
+		both.Header.Set("X-API-Key", key)
+		if got := who(a, both); got.Kind != auth.Nobody {
+			t.Errorf("a token and the key are %v", got)
+		}
+		caller := auth.Caller{Actor: actor, Bounds: auth.Within(held, "", nil)}
+		if within := caller.Scope(); !within.Server("s") || within.Server("t") {
+			t.Error("it does not reach what it says")
+		}
+
+		// It expires by itself.
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := who(a, request(text)); got.Kind != auth.Nobody || !slices.Equal(ended, []string{"ci"}) {
+			t.Errorf("expired, it is %v; ended: %v", got, ended)
+		}
+		if within := caller.Scope(); within.Server("s") {
+			t.Error("expired, it reaches something")
+		}
+		select {
+		case <-held.Ended():
+		default:
+			t.Error("nobody is told that it has ended")
+		}
+		if all, _ := tokens.All(ctx); len(all) != 1 || all[0].Used.IsZero() {
+			t.Errorf("%+v", all)
+		}
+
+		// What cannot be stored is revoked all the same.
+		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"}, nil)
+		two := who(a, request(text))
+		s.fail(errors.New("the disk is full"))
+		if _, err := tokens.Revoke(ctx, "two"); err == nil {
+			t.Error("it is not said that it is not stored")
+		}
+		if got := who(a, request(text)); got.Kind != auth.Nobody {
+			t.Errorf("revoked, it is %v", got)
+		}
+		s.fail(nil)
+		err = tokens.Restore(ctx)
+		if all, _ := s.kept(); err != nil || len(all) != 1 || all[0].Name != "ci" {
+			t.Errorf("what was revoked is stored again: %+v, %v", all, err)
+		}
+		if _, err := tokens.Revoke(ctx, "two"); err != nil {
+			t.Errorf("once more: %v", err)
+		}
+		if _, err := tokens.Revoke(ctx, "two"); !errors.Is(err, auth.ErrNoToken) {
+			t.Errorf("a third time: %v", err)
+		}
+		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"}, nil)
+		if again := who(a, request(text)); again == two || again.Principal() == two.Principal() || again.String() != two.String() {
+			t.Errorf("%v and %v", again, two)
+		}
+		for range 100 {
+			_ = who(a, request(text))
+			time.Sleep(10 * time.Second)
+		}
+		if _, used := s.kept(); used == 0 || used > 5 {
+			t.Errorf("its last use was written %d times in a quarter of an hour", used)
+		}
+	})
+}
+
+// TestAnOlderStoreMakesNoTokenGood: what was revoked stays so when the store forgets
+// it, and a file that cannot be read lets nobody in.
+func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, s := t.TempDir(), &shelf{}
+		tokens := knownIn(t, dir, s, func(auth.Actor) {})
+		var texts []string
+		for _, name := range []string{"one", "two", "three"} {
+			text, _, err := tokens.Create(t.Context(), auth.Token{Name: name}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+		before, _ := s.kept()
+		older := &shelf{tokens: before}
+		for _, name := range []string{"one", "two"} {
+			if _, err := tokens.Revoke(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := auth.New(key, knownIn(t, dir, older, func(auth.Actor) {}))
+		for i, want := range []auth.Kind{auth.Nobody, auth.Nobody, auth.Agent} {
+			if got := who(a, request(texts[i])); got.Kind != want {
+				t.Errorf("token %d is %v", i, got)
+			}
+		}
+		if all, _ := older.kept(); len(all) != 1 {
+			t.Errorf("the store still has %d", len(all))
+		}
+		path := filepath.Join(dir, auth.RevokedFile)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		a = auth.New(key, knownIn(t, dir, older, func(auth.Actor) {}))
+		if who, _, err := a.Actor(request(texts[2])); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
+			t.Errorf("%v, %v", who, err)
+		}
+	})
+}
+
+// TestTokensThatCannotBeReadYet: a token waits for the database for a while; then
+// nobody is known by it, and why is told from its being wrong.
+func TestTokensThatCannotBeReadYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{err: errors.New("it is locked")}
+		tokens := known(t, s, func(auth.Actor) {})
+		a, text := auth.New(key, tokens), "mcpp_t_"+strings.Repeat("0", 64)
+		if who, _, err := a.Actor(request(text)); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
+			t.Errorf("%v, %v", who, err)
+		}
+		if who, _, err := a.Actor(request(key)); who.Kind != auth.Admin || err != nil {
+			t.Errorf("the key: %v, %v", who, err)
+		}
+		if who, _, err := a.Actor(request("wrong")); who.Kind != auth.Nobody || err != nil {
+			t.Errorf("what is no token: %v, %v", who, err)
+		}
+		s.mu.Lock()
+		s.tokens, s.err = []auth.Token{{ID: "1", Name: "ci", Hash: sha256.Sum256([]byte(text))}}, nil
+		s.mu.Unlock()
+		if who, _, err := a.Actor(request(text)); who.Name != "ci" || err != nil {
+			t.Errorf("%v, %v", who, err)
+		}
+	})
+}
+
+// TestBounds: the scope of a caller is asked for each time, and what is not known
+// lets nothing through.
+func TestBounds(t *testing.T) {
+	rules := map[string]*auth.ScopeRule{"p": auth.NewScopeRule(auth.Limits{Profile: "p", Servers: []string{"a"}}), "q": auth.NewScopeRule(auth.Limits{Profile: "q", Servers: []string{"a", "b"}})}
+	profiles := func(name string) *auth.ScopeRule { return rules[name] }
+	if auth.Within(nil, "", profiles) != nil {
+		t.Error("who has neither token nor profile has bounds")
+	}
+	agent := auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Bounds: auth.Within(nil, "p", profiles)}
+	reaches := func(c auth.Caller, want string) {
+		t.Helper()
+		got := ""
+		for _, server := range []string{"a", "b", "c"} {
+			if within := c.Scope(); within.Server(server) {
+				got += server
+			}
+		}
+		if got != want {
+			t.Errorf("%+v reaches %q, want %q", c, got, want)
+		}
+	}
+	reaches(agent, "a")
+	rules["p"] = rules["q"]
+	reaches(agent, "ab")
+	delete(rules, "p")
+	reaches(agent, "")
+	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}, "abc")
+	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Admin}}, "abc")
+	reaches(auth.Caller{}, "")
+	reaches(auth.Caller{Bounds: auth.Within(nil, "q", profiles)}, "")
+	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci"}}, "")
+}
+
+// FuzzAuthorization: whatever is sent, only the key is the admin and only the token
+// is its agent.
+func FuzzAuthorization(f *testing.F) {
+	tokens := auth.NewTokens(&shelf{}, f.TempDir(), func(auth.Actor) {}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { tokens.Run(ctx); close(done) }()
+	f.Cleanup(func() { cancel(); <-done })
+	token, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	a := auth.New(key, tokens)
+	for _, seed := range []string{"", "Bearer ", "Bearer " + key, "bearer  " + key, "Bearer TOKEN", "BEARER TOKEN ", "Bearer TOKEN TOKEN", "Basic TOKEN", "TOKEN", "Bearer mcpp_t_" + strings.Repeat("0", 64), "Bearer\tTOKEN", "Bearer \x00", "Bearer TOKEN,Bearer TOKEN"} {
+		f.Add(seed, "")
+		f.Add("", seed)
+		f.Add(seed, "TOKEN")
+	}
+	f.Fuzz(func(t *testing.T, authorization, apiKey string) {
+		authorization, apiKey = strings.ReplaceAll(authorization, "TOKEN", token), strings.ReplaceAll(apiKey, "TOKEN", token)
+		r := &http.Request{Header: http.Header{}}
+		if authorization != "" {
+			r.Header["Authorization"] = []string{authorization}
+		}
+		if apiKey != "" {
+			r.Header["X-Api-Key"] = []string{apiKey}
+		}
+		who, held, err := a.Actor(r)
+		said := authorization + " " + apiKey
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case who.Kind == auth.Admin && !strings.Contains(said, key), who.Name != "" && !strings.Contains(said, token):
+			t.Errorf("%q, %q is %v", authorization, apiKey, who)
+		case (held != nil) != (who.Name != ""), who.Name != "" && (who.Kind != auth.Agent || who.Name != "ci"):
+			t.Errorf("%q, %q is %v, %v", authorization, apiKey, who, held)
+		case apiKey != "" && who == (auth.Actor{Kind: auth.Agent}):
+			t.Errorf("%q is taken for nothing", apiKey)
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// announce says which lists have changed until ctx ends.
+func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *heard, say func(list int)) {
+	for {
+		now, again := s.listed(r)
+		for _, list := range h.changed(now) {
+			say(list)
+		}
+		if session.AwaitSettled(ctx, again) != nil {
+			return
+		}
+	}
+}
+
+// listen holds a subscription open: it tells what changes of what is wanted.
+func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Reply {
+	wanted, bad := session.WantedEvents(r)
+	if bad != nil {
+		return session.Reply{Error: bad}
+	}
+	if r.Say == nil {
+		return session.Reply{Error: session.InvalidParams("a subscription is a stream: send Accept: text/event-stream")}
+	}
+	var wants [len(announced)]bool
+	agreed := json.RawMessage("{}")
+	for i, a := range announced {
+		if wants[i], _ = wirejson.Bool(wirejson.Find(wanted, a.wish)); wants[i] {
+			agreed = wirejson.SetMember(agreed, a.wish, json.RawMessage("true"))
+		}
+	}
+	var h heard
+	now, _ := s.listed(r)
+	h.changed(now) // before the client can list
+	session.Acknowledge(r, string(agreed))
+	s.announce(ctx, r, &h, func(list int) {
+		if wants[list] {
+			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage("{" + session.Subscription(r) + "}}")})
+		}
+	})
+	return s.Reply.End(r)
+}

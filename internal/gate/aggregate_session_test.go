@@ -1,0 +1,209 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+const hello = `{"protocolVersion":"2025-03-26","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}`
+
+// aggregateClient is a legacy client of all servers.
+type aggregateClient struct {
+	*aggregateWorld
+	*catalogtest.Relays
+	session.Session
+}
+
+func newClient(t *testing.T) *aggregateClient {
+	t.Helper()
+	w, r := allWorld(t, nil, aggregateReads, `{"name":"other"}`)
+	s, a, err := w.all.Open(t.Context(), catalogtest.Asked("initialize", hello))
+	if err != nil || s == nil || !strings.HasPrefix(string(a.Result), `{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},`) {
+		t.Fatalf("%s %v", a.Result, err)
+	}
+	return &aggregateClient{w, r, s}
+}
+
+func (c *aggregateClient) ask(method, params string) session.Reply {
+	c.T.Helper()
+	a, err := c.Do(c.T.Context(), catalogtest.Asked(method, params))
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return a
+}
+
+// TestSessionWithEachServer: each server gets a session of its own at its first
+// use, is told the level that was set and of roots, and a new one when it ends.
+func TestSessionWithEachServer(t *testing.T) {
+	c := newClient(t)
+	if len(c.Sessions) != 0 {
+		t.Fatal("a server hears of a client before it is used")
+	}
+	if a := c.ask("logging/setLevel", `{"level":"info"}`); string(a.Result) != `{}` {
+		t.Errorf("%+v", a)
+	}
+	if a := c.ask("logging/setLevel", `{"level":"loud"}`); a.Error == nil || a.Error.Code != wirejson.CodeInvalidParams {
+		t.Errorf("%+v", a)
+	}
+	for _, params := range []string{`{"name":"s__reads","arguments":{"a":1}}`, `{"name":"s__other"}`} {
+		if a := c.ask("tools/call", params); a.Error != nil {
+			t.Errorf("%s: %v", params, a.Error)
+		}
+	}
+	if a := c.ask("resources/read", `{"uri":"mcpproxy://t/x"}`); a.Error != nil {
+		t.Error(a.Error)
+	}
+	if len(c.Sessions) != 2 || c.Sessions[0].Server != "s" || c.Sessions[1].Server != "t" {
+		t.Fatalf("%d sessions", len(c.Sessions))
+	}
+	if want := []string{`s {"level":"info"}`, `t {"level":"info"}`, `t {"uri":"x"}`}; !slices.Equal(c.Sent, want) {
+		t.Errorf("the servers were told %q", c.Sent)
+	}
+	c.Events = nil
+	if err := c.Notify(t.Context(), "notifications/roots/list_changed", nil); err != nil {
+		t.Error(err)
+	}
+	if err := c.Notify(t.Context(), "notifications/cancelled", nil); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"notify notifications/roots/list_changed", "notify notifications/roots/list_changed"}; !slices.Equal(c.Events, want) {
+		t.Errorf("events %q", c.Events)
+	}
+	c.Sessions[0].Close() // by the server
+	if a := c.ask("tools/call", `{"name":"s__other"}`); a.Error != nil || len(c.Sessions) != 3 || c.Sessions[2].Server != "s" {
+		t.Errorf("%v, %d sessions", a.Error, len(c.Sessions))
+	}
+	c.Close()
+	for i, s := range c.Sessions {
+		select {
+		case <-s.Done():
+		default:
+			t.Errorf("session %d goes on without its client", i)
+		}
+	}
+	<-c.Done()
+}
+
+// TestAnswersFindWhoAsked: a question's id names its server, to which the answer
+// goes, unless that has gone.
+func TestAnswersFindWhoAsked(t *testing.T) {
+	c := newClient(t)
+	c.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		r.Say(session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)})
+		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	r := catalogtest.Asked("tools/call", `{"name":"s__other"}`)
+	var id json.RawMessage
+	r.Say = func(e session.Event) { id = e.ID }
+	if _, err := c.Do(t.Context(), r); err != nil || string(id) != `"s:7"` {
+		t.Fatalf("%s %v", id, err)
+	}
+	c.Events = nil
+	for _, id := range []string{`"s:7"`, `"t:7"`, `"nobody:7"`, `7`} {
+		if err := c.Respond(t.Context(), json.RawMessage(id), session.Reply{}); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if !slices.Equal(c.Events, []string{"respond 7"}) {
+		t.Errorf("events %q", c.Events)
+	}
+	c.Sessions[0].Close()
+	if err := c.Respond(t.Context(), json.RawMessage(`"s:8"`), session.Reply{}); err != nil {
+		t.Errorf("who asked has gone: %v", err)
+	}
+}
+
+// TestTheEndOfOneServersSession: it is a failure of the request, and not the end
+// of the client's session.
+func TestTheEndOfOneServersSession(t *testing.T) {
+	c := newClient(t)
+	c.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		return session.Reply{}, session.ErrOver
+	}
+	if got := code(c.ask("tools/call", `{"name":"s__other"}`)); got != problem.ServerUnavailable {
+		t.Error(got)
+	}
+	if a := c.ask("ping", `{}`); string(a.Result) != `{}` {
+		t.Errorf("%+v", a)
+	}
+	c.Replies = func(context.Context, *session.Request) (session.Reply, error) {
+		return session.Reply{Status: 404, Error: &wirejson.RPCError{Code: -32002, Message: "gone"}}, nil
+	}
+	if a := c.ask("resources/read", `{"uri":"mcpproxy://t/x"}`); a.Error == nil || a.Status != 0 {
+		t.Errorf("a client takes it for the end of its session: %+v", a)
+	}
+}
+
+// TestChangesAreTold: a session is told of what it has seen and is another now,
+// and a subscription of what it wants.
+func TestChangesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t)
+		c.ask("tools/list", `{}`)
+		c.List(aggregateReads) // before it listens
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var told []string
+		go func() {
+			_ = c.Listen(ctx, func(e session.Event) { told = append(told, e.Method) }, func() {})
+		}()
+		r := catalogtest.Asked("subscriptions/listen", `{"notifications":{"resourcesListChanged":true,"toolsListChanged":false,"x":1}}`)
+		var subscribed []string
+		r.Say = func(e session.Event) { subscribed = append(subscribed, fmt.Sprintf("%s %s", e.Method, e.Params)) }
+		ended := make(chan session.Reply)
+		go func() { ended <- c.do(ctx, r) }()
+		synctest.Wait()
+		if !slices.Equal(told, []string{"notifications/tools/list_changed"}) {
+			t.Errorf("before it listened: %q", told)
+		}
+		const meta = `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}`
+		if !slices.Equal(subscribed, []string{`notifications/subscriptions/acknowledged ` + meta + `,"notifications":{"resourcesListChanged":true}}`}) {
+			t.Errorf("agreed: %q", subscribed)
+		}
+		told, subscribed = nil, nil
+		for range 3 { // all at once
+			state := c.Catalog.Current().Server("t").State
+			state.Offers++
+			c.Catalog.StateChanged(state)
+			c.Catalog.Refresh()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Equal(told, []string{"notifications/prompts/list_changed", "notifications/resources/list_changed"}) {
+			t.Errorf("then: %q", told)
+		}
+		if !slices.Equal(subscribed, []string{"notifications/resources/list_changed " + meta + "}"}) {
+			t.Errorf("subscribed: %q", subscribed)
+		}
+		stop()
+		if a := <-ended; !strings.HasPrefix(string(a.Result), `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1,`) {
+			t.Errorf("the end: %s", a.Result)
+		}
+	})
+}
+
+// TestIntroductionsAreBounded: what a client says of itself is kept.
+func TestIntroductionsAreBounded(t *testing.T) {
+	c := newClient(t)
+	s, a, err := c.all.Open(t.Context(), catalogtest.Asked("initialize", `{"x":"`+strings.Repeat("x", maxIntroduction)+`"}`))
+	if s != nil || err != nil || a.Error == nil || !strings.Contains(a.Error.Message, "65536 bytes") {
+		t.Errorf("%v %v %v", s, a.Error, err)
+	}
+	for _, bad := range []string{`{"notifications":5}`, `{}`} { // the second one without a stream
+		if a := c.do(t.Context(), catalogtest.Asked("subscriptions/listen", bad)); a.Error == nil || a.Error.Code != wirejson.CodeInvalidParams {
+			t.Errorf("%s: %+v", bad, a)
+		}
+	}
+}

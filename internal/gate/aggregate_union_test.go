@@ -1,0 +1,438 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/volume"
+	"mcpproxy/internal/upstream"
+)
+
+// How long lists are good for, and when one is asked for again that could not be
+// had: see package offers.
+const staleAfter, lostAfter = 10 * time.Second, 30 * time.Second
+
+func keysOf(t *testing.T, p page, key string) []string {
+	t.Helper()
+	var all []string
+	for _, raw := range p.items {
+		name, ok := wirejson.String(wirejson.Find(raw, key))
+		if !ok {
+			t.Errorf("no %s in %s", key, raw)
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// listAll returns the elements of all pages.
+func listAll(w *aggregateWorld, method string) (all []json.RawMessage, pages int) {
+	w.T.Helper()
+	for cursor := ""; ; {
+		p, a := w.page(method, cursor)
+		if a.Error != nil {
+			w.T.Fatal(a.Error)
+		}
+		all = append(all, p.items...)
+		pages++
+		if cursor = p.next; cursor == "" {
+			return all, pages
+		}
+	}
+}
+
+// A list has what can be called, under its name among all; everything else of
+// a definition is the server's bytes, but for hints that are other ones.
+func TestAllTools(t *testing.T) {
+	const odd = `{"vendor":{"n":9007199254740993},  "\u006eame":"a__b","annotations":{"title":"x", "readOnlyHint":true,"v":1},"inputSchema":{"type":"object"}}`
+	w, _ := allWorld(t, func(c *config.Config) {
+		c.Servers[0].DisabledTools = []string{"denied"}
+		c.Servers[0].HintOverrides = []config.HintOverride{
+			{Pattern: "deletes", Hints: tool.Hints{Destructive: tool.False, OpenWorld: tool.True}},
+			{Pattern: "bare", Hints: tool.Hints{ReadOnly: tool.True}},
+		}
+	}, aggregateReads, aggregateDeletes, aggregateDenied, odd, `{"name":"bare"}`, `{"name":"x/y"}`)
+	p, a := w.page("tools/list", "")
+	want := []string{
+		strings.Replace(odd, `"a__b"`, `"s__a__b"`, 1),
+		`{"name":"s__bare","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"s__deletes","annotations":{"destructiveHint":false,"openWorldHint":true},"inputSchema":{"type":"object"}}`,
+		strings.Replace(aggregateReads, `"reads"`, `"s__reads"`, 1),
+		`{"name":"` + tool.Alias("s", "x/y") + `","inputSchema":{"type":"object"}}`,
+	}
+	if a.Error != nil || p.next != "" || len(p.items) != len(want) {
+		t.Fatalf("%s %v", p.items, a.Error)
+	}
+	for i := range want {
+		if string(p.items[i]) != want[i] {
+			t.Errorf("got  %s\nwant %s", p.items[i], want[i])
+		}
+	}
+	nobody := catalogtest.Asked("tools/list", "{}")
+	nobody.Caller = &auth.Caller{}
+	if a := w.do(t.Context(), nobody); string(wirejson.Find(a.Result, "tools")) != "[]" {
+		t.Errorf("nobody sees %s", a.Result)
+	}
+}
+
+// Under enforce the hints that are inferred are shown as they count.
+func TestAllToolsInferred(t *testing.T) {
+	w, _ := allWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferEnforce },
+		`{"name":"delete_user","description":"Deletes a user for good."}`, `{"name":"list_users","description":"Lists the users."}`)
+	all, _ := listAll(w, "tools/list")
+	if len(all) != 2 || string(wirejson.Find(all[0], "annotations")) != `{"readOnlyHint":false,"destructiveHint":true}` ||
+		!strings.Contains(string(wirejson.Find(all[1], "annotations")), `"readOnlyHint":true`) {
+		t.Errorf("%s", all)
+	}
+}
+
+// The tools of real servers come out unchanged apart from their names.
+func TestAllRealTools(t *testing.T) {
+	volume.Serial(t)
+	shared := os.Getenv("MCPPROXY_SHARED")
+	if shared == "" {
+		shared = "../../../shared"
+	}
+	files, _ := filepath.Glob(filepath.Join(shared, "real-servers/*.tools.json"))
+	if len(files) == 0 {
+		t.Skip("the tools of the real servers are missing, set MCPPROXY_SHARED")
+	}
+	total := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Tools []json.RawMessage }
+		if err := json.Unmarshal(data, &list); err != nil {
+			t.Fatal(err)
+		}
+		raws := make([]string, len(list.Tools))
+		sent := map[string]json.RawMessage{}
+		for i, raw := range list.Tools {
+			raws[i] = string(raw)
+			name, _ := wirejson.String(wirejson.Find(raw, "name"))
+			sent["s__"+name] = raw
+		}
+		w, _ := allWorld(t, nil, raws...)
+		all, _ := listAll(w, "tools/list")
+		for _, raw := range all {
+			name, _ := wirejson.String(wirejson.Find(raw, "name"))
+			if back := bytes.Replace(raw, []byte(`"s__`), []byte(`"`), 1); sent[name] == nil || !bytes.Equal(back, sent[name]) {
+				t.Errorf("%s has changed: %.300s", name, raw)
+			}
+		}
+		total += len(all)
+		if len(all) != len(list.Tools) {
+			t.Errorf("%s: %d of %d tools", file, len(all), len(list.Tools))
+		}
+	}
+	if total < 700 {
+		t.Errorf("%d tools are too few", total)
+	}
+	t.Logf("%d tools of %d servers", total, len(files))
+}
+
+// Ten thousand tools come in pages, each one once and in order, also when the
+// tools change between two pages.
+func TestAllPages(t *testing.T) {
+	volume.Serial(t)
+	var raws []string
+	for i := range 10_000 {
+		raws = append(raws, fmt.Sprintf(`{"name":"tool_%d","description":"does %d"}`, i*7919%10_000, i))
+	}
+	w, _ := allWorld(t, nil, raws...)
+	all, pages := listAll(w, "tools/list")
+	got := keysOf(t, page{items: all}, "name")
+	if len(got) != 10_000 || pages != 10 || !slices.IsSorted(got) || len(slices.Compact(got)) != 10_000 {
+		t.Errorf("%d tools on %d pages", len(got), pages)
+	}
+	first, _ := w.page("tools/list", "")
+	last := keysOf(t, first, "name")[len(first.items)-1]
+	var fewer []string
+	for _, raw := range raws {
+		if !strings.Contains(raw, `"`+strings.TrimPrefix(last, "s__")+`"`) {
+			fewer = append(fewer, raw)
+		}
+	}
+	w.List(fewer...)
+	next, a := w.page("tools/list", first.next)
+	if a.Error != nil || keysOf(t, next, "name")[0] != got[1000] {
+		t.Errorf("after a change the next page begins with %s, not %s (%v)", keysOf(t, next, "name")[0], got[1000], a.Error)
+	}
+	for _, bad := range []string{"x", "%", "MTA", makeCursor(catalog.ListPrompts, "a")} {
+		if _, a := w.page("tools/list", bad); code(a) != problem.InvalidParameter {
+			t.Errorf("cursor %q: %s", bad, code(a))
+		}
+	}
+	big := make([]string, 30)
+	for i := range big {
+		big[i] = fmt.Sprintf(`{"name":"big%d","description":%q}`, i, strings.Repeat("x", 250_000))
+	}
+	w.List(big...)
+	if all, pages := listAll(w, "tools/list"); len(all) != 30 || pages != 2 {
+		t.Errorf("%d big tools on %d pages", len(all), pages)
+	}
+}
+
+// A call goes through the door under the tool's own name, and is refused as
+// elsewhere.
+func TestAllCall(t *testing.T) {
+	w, r := allWorld(t, func(c *config.Config) {
+		c.Servers[0].DisabledTools = []string{"denied"}
+		c.Intent.RequireIntent = true
+	}, aggregateReads, aggregateDeletes, aggregateDenied, `{"name":"a__b"}`, `{"name":"x/y"}`)
+	var sent []session.Request
+	w.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		sent = append(sent, *r)
+		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	for name, own := range map[string]string{"s__reads": "reads", "s__deletes": "deletes", "s__a__b": "a__b", tool.Alias("s", "x/y"): "x/y"} {
+		w.Begun, sent = nil, nil
+		q := catalogtest.Asked("tools/call", `{"_meta":{"progressToken":1}, "name":"`+name+`","arguments":{"n":9007199254740993}}`)
+		q.Fields = []mcp.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
+		a := w.do(t.Context(), q)
+		if string(a.Result) != `{"content":[]}` || len(sent) != 1 {
+			t.Fatalf("%s: %s %v", name, a.Result, a.Error)
+		}
+		if got := string(sent[0].Params); got != `{"_meta":{"progressToken":1}, "name":"`+own+`","arguments":{"n":9007199254740993}}` {
+			t.Errorf("%s: sent %s", name, got)
+		}
+		if want := []mcp.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: own}}; !slices.Equal(sent[0].Fields, want) {
+			t.Errorf("%s: sent with %v", name, sent[0].Fields)
+		}
+		if b := w.Begun[0]; b.ServerName != "s" || b.ToolName != own || b.Metadata.ToolVariant == "" ||
+			name == "s__reads" && b.Metadata.ToolVariant != "call_tool_read" {
+			t.Errorf("%s: on record %+v", name, b)
+		}
+	}
+	w.Appended, w.Begun = nil, nil
+	for params, want := range map[string]problem.Code{
+		`{"name":"s__denied"}`:                problem.ToolLocked,
+		`{"name":"s__nope"}`:                  problem.ToolNotFound,
+		`{"name":"u__nope"}`:                  problem.ServerNotFound,
+		`{"name":"reads"}`:                    problem.InvalidName,
+		`{"name":"s:reads"}`:                  problem.InvalidName,
+		`{"name":"s__s:reads"}`:               problem.InvalidName,
+		`{"name":""}`:                         problem.InvalidName,
+		`{"name":"s__reads","arguments":[1]}`: problem.InvalidArgs,
+	} {
+		if a := w.do(t.Context(), catalogtest.Asked("tools/call", params)); code(a) != want {
+			t.Errorf("%s: %s, want %s", params, code(a), want)
+		}
+	}
+	if len(w.Begun) != 0 || len(w.Appended) != 8 || w.Appended[0].Type != activity.PolicyDecision || len(r.Asked) != 0 {
+		t.Errorf("on record: %d begun, %d refused; passed on: %q", len(w.Begun), len(w.Appended), r.Asked)
+	}
+	if a := w.do(t.Context(), catalogtest.Asked("tools/call", `{"name":7}`)); code(a) != problem.InvalidName {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Prompts and resources find their servers; an address that two servers have
+// names its server.
+func TestAllOffers(t *testing.T) {
+	w, r := allWorld(t, nil)
+	raw := func(texts ...string) (all []json.RawMessage) {
+		for _, text := range texts {
+			all = append(all, json.RawMessage(text))
+		}
+		return all
+	}
+	r.Offers["s prompts/list"] = raw(`{"name":"greet","x":1e400}`, `{"name":"odd one"}`, `{"noname":1}`, `{"name":"greet"}`)
+	r.Offers["t prompts/list"] = raw(`{"name":"greet"}`)
+	r.Offers["s resources/list"] = raw(`{"uri":"demo://1"}`, `{"uri":"both://x","name":"X"}`, `{"uri":"mcpproxy://t/demo://2"}`)
+	r.Offers["t resources/list"] = raw(`{"uri":"demo://2"}`, `{"uri":"both://x"}`)
+	r.Offers["t resources/templates/list"] = raw(`{"uriTemplate":"t://{id}"}`)
+	for _, c := range []struct {
+		method string
+		key    string
+		want   []string
+	}{
+		{"prompts/list", "name", []string{"s__greet", tool.Alias("s", "odd one"), "t__greet"}},
+		{"resources/list", "uri", []string{"demo://1", "demo://2", "mcpproxy://s/both://x", "mcpproxy://s/mcpproxy://t/demo://2", "mcpproxy://t/both://x"}},
+		{"resources/templates/list", "uriTemplate", []string{"t://{id}"}},
+	} {
+		p, a := w.page(c.method, "")
+		if a.Error != nil || !slices.Equal(keysOf(t, p, c.key), c.want) {
+			t.Errorf("%s %v", p.items, a.Error)
+		}
+	}
+	for _, c := range []struct{ method, params, want, server string }{
+		{"prompts/get", `{"name":"t__greet"}`, `{"name":"greet"}`, "t"},
+		{"prompts/get", `{"name":"` + tool.Alias("s", "odd one") + `"}`, `{"name":"odd one"}`, "s"},
+		{"resources/read", `{"uri":"demo://2"}`, `{"uri":"demo://2"}`, "t"},
+		{"resources/read", `{"uri":"mcpproxy://s/both://x"}`, `{"uri":"both://x"}`, "s"},
+		{"resources/read", `{"uri":"mcpproxy://t/anything"}`, `{"uri":"anything"}`, "t"},
+		{"resources/read", `{"uri":"mcpproxy://s/mcpproxy://t/demo://2"}`, `{"uri":"mcpproxy://t/demo://2"}`, "s"},
+		{"resources/read", `{"uri":"t://7"}`, `{"uri":"t://7"}`, "t"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"s__greet"},"argument":{}}`, `{"ref":{"type":"ref/prompt","name":"greet"},"argument":{}}`, "s"},
+		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"t://{id}"}}`, `{"ref":{"type":"ref/resource","uri":"t://{id}"}}`, "t"},
+	} {
+		r.Sent = nil
+		if a := w.do(t.Context(), catalogtest.Asked(c.method, c.params)); a.Error != nil || len(r.Sent) != 1 ||
+			r.Sent[0] != c.server+" "+c.want {
+			t.Errorf("%s %s: %v, sent %q", c.method, c.params, a.Error, r.Sent)
+		}
+	}
+	for _, c := range []struct{ method, params, want string }{
+		{"resources/read", `{"uri":"both://x"}`, "Several servers have a resource 'both://x'."},
+		{"resources/read", `{"uri":"none://x"}`, "There is no resource 'none://x'."},
+		{"resources/read", `{"uri":"mcpproxy://u/x"}`, "Server 'u' not found"},
+		{"resources/read", `{}`, "the uri must be a string"},
+		{"prompts/get", `{"name":"greet"}`, "There is no prompt 'greet'."},
+		{"prompts/get", `{"name":"u__greet"}`, "There is no prompt 'u__greet'."},
+		{"completion/complete", `{"ref":{"type":"x"}}`, "params.ref must be"},
+	} {
+		_, message := refusal(w.do(t.Context(), catalogtest.Asked(c.method, c.params)))
+		if !strings.HasPrefix(message, c.want) {
+			t.Errorf("%s %s: %s", c.method, c.params, message)
+		}
+	}
+	if a := w.do(t.Context(), catalogtest.Asked("x/y", `{}`)); a.Error == nil || a.Error.Code != -32601 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A server that hangs holds up the others once, and not each time; what it said
+// before stays.
+func TestAllOffersOfOneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := allWorld(t, nil)
+		r.Offers["s resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"s://1"}`)}
+		r.Offers["t resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"t://1"}`)}
+		for _, c := range []struct {
+			after time.Duration
+			hangs string
+			takes time.Duration
+		}{
+			{0, "", 0}, {0, "t", 0}, {staleAfter, "t", listTime}, {0, "t", 0}, {lostAfter - time.Second, "t", 0},
+			{2 * time.Second, "t", listTime}, {0, "", 0}, {lostAfter + time.Second, "", 0},
+		} {
+			time.Sleep(c.after)
+			r.Hangs = c.hangs
+			start := time.Now()
+			p, a := w.page("resources/list", "")
+			if got := time.Since(start); a.Error != nil || got != c.takes || !slices.Equal(keysOf(t, p, "uri"), []string{"s://1", "t://1"}) {
+				t.Errorf("%+v: %s after %v, %v", c, p.items, got, a.Error)
+			}
+		}
+	})
+}
+
+// What the lists say is told from what they said, and only that.
+func TestListedNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := allWorld(t, nil, aggregateReads)
+		before, again := w.all.listed(catalogtest.Asked("", ""))
+		w.Catalog.StateChanged(upstream.State{Name: "other"})
+		w.Catalog.Refresh()
+		<-again
+		same, again := w.all.listed(catalogtest.Asked("", ""))
+		if same != before {
+			t.Error("nothing has changed")
+		}
+		w.List(aggregateReads, aggregateDeletes)
+		<-again
+		tools, again := w.all.listed(catalogtest.Asked("", ""))
+		if tools[0] == before[0] || tools[1] != before[1] || tools[2] != before[2] {
+			t.Error("the tools have changed, and nothing else")
+		}
+		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
+		w.Catalog.Refresh()
+		<-again
+		if now, _ := w.all.listed(catalogtest.Asked("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
+			t.Error("the prompts and resources have changed, and nothing else")
+		}
+		if got := w.all.capabilities(catalogtest.Asked("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
+			t.Errorf("together: %s", got)
+		}
+		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
+		w.Catalog.Refresh()
+		if got := w.all.capabilities(catalogtest.Asked("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
+			t.Errorf("with one that is not known: %s", got)
+		}
+	})
+}
+
+func TestAskedBy(t *testing.T) {
+	for _, id := range []string{`7`, `"a\"b:c"`, `-1`} {
+		r := routed{server: "s.1"}
+		var got json.RawMessage
+		r.Say = func(e session.Event) { got = e.ID }
+		r.nameQuestions()
+		r.Say(session.Event{ID: json.RawMessage(id)})
+		r.Say(session.Event{Method: "notifications/tools/list_changed"})
+		r.Say(session.Event{Method: "notifications/resources/updated"})
+		if server, own, ok := askedBy(got); !ok || server != "s.1" || !reflect.DeepEqual(own, json.RawMessage(id)) {
+			t.Errorf("%s becomes %s, then %s %s", id, got, server, own)
+		}
+	}
+	for _, bad := range []string{`7`, `"x"`, `"s:"`, `"s:{}"`, `"s:1 2"`, `null`} {
+		if _, _, ok := askedBy(json.RawMessage(bad)); ok {
+			t.Errorf("%s was asked by a server", bad)
+		}
+	}
+}
+
+func BenchmarkAll(b *testing.B) {
+	var raws []string
+	for i := range 10_000 {
+		raws = append(raws, fmt.Sprintf(`{"name":"tool_%d","description":"does %d","inputSchema":{"type":"object"}}`, i, i))
+	}
+	w := newAggregateWorld(b, nil, raws...)
+	b.Run("names", func(b *testing.B) {
+		for b.Loop() {
+			nameTools(w.Catalog.Current())
+		}
+	})
+	b.Run("page", func(b *testing.B) {
+		for b.Loop() {
+			if a := w.do(b.Context(), catalogtest.Asked("tools/list", "{}")); a.Error != nil {
+				b.Fatal(a.Error)
+			}
+		}
+	})
+}
+
+// TestAllHasNoToolsForClients: what a server has only for clients that it can
+// ask something is not among all, where nobody says who can be asked.
+func TestAllHasNoToolsForClients(t *testing.T) {
+	w := newAggregateWorld(t, nil)
+	ours, err := tool.ParseDefinition("s", json.RawMessage(`{"name":"ours"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := tool.ParseDefinition("s", json.RawMessage(`{"name":"theirs"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.ForClients = true
+	w.Catalog.ToolsListed("s", []*tool.Definition{&ours, &theirs})
+	w.Catalog.Refresh()
+	p, _ := w.page("tools/list", "")
+	if got := fmt.Sprintf("%s", p.items); !strings.Contains(got, "s__ours") || strings.Contains(got, "theirs") {
+		t.Errorf("among all: %s", got)
+	}
+}

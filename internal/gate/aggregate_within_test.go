@@ -1,0 +1,66 @@
+package gate
+
+import (
+	"slices"
+	"testing"
+
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/upstream"
+)
+
+// within are bounds that stay what they are.
+type within policy.Scope
+
+func (w within) Scope() policy.Scope { return policy.Scope(w) }
+
+// TestChangesOutsideAreNoNews: who has a scope is told of a change of what is in it,
+// and of no other; names of tools outside are none.
+func TestChangesOutsideAreNoNews(t *testing.T) {
+	w, _ := allWorld(t, nil, `{"name":"a","annotations":{"destructiveHint":false}}`)
+	asked := func() *session.Request {
+		r := catalogtest.Asked("", "")
+		caller := *r.Caller
+		caller.Bounds = within(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read", "write"}})))
+		r.Caller = &caller
+		return r
+	}
+	list := func(server string, names ...string) {
+		var all []*tool.Definition
+		for _, name := range names {
+			d, err := tool.ParseDefinition(server, []byte(`{"name":"`+name+`","annotations":{"destructiveHint":`+map[bool]string{true: "true", false: "false"}[name == "wipe"]+`}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, &d)
+		}
+		w.Catalog.ToolsListed(server, all)
+		w.Catalog.Refresh()
+	}
+	list("s", "a")
+	before, _ := w.all.listed(asked())
+	whole, _ := w.all.listed(catalogtest.Asked("", ""))
+	list("t", "b", "c")
+	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
+	list("s", "a", "wipe") // in no lane of the client
+	after, _ := w.all.listed(asked())
+	if after != before {
+		t.Error("what is outside is news")
+	}
+	if now, _ := w.all.listed(catalogtest.Asked("", "")); now == whole {
+		t.Fatal("nothing has changed: the test shows nothing")
+	}
+	list("s", "a", "d")
+	if now, _ := w.all.listed(asked()); now == after {
+		t.Error("what is inside is no news")
+	}
+	var names []string
+	for _, e := range w.all.tools(asked()).callable {
+		names = append(names, e.name)
+	}
+	if !slices.Equal(names, []string{"s__a", "s__d"}) {
+		t.Errorf("%v", names)
+	}
+}

@@ -1,0 +1,97 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+// aggregateWorld has the servers s and t, with what they offer, and all of it at once.
+type aggregateWorld struct {
+	*catalogtest.World
+	all *Aggregate
+}
+
+func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ...string) *aggregateWorld {
+	t.Helper()
+	w := &aggregateWorld{World: catalogtest.New(t, func(c *config.Config) {
+		c.Servers = append(c.Servers, config.Server{Name: "t", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto})
+		if change != nil {
+			change(c)
+		}
+	}, definitions...)}
+	deps := depsOf(w.World)
+	w.all = NewAggregate(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyWriter("test", catalogtest.Logger), Gate: New(deps)})
+	return w
+}
+
+func allWorld(t *testing.T, change func(*config.Config), definitions ...string) (*aggregateWorld, *catalogtest.Relays) {
+	w := newAggregateWorld(t, change, definitions...)
+	r := w.Others.(*catalogtest.Relays)
+	r.Offers = map[string][]json.RawMessage{}
+	for i, name := range []string{"s", "t"} {
+		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready, Offers: uint64(i + 1),
+			Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{}}`)})
+	}
+	w.Catalog.Refresh()
+	return w, r
+}
+
+// do is a modern request.
+func (w *aggregateWorld) do(ctx context.Context, r *session.Request) session.Reply {
+	w.T.Helper()
+	a, err := w.all.Do(ctx, r)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return a
+}
+
+// refusal is the code and the message of a problem, as a result of a tool or as an
+// error of the protocol; "" when there is none.
+func refusal(a session.Reply) (code problem.Code, message string) {
+	var said struct {
+		Code    problem.Code
+		Message string
+	}
+	if a.Error != nil {
+		_ = json.Unmarshal(a.Error.Data, &said)
+		return said.Code, a.Error.Message
+	}
+	_ = json.Unmarshal(wirejson.Find(wirejson.Find(a.Result, "structuredContent"), "error"), &said)
+	return said.Code, said.Message
+}
+
+// page is a page of a list.
+type page struct {
+	items []json.RawMessage
+	next  string
+}
+
+func (w *aggregateWorld) page(method, cursor string) (p page, a session.Reply) {
+	w.T.Helper()
+	params, _ := json.Marshal(map[string]string{"cursor": cursor})
+	a = w.do(w.T.Context(), catalogtest.Asked(method, string(params)))
+	for _, member := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
+		_ = wirejson.Elements(wirejson.Find(a.Result, member), func(raw []byte) error {
+			p.items = append(p.items, raw)
+			return nil
+		})
+	}
+	p.next, _ = wirejson.String(wirejson.Find(a.Result, "nextCursor"))
+	return p, a
+}
+
+func code(a session.Reply) problem.Code {
+	c, _ := refusal(a)
+	return c
+}
+
+const aggregateReads, aggregateDeletes, aggregateDenied = catalogtest.Reads, catalogtest.Deletes, catalogtest.Denied

@@ -1,0 +1,608 @@
+package approval_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/problem"
+)
+
+func candidate(name string, n byte) approval.Candidate {
+	return approval.Candidate{
+		Tool: name, Fingerprint: tool.Fingerprint{n}, Definition: json.RawMessage(fmt.Sprintf(`{"name":%q,"n":%d}`, name, n)),
+		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} },
+	}
+}
+
+var auto = approval.Rules{Trust: approval.Auto}
+
+func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Judgement {
+	t.Helper()
+	judged, err := b.Admit(t.Context(), "s", r, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judged
+}
+
+// every is each way to decide something.
+var every = map[string]func(b *approval.Book, t *testing.T) error{
+	"admit": func(b *approval.Book, t *testing.T) error {
+		_, err := b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("new", 1)})
+		return err
+	},
+	"approve": func(b *approval.Book, t *testing.T) error {
+		return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, nil)
+	},
+	"block": func(b *approval.Book, t *testing.T) error {
+		return b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
+	},
+	"take back": func(b *approval.Book, t *testing.T) error {
+		return b.TakeBack(t.Context(), candidate("known", 1), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, auto.Trust, "admin")
+	},
+	"doubt": func(b *approval.Book, t *testing.T) error {
+		doubtful := candidate("new", 1)
+		doubtful.Report, doubtful.Orders = func() scan.Report { return scan.Report{} }, func() bool { return true }
+		_, err := b.Admit(t.Context(), "s", approval.Rules{Trust: approval.Scan}, []approval.Candidate{doubtful})
+		return err
+	},
+	"switch": func(b *approval.Book, t *testing.T) error {
+		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
+	},
+	"approve a launch": func(b *approval.Book, t *testing.T) error {
+		return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{2}, "admin")
+	},
+	"revoke a launch": func(b *approval.Book, t *testing.T) error { return b.RevokeLaunch(t.Context(), "s") },
+	"forget":          func(b *approval.Book, t *testing.T) error { return b.Forget(t.Context(), "s") },
+	"propose": func(b *approval.Book, t *testing.T) error {
+		return b.Propose(t.Context(), "p", json.RawMessage(`{}`), "agent", fits)
+	},
+}
+
+// say describes all that a book knows in these tests.
+func say(b *approval.Book) string {
+	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").Known(), b.Lost(), len(b.Proposals()))
+	if l := b.View("s").Launch(); l != nil {
+		out += fmt.Sprintf(" launch %s", l.Fingerprint)
+	}
+	for _, name := range []string{"known", "new"} {
+		e := b.View("s").Tool(name)
+		out += fmt.Sprintf(" %s: off %v", name, e.Off != nil)
+		if e.Pin != nil {
+			out += fmt.Sprintf(" pinned %s by %s", e.Pin.Fingerprint, e.Pin.By)
+		}
+		if e.Block != nil {
+			out += fmt.Sprintf(" blocked %s", e.Block.Fingerprint)
+		}
+	}
+	return out
+}
+
+// What is decided is known after a restart, and what cannot be stored does not
+// take effect.
+func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
+	for name, decide := range every {
+		t.Run(name, func(t *testing.T) {
+			memory := new(approvaltest.Memory)
+			b := memory.Book()
+			admit(t, b, auto, candidate("known", 1))
+			if err := b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{1}, "admin"); err != nil {
+				t.Fatal(err)
+			}
+			before := say(b)
+
+			memory.Fail(errors.New("the disk is full"))
+			err := decide(b, t)
+			var p *problem.Problem
+			if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
+				t.Errorf("the error is %v", err)
+			}
+			if say(b) != before {
+				t.Errorf("it took effect all the same:\n%s\n%s", before, say(b))
+			}
+			memory.Fail(nil)
+			if err := decide(b, t); err != nil {
+				t.Fatal(err)
+			}
+			if say(b) == before {
+				t.Error("nothing was decided")
+			}
+			if again := memory.Book(); say(again) != say(b) {
+				t.Errorf("after a restart:\n%s\n%s", say(again), say(b))
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	admit(t, memory.Book(), auto, candidate("known", 1))
+	memory.Fail(errors.New("the file is damaged"))
+	b := approval.NewBook(memory, nil)
+	if err := b.Load(t.Context()); err == nil {
+		t.Fatal("it was read")
+	}
+	v := b.View("s")
+	if v.Known() || approves(v, "known", tool.Fingerprint{1}) || v.Launch() != nil {
+		t.Error("something is approved")
+	}
+	memory.Fail(nil)
+	for name, decide := range every {
+		if err := decide(b, t); err == nil {
+			t.Errorf("%s: decided without knowing anything", name)
+		}
+	}
+	select {
+	case <-b.Loaded():
+		t.Error("it counts as loaded")
+	default:
+	}
+	if err := b.Load(t.Context()); err != nil || !approves(b.View("s"), "known", tool.Fingerprint{1}) {
+		t.Errorf("later: %v", err)
+	}
+	<-b.Loaded()
+}
+
+func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	memory.Lose()
+	b := memory.Book()
+	for _, trust := range []approval.Trust{approval.Scan, approval.Auto} {
+		if j := admit(t, b, approval.Rules{Trust: trust, Acquainted: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
+			t.Errorf("trust %s: %+v", trust, j)
+		}
+	}
+	launch := tool.Fingerprint{9}
+	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, &launch); err != nil {
+		t.Fatal(err)
+	}
+	if j := admit(t, b, auto, candidate("newer", 1)); !j[0].Accepted {
+		t.Errorf("a person has approved the server since: %+v", j)
+	}
+}
+
+// The store may be put aside while the book lives on. When a server is approved
+// after that, what was decided about its tools before is stored with it: else
+// the next life would take them for new ones of a server that it knows.
+func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
+	var m approvaltest.Memory
+	b := m.Book()
+	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
+	if err := errors.Join(b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
+		b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
+		t.Fatal(err)
+	}
+	m.Lose()
+	for name, approve := range map[string]func() error{
+		"its launch": func() error { return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{9}, "admin") },
+		"its definitions": func() error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("c", 2)}, &tool.Fingerprint{9})
+		},
+	} {
+		if err := approve(); err != nil {
+			t.Fatal(err)
+		}
+		next := m.Book().View("s")
+		if next.Tool("a").Off == nil || next.Tool("b").Block == nil || next.Tool("c").Pin == nil {
+			t.Errorf("after %s: %+v %+v %+v", name, next.Tool("a"), next.Tool("b"), next.Tool("c"))
+		}
+	}
+	if !approves(m.Book().View("s"), "c", tool.Fingerprint{2}) {
+		t.Error("what is approved with the launch")
+	}
+}
+
+func TestBlocking(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	b := new(approvaltest.Memory).Book()
+	admit(t, b, auto, candidate("a", 1))
+	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if approves(b.View("s"), "a", tool.Fingerprint{1}) {
+		t.Error("the approved definition is blocked, and may be called")
+	}
+	for n, why := range map[byte]approval.Why{1: approval.Blocked, 2: approval.New} {
+		if j := admit(t, b, auto, candidate("a", n)); j[0].Accepted || j[0].Why != why {
+			t.Errorf("definition %d after the block: %+v", n, j)
+		}
+	}
+	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Approving another definition does not undo the refusal.
+	if j := admit(t, b, auto, candidate("a", 1)); j[0].Accepted || j[0].Why != approval.Blocked {
+		t.Errorf("the blocked definition comes back: %+v", j)
+	}
+	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if !approves(b.View("s"), "a", tool.Fingerprint{2}) {
+		t.Error("blocking another definition took the approved one away")
+	}
+}
+
+// An approval that is taken back is one no more, whatever the trust, until a person
+// approves the tool again.
+func TestTakingBack(t *testing.T) {
+	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.Memory)
+	b := memory.Book()
+	admit(t, b, auto, candidate("a", 1))
+	for _, wrong := range []byte{2, 0} {
+		if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+			t.Errorf("what is not approved is taken back: %v", err)
+		}
+	}
+	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+		t.Errorf("it is taken back twice: %v", err)
+	}
+	for _, b := range []*approval.Book{b, memory.Book()} {
+		for _, n := range []byte{1, 2} {
+			j := admit(t, b, auto, candidate("a", n))
+			if j[0].Accepted || j[0].Why != approval.New || approves(b.View("s"), "a", tool.Fingerprint{n}) {
+				t.Errorf("definition %d after it: %+v", n, j)
+			}
+		}
+	}
+	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if j := admit(t, b, auto, candidate("a", 2)); !j[0].Accepted {
+		t.Errorf("after a person has approved it again: %+v", j)
+	}
+}
+
+// What was decided before an approval is decided again when it is taken back, also after a
+// restart: the definition that was approved, the refusal, and who decided when.
+func TestTakingBackRestores(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	for name, tt := range map[string]struct {
+		trust  approval.Trust
+		before func(b *approval.Book) error
+		since  func(b *approval.Book) error
+		want   approval.Why // of definition 2
+		pinned bool         // definition 1 is approved again
+	}{
+		"approved by a user": {trust: approval.Manual, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, want: approval.Changed, pinned: true},
+		"approved by trust": {trust: approval.Scan, before: func(b *approval.Book) error {
+			admit(t, b, approval.Rules{Trust: approval.Scan, Acquainted: true}, candidate("a", 1))
+			return nil
+		}, want: approval.Changed, pinned: true},
+		"refused": {trust: approval.Auto, before: func(b *approval.Book) error {
+			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin")
+		}, want: approval.Blocked},
+		"approved twice": {trust: approval.Manual, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, since: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil)
+		}, want: approval.Changed, pinned: true},
+		"the earlier one refused since": {trust: approval.Manual, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, since: func(b *approval.Book) error {
+			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin")
+		}, want: approval.New},
+		"what the trust accepts": {trust: approval.Auto, before: func(b *approval.Book) error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+		}, want: approval.New},
+		"nothing": {trust: approval.Auto, want: approval.New},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := new(approvaltest.Memory)
+			b := memory.Book()
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.before != nil {
+				must(tt.before(b))
+			}
+			before := b.View("s").Tool("a")
+			must(b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil))
+			if tt.since != nil {
+				must(tt.since(b))
+			}
+			b = memory.Book()
+			must(b.TakeBack(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
+			for _, b := range []*approval.Book{b, memory.Book()} {
+				e := b.View("s").Tool("a")
+				if j := admit(t, b, approval.Rules{Trust: tt.trust, Acquainted: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
+					t.Errorf("definition 2: %+v", j)
+				}
+				if tt.pinned != approves(b.View("s"), "a", tool.Fingerprint{1}) || tt.pinned && (*e.Pin != *before.Pin || e.Block != nil) {
+					t.Errorf("%+v, before the approval %+v", e, before)
+				}
+			}
+			if !tt.pinned {
+				return
+			}
+			if raw, err := b.Definition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
+				t.Errorf("the definition that is approved again: %s, %v", raw, err)
+			}
+		})
+	}
+}
+
+// A definition that is unblocked waits, whatever the trust in its server.
+func TestUnblocking(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
+		for _, known := range []bool{false, true} {
+			memory := new(approvaltest.Memory)
+			b := memory.Book()
+			rules := approval.Rules{Trust: trust, Acquainted: true}
+			if known {
+				if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin"); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Unblock(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+				t.Errorf("what is not blocked is unblocked: %v", err)
+			}
+			if err := b.Unblock(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, trust, "admin"); err != nil {
+				t.Fatal(err)
+			}
+			want := approval.New
+			if known && trust != approval.Auto {
+				want = approval.Changed
+			}
+			for _, b := range []*approval.Book{b, memory.Book()} {
+				if j := admit(t, b, rules, candidate("a", 2)); j[0].Accepted || j[0].Why != want {
+					t.Errorf("%s, approved before %v: %+v", trust, known, j)
+				}
+			}
+		}
+	}
+}
+
+// Since when something waits survives a restart and a failing store, and begins
+// anew with another definition.
+func TestSince(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	b := memory.Book()
+	manual := approval.Rules{Trust: approval.Manual}
+	admit(t, b, manual, candidate("a", 1), candidate("b", 1))
+	since := b.Since("s", candidate("a", 1))
+	if since.IsZero() || !b.Since("s", candidate("a", 2)).IsZero() || !b.Since("other", candidate("a", 1)).IsZero() {
+		t.Errorf("a waits since %v", since)
+	}
+	admit(t, b, manual, candidate("a", 1), candidate("b", 2))
+	if again := memory.Book(); !again.Since("s", candidate("a", 1)).Equal(since) || !b.Since("s", candidate("b", 2)).After(since) {
+		t.Errorf("after a restart a waits since %v, before since %v", again.Since("s", candidate("a", 1)), since)
+	}
+	memory.Fail(errors.New("the disk is full"))
+	_, _ = b.Admit(t.Context(), "s", manual, []approval.Candidate{candidate("c", 1)}) // what is held needs no store
+	memory.Fail(nil)
+	if err := b.Restore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if again := memory.Book(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {
+		t.Error("what a failing store has not taken is lost")
+	}
+	if err := b.Forget(t.Context(), "s"); err != nil || !memory.Book().Since("s", candidate("a", 1)).IsZero() || !b.Since("s", candidate("a", 1)).IsZero() {
+		t.Errorf("what is forgotten waits since a time: %v", err)
+	}
+}
+
+// A server that names ever new tools gets no more than so many kept, and loses
+// none of the pins that there are.
+func TestTheBookIsBounded(t *testing.T) {
+	b := new(approvaltest.Memory).Book()
+	all := make([]approval.Candidate, approval.MaxTools+10)
+	for i := range all {
+		all[i] = candidate(fmt.Sprint("t", i), 1)
+	}
+	accepted := 0
+	for _, j := range admit(t, b, auto, all...) {
+		if j.Accepted {
+			accepted++
+		}
+	}
+	if accepted != approval.MaxTools || !approves(b.View("s"), "t0", tool.Fingerprint{1}) {
+		t.Errorf("%d accepted", accepted)
+	}
+	err := b.Switch(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
+	if p := problem.From(err); p == nil || p.Code != problem.TooLarge {
+		t.Errorf("one more: %v", err)
+	}
+	for i := range approval.MaxProposals {
+		if err := b.Propose(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := problem.From(b.Propose(t.Context(), "one more", nil, "agent", fits)); p == nil || p.Code != problem.Overloaded {
+		t.Errorf("one more proposal: %v", p)
+	}
+}
+
+// The first list of a server is one write, and a list that brings nothing new
+// is none.
+func TestAListIsOneWrite(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	b := memory.Book()
+	var all []approval.Candidate
+	for i := range 500 {
+		all = append(all, candidate(fmt.Sprint("t", i), 1))
+	}
+	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
+	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
+	if memory.Saves() != 1 {
+		t.Errorf("%d writes", memory.Saves())
+	}
+}
+
+// A block that comes while a list is judged is not undone by it.
+func TestABlockBeatsAnAdmission(t *testing.T) {
+	for range 50 {
+		b := new(approvaltest.Memory).Book()
+		var both sync.WaitGroup
+		both.Go(func() {
+			_ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin")
+		})
+		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
+		both.Wait()
+		if approves(b.View("s"), "a", tool.Fingerprint{1}) {
+			t.Fatal("a blocked definition is approved")
+		}
+	}
+}
+
+func TestReadingAllocatesNothing(t *testing.T) {
+	b := new(approvaltest.Memory).Book()
+	admit(t, b, auto, candidate("a", 1))
+	if n := testing.AllocsPerRun(100, func() {
+		if !approves(b.View("s"), "a", tool.Fingerprint{1}) || approves(b.View("x"), "a", tool.Fingerprint{1}) {
+			t.Fatal("wrong")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// fits lets every proposal be.
+func fits([]approval.Proposal) error { return nil }
+
+// approves reports whether this definition of a tool may be called as far as
+// the book goes: it is approved, and the tool is not switched off.
+func approves(v *approval.View, name string, f tool.Fingerprint) bool {
+	e := v.Tool(name)
+	return e.Off == nil && e.Approves(f)
+}
+
+// TestFollowersAreToldOnce: whoever follows is told of what was read and of each
+// decision of a person, in order of the followers, when it is in force; of nothing
+// that was not stored or that the trust in a server accepts.
+func TestFollowersAreToldOnce(t *testing.T) {
+	m := &approvaltest.Memory{}
+	b := approval.NewBook(m, nil)
+	var told []string
+	for _, who := range []string{"a", "b"} {
+		b.Follow(func(d approval.Decided) {
+			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Anew, b.View("s").Launch() != nil))
+		})
+	}
+	f := tool.Fingerprint{1}
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want []string
+	}{
+		{"read", func() error { return b.Load(t.Context()) }, []string{"a::false:false", "b::false:false"}},
+		{"read again", func() error { return b.Load(t.Context()) }, nil},
+		{"by trust", func() error { return second(b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)})) }, nil},
+		{"proposed", func() error { return b.Propose(t.Context(), "p", nil, "agent", fits) }, nil},
+		{"launch", func() error { return b.ApproveLaunch(t.Context(), "s", f, "admin") }, []string{"a:s:true:true", "b:s:true:true"}},
+		{"approved", func() error { return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, &f) }, []string{"a:s:false:true", "b:s:false:true"}},
+		{"switched", func() error { return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin") }, []string{"a:s:false:true", "b:s:false:true"}},
+		{"revoked", func() error { return b.RevokeLaunch(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
+		{"forgotten", func() error { return b.Forget(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
+	} {
+		told = nil
+		if err := c.do(); err != nil {
+			t.Fatal(c.name, err)
+		}
+		if !slices.Equal(told, c.want) {
+			t.Errorf("%s: told %q, want %q", c.name, told, c.want)
+		}
+	}
+	told = nil
+	m.Fail(errors.New("the disk is full"))
+	if err := b.ApproveLaunch(t.Context(), "s", f, "admin"); err == nil || told != nil {
+		t.Errorf("what was not stored: %v, told %q", err, told)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// What orders something about a tool of another server is held by the trust in its
+// own: at first sight, or when it was accepted before. Only a person approves it, and
+// what a person has approved stays so.
+func TestDoubt(t *testing.T) {
+	scanned := approval.Rules{Trust: approval.Scan, Acquainted: true}
+	orders, verdict := true, scan.Review
+	doubtful := candidate("known", 1)
+	doubtful.Orders = func() bool { return orders }
+	doubtful.Report = func() scan.Report { return scan.Report{Verdict: verdict} }
+	doubt := func(b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Judgement {
+		t.Helper()
+		held, err := b.Doubt(t.Context(), "s", r, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	for _, when := range []string{"at first sight", "accepted before"} {
+		memory := new(approvaltest.Memory)
+		b := memory.Book()
+		if when == "accepted before" {
+			orders, verdict = false, scan.Clean
+			if j := admit(t, b, scanned, doubtful); !j[0].Accepted {
+				t.Fatalf("%s: %+v", when, j)
+			}
+			if held := doubt(b, scanned, doubtful); len(held) != 0 {
+				t.Errorf("%s: held what orders nothing: %+v", when, held)
+			}
+			orders, verdict = true, scan.Review
+			if held := doubt(b, approval.Rules{Trust: approval.Auto}, doubtful); len(held) != 0 {
+				t.Errorf("%s: auto holds %+v", when, held)
+			}
+			if held := doubt(b, scanned, doubtful, candidate("new", 1)); len(held) != 1 || held[0].Tool != "known" || held[0].Why != approval.New {
+				t.Errorf("%s: held %+v", when, held)
+			}
+		} else if j := admit(t, b, scanned, doubtful); j[0].Accepted || j[0].Why != approval.New {
+			t.Fatalf("%s: %+v", when, j)
+		}
+		if held := doubt(b, scanned, doubtful); len(held) != 0 {
+			t.Errorf("%s: held twice: %+v", when, held)
+		}
+		orders, verdict = false, scan.Clean // the other server is gone
+		for _, b := range []*approval.Book{b, memory.Book()} {
+			for _, r := range []approval.Rules{scanned, {Trust: approval.Auto, Acquainted: true}} {
+				if j := admit(t, b, r, doubtful, candidate("known", 2)); j[0].Accepted || j[1].Accepted {
+					t.Errorf("%s: let through by %s: %+v", when, r.Trust, j)
+				}
+			}
+		}
+		orders, verdict = true, scan.Review
+		if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{doubtful}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").Tool("known").Approves(doubtful.Fingerprint) || b.View("s").Tool("known").Block != nil {
+			t.Errorf("%s: a person's approval: held %+v, %s", when, held, say(b))
+		}
+	}
+
+	// What cannot be stored takes no effect, and in a review nothing is marked.
+	memory := new(approvaltest.Memory)
+	b := memory.Book()
+	orders, verdict = false, scan.Clean
+	admit(t, b, scanned, doubtful)
+	orders = true
+	memory.Fail(errors.New("the disk is full"))
+	if held, err := b.Doubt(t.Context(), "s", scanned, []approval.Candidate{doubtful}); err == nil || held != nil || !b.View("s").Tool("known").ByScan(doubtful.Fingerprint) {
+		t.Errorf("not stored: %+v, %v, %s", held, err, say(b))
+	}
+	quarantined := scanned
+	quarantined.Quarantined = true
+	b = new(approvaltest.Memory).Book()
+	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").Tool("known").Decided() {
+		t.Errorf("in a review: %+v, %s", j, say(b))
+	}
+}

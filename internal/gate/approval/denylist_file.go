@@ -1,0 +1,292 @@
+package approval
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/ondisk"
+)
+
+// looseLines is how many lines that no longer count a file may have, beside as
+// many as those that do, before it is written anew.
+const looseLines = 1000
+
+// file is the file, and what is in it. Its methods are called one at a time.
+type file struct {
+	path    string
+	handle  *os.File // nil until it is open
+	entries entries
+	gaps    bool   // what an earlier file had is lost in part
+	seed    digest // the chain begins with
+	head    link   // the last line
+	size    int64
+	// stale reports whether the file may not be what entries are: it is written anew
+	// before anything is added.
+	stale bool
+}
+
+func newFile(path string) *file {
+	return &file{path: path, entries: newEntries(0), stale: true}
+}
+
+func (f *file) close() error {
+	if f.handle == nil {
+		return nil
+	}
+	err := f.handle.Close()
+	f.handle = nil
+	return err
+}
+
+// read reads the file. What is wrong with its content is no error: that is one
+// of the disk.
+func (f *file) read() (reading, error) {
+	r := reading{entries: newEntries(0)}
+	handle, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the restrictions: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(handle, maxFile+1))
+	if err := errors.Join(err, handle.Close()); err != nil {
+		return r, fmt.Errorf("read the restrictions: %w", err)
+	}
+	r.there = true
+	r.parse(text)
+	return r, nil
+}
+
+// lines returns what a change adds to the file; sync reports whether they are of a person,
+// and not only what a trust accepts by itself.
+func (f *file) lines(c Change) (lines []line, sync bool) {
+	if c.Server == "" {
+		return nil, false
+	}
+	now := func(s subject) entry { return f.entries.of(s) }
+	if c.Forget {
+		lines, sync = append(lines, line{subject: subject{Server: c.Server}, Forget: true}), true
+		now = func(subject) entry { return entry{} }
+	}
+	launch := subject{c.Server, kindLaunch, ""}
+	after := now(launch)
+	if c.Unpin {
+		after = entry{}
+	}
+	if c.Launch != nil {
+		after = entry{Was: digest(c.Launch.Fingerprint)}
+	}
+	if after != now(launch) {
+		lines, sync = append(lines, line{subject: launch, entry: after}), true
+	}
+	for _, row := range c.Tools {
+		s := subjectOf(c.Server, row)
+		before, after := now(s), entryOf(row.Entry)
+		if after == before {
+			continue
+		}
+		lines = append(lines, line{subject: s, entry: after})
+		before.Was = after.Was
+		sync = sync || row.Pin == nil || row.Pin.ByPerson() || after != before
+	}
+	return lines, sync
+}
+
+// now returns the lines that make what lines are about what it is now.
+func (f *file) now(lines []line) []line {
+	var all []line
+	for _, l := range lines {
+		if !l.Forget {
+			all = append(all, line{subject: l.subject, entry: f.entries.of(l.subject)})
+			continue
+		}
+		for s, e := range f.entries.all() {
+			if s.Server == l.Server {
+				all = append(all, line{subject: s, entry: e})
+			}
+		}
+	}
+	return all
+}
+
+func (f *file) apply(lines []line) {
+	for _, l := range lines {
+		f.entries.apply(l)
+	}
+}
+
+// write adds lines, and returns when the file has them, with sync also on the
+// disk. What it fails to add is not in the file, or is taken out of it before the
+// next is added.
+func (f *file) write(lines []line, sync bool) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	if f.stale || f.moved() || f.loose(len(lines)) {
+		if err := f.rewrite(); err != nil {
+			return err
+		}
+	}
+	text, head, err := f.chain(f.head, lines)
+	if err != nil {
+		return err
+	}
+	if f.size+int64(len(text)) > maxFile {
+		return fmt.Errorf("the file of restrictions has %d bytes, which is the most: %s", f.size, f.path)
+	}
+	if err := f.put(text, head, sync); err != nil {
+		f.stale = true
+		return fmt.Errorf("write the restrictions: %w", err)
+	}
+	f.apply(lines)
+	f.head, f.size = head, f.size+int64(len(text))
+	return nil
+}
+
+// put writes text at the end. Only what is synced is counted in the first line:
+// less must never be there than that says.
+func (f *file) put(text []byte, head link, sync bool) error {
+	if _, err := f.handle.WriteAt(text, f.size); err != nil {
+		return errors.Join(err, f.handle.Truncate(f.size))
+	}
+	if !sync {
+		return nil
+	}
+	if err := f.handle.Sync(); err != nil {
+		return err
+	}
+	_, err := f.handle.WriteAt(firstLine(f.seed, head), 0)
+	return err
+}
+
+// chain writes lines, the first of them behind after.
+func (f *file) chain(after link, lines []line) (text []byte, head link, err error) {
+	head = after
+	for _, l := range lines {
+		data, err := json.Marshal(l)
+		if err != nil {
+			return nil, head, err
+		}
+		head = link{head.seq + 1, chainHash(head.hash, data)}
+		text = hex.AppendEncode(text, head.hash[:])
+		text = append(append(append(text, ' '), data...), '\n')
+	}
+	return text, head, nil
+}
+
+// loose reports whether most of the file does not count any more.
+func (f *file) loose(more int) bool {
+	return f.head.seq+int64(more) > 2*int64(f.entries.len())+looseLines
+}
+
+// moved reports whether the file is not where it was opened.
+func (f *file) moved() bool {
+	there, err := ondisk.Named(f.path, f.handle)
+	return f.handle == nil || !there && err == nil
+}
+
+// rewrite makes the file anew of what is known, on the disk before it takes the
+// place of the other.
+func (f *file) rewrite() error {
+	f.stale = true
+	if err := f.close(); err != nil {
+		return fmt.Errorf("close the restrictions: %w", err)
+	}
+	_, _ = rand.Read(f.seed[:]) // it never fails
+	text, head, err := f.chain(link{0, f.seed}, f.all())
+	if err != nil {
+		return err
+	}
+	next := f.path + ".new"
+	err = ondisk.WriteNew(next, firstLine(f.seed, head), text)
+	if err == nil {
+		err = os.Rename(next, f.path)
+	}
+	if err == nil {
+		err = ondisk.SyncDir(filepath.Dir(f.path))
+	}
+	if err != nil {
+		return fmt.Errorf("write the restrictions anew: %w", err)
+	}
+	return f.open(head, int64(firstLen+len(text)))
+}
+
+// open opens the file, which has size bytes, to add to it. What a crash has left
+// of a line behind them is cut off.
+func (f *file) open(head link, size int64) (err error) {
+	if f.handle, err = os.OpenFile(f.path, os.O_RDWR, 0); err != nil {
+		return fmt.Errorf("open the restrictions: %w", err)
+	}
+	if err := f.handle.Truncate(size); err != nil {
+		return fmt.Errorf("cut off the end of the restrictions: %w", err)
+	}
+	f.head, f.size, f.stale = head, size, false
+	return nil
+}
+
+// all returns what is known, in an order that is always the same.
+func (f *file) all() []line {
+	lines := make([]line, 0, f.entries.len()+1)
+	for s, e := range f.entries.all() {
+		lines = append(lines, line{subject: s, entry: e})
+	}
+	slices.SortFunc(lines, func(a, b line) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	if f.gaps {
+		lines = slices.Insert(lines, 0, line{Gaps: true})
+	}
+	return lines
+}
+
+// become makes the file have these entries.
+func (f *file) become(entries entries, gaps bool) error {
+	same := f.gaps == gaps && f.entries.equal(entries)
+	f.entries, f.gaps = entries, gaps
+	if same && !f.stale && !f.moved() {
+		return nil
+	}
+	return f.rewrite()
+}
+
+// adopt is become after the file was read: a good one is gone on with, a damaged
+// one is kept aside.
+func (f *file) adopt(entries entries, gaps bool, r reading) error {
+	f.entries, f.gaps, f.stale = entries, gaps, true
+	if r.damage != "" {
+		aside := fmt.Sprintf("%s.damaged-%s", f.path, time.Now().UTC().Format("20060102T150405.000"))
+		if err := os.Rename(f.path, aside); err != nil {
+			return fmt.Errorf("keep the damaged restrictions: %w", err)
+		}
+		return f.rewrite()
+	}
+	if !r.there || r.gaps != gaps || !r.entries.equal(entries) {
+		return f.rewrite()
+	}
+	if err := f.close(); err != nil {
+		return fmt.Errorf("close the restrictions: %w", err)
+	}
+	f.seed = r.seed
+	return f.open(r.head, r.size)
+}
+
+// undo writes what was before a change that is not made after all.
+func (f *file) undo(before []line, sync bool) error {
+	err := f.write(before, sync)
+	if err != nil {
+		f.stale = true
+		f.apply(before)
+	}
+	return err
+}

@@ -1,0 +1,572 @@
+package approval_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/testutil/volume"
+)
+
+const by = "admin"
+
+// home is a book over a store in memory and the file.
+type home struct {
+	t     *testing.T
+	store *approvaltest.Memory
+	path  string
+	notes []string
+	keep  *approval.Denylist
+	*approval.Book
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	h := &home{t: t, store: &approvaltest.Memory{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
+	h.restart()
+	t.Cleanup(func() { _ = h.keep.Close() })
+	return h
+}
+
+func (h *home) restart() {
+	h.t.Helper()
+	if h.keep != nil {
+		if err := h.keep.Close(); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.notes = nil
+	h.keep = approval.NewDenylist(h.path, h.store, nil, func(note string) { h.notes = append(h.notes, note) })
+	h.Book = approval.NewBook(h.keep, nil)
+	if err := h.Load(context.Background()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *home) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *home) text() []byte {
+	h.t.Helper()
+	text, err := os.ReadFile(h.path)
+	h.must(err)
+	return text
+}
+
+func id(server, name string) tool.ID { return tool.ID{Server: server, Tool: name} }
+
+func print(n int) (f tool.Fingerprint) {
+	if n == takenBack {
+		return f
+	}
+	f[0], f[31] = byte(n+1), 7
+	return f
+}
+
+func denylistCandidate(name string, n int) approval.Candidate {
+	return approval.Candidate{Tool: name, Fingerprint: print(n), Definition: json.RawMessage(`{}`),
+		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} }}
+}
+
+func (h *home) admit(server string, all ...approval.Candidate) []approval.Judgement {
+	h.t.Helper()
+	judged, err := h.Admit(context.Background(), server, approval.Rules{Trust: approval.Auto}, all)
+	h.must(err)
+	return judged
+}
+
+// decideAll decides something of every kind.
+func (h *home) decideAll() {
+	h.t.Helper()
+	ctx := context.Background()
+	h.admit("s", denylistCandidate("fine", 1), denylistCandidate("blocked", 1), denylistCandidate("off", 1), denylistCandidate("unlisted", 1))
+	h.must(h.Block(ctx, tool.KindTool, id("s", "blocked"), print(2), by))
+	h.must(h.Switch(ctx, id("s", "off"), false, by))
+	h.must(h.ApproveLaunch(ctx, "reviewed", print(3), by))
+}
+
+// holds wants what decideAll has decided to narrow.
+func (h *home) holds(when string) {
+	h.t.Helper()
+	v := h.View("s")
+	if e := v.Tool("blocked"); e.Block == nil || e.Block.Fingerprint != print(2) || e.Block.By != by {
+		h.t.Errorf("%s: blocked is %+v", when, e)
+	}
+	if e := v.Tool("off"); e.Off == nil || e.Off.By != by || denylistApproves(v, "off", print(1)) {
+		h.t.Errorf("%s: off is %+v", when, e)
+	}
+	if f := h.View("reviewed").Reviewed(); f == nil || *f != print(3) {
+		h.t.Errorf("%s: the reviewed launch is %v", when, f)
+	}
+}
+
+// The attack: the database is lost, and the server approved anew as the status
+// recommends. What was refused or switched off stays so, and a tool that the
+// server did not list meanwhile does not come back as a new one.
+func TestALostStoreFreesNothing(t *testing.T) {
+	h := newHome(t)
+	h.decideAll()
+	h.store.Lose()
+	h.restart()
+	h.holds("lost")
+	if h.RestrictionsLost() || len(h.notes) > 0 || !h.Lost() {
+		t.Errorf("lost is %v, in part the restrictions, too: %v, %q", h.Lost(), h.RestrictionsLost(), h.notes)
+	}
+	if h.View("reviewed").Launch() != nil {
+		t.Error("the file approves a launch")
+	}
+	if j := h.admit("s", denylistCandidate("fine", 1), denylistCandidate("new", 1)); j[0].Accepted || j[1].Accepted {
+		t.Errorf("accepted at first sight: %+v", j)
+	}
+	launch := print(9)
+	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("fine", 1), denylistCandidate("off", 1)}, &launch))
+	for range 2 {
+		h.holds("approved anew")
+		judged := h.admit("s", denylistCandidate("unlisted", 2), denylistCandidate("new", 1))
+		if judged[0].Accepted || judged[0].Why != approval.Changed {
+			t.Errorf("a tool that was another one: %+v", judged)
+		}
+		if !denylistApproves(h.View("s"), "new", print(1)) {
+			t.Error("a tool that was never known waits, though its server was approved")
+		}
+		h.restart()
+	}
+	h.must(h.Switch(t.Context(), id("s", "off"), true, by))
+	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("blocked", 2)}, nil))
+	h.must(h.RevokeLaunch(t.Context(), "reviewed"))
+	h.store.Lose()
+	h.restart()
+	if v := h.View("s"); v.Tool("off").Off != nil || v.Tool("blocked").Block != nil || h.View("reviewed").Reviewed() != nil {
+		t.Error("what a person has freed is locked again")
+	}
+	h.must(h.Forget(t.Context(), "s"))
+	h.store.Lose()
+	h.restart()
+	if e := h.View("s").Tool("fine"); e != (approval.Entry{}) {
+		t.Errorf("a server that was forgotten: %+v", e)
+	}
+}
+
+// Whatever becomes of the file while the store is well: nothing is lost, it is
+// said, the damaged file is kept, and a good one written in its place.
+func TestADamagedFileBesideAGoodStore(t *testing.T) {
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			h.decideAll()
+			before := h.text()
+			h.must(damage(h.path, before))
+			h.restart()
+			h.holds("damaged")
+			aside, _ := filepath.Glob(h.path + ".damaged-*")
+			if gone := name == "missing"; (len(h.notes) == 0) != gone || (len(aside) == 0) != gone || h.RestrictionsLost() {
+				t.Errorf("%q, aside: %q", h.notes, aside)
+			}
+			h.store.Lose()
+			h.restart()
+			h.holds("damaged, then the store lost")
+			if len(h.notes) > 0 {
+				t.Errorf("it is damaged still: %q", h.notes)
+			}
+		})
+	}
+}
+
+var damages = map[string]func(path string, text []byte) error{
+	"missing":   func(path string, _ []byte) error { return os.Remove(path) },
+	"empty":     func(path string, _ []byte) error { return os.Truncate(path, 0) },
+	"junk":      func(path string, _ []byte) error { return os.WriteFile(path, bytes.Repeat([]byte("x\n"), 100), 0o600) },
+	"head only": func(path string, text []byte) error { return os.Truncate(path, int64(bytes.IndexByte(text, '\n')+1)) },
+	"last line cut off": func(path string, text []byte) error {
+		return os.Truncate(path, int64(bytes.LastIndexByte(text[:len(text)-1], '\n')+1))
+	},
+	"a line taken out": func(path string, text []byte) error {
+		lines := bytes.SplitAfter(text, []byte{'\n'})
+		return os.WriteFile(path, bytes.Join(append(lines[:2:2], lines[3:]...), nil), 0o600)
+	},
+	"a line said again": func(path string, text []byte) error {
+		lines := bytes.SplitAfter(text, []byte{'\n'})
+		return os.WriteFile(path, append(text, lines[1]...), 0o600)
+	},
+}
+
+// Any bit of the file flipped, and the store lost with it: what is damaged is
+// noticed, and nothing is free that was not, nor accepted at first sight.
+func TestADamagedFileAndALostStore(t *testing.T) {
+	h := newHome(t)
+	h.decideAll()
+	good := h.text()
+	for at := 0; at < len(good); at += 3 {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1 << (at % 8)
+		h.lostWith(t, fmt.Sprint("a bit of byte ", at), bad)
+	}
+	for at := 0; at < len(good); at += 17 {
+		h.lostWith(t, fmt.Sprint("cut off at ", at), good[:at])
+	}
+}
+
+// A database that was begun anew, without a mark that there was another: a file
+// that is damaged is one.
+func TestADamagedFileIsAMark(t *testing.T) {
+	h := newHome(t)
+	h.decideAll()
+	h.must(damages["last line cut off"](h.path, h.text()))
+	h.store = &approvaltest.Memory{}
+	for range 2 {
+		h.restart()
+		if !h.Lost() || !h.RestrictionsLost() {
+			t.Errorf("lost: %v, the restrictions, too: %v", h.Lost(), h.RestrictionsLost())
+		}
+	}
+}
+
+func (h *home) lostWith(t *testing.T, what string, text []byte) {
+	t.Helper()
+	other := &home{t: t, store: &approvaltest.Memory{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
+	other.must(os.WriteFile(other.path, text, 0o600))
+	other.store.Lose()
+	other.restart()
+	defer other.keep.Close()
+	if !other.RestrictionsLost() {
+		// A torn end that was never counted is no damage: then all is there.
+		other.holds(what)
+	}
+	launch := print(9)
+	other.must(other.Approve(t.Context(), "s", by, nil, &launch))
+	for _, j := range other.admit("s", denylistCandidate("fine", 1), denylistCandidate("blocked", 2), denylistCandidate("off", 2), denylistCandidate("unlisted", 2)) {
+		if j.Accepted && (other.RestrictionsLost() || j.Tool != "fine") {
+			t.Errorf("%s: %s is accepted", what, j.Tool)
+		}
+	}
+	if len(other.notes) == 0 == other.RestrictionsLost() {
+		t.Errorf("%s: %q", what, other.notes)
+	}
+}
+
+// A decision is in both homes or in none. What only one of them has after a
+// crash narrows.
+func TestBothHomesOrNone(t *testing.T) {
+	ctx := t.Context()
+	h := newHome(t)
+	h.decideAll()
+	h.store.Fail(errors.New("the database is full"))
+	for name, decide := range map[string]func() error{
+		"block":  func() error { return h.Block(ctx, tool.KindTool, id("s", "fine"), print(1), by) },
+		"switch": func() error { return h.Switch(ctx, id("s", "fine"), false, by) },
+		"free":   func() error { return h.Switch(ctx, id("s", "off"), true, by) },
+		"forget": func() error { return h.Forget(ctx, "s") },
+		"revoke": func() error { return h.RevokeLaunch(ctx, "reviewed") },
+	} {
+		if decide() == nil {
+			t.Errorf("%s: it was decided", name)
+		}
+	}
+	h.store.Fail(nil)
+	h.holds("after decisions that failed")
+	if e := h.View("s").Tool("fine"); e.Off != nil || e.Block != nil {
+		t.Errorf("fine is %+v", e)
+	}
+	h.restart()
+	h.holds("after decisions that failed, and a restart")
+	if v := h.View("s"); !denylistApproves(v, "fine", print(1)) {
+		t.Error("a decision that failed counts")
+	}
+
+	// The file cannot be written: its place is taken.
+	h.must(os.Rename(h.path, h.path+".away"))
+	h.must(os.Mkdir(h.path, 0o700))
+	h.must(os.WriteFile(filepath.Join(h.path, "x"), nil, 0o600))
+	saves := h.store.Saves()
+	if h.Switch(ctx, id("s", "fine"), false, by) == nil || h.store.Saves() != saves {
+		t.Error("a decision is made that has one home only")
+	}
+	h.must(os.RemoveAll(h.path))
+	h.must(h.Switch(ctx, id("s", "fine"), false, by))
+	h.must(h.Switch(ctx, id("s", "fine"), true, by))
+	h.holds("in a file that was made anew")
+}
+
+// A crash may leave the decision in one home, and half a line.
+func TestCrashes(t *testing.T) {
+	h := newHome(t)
+	h.decideAll()
+	crashed := h.text()
+	h.must(h.Block(t.Context(), tool.KindTool, id("s", "fine"), print(1), by))
+	ahead := h.text()
+	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("fine", 1)}, nil))
+	// The store has the approval, the file the refusal still.
+	h.must(os.WriteFile(h.path, ahead, 0o600))
+	h.restart()
+	if e := h.View("s").Tool("fine"); e.Block == nil || e.Pin != nil {
+		t.Errorf("a refusal of which the store knows nothing: %+v", e)
+	}
+	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("fine", 1)}, nil))
+	half := append(bytes.Clone(crashed), `0123 {"server":"s","na`...)
+	h.must(os.WriteFile(h.path, half, 0o600))
+	h.restart()
+	h.holds("with half a line")
+	if len(h.notes) > 0 {
+		t.Errorf("half a line is no damage: %q", h.notes)
+	}
+	h.must(h.Switch(t.Context(), id("s", "fine"), false, by))
+	h.restart()
+	if h.View("s").Tool("fine").Off == nil || len(h.notes) > 0 {
+		t.Errorf("behind half a line: %q", h.notes)
+	}
+}
+
+func TestTheFileStaysSmall(t *testing.T) {
+	h := newHome(t)
+	h.decideAll()
+	for i := range 1_500 {
+		h.must(h.Switch(t.Context(), id("s", "fine"), i%2 == 0, by))
+	}
+	if n := len(h.text()); n > 300_000 {
+		t.Errorf("%d bytes for five entries", n)
+	}
+	h.restart()
+	h.holds("compacted")
+	if info, err := os.Stat(h.path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// model is what is decided about the tools of one server, in the fewest words.
+type model struct {
+	lost, known           bool // approvals were lost; the server was approved since
+	reviewed              bool // it was approved, perhaps before that
+	pin, was, block, offs map[string]int
+	before                map[string]before // what an approval replaced
+}
+
+// before is what an approval replaced: definitions, and none.
+type before struct{ pin, block int }
+
+const none = -2
+
+func newModel() model {
+	return model{pin: map[string]int{}, was: map[string]int{}, block: map[string]int{}, offs: map[string]int{}, before: map[string]before{}}
+}
+
+func (m model) copy() model {
+	m.pin, m.was, m.block, m.offs = maps.Clone(m.pin), maps.Clone(m.was), maps.Clone(m.block), maps.Clone(m.offs)
+	m.before = maps.Clone(m.before)
+	return m
+}
+
+// takenBack stands in block for an approval that was taken back.
+const takenBack = -1
+
+func (m *model) takeBack(name string) {
+	if _, pinned := m.pin[name]; !pinned {
+		return
+	}
+	delete(m.pin, name)
+	if was, there := m.before[name]; there {
+		delete(m.before, name)
+		if _, blocked := m.block[name]; !blocked && was.block != none {
+			m.block[name] = was.block
+		}
+		_, blocked := m.block[name]
+		if was.pin != none && !has(m.block, name, was.pin) {
+			m.pin[name] = was.pin
+			return
+		} else if blocked {
+			return
+		}
+	}
+	if _, blocked := m.block[name]; !blocked {
+		m.block[name] = takenBack
+	}
+}
+
+func has(in map[string]int, name string, n int) bool {
+	v, there := in[name]
+	return there && v == n
+}
+
+func (m *model) admit(name string, n int) {
+	_, pinned := m.pin[name]
+	_, blocked := m.block[name]
+	_, was := m.was[name]
+	if !blocked && !has(m.pin, name, n) && (pinned || (!m.lost || m.known) && (!was || has(m.was, name, n))) {
+		m.accept(name, n)
+		delete(m.before, name)
+	}
+}
+
+// approve is what a user does, accept what follows from any approval.
+func (m *model) approve(name string, n int) {
+	if !has(m.pin, name, n) {
+		was := before{none, none}
+		if pin, pinned := m.pin[name]; pinned {
+			was.pin = pin
+		}
+		if block, blocked := m.block[name]; blocked {
+			was.block = block
+		}
+		if m.before[name] = was; was == (before{none, none}) {
+			delete(m.before, name)
+		}
+	}
+	m.accept(name, n)
+}
+
+func (m *model) accept(name string, n int) {
+	m.pin[name] = n
+	delete(m.was, name)
+	if has(m.block, name, n) || has(m.block, name, takenBack) {
+		delete(m.block, name)
+	}
+}
+
+func (m *model) refuse(name string, n int) {
+	m.block[name] = n
+	if has(m.pin, name, n) {
+		delete(m.pin, name)
+		delete(m.before, name)
+	}
+}
+
+func (m *model) lose() {
+	clear(m.before)
+	m.lost, m.known = true, false
+	maps.Copy(m.was, m.pin)
+	clear(m.pin)
+}
+
+// setBack is what comes of it when the store is an older one: the less of both.
+func (m *model) setBack(old model) {
+	approved := maps.Clone(m.was)
+	maps.Copy(approved, m.pin)
+	next := newModel()
+	next.lost, next.known, next.reviewed = old.lost, old.known && m.reviewed, m.reviewed
+	maps.Copy(next.block, old.block)
+	maps.Copy(next.block, m.block)
+	maps.Copy(next.offs, old.offs)
+	maps.Copy(next.offs, m.offs)
+	for _, name := range modelNames {
+		n, pinned := old.pin[name]
+		_, refused := m.block[name]
+		_, off := m.offs[name]
+		now, was := approved[name]
+		forgotten := !was && !refused && !off
+		switch {
+		case pinned && (forgotten || has(approved, name, n)) && !has(next.block, name, n):
+			next.pin[name] = n
+			if was, there := old.before[name]; there {
+				next.before[name] = was
+			}
+		case was:
+			next.was[name] = now
+		}
+	}
+	*m = next
+}
+
+// differs returns what is otherwise than in the model.
+func (m *model) differs(v *approval.View) string {
+	for _, name := range modelNames {
+		e := v.Tool(name)
+		pin, pinned := m.pin[name]
+		block, blocked := m.block[name]
+		switch {
+		case (e.Pin != nil) != pinned, e.Pin != nil && e.Pin.Fingerprint != print(pin):
+			return name + " is approved otherwise"
+		case (e.Block != nil) != blocked, e.Block != nil && e.Block.Fingerprint != print(block):
+			return name + " is refused otherwise"
+		case (e.Off != nil) != has(m.offs, name, 1):
+			return name + " is switched otherwise"
+		}
+	}
+	return ""
+}
+
+var modelNames = []string{"a", "b", "c", "d"}
+
+// After any history of decisions, restarts, losses of the store and old stores in
+// its place, exactly that is approved, refused and switched off which the model
+// says. A loss takes approvals away, and nothing else.
+func TestNoHistoryWidens(t *testing.T) {
+	seed := volume.Seed(t, 1)
+	r := rand.New(rand.NewPCG(seed, 3))
+	h, m, ctx := newHome(t), newModel(), t.Context()
+	old, then := h.store.Copy(), m.copy()
+	for i := range volume.Of(2_000, 500) {
+		name, n := modelNames[r.IntN(len(modelNames))], r.IntN(3)
+		step := r.IntN(100)
+		switch {
+		case step < 40:
+			h.admit("s", denylistCandidate(name, n))
+			m.admit(name, n)
+		case step < 55:
+			h.must(h.Approve(ctx, "s", by, []approval.Candidate{denylistCandidate(name, n)}, nil))
+			m.approve(name, n)
+		case step < 58:
+			pin, pinned := m.pin[name]
+			if err := h.TakeBack(ctx, denylistCandidate(name, pin), id("s", name), print(pin), approval.Manual, by); (err == nil) != pinned {
+				t.Fatalf("seed %d, step %d: taken back, approved %v: %v", seed, i, pinned, err)
+			}
+			m.takeBack(name)
+		case step < 65:
+			h.must(h.Block(ctx, tool.KindTool, id("s", name), print(n), by))
+			m.refuse(name, n)
+		case step < 75:
+			off := r.IntN(2)
+			h.must(h.Switch(ctx, id("s", name), off == 0, by))
+			if delete(m.offs, name); off == 1 {
+				m.offs[name] = 1
+			}
+		case step < 80:
+			launch := print(9)
+			h.must(h.Approve(ctx, "s", by, nil, &launch))
+			m.known, m.reviewed = true, true
+		case step < 81:
+			h.must(h.Forget(ctx, "s"))
+			lost := m.lost
+			m = newModel()
+			m.lost = lost
+		case step < 85:
+			h.store.Lose()
+			h.restart()
+			m.lose()
+		case step < 88: // while it runs: it is filled again
+			h.store.Lose()
+			h.must(h.Restore(ctx, func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
+		case step < 91:
+			old, then = h.store.Copy(), m.copy()
+		case step < 93:
+			h.store = old.Copy()
+			h.restart()
+			m.setBack(then)
+		default:
+			h.restart()
+		}
+		if d := m.differs(h.View("s")); d != "" {
+			t.Fatalf("seed %d, step %d (%d, %s, %d): %s; model %+v", seed, i, step, name, n, d, m)
+		}
+	}
+}
+
+// approves reports whether this definition of a tool may be called as far as
+// the book goes: it is approved, and the tool is not switched off.
+func denylistApproves(v *approval.View, name string, f tool.Fingerprint) bool {
+	e := v.Tool(name)
+	return e.Off == nil && e.Approves(f)
+}

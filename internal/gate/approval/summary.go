@@ -1,0 +1,88 @@
+package approval
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// ChangeSummary is how two definitions differ, in a few numbers.
+type ChangeSummary struct {
+	Description *WordCount `json:"description,omitempty" doc:"Absent when it is the same."`
+	Parameters  int        `json:"parameters,omitempty" doc:"How many parameters were added, removed or changed."`
+	Hints       bool       `json:"hints,omitempty" doc:"Whether a hint differs that calls are judged by."`
+	Other       []string   `json:"other,omitempty" doc:"The other members that differ."`
+}
+
+// WordCount is how many words are new in a text, and how many are gone.
+type WordCount struct {
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+}
+
+// Summarize returns the summary of differences as Diff returns them.
+func Summarize(all []Difference) ChangeSummary {
+	var s ChangeSummary
+	parameters, other := map[string]bool{}, map[string]bool{}
+	for _, d := range all {
+		rest, isParameter := strings.CutPrefix(d.Path, "/inputSchema/properties")
+		switch {
+		case d.Path == "/description":
+			s.Description = d.count()
+		case d.Hint:
+			s.Hints = true
+		case isParameter && rest == "": // all of them at once
+			for _, m := range append(members(d.Old), members(d.New)...) {
+				parameters[wirejson.PointerToken(m.name)] = true
+			}
+		case isParameter && rest[0] == '/':
+			name, _, _ := strings.Cut(rest[1:], "/")
+			parameters[name] = true
+		case strings.HasPrefix(d.Path, "/inputSchema/required"):
+			for _, name := range required(d) {
+				parameters[wirejson.PointerToken(name)] = true
+			}
+		default:
+			name, _, _ := strings.Cut(strings.TrimPrefix(d.Path, "/"), "/")
+			other[name] = true
+		}
+	}
+	s.Parameters, s.Other = len(parameters), slices.Sorted(maps.Keys(other))
+	return s
+}
+
+// required are the names that a difference of what is required is about.
+func required(d Difference) (names []string) {
+	for _, value := range [][]byte{d.Old, d.New} {
+		if name, ok := wirejson.String(value); ok {
+			names = append(names, name)
+		}
+		for _, e := range elements(value) {
+			if name, ok := wirejson.String(e); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// count counts the words of a difference of texts.
+func (d Difference) count() *WordCount {
+	var n WordCount
+	for _, p := range d.Words {
+		switch p.Kind {
+		case Added:
+			n.Added += len(strings.Fields(p.Text))
+		case Removed:
+			n.Removed += len(strings.Fields(p.Text))
+		}
+	}
+	if d.Words == nil { // all of it
+		was, _ := wirejson.String(d.Old)
+		is, _ := wirejson.String(d.New)
+		n = WordCount{len(strings.Fields(is)), len(strings.Fields(was))}
+	}
+	return &n
+}

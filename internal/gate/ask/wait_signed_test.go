@@ -1,0 +1,86 @@
+package ask
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/presence/presencetest"
+	"mcpproxy/internal/problem"
+)
+
+// TestAnApprovalIsSigned: one that the store alone knows of lets no call go on, nor one that
+// was signed for something else than the call shows, nor one from before the start.
+func TestAnApprovalIsSigned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		person := presencetest.New(t)
+		m := &memory{all: map[string]*Question{}}
+		c := held("a", nil)
+		c.Lane, c.Shown, c.Wait = "write", json.RawMessage(`{"b":1,"a":2}`), time.Second
+		approved := func(sign func(*Question)) (Pass, error) {
+			h := NewWaiter(m, person.Gate, time.Now, func() {})
+			if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending {
+				t.Fatalf("nobody is asked: %v", err)
+			}
+			for _, q := range m.all {
+				if q.State == Waiting {
+					if p := q.Give(Answer{Approve: true, By: "admin", At: time.Now()}); p != nil {
+						t.Fatal(p)
+					}
+					sign(q)
+				}
+			}
+			h = NewWaiter(m, person.Gate, time.Now, func() {})
+			return h.Hold(t.Context(), c)
+		}
+		refused := func(what string, sign func(*Question)) {
+			t.Helper()
+			if pass, err := approved(sign); pass.ID != "" || problem.From(err).Code != problem.ApprovalPending {
+				t.Errorf("%s: %+v, %v", what, pass, err)
+			}
+			clear(m.all)
+		}
+		signed := func(q *Question) { person.Sign(CallClaim(q.ID, q.Until, q)) }
+		refused("signed by nobody", func(*Question) {})
+		refused("of what was shown otherwise", func(q *Question) { q.Shown = json.RawMessage(`{"a":2,"b":3}`); signed(q) })
+		refused("of another lane", func(q *Question) { q.Lane = "read"; signed(q) })
+		refused("for longer", func(q *Question) { signed(q); q.Until = q.Until.Add(time.Second) })
+		refused("before the start", func(q *Question) { signed(q); time.Sleep(time.Second); person.Restart() })
+		var used *Question
+		c.Shown = json.RawMessage(`{"a":2,"b":1}`) // the same, written otherwise
+		pass, err := approved(func(q *Question) { q.Shown = json.RawMessage(`{"b":1,"a":2}`); signed(q); used = q })
+		if err != nil || pass.ID != used.ID {
+			t.Fatalf("%+v, %v", pass, err)
+		}
+		used.State = Approved // as somebody does who writes to the store
+		if pass, err := NewWaiter(m, person.Gate, time.Now, func() {}).Hold(t.Context(), c); pass.ID != "" {
+			t.Errorf("it is used twice: %v", err)
+		}
+	})
+}
+
+// TestALeaseIsSigned, all of it, and is for no more calls than it says.
+func TestALeaseIsSigned(t *testing.T) {
+	person := presencetest.New(t)
+	l := Lease{ID: "1", Server: "s", Lane: auth.Write, Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Hour), Revision: "r"}
+	person.Sign(LeaseClaim(&l))
+	for what, change := range map[string]func(*Lease){
+		"server": func(l *Lease) { l.Server = "t" }, "tools": func(l *Lease) { l.Tools = "*" }, "lane": func(l *Lease) { l.Lane = auth.Destructive },
+		"client": func(l *Lease) { l.Client = "x" }, "actor": func(l *Lease) { l.Actor = "x" }, "calls": func(l *Lease) { l.Calls = 3 },
+		"until": func(l *Lease) { l.Until = l.Until.Add(1) }, "given": func(l *Lease) { l.Given = l.Given.Add(1) }, "revision": func(l *Lease) { l.Revision = "" }, "id": func(l *Lease) { l.ID = "2" },
+	} {
+		other := l
+		if change(&other); person.Holds(LeaseClaim(&other), 2) {
+			t.Errorf("another %s counts", what)
+		}
+	}
+	l.Left = 0 // which is no part of it
+	claim := LeaseClaim(&l)
+	for i := range 3 {
+		if person.Spend(claim, int(l.Calls)) != (i < 2) {
+			t.Error("it is not for two calls")
+		}
+	}
+}

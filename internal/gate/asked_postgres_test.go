@@ -1,0 +1,40 @@
+//go:build unix
+
+package gate
+
+import (
+	"flag"
+	"strconv"
+	"testing"
+
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/pgtest"
+	"mcpproxy/internal/testutil/volume"
+)
+
+// fewWalks makes rapid check less: each walk opens several connections, and prepares the database.
+func fewWalks(t *testing.T) {
+	checks := flag.Lookup("rapid.checks").Value
+	before := checks.String()
+	t.Cleanup(func() { _ = checks.Set(before) })
+	_ = checks.Set(strconv.Itoa(volume.Of(100, 8))) // a number
+}
+
+// TestNothingRunsUnapprovedOnInstances is TestNothingRunsUnapproved with a database that is
+// shared: who restarts or dies comes back as another instance.
+func TestNothingRunsUnapprovedOnInstances(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts PostgreSQL")
+	}
+	fewWalks(t)
+	address := pgtest.Start(t).Database(t)
+	walkAtRandom(t, 8, func() func() database {
+		return func() database {
+			db, err := store.OpenPostgres(address, t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return db
+		}
+	})
+}

@@ -1,0 +1,555 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
+)
+
+// asking is a world in which a person is asked, with a real database. Its configuration is
+// the text of a file.
+type asking struct {
+	*world
+	asks   *store.Asks
+	holder *ask.Waiter
+	parse  func(text string) *config.Config
+	dir    string
+	now    func() time.Time
+	close  func()
+}
+
+// textWith is a file with the server s and what else it says.
+func textWith(more string) string {
+	return `{"mcpServers": {"s": {"command": "x", "trust": "auto"}}, ` + more + `}`
+}
+
+func newAsking(t testing.TB, text string, definitions ...string) *asking {
+	t.Helper()
+	a := &asking{dir: t.TempDir(), now: time.Now}
+	file := filepath.Join(a.dir, "mcp_config.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := config.Open(file, config.Options{DataDir: a.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.parse = func(text string) *config.Config {
+		c, found := live.Assess([]byte(text))
+		if c == nil {
+			t.Fatalf("%s: %+v", text, found)
+		}
+		return c
+	}
+	a.world = newWorld(t, nil, definitions...)
+	a.use(text)
+	a.open()
+	t.Cleanup(func() { a.close() })
+	return a
+}
+
+// use makes a text the configuration.
+func (a *asking) use(text string) {
+	a.T.Helper()
+	next := a.parse(text)
+	a.Reload(func(c *config.Config) { *c = *next })
+}
+
+// hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
+func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
+
+// open opens the database, and the door before it.
+func (a *asking) open() {
+	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
+	a.close = func() { _ = db.Close() }
+	a.asks = db.Asks()
+	a.holder = ask.NewWaiter(a.asks, nil, func() time.Time { return a.now() }, func() {})
+	a.door.Ask, a.door.Answer = a.holder, a.byForm
+}
+
+// byForm takes the answer of a client's form, as package consent does.
+func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Key, given ask.Answer) error {
+	q, err := a.asks.Question(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case q.Key != k, given.Approve && !a.Config().AnswersByClient(by.Actor.Name):
+		return problem.New(problem.Forbidden, "not by this client", "")
+	}
+	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
+	if q, err = a.asks.Answer(ctx, id, given); err == nil {
+		a.holder.Answered(q.Key)
+	}
+	return err
+}
+
+// answer answers the one question that waits.
+func (a *asking) answer(approve bool) ask.Question {
+	a.T.Helper()
+	for {
+		all, err := a.asks.Waiting(a.T.Context(), a.now())
+		if err != nil {
+			a.T.Fatal(err)
+		}
+		if len(all) == 0 { // not yet
+			runtime.Gosched()
+			continue
+		}
+		q, err := a.asks.Answer(a.T.Context(), all[0].ID, ask.Answer{Approve: approve, Why: "Not now.", By: "admin", Via: "cli", At: a.now()})
+		if err != nil {
+			a.T.Fatal(err)
+		}
+		a.holder.Answered(q.Key)
+		return q
+	}
+}
+
+const atOnce = `"ask": {"write": "ask", "destructive": "ask", "wait": "1s"}`
+
+// asked counts the calls that have reached a server.
+func (a *asking) asked() (n int) {
+	for _, e := range a.Events {
+		if strings.HasPrefix(e, "call ") {
+			n++
+		}
+	}
+	return n
+}
+
+func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.Problem {
+	t.Helper()
+	p, _ := errors.AsType[*problem.Problem](err)
+	if p == nil || p.Code != code {
+		t.Errorf("%s: %v, want %s", what, err, code)
+	}
+	return p
+}
+
+// destroy calls the destructive tool of s.
+func (a *asking) destroy(ctx context.Context, args string) error {
+	_, err := a.door.Call(ctx, CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+		Declared: reasoned("intent_reason", "to clean up")})
+	return err
+}
+
+func reasoned(name, value string) (d policy.Declared) {
+	d.Add(name, []byte(`"`+value+`"`))
+	return d
+}
+
+// TestACallIsHeldUntilAPersonHasApproved: it is on record once, the server is not asked
+// before, the same call goes on with the same question, and its approval is good once.
+func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
+	a := newAsking(t, textWith(atOnce), destroysTool)
+	began := time.Now()
+	p := wantCode(t, "nobody answers", a.destroy(t.Context(), `{"x": 1, "password": "correct horse"}`), problem.ApprovalPending)
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it has waited for %v", took)
+	}
+	id, _ := p.Detail("approval_id").(string)
+	if id == "" || p.Hint != "Ask the user; then call again with the same arguments." || a.asked() != 0 {
+		t.Errorf("%+v, asked: %q", p, a.Events)
+	}
+	if len(a.Begun) != 1 || len(a.Ended) != 1 || len(a.Appended) != 0 {
+		t.Fatalf("on record: %q", a.Events)
+	}
+	if r, o := a.Begun[0], a.Ended[0]; r.Type != activity.ToolCall || o.Status != activity.Held || o.Check != "" || r.Metadata.Decision.Outcome != activity.Asked || r.Metadata.Decision.Check != "ask" {
+		t.Errorf("%+v, %+v", r.Metadata.Decision, o)
+	}
+	all, err := a.asks.Waiting(t.Context(), time.Now())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d wait, %v", len(all), err)
+	}
+	if q := all[0]; q.ID != id || q.Lane != "destructive" || q.Rule != "ask.destructive" || q.Because != "its hints say so" || q.Reason != "to clean up" || q.Record != "record" ||
+		strings.Contains(string(q.Shown), "correct horse") || !strings.Contains(string(q.Shown), `"x"`) || q.Actor != "agent" || q.Source != "mcp" {
+		t.Errorf("the question is %+v, %s", q, q.Shown)
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`) }() // the same, written otherwise
+	a.waits(1)
+	a.answer(true)
+	if err := <-done; err != nil || a.asked() != 1 {
+		t.Errorf("approved: %v, %q", err, a.Events)
+	}
+	if r := a.Begun[1]; r.Metadata.Decision.Approval != id || r.ParentID != "record" || r.Metadata.Decision.Outcome != activity.Allowed || r.Metadata.Decision.Check != "" {
+		t.Errorf("on record: %+v, %+v", r, r.Metadata.Decision)
+	}
+	p = wantCode(t, "once more", a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`), problem.ApprovalPending)
+	if p.Detail("approval_id") == id || a.asked() != 1 {
+		t.Errorf("the approval is good twice: %+v, %q", p, a.Events)
+	}
+	a.answer(false)
+	p = wantCode(t, "denied", a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`), problem.ApprovalDenied)
+	if !strings.Contains(p.Message, "Not now.") || a.asked() != 1 {
+		t.Errorf("%+v", p)
+	}
+	if n := len(a.Appended); n != 1 || a.Appended[0].Metadata.Decision.Outcome != activity.Refused || a.Appended[0].Metadata.Decision.Check != "ask" || a.Appended[0].ParentID == "" {
+		t.Errorf("on record: %+v", a.Appended)
+	}
+}
+
+// waits returns when so many calls wait, and a person can see a question.
+func (a *asking) waits(n int) {
+	a.T.Helper()
+	for questions := 0; a.holder.Waiting() < n || questions == 0; {
+		runtime.Gosched()
+		var err error
+		if questions, err = a.asks.Count(a.T.Context(), a.now()); err != nil {
+			a.T.Fatal(err)
+		}
+	}
+}
+
+// TestWhatIsCaught: the worst of the variant, the hints, what is guessed and the arguments
+// decides, whatever is made of them, by each way in.
+func TestWhatIsCaught(t *testing.T) {
+	const silent = `{"name":"delete_everything","description":"Delete everything."}`
+	const writes = `{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`
+	tools := []string{readsTool, destroysTool, queryTool, wipesTool, viewsTool, silent, writes}
+	n1 := `{"n":1}`
+	type is map[string]string // variant, or "" for its own name → the lane that it counts as, "" for one that is not asked about
+	for _, modes := range []string{`"intent_declaration": {"judge_arguments": "off", "infer_hints": "off", "strict_server_validation": false}`,
+		`"intent_declaration": {"judge_arguments": "advise", "infer_hints": "advise", "strict_server_validation": false}`,
+		`"intent_declaration": {"judge_arguments": "off", "infer_hints": "enforce", "strict_server_validation": false}`} {
+		a := newAsking(t, textWith(modes), tools...)
+		for _, c := range []struct {
+			name, args string
+			want       is
+		}{
+			{"reads", n1, is{"": "", "read": "", "write": "write", "destructive": "destructive"}},
+			{"writes", "{}", is{"": "write", "read": "write", "write": "write", "destructive": "destructive"}},
+			{"destroys", "{}", is{"": "destructive", "read": "destructive", "write": "destructive", "destructive": "destructive"}},
+			{"delete_everything", "{}", is{"": "destructive", "read": "destructive", "write": "destructive", "destructive": "destructive"}},
+			{"query", selectArgs, is{"": "write", "read": "write", "write": "write", "destructive": "destructive"}},
+			{"query", dropArgs, is{"": "destructive", "read": "destructive", "write": "destructive", "destructive": "destructive"}},
+			{"views", selectArgs, is{"": "", "read": "", "write": "write", "destructive": "destructive"}},
+			{"views", dropArgs, is{"": "destructive", "read": "destructive", "write": "destructive", "destructive": "destructive"}},
+			{"wipes", selectArgs, is{"": "destructive", "read": "destructive", "write": "destructive", "destructive": "destructive"}},
+		} {
+			a.use(textWith(modes + `, "ask": {"write": "ask", "destructive": "ask", "wait": "1s"}`))
+			for variant, want := range c.want {
+				got := a.catches(variant, c.name, c.args)
+				if got != want {
+					t.Errorf("%s: %s %s as %q: asked as %q, want %q", modes, c.name, c.args, variant, got, want)
+				}
+			}
+		}
+		// What a person has declared takes the place of the hints, where the arguments could be read.
+		a.use(`{` + modes + `, "ask": {"write": "ask", "destructive": "ask", "wait": "1s"}, "mcpServers": {"s": {"command": "x", "trust": "auto", "lanes": {"wipes": {"by": "sql", "argument": "$.sql"}}}}}`)
+		for variant, want := range (is{"": "", "read": "", "write": "write", "destructive": "destructive"}) {
+			if got := a.catches(variant, "wipes", selectArgs); got != want {
+				t.Errorf("declared, as %q: asked as %q, want %q", variant, got, want)
+			}
+			if got := a.catches(variant, "wipes", dropArgs); got != "destructive" {
+				t.Errorf("declared, as %q: a drop is asked as %q", variant, got)
+			}
+		}
+	}
+}
+
+// catches returns as what a call would be asked about, "" for one that would not.
+func (a *asking) catches(variant, name, args string) string {
+	a.T.Helper()
+	var c *call
+	snapshot := a.Catalog.Current()
+	if variant == "" {
+		c = &call{door: a.door, cfg: a.Config(), caller: anAgent, asked: policy.Request{OwnNames: true, Name: "s:" + name}}
+		c.name(snapshot, "s:"+name)
+		c.asked.Variant = c.tool.CallWith
+		c.parts.Arguments, c.asked.ArgsErr = readArguments("arguments", json.RawMessage(args))
+	} else {
+		v, ok := policy.ParseVariant("call_tool_" + variant)
+		if !ok {
+			a.T.Fatal(variant)
+		}
+		c, _ = a.door.inLane(CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+	}
+	if p := a.door.decide(c, snapshot); p != nil {
+		a.T.Fatalf("%s %s as %q: %v", name, args, variant, p)
+	}
+	caught, lane := c.caught(c.cfg, c.tool, c.arguments)
+	if !caught.Asked() {
+		return ""
+	}
+	return lane.String()
+}
+
+// TestEveryWayInIsHeld: by a calling tool and by the tool's own name, at one server and
+// among those of all, in a session and without.
+func TestEveryWayInIsHeld(t *testing.T) {
+	a := newAsking(t, textWith(atOnce), destroysTool)
+	for name, call := range map[string]func() error{
+		"calling tool": func() error { return a.destroy(t.Context(), "{}") },
+		"one server": func() error {
+			_, err := a.relay(t.Context(), passed("tools/call", `{"name":"destroys","arguments":{}}`))
+			return err
+		},
+		"one server, in a session": func() error {
+			s, _, err := a.door.Surface("s").Open(t.Context(), passed("initialize", `{}`))
+			if err != nil {
+				return err
+			}
+			_, err = s.Do(t.Context(), passed("tools/call", `{"name":"destroys"}`))
+			return err
+		},
+		"as a task": func() error {
+			_, err := a.relay(t.Context(), passed("tools/call", `{"name":"destroys","arguments":{},"task":{"ttl":1000}}`))
+			return err
+		},
+		"all servers": func() error {
+			_, err := a.door.CallNamed(t.Context(), Named{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
+			return err
+		},
+	} {
+		wantCode(t, name, call(), problem.ApprovalPending)
+		if a.asked() != 0 {
+			t.Errorf("%s: the server was asked: %q", name, a.Events)
+		}
+	}
+	if n, _ := a.asks.Count(t.Context(), time.Now()); n != 1 { // all are one client's
+		t.Errorf("%d questions", n)
+	}
+}
+
+// TestWhatChangesIsAskedAnew: what was approved is not what is called any more.
+func TestWhatChangesIsAskedAnew(t *testing.T) {
+	other := anAgent
+	other.SessionID = "another"
+	token := anAgent
+	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
+	token.Bounds = bounded(policy.Scope{})
+	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
+		_, err := a.door.Call(t.Context(), CallRequest{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+		return err
+	}
+	for name, call := range map[string]func(a *asking) error{
+		"arguments":    func(a *asking) error { return a.destroy(t.Context(), `{"x":2}`) },
+		"more of them": func(a *asking) error { return a.destroy(t.Context(), `{"x":1,"y":null}`) },
+		"session":      func(a *asking) error { return as(a, other, policy.CallToolDestructive, `{"x":1}`) },
+		"actor":        func(a *asking) error { return as(a, token, policy.CallToolDestructive, `{"x":1}`) },
+		"variant":      func(a *asking) error { return as(a, anAgent, policy.CallToolWrite, `{"x":1}`) },
+		"configuration": func(a *asking) error {
+			a.use(textWith(atOnce + `, "intent_declaration": {"strict_server_validation": false}, "tools_limit": 7`))
+			a.hurry()
+			return a.destroy(t.Context(), `{"x":1}`)
+		},
+		"definition": func(a *asking) error {
+			a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+			return a.destroy(t.Context(), `{"x":1}`)
+		},
+		"time": func(a *asking) error {
+			a.now = func() time.Time { return time.Now().Add(ask.Life) }
+			return a.destroy(t.Context(), `{"x":1}`)
+		},
+	} {
+		a := newAsking(t, textWith(atOnce+`, "intent_declaration": {"strict_server_validation": false}`), destroysTool)
+		a.hurry()
+		wantCode(t, "at first", a.destroy(t.Context(), `{"x":1}`), problem.ApprovalPending)
+		a.answer(true)
+		wantCode(t, name, call(a), problem.ApprovalPending)
+		if a.asked() != 0 {
+			t.Errorf("%s: the server was asked: %q", name, a.Events)
+		}
+	}
+}
+
+// TestChangesWhileACallWaits: a change of what was asked about while the call waits for the
+// person, or after that for the server, has it asked anew; and a lock counts.
+func TestChangesWhileACallWaits(t *testing.T) {
+	const strict = `, "intent_declaration": {"strict_server_validation": true}`
+	for name, change := range map[string]struct {
+		do   func(a *asking)
+		code problem.Code
+		anew bool
+	}{
+		"configuration": {func(a *asking) { a.use(textWith(atOnce + `, "tools_limit": 7`)) }, problem.ApprovalPending, true},
+		"definition": {func(a *asking) {
+			a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+		}, problem.ApprovalPending, true},
+		"locked": {func(a *asking) {
+			a.use(`{"mcpServers": {"s": {"command": "x", "trust": "auto", "enabled": false}}, ` + atOnce + `}`)
+		}, problem.ToolLocked, false},
+		"gone": {func(a *asking) { a.ListOn("s", readsTool) }, problem.ToolNotFound, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wait := `"1m"` // which is over when there is an answer
+			if change.anew {
+				wait = `"15s"` // the change and the answer come within it on a busy machine
+			}
+			a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": `+wait+`}`+strict), destroysTool)
+			done := make(chan error, 1)
+			go func() { done <- a.destroy(t.Context(), `{}`) }()
+			a.waits(1)
+			change.do(a)
+			a.answer(true) // of what was there before
+			wantCode(t, name, <-done, change.code)
+			if n, _ := a.asks.Count(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
+				t.Errorf("%s: %d questions, %q", name, n, a.Events)
+			}
+
+			// And in the time between the answer and the server.
+			a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
+			a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+				a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
+				change.do(a)
+				return session.Reply{}, r.Judged.Recheck()
+			}
+			go func() { done <- a.destroy(t.Context(), `{}`) }()
+			a.waits(1)
+			a.answer(true)
+			wantCode(t, name+", later", <-done, change.code)
+		})
+	}
+}
+
+// TestARuleThatComesLater: a call that waits for its server when it begins to be asked about
+// is not sent.
+func TestARuleThatComesLater(t *testing.T) {
+	a := newAsking(t, textWith(`"tools_limit": 7`), destroysTool)
+	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		a.use(textWith(atOnce))
+		return session.Reply{}, r.Judged.Recheck()
+	}
+	wantCode(t, "a rule that came meanwhile", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
+	if o := a.Ended[0]; o.Check != "ask" || o.Status != activity.Failed {
+		t.Errorf("on record: %+v", o)
+	}
+}
+
+// TestLeasesCoverCalls: as many as they are for; the rest is asked about.
+func TestLeasesCoverCalls(t *testing.T) {
+	a := newAsking(t, textWith(atOnce), destroysTool)
+	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Basis(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
+	if err := a.asks.AddLease(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.destroy(t.Context(), `{}`); err != nil {
+			t.Error(err)
+		}
+	}
+	if a.asked() != 2 || a.Begun[1].Metadata.Decision.Approval != "l1" || a.Begun[1].ParentID != "" {
+		t.Errorf("%q, %+v", a.Events, a.Begun[1].Metadata.Decision)
+	}
+	wantCode(t, "one more", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
+}
+
+// TestWhoLeavesStopsWaiting: the question stays, and nothing is called.
+func TestWhoLeavesStopsWaiting(t *testing.T) {
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "10m"}`), destroysTool)
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- a.destroy(ctx, `{}`) }()
+	for n := 0; n == 0; n, _ = a.asks.Count(t.Context(), time.Now()) {
+		runtime.Gosched()
+	}
+	leave()
+	wantCode(t, "the client has left", <-done, problem.Interrupted)
+	if n, _ := a.asks.Count(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.Waiting() != 0 {
+		t.Errorf("%d questions, %q", n, a.Events)
+	}
+	go func() { done <- a.destroy(t.Context(), `{}`) }()
+	a.waits(1)
+	a.holder.Stop()
+	wantCode(t, "MCPProxy stops", <-done, problem.ApprovalPending)
+	wantCode(t, "and has stopped", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
+}
+
+// TestTwoOfTheSameCall: one approval lets one of them through.
+func TestTwoOfTheSameCall(t *testing.T) {
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "5s"}`), destroysTool)
+	a.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		return session.Reply{Result: json.RawMessage(`{}`)}, nil
+	}
+	var all sync.WaitGroup
+	errs := make(chan error, 5)
+	for range 5 {
+		all.Go(func() { errs <- a.destroy(t.Context(), `{}`) })
+	}
+	a.waits(5)
+	a.answer(true)
+	all.Wait()
+	close(errs)
+	passed := 0
+	for err := range errs {
+		if err == nil {
+			passed++
+		} else {
+			wantCode(t, "another one", err, problem.ApprovalPending)
+		}
+	}
+	if passed != 1 || a.asked() != 1 {
+		t.Errorf("%d went through, %d reached the server", passed, a.asked())
+	}
+}
+
+// TestWithoutTheDatabase nothing goes through, and it is said.
+func TestWithoutTheDatabase(t *testing.T) {
+	a := newAsking(t, textWith(atOnce), destroysTool)
+	a.close()
+	wantCode(t, "the database is away", a.destroy(t.Context(), `{}`), problem.ServerUnavailable)
+	if a.asked() != 0 {
+		t.Errorf("%q", a.Events)
+	}
+}
+
+// TestTheClockRunsAfterTheAnswer: a person may think longer than the call may take.
+func TestTheClockRunsAfterTheAnswer(t *testing.T) {
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "1s"`), destroysTool)
+	done := make(chan error, 1)
+	go func() { done <- a.destroy(t.Context(), `{}`) }()
+	a.waits(1)
+	<-time.After(1100 * time.Millisecond)
+	a.answer(true)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if o := a.Ended[len(a.Ended)-1]; o.Duration-o.Own < 1100*time.Millisecond {
+		t.Errorf("it took %v, of which %v were our own", o.Duration, o.Own)
+	}
+}
+
+// TestAResultInTheArguments: a person sees where it is from and its beginning, never the handle,
+// and the approval is for what it is.
+func TestAResultInTheArguments(t *testing.T) {
+	a := newAsking(t, textWith(atOnce), destroysTool)
+	call := func(handle string) error {
+		_, err := a.door.Call(t.Context(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		return err
+	}
+	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {
+		if err := a.PutResult(t.Context(), store.StoredResult{Handle: handle, Actor: anAgent.Actor.Principal(), Server: "s", Tool: "destroys", Body: json.RawMessage(body), Expires: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, "at first", call("HANDLEONE"), problem.ApprovalPending)
+	all, err := a.asks.Waiting(t.Context(), time.Now())
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if shown := string(all[0].Shown); strings.Contains(shown, "HANDLE") || !strings.Contains(shown, "begins like this") || !strings.Contains(shown, `"from":"s:destroys","bytes":18`) {
+		t.Errorf("%s", shown)
+	}
+	a.answer(true)
+	wantCode(t, "another value", call("HANDLETWO"), problem.ApprovalPending)
+	if err := call("HANDLESAME"); err != nil || a.asked() != 1 {
+		t.Errorf("the same value: %v, %q", err, a.Events)
+	}
+}

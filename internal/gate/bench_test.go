@@ -1,0 +1,121 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/store/activity"
+)
+
+// discardLog writes no record.
+type discardLog struct{}
+
+func (discardLog) Begin(r *activity.Record) error     { r.ID = "record"; return nil }
+func (discardLog) End(string, activity.Outcome) error { return nil }
+func (discardLog) Refuse(*activity.Record) error      { return nil }
+
+// BenchmarkCall is what the door does for a call, without the writing of its
+// record.
+func BenchmarkCall(b *testing.B) {
+	w := newWorld(b, nil, readsTool)
+	w.door.Log = discardLog{}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Events = w.Events[:0]
+		_, err := w.door.Call(b.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// bounded are bounds that stay what they are.
+type bounded policy.Scope
+
+func (b bounded) Scope() policy.Scope { return policy.Scope(b) }
+
+// BenchmarkDecide is the facts and the decision about a call: of a caller without
+// bounds, and with those of a token, of its profile, and of an address.
+func BenchmarkDecide(b *testing.B) {
+	w := newWorld(b, nil, readsTool)
+	rule := func() *policy.ScopeRule {
+		return policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"github", "web-*", "s"}, Lanes: []string{"read", "write"},
+			Tools: []policy.ScopeTools{{Server: "s", Patterns: []string{"list_*", "get_*", "rea*"}}}})
+	}
+	for _, of := range []struct {
+		name  string
+		scope policy.Scope
+	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
+		b.Run(of.name, func(b *testing.B) {
+			c := &call{Options: Options{Declares: true}, door: w.door, cfg: w.Config(), caller: anAgent, asked: policy.Request{Variant: policy.CallToolRead}}
+			if of.scope.Bounded() {
+				c.caller.Bounds = bounded(of.scope)
+			}
+			snapshot := w.Catalog.Current()
+			c.name(snapshot, "s:reads")
+			b.ReportAllocs()
+			for b.Loop() {
+				if p := w.door.decide(c, snapshot); p != nil {
+					b.Fatal(p)
+				}
+			}
+		})
+	}
+}
+
+// TestDecidingAllocatesNothing: a scope costs no memory, either.
+func TestDecidingAllocatesNothing(t *testing.T) {
+	w := newWorld(t, nil, readsTool)
+	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
+		c := &call{Options: Options{Declares: true}, door: w.door, cfg: w.Config(), caller: anAgent, asked: policy.Request{Variant: policy.CallToolRead}}
+		c.caller.Bounds = bounds
+		snapshot := w.Catalog.Current()
+		c.name(snapshot, "s:reads")
+		if n := testing.AllocsPerRun(100, func() { _ = w.door.decide(c, snapshot) }); n != 0 {
+			t.Errorf("%s a scope: %v allocations", name, n)
+		}
+	}
+}
+
+// uncaught is a call that a person is not asked about, where there are rules and servers.
+func uncaught(t testing.TB) (*world, *call) {
+	w := newWorld(t, func(c *config.Config) {
+		for i := range 100 {
+			c.Servers = append(c.Servers, config.Server{Name: fmt.Sprint("server-", i), Enabled: true})
+		}
+		c.Servers = append(c.Servers[1:], c.Servers[0])
+		c.Ask = policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"server-1:*": "ask", "*:delete_*": "ask", "s:other": "off"}}
+		c.Servers[100].Ask = policy.AskRules{Tools: map[string]string{"wipe": "ask"}}
+	}, readsTool)
+	c := &call{Options: Options{Declares: true}, door: w.door, cfg: w.Config(), caller: anAgent, asked: policy.Request{Variant: policy.CallToolRead}}
+	snapshot := w.Catalog.Current()
+	c.name(snapshot, "s:reads")
+	if p := w.door.decide(c, snapshot); p != nil {
+		t.Fatal(p)
+	}
+	return w, c
+}
+
+// BenchmarkUncaught is what it costs to know that a person is not asked about a call.
+func BenchmarkUncaught(b *testing.B) {
+	w, c := uncaught(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if p := w.door.askPerson(b.Context(), c); p != nil {
+			b.Fatal(p)
+		}
+	}
+}
+
+// TestWhoIsNotAskedAllocatesNothing: nor does who could be.
+func TestWhoIsNotAskedAllocatesNothing(t *testing.T) {
+	w, c := uncaught(t)
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(100, func() { _ = w.door.askPerson(ctx, c) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

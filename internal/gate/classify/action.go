@@ -1,0 +1,21 @@
+package classify
+
+import (
+	"slices"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// action judges the name of an action by the lists of the rule.
+func (r *Rule) action(name string) Verdict {
+	among := func(patterns []string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool { return policy.Matches(p, name) })
+	}
+	switch {
+	case among(r.Destructive):
+		return Verdict{Operation: policy.Destructive, Word: clipWord(name)}
+	case among(r.Read):
+		return reading
+	}
+	return write(name)
+}

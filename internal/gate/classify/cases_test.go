@@ -1,0 +1,55 @@
+package classify
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// TestSharedCases judges the texts of ../shared/cases/lanes.jsonl: each gets at least the wanted
+// lane, and what is wanted to read reads.
+func TestSharedCases(t *testing.T) {
+	shared := os.Getenv("MCPPROXY_SHARED")
+	if shared == "" {
+		shared = "../../../../shared"
+	}
+	file, err := os.Open(filepath.Join(shared, "cases", "lanes.jsonl"))
+	if err != nil {
+		t.Skipf("the shared test data is not here: %v", err)
+	}
+	defer file.Close()
+	rules := map[string]Rule{
+		"sql":     {By: policy.BySQL, Argument: "$.command"},
+		"shell":   {By: policy.ByShell, Argument: "$.command"},
+		"graphql": {By: policy.ByGraphQL, Argument: "$.command"},
+	}
+	operations := map[string]policy.Operation{"read": policy.Read, "write": policy.Write, "destructive": policy.Destructive}
+	n := 0
+	for lines := bufio.NewScanner(file); lines.Scan(); n++ {
+		var c struct {
+			By, Text, Want string
+			Arguments      json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		rule, known := rules[c.By]
+		want, sound := operations[c.Want]
+		if !known || !sound {
+			t.Fatalf("%s: an unknown by or want", lines.Bytes())
+		}
+		if c.Arguments == nil {
+			c.Arguments, _ = json.Marshal(map[string]string{"command": c.Text}) // strings always marshal
+		}
+		if got := rule.Judge(c.Arguments).Operation; got < want || want == policy.Read && got != want {
+			t.Errorf("%s %s: %s, want %s", c.By, c.Arguments, got, c.Want)
+		}
+	}
+	if n == 0 {
+		t.Error("no cases")
+	}
+}

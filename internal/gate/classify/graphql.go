@@ -1,0 +1,113 @@
+package classify
+
+import (
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// readGraphQL judges a GraphQL document, or a request in JSON that has one.
+func readGraphQL(text string) Verdict {
+	if len(text) > maxText {
+		return tooLong
+	}
+	if wirejson.Check([]byte(text), wirejson.Limits{}) == nil {
+		return readGraphQLRequest([]byte(text), 0)
+	}
+	document, err := parser.ParseQuery(&ast.Source{Input: text})
+	if err != nil || len(document.Operations) == 0 {
+		return unread("no document of GraphQL")
+	}
+	return readDocument(document)
+}
+
+// maxRequests is how deep requests are nested that are read.
+const maxRequests = 8
+
+// readGraphQLRequest judges a GraphQL request in JSON: an object with a query, a list of such
+// objects, or a document as a JSON string. It trusts that the JSON was checked.
+func readGraphQLRequest(value []byte, depth int) (worst Verdict) {
+	switch kind := wirejson.Kind(value); {
+	case depth > maxRequests:
+	case kind == '"':
+		text, _ := wirejson.String(value)
+		if wirejson.Check([]byte(text), wirejson.Limits{}) == nil {
+			return readGraphQLRequest([]byte(text), depth+1)
+		}
+		return readGraphQL(text)
+	case kind == '[':
+		_ = wirejson.Elements(value, func(e []byte) error {
+			worst = worst.worse(readGraphQLRequest(e, depth+1))
+			return nil
+		})
+	case kind == '{':
+		_ = wirejson.Members(value, func(name, member []byte) error {
+			worst = worst.worse(readGraphQLMember(string(name), member, depth))
+			return nil
+		})
+	}
+	if worst.Operation == policy.NoOperation {
+		return unread("no document of GraphQL")
+	}
+	return worst
+}
+
+// readGraphQLMember judges a member of a request. Only a query is a document; a request that
+// names a stored document, or has another member, may do anything.
+func readGraphQLMember(name string, value []byte, depth int) Verdict {
+	empty := wirejson.Kind(value) == 'n' || string(value) == "{}"
+	switch {
+	case strings.EqualFold(name, "query"):
+		return readGraphQLRequest(value, depth+1)
+	case name == "operationName", name == "variables", empty:
+		return Verdict{}
+	}
+	return unread(clipWord(name))
+}
+
+// readDocument judges a document by all its operations. A mutation is judged by the fields that
+// it selects, whose names say what they do.
+func readDocument(document *ast.QueryDocument) Verdict {
+	var fields []string
+	mutates := false
+	for _, operation := range document.Operations {
+		if operation.Operation == ast.Mutation {
+			mutates = true
+			fields = selected(operation.SelectionSet, 2, fields)
+		}
+	}
+	if !mutates {
+		return reading
+	}
+	for _, fragment := range document.Fragments {
+		fields = selected(fragment.SelectionSet, 2, fields)
+	}
+	for _, f := range fields {
+		if OperationOfName(f) == policy.Destructive {
+			return Verdict{Operation: policy.Destructive, Word: clipWord("mutation " + f)}
+		}
+	}
+	return write("mutation")
+}
+
+// selected appends the names of the fields of a selection set: the upper levels alone, for a
+// mutation may stand in a namespace, and what is deeper is its result. Fragments are judged by
+// themselves.
+func selected(set ast.SelectionSet, levels int, names []string) []string {
+	if levels == 0 {
+		return names
+	}
+	for _, s := range set {
+		switch s := s.(type) {
+		case *ast.Field:
+			names = selected(s.SelectionSet, levels-1, append(names, s.Name))
+		case *ast.InlineFragment:
+			names = selected(s.SelectionSet, levels, names)
+		}
+	}
+	return names
+}

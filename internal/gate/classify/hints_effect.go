@@ -1,0 +1,121 @@
+package classify
+
+import (
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+)
+
+// Inference is what a tool seems to do, and why. The zero value says that
+// nothing was inferred: for a tool that speaks for itself nothing is asked.
+type Inference struct {
+	Operation policy.Operation
+	Reason    string
+	// Unsure says that the operation is only the careful choice: there is no
+	// sign, or there are signs both ways.
+	Unsure bool
+}
+
+// InferHints guesses what a tool does from its name, title, description and schema.
+// Its hints are not looked at: whoever asks does so for tools without them.
+func InferHints(d tool.Definition) Inference {
+	name := readName(d.ID.Tool)
+	if d.Title != "" {
+		name = name.with(readName(d.Title))
+	}
+	text := readText(d.Description)
+	schema := readSchema(d.InputSchema)
+	if in, ok := hintsDestroy(name, text, schema); ok {
+		return in
+	}
+	if in, ok := hintsRead(name, text, schema); ok {
+		return in
+	}
+	return writing(name, text, schema)
+}
+
+// hintsDestroy reports whether a tool takes away, or can do anything.
+func hintsDestroy(n name, t text, s schema) (Inference, bool) {
+	why := ""
+	switch {
+	case n.head == destroys:
+		why = `its name says "` + n.verb + `"`
+	case t.lead == destroys && n.head != reads:
+		why = `its description begins with "` + t.verb + `"`
+	case s.deletes != "":
+		why = `one of its actions is "` + s.deletes + `"`
+	case n.head == runs && !t.readOnly && (n.code || s.code != ""):
+		why = `it runs what it is given`
+	case t.final && n.head != reads && t.lead != reads && (t.deletes != "" || n.deletes != ""):
+		why = `its description says that what it does is final`
+	default:
+		return Inference{}, false
+	}
+	return Inference{Operation: policy.Destructive, Reason: why}, true
+}
+
+// hintsRead reports whether a tool only reads: there is a sign of it, and none
+// against it.
+func hintsRead(n name, t text, s schema) (Inference, bool) {
+	sign := ""
+	switch {
+	case n.head == reads && !n.unsure:
+		sign = `its name says "` + n.verb + `"`
+	case t.lead == reads && (n.head == noRole || n.unsure && n.head != destroys && !is(n.verb, changer)):
+		sign = `its description begins with "` + t.verb + `"`
+	default:
+		return Inference{}, false
+	}
+	if against(n, t, s) != "" {
+		return Inference{}, false
+	}
+	return Inference{Operation: policy.Read, Reason: sign + `, and nothing speaks against it`}, true
+}
+
+// against is what speaks against a tool that only reads.
+func against(n name, t text, s schema) string {
+	switch {
+	case n.deletes != "":
+		return `its name says "` + n.deletes + `"`
+	case n.changes != "":
+		return `its name says "` + n.changes + `"`
+	case t.lead != noRole && t.lead != reads && !is(t.verb, neutral), t.lead == runs && (n.verb == "query" || n.head != reads):
+		return `its description begins with "` + t.verb + `"`
+	case t.deletes != "":
+		return `its description says "` + t.deletes + `"`
+	case t.changes != "":
+		return `its description says "` + t.changes + `"`
+	case s.code != "":
+		return `it takes "` + s.code + `"`
+	case s.vessel != "" && (t.code != "" || n.asks):
+		return `it takes "` + s.vessel + `", which may be code`
+	case s.changes != "":
+		return `it takes "` + s.changes + `"`
+	case s.writes != "":
+		return `one of its actions is "` + s.writes + `"`
+	case n.foreign:
+		return `its name has characters beyond ASCII`
+	case n.long || t.long || s.long:
+		return `it is too long to be read to its end`
+	}
+	return ""
+}
+
+// writing is for every other tool, with what shows that it writes, if anything
+// does.
+func writing(n name, t text, s schema) Inference {
+	in := Inference{Operation: policy.Write}
+	why := against(n, t, s)
+	switch {
+	case n.head == writes, n.head == mayWrite && !n.unsure, n.head == runs:
+		in.Reason = `its name says "` + n.verb + `"`
+		in.Unsure = is(n.verb, making) && n.deletes == "" && t.deletes == ""
+	case (n.head != reads || n.unsure) && t.lead != noRole && t.lead != reads && !is(t.verb, neutral):
+		in.Reason = `its description begins with "` + t.verb + `"`
+	case why != "":
+		in.Reason = why
+		in.Unsure = t.deletes == ""
+	default:
+		in.Reason, in.Unsure = `nothing says that it only reads`, true
+	}
+	return in
+}

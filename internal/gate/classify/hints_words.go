@@ -1,0 +1,250 @@
+package classify
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"mcpproxy/internal/wordlist"
+)
+
+// role is what a word says about a tool.
+type role uint8
+
+// The roles, from the most harmless to the least. A word has one, in one form.
+const (
+	noRole   role = iota
+	reads         // get, list: it only looks
+	mayWrite      // post, update, order: as a verb it changes something, as a noun it does not
+	writes        // create, send: it changes something
+	runs          // execute, eval: it does what it is told
+	destroys      // delete, purge: it takes away or cannot be undone
+)
+
+// roleNames are the heads of the sections of hints.txt with the verbs.
+var roleNames = [...]string{reads: "reads", mayWrite: "may write", writes: "writes", runs: "runs", destroys: "destroys"}
+
+// form is the form of a verb. A participle says what was done to a thing,
+// rather than what the tool does.
+type form uint8
+
+const (
+	base       form = iota // delete
+	third                  // deletes
+	gerund                 // deleting
+	participle             // deleted
+)
+
+// trait is what else a word is: each is a section of hints.txt.
+type trait uint8
+
+const (
+	codeWord trait = iota
+	language
+	scripting
+	written
+	vessel
+	plain
+	harmlessWords
+	joining
+	spoken
+	namespace
+	asking
+	listLike
+	changer
+	making
+	filler
+	subject
+	leader
+	passive
+	negation
+	final
+	adjective
+	state
+	smallChange
+	neutral
+	changing
+	action
+)
+
+// traitNames are the heads of their sections.
+var traitNames = [...]string{
+	codeWord: "code", language: "language", scripting: "scripting", written: "written", vessel: "vessel", plain: "plain", harmlessWords: "harmless", joining: "joining", spoken: "spoken", namespace: "namespace", asking: "asking", listLike: "list-like",
+	changer: "changer", making: "making", filler: "filler", subject: "subject", leader: "leader", passive: "passive", negation: "negation",
+	final: "final", adjective: "adjective", state: "state", smallChange: "small change", neutral: "neutral", changing: "changing", action: "action",
+}
+
+// word is what the lexicon knows of a word.
+type word struct {
+	role   role
+	form   form
+	traits uint32 // a bit for each
+}
+
+func (w word) is(t trait) bool { return w.traits>>t&1 == 1 }
+
+// is reports whether a word has a trait.
+func is(w string, t trait) bool { return lexicon().words[w].is(t) }
+
+// vocabulary is what hints.txt says.
+type vocabulary struct {
+	words       map[string]word
+	participles map[string]string
+
+	deletions, shortDeletions, identifying, idioms []string
+}
+
+//go:embed hints.txt
+var wordsText string
+
+// lexicon has every form of every verb. Where two say different things the more
+// careful one counts.
+var lexicon = sync.OnceValue(func() *vocabulary {
+	file := wordlist.Read(wordsText)
+	l := &vocabulary{
+		words: map[string]word{}, participles: map[string]string{}, identifying: file.Of("identifying").Words(), idioms: file.Of("idioms").Lines,
+		deletions: file.Of("deletions").Words(), shortDeletions: file.Of("short deletions").Words(),
+	}
+	for _, line := range file.Of("participles").Lines {
+		verb, participle, _ := strings.Cut(line, " ")
+		l.participles[verb] = participle
+	}
+	for r := reads; r <= destroys; r++ { // the last one stays
+		for _, v := range file.Of(roleNames[r]).Words() {
+			l.words[v] = word{role: r, form: base}
+			l.words[thirdOf(v)] = word{role: r, form: third}
+			l.words[gerundOf(v)] = word{role: r, form: gerund}
+			if p := l.participleOf(v); p != v {
+				l.words[p] = word{role: r, form: participle}
+			}
+		}
+	}
+	for i, head := range traitNames {
+		for _, v := range file.Of(head).Words() {
+			w := l.words[v]
+			w.traits |= 1 << i
+			l.words[v] = w
+		}
+	}
+	return l
+})
+
+func thirdOf(v string) string {
+	switch {
+	case strings.HasSuffix(v, "y") && !strings.ContainsAny(v[len(v)-2:len(v)-1], "aeiou"):
+		return v[:len(v)-1] + "ies"
+	case strings.HasSuffix(v, "s"), strings.HasSuffix(v, "sh"), strings.HasSuffix(v, "ch"), strings.HasSuffix(v, "x"), strings.HasSuffix(v, "z"):
+		return v + "es"
+	}
+	return v + "s"
+}
+
+func gerundOf(v string) string {
+	switch {
+	case doubled(v):
+		return v + v[len(v)-1:] + "ing"
+	case strings.HasSuffix(v, "e") && !strings.HasSuffix(v, "ee"):
+		return v[:len(v)-1] + "ing"
+	}
+	return v + "ing"
+}
+
+func (l *vocabulary) participleOf(v string) string {
+	switch p, ok := l.participles[v]; {
+	case ok:
+		return p
+	case doubled(v):
+		return v + v[len(v)-1:] + "ed"
+	case strings.HasSuffix(v, "e"):
+		return v + "d"
+	case strings.HasSuffix(v, "y") && !strings.ContainsAny(v[len(v)-2:len(v)-1], "aeiou"):
+		return v[:len(v)-1] + "ied"
+	}
+	return v + "ed"
+}
+
+// doubled reports whether a verb doubles its last letter: drop, dropping.
+func doubled(v string) bool {
+	const vowels = "aeiou"
+	n := len(v)
+	if n < 3 || strings.ContainsAny(v[n-1:], "aeiouwxy") || !strings.ContainsAny(v[n-2:n-1], vowels) || strings.ContainsAny(v[n-3:n-2], vowels) {
+		return false
+	}
+	short := n <= 4 && v != "open" && v != "edit" && v != "join"
+	return short || strings.HasSuffix(v, "set") || strings.HasSuffix(v, "submit") || strings.HasSuffix(v, "get") && n > 3
+}
+
+// pieces cuts an identifier into lower-case words: snake_case, kebab-case,
+// camelCase, HTTPServer, name.space, path/to, v2.
+func pieces(s string, words []string) []string {
+	start := -1
+	var before rune
+	cut := func(end int) {
+		if start >= 0 {
+			words = append(words, strings.ToLower(s[start:end]))
+		}
+		start = -1
+	}
+	for i, r := range s {
+		if !unicode.IsLetter(r) && !unicode.Is(unicode.Mn, r) {
+			cut(i)
+			before = r
+			if len(words) >= maxNameWords {
+				return words
+			}
+			continue
+		}
+		if start >= 0 && unicode.IsUpper(r) && (!unicode.IsUpper(before) || nextIsLower(s[i+utf8.RuneLen(r):])) {
+			cut(i)
+		}
+		if start < 0 {
+			start = i
+		}
+		before = r
+	}
+	cut(len(s))
+	return words
+}
+
+// nextIsLower finds the new word in HTTPServer, but none in URLs.
+func nextIsLower(rest string) bool {
+	r, n := utf8.DecodeRuneInString(rest)
+	if !unicode.IsLower(r) {
+		return false
+	}
+	after, _ := utf8.DecodeRuneInString(rest[n:])
+	return r != 's' || unicode.IsLetter(after)
+}
+
+// maxNameWords bounds what is looked at of a name; names of tools have 6 words
+// at most, as a rule. A longer one is not taken for reading.
+const maxNameWords = 32
+
+func hasForeign(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// lower returns a word in lower case, in scratch; one that is too long for it is
+// none of the lexicon.
+func lower(w string, scratch []byte) []byte {
+	if len(w) > len(scratch) {
+		return nil
+	}
+	for i := range len(w) {
+		c := w[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		scratch[i] = c
+	}
+	return scratch[:len(w)]
+}
+
+func isLetterByte(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c >= utf8.RuneSelf }

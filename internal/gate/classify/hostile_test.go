@@ -1,0 +1,83 @@
+package classify
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/wordlist"
+)
+
+// TestHostileLines: a line that only looks as if it read is never judged laxer than it is.
+func TestHostileLines(t *testing.T) {
+	text, err := os.ReadFile("testdata/hostile.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\u00a0`, "\u00a0", `\x1b`, "\x1b")
+	for _, s := range wordlist.Read(string(text)) {
+		want := map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive}[s.Head]
+		for _, line := range s.Lines {
+			line := unescape.Replace(line)
+			if v := readShell(line); v.Operation < want {
+				t.Errorf("%q: %s, want %s", line, v.Operation, want)
+			}
+		}
+	}
+}
+
+// TestArgumentsNextToACommand: arguments count with the command, however their member is
+// spelled, and wherever it is.
+func TestArgumentsNextToACommand(t *testing.T) {
+	shell := Rule{By: policy.ByShell, Argument: "$.command"}
+	kube := Rule{By: policy.ByCLI, Argument: "$.args", Program: "kubectl"}
+	deep := Rule{By: policy.ByShell, Argument: "$.run.command"}
+	for _, c := range []struct {
+		rule Rule
+		args string
+		want policy.Operation
+	}{
+		{shell, `{"command":"find","args":". -delete"}`, policy.Destructive},
+		{shell, `{"command":"find","args":[".","-delete"]}`, policy.Destructive},
+		{shell, `{"command":"find","Args":[". -delete"]}`, policy.Destructive},
+		{shell, `{"command":"find","extra_args":". -delete"}`, policy.Destructive},
+		{shell, `{"command":"find","extraArgs":[".","-delete"]}`, policy.Destructive},
+		{shell, `{"command":["find","."],"args":["-delete"]}`, policy.Destructive},
+		{shell, `{"command":"find","options":{"nested":{"arguments":[".","-delete"]}}}`, policy.Destructive},
+		{shell, `{"command":"find","options":[".","-delete"]}`, policy.Destructive},
+		{shell, `{"command":"ls","args":"; rm x"}`, policy.Destructive},
+		{shell, `{"command":"ls","args":["; rm x"]}`, policy.Destructive},
+		{shell, `{"command":"bash","args":["-c","rm x"]}`, policy.Destructive},
+		{shell, `{"command":"./run","args":"rm x"}`, policy.Destructive},
+		{shell, `{"command":"sort","argv":["-o","f","a"]}`, policy.Write},
+		{shell, `{"command":"ls","arguments":{"a":"-x"}}`, policy.Write},
+		{shell, `{"command":"ls","ENV":{"A":"b"}}`, policy.Write},
+		{shell, `{"command":"ls","options":{"env":{"A":"b"}}}`, policy.Write},
+		{shell, `{"command":"ls","env_vars":["A=b"]}`, policy.Write},
+		{shell, `{"command":"ls","shell":"/tmp/x"}`, policy.Write},
+		{shell, `{"command":"ls","Command":"rm x"}`, policy.Destructive},
+		{shell, `{"command":"ls","cmd":"rm x"}`, policy.Destructive},
+		{shell, `{"command":"ls","commands":["ls","rm x"]}`, policy.Destructive},
+		{deep, `{"run":{"command":"find","args":". -delete"}}`, policy.Destructive},
+		{deep, `{"run":{"command":"find"},"args":". -delete"}`, policy.Destructive},
+		{kube, `{"args":"get pods","flags":["--kubeconfig","f"]}`, policy.Write},
+		{kube, `{"args":"get pods","command":"delete pod x"}`, policy.Destructive},
+		{shell, `{"command":"ls","args":["-l"]}`, policy.Read},
+		{shell, `{"command":"ls","args":"-l","timeout":5,"cwd":"/x","options":{"timeout":5},"shell":"/bin/bash","env":{}}`, policy.Read},
+		{shell, `{"command":"ls","shell":true,"description":"rm x"}`, policy.Read},
+		{kube, `{"args":["get","pods"],"namespace":"x"}`, policy.Read},
+		{shell, `{"command":"ls"` + strings.Repeat(`,"args":"a"`, maxNeighbours+1) + `}`, policy.Destructive},
+	} {
+		if got := c.rule.Judge(json.RawMessage(c.args)); got.Operation != c.want && (got.Operation < c.want || c.want == policy.Read) {
+			t.Errorf("%s: %s (%s), want %s", c.args, got.Operation, got.Word, c.want)
+		}
+	}
+	http := Rule{By: policy.ByHTTP, Argument: "$.method"}
+	for _, args := range []string{`{"method":"GET","headers":{"X-HTTP-Method\u002dOverride":"DELETE"}}`, `{"method":"GET","headers":["X-HTTP-Method: PUT"]}`, `{"method":"GET","url":"https://h/?_method=delete"}`} {
+		if got := http.Judge(json.RawMessage(args)); got.Operation < policy.Write {
+			t.Errorf("%s: %s", args, got.Operation)
+		}
+	}
+}

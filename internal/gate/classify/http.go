@@ -1,0 +1,31 @@
+package classify
+
+import (
+	"strings"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// readMethod judges a method of HTTP.
+func readMethod(method string) Verdict {
+	switch method = strings.ToUpper(strings.TrimSpace(method)); method {
+	case "GET", "HEAD", "OPTIONS":
+		return reading
+	case "DELETE":
+		return Verdict{Operation: policy.Destructive, Word: method}
+	case "":
+		return unread("no method")
+	}
+	return write(method)
+}
+
+// overridesMethod reports whether arguments, in small letters, may name another method than
+// the one that is judged. An ASCII character that is escaped hides something.
+func overridesMethod(args string) bool {
+	for _, sign := range []string{"method-override", "x-http-method", "_method", `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} {
+		if strings.Contains(args, sign) {
+			return true
+		}
+	}
+	return false
+}

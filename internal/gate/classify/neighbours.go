@@ -1,0 +1,151 @@
+package classify
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// maxNeighbours is how many members next to a command are judged with it.
+const maxNeighbours = 8
+
+// tooManyNeighbours is for arguments that have more.
+var tooManyNeighbours = Verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
+
+// neighbours judges what the members next to a command, and those nested in them, may add
+// to it.
+type neighbours struct {
+	rule   *Rule
+	args   json.RawMessage
+	judged int
+	worst  Verdict
+}
+
+// roles says what a member next to a command is, by its name in small letters.
+var roles = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for section, names := range signs() {
+		if role, is := strings.CutPrefix(section, "next to a command: "); is {
+			for name := range names {
+				all[name] = role
+			}
+		}
+	}
+	return all
+})
+
+// roleOf returns what a member is, however its name is spelled.
+func roleOf(name []byte) string {
+	var room [32]byte
+	letters := room[:0]
+	for _, c := range name {
+		if c |= 0x20; 'a' <= c && c <= 'z' && len(letters) < len(room) {
+			letters = append(letters, c)
+		}
+	}
+	return roles()[string(letters)]
+}
+
+// look goes through a value. own is the path of the command from here, if it is there.
+func (n *neighbours) look(value []byte, own []string) {
+	switch wirejson.Kind(value) {
+	case '[':
+		_ = wirejson.Elements(value, func(e []byte) error { n.look(e, own); return nil })
+	case '{':
+		_ = wirejson.Members(value, func(name, value []byte) error {
+			switch here := len(own) > 0 && string(name) == own[0]; {
+			case here && len(own) == 1:
+			case here:
+				n.look(value, own[1:])
+			default:
+				n.member(name, value)
+			}
+			return nil
+		})
+	}
+}
+
+// member judges one member.
+func (n *neighbours) member(name, value []byte) {
+	role, kind := roleOf(name), wirejson.Kind(value)
+	if len(value) <= 2 || kind != '"' && kind != '[' && kind != '{' {
+		return // empty, a number, true, false or null
+	}
+	if role != "" {
+		if n.judged++; n.judged > maxNeighbours {
+			n.worst = n.worst.worse(tooManyNeighbours)
+			return
+		}
+	}
+	switch {
+	case role == "arguments" || role == "options" && kind != '{':
+		n.worst = n.worst.worse(n.joined(value))
+	case role == "shell" && kind == '"':
+		if shell, _ := wirejson.String(value); !allCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
+			n.worst = n.worst.worse(write(string(name)))
+		}
+	case role == "surroundings" || role == "shell":
+		n.worst = n.worst.worse(write(string(name)))
+	case role == "commands" && kind != '{':
+		n.worst = n.worst.worse(n.alone(value))
+	default:
+		n.look(value, nil)
+	}
+}
+
+// alone judges a text, or a list of them, that may be a command of its own.
+func (n *neighbours) alone(value []byte) Verdict {
+	words, ok := textOrTexts(value)
+	if !ok {
+		return unread("a second command that is no text")
+	}
+	worst := n.rule.text(strings.Join(words, "\n"))
+	if len(words) > 1 {
+		worst = worst.worse(n.rule.text(quoted(words)))
+	}
+	return worst
+}
+
+// joined judges a command whose arguments are in another member: joined as words and as
+// text, since the server may do either, and the arguments alone for what is destructive.
+func (n *neighbours) joined(value []byte) (worst Verdict) {
+	words, ok := textOrTexts(value)
+	if !ok {
+		return unread("arguments that are no texts")
+	}
+	plain := strings.Join(words, " ")
+	each(n.args, n.rule.path(), func(value []byte) {
+		command, ok := textOrTexts(value)
+		if !ok {
+			worst = worst.worse(unread("a command with arguments next to it"))
+			return
+		}
+		line := command[0]
+		if len(command) > 1 {
+			line = quoted(command)
+		}
+		if n.rule.By == policy.ByCLI {
+			line = n.rule.lineOf(line)
+		}
+		worst = worst.worse(readShell(line + " " + quoted(words))).worse(readShell(line + " " + plain))
+	})
+	if v := readShell(plain); v.Operation == policy.Destructive {
+		worst = worst.worse(v)
+	}
+	return worst
+}
+
+// textOrTexts returns a text, or the texts of a list that is not empty.
+func textOrTexts(value []byte) ([]string, bool) {
+	if text, ok := wirejson.String(value); ok {
+		return []string{text}, true
+	}
+	if wirejson.Kind(value) != '[' {
+		return nil, false
+	}
+	words, ok := texts(value)
+	return words, ok && len(words) > 0
+}

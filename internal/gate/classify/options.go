@@ -1,0 +1,105 @@
+package classify
+
+import "strings"
+
+// The kinds of options: whether one has a value, and whether it is one that must be there.
+const (
+	isFlag   byte = 1 << iota
+	value         // in the same argument or in the next
+	optional      // in the same argument or none
+	needed
+)
+
+// options are the options that a command may have. An abbreviation of a long one is none
+// of them.
+type options struct {
+	letters [128]byte         // -a, which may be one of a group
+	names   map[string]byte   // --all, and -all of programs that have no groups
+	fixed   map[string]string // the only value that an option may have
+	ungroup bool              // -all is a name, no group
+}
+
+// addLetters adds options as getopt writes them: "an:c::".
+func (o *options) addLetters(s string) {
+	for i := 0; i < len(s); {
+		colons := 0
+		for i+1+colons < len(s) && s[i+1+colons] == ':' {
+			colons++
+		}
+		o.letters[s[i]] = []byte{isFlag, value, optional}[colons] | o.letters[s[i]]&needed
+		i += 1 + colons
+	}
+}
+
+// add adds an option: --all, --lines=, --color=?, or --output=/dev/null.
+func (o *options) add(s string, must bool) {
+	name, want, valued := strings.Cut(s, "=")
+	kind := isFlag
+	switch {
+	case want == "?":
+		kind = optional
+	case valued:
+		kind = value
+	}
+	if want != "" && want != "?" {
+		if o.fixed == nil {
+			o.fixed = map[string]string{}
+		}
+		o.fixed[name] = want
+	}
+	if must {
+		kind |= needed
+	}
+	if len(name) == 2 {
+		o.letters[name[1]] = kind | o.letters[name[1]]&needed
+		return
+	}
+	o.ungroup = o.ungroup || name[1] != '-'
+	if o.names == nil {
+		o.names = map[string]byte{}
+	}
+	o.names[name] = kind | o.names[name]&needed
+}
+
+// take reads an argument that begins with a dash. ok says that it consists of these options,
+// next that the last has its value in the next argument, must that one that must be there is.
+func (o *options) take(text string) (next, must, ok bool) {
+	name, given, inOne := strings.Cut(text, "=")
+	kind := o.names[name]
+	if kind == 0 && len(name) == 2 && text[1] < 128 && text[1] != '-' && (inOne || len(text) == 2) && (o.ungroup || o.letters[text[1]]&isFlag != 0) {
+		kind = o.letters[text[1]]
+	}
+	switch {
+	case kind&isFlag != 0 && inOne: // as Go reads it
+		return false, kind&needed != 0, given == "true" || given == "false" && kind&needed == 0
+	case kind&value != 0 && inOne:
+		want, fixed := o.fixed[name]
+		return false, kind&needed != 0, !fixed || want == given
+	case kind != 0:
+		return kind&value != 0, kind&needed != 0, true
+	case strings.HasPrefix(text, "--"), o.ungroup:
+		return false, false, false
+	}
+	return o.group(text)
+}
+
+// group reads letters that stand together. Digits are numbers.
+func (o *options) group(text string) (next, must, ok bool) {
+	for i := 1; i < len(text); i++ {
+		c := text[i]
+		if '0' <= c && c <= '9' && o.letters[c] == 0 {
+			continue
+		}
+		if c >= 128 || o.letters[c] == 0 {
+			return false, false, false
+		}
+		must = must || o.letters[c]&needed != 0
+		if o.letters[c]&isFlag != 0 {
+			continue
+		}
+		want, fixed := o.fixed["-"+string(c)]
+		rest := text[i+1:]
+		return rest == "" && o.letters[c]&value != 0, must, !fixed || rest == "" || rest == want
+	}
+	return false, must, true
+}

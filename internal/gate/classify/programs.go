@@ -1,0 +1,417 @@
+package classify
+
+import (
+	_ "embed"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/wordlist"
+)
+
+//go:embed shell.txt
+var shellText string
+
+//go:embed cli.txt
+var cliText string
+
+// arg is one argument of a command.
+type arg struct {
+	text string // as far as it is known
+	// known says that text is all of it. Else it may be anything that begins so.
+	known bool
+}
+
+// mayBeOption reports whether an argument that is not known may turn out as an option.
+func (a arg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
+
+// rule is a line of shell.txt or cli.txt: what it is about, and its conditions.
+type rule struct {
+	path    []string // the verbs, each perhaps with a * at an end; none for a plain command
+	first   byte     // with which the first verb begins; 0 for any
+	one     []string // options, one of which must be there
+	options options  // the options that may be there
+	most    int      // operands; -1: any
+	plus    bool     // operands that begin with + do not count
+	any     bool     // a word that is not known may be an option, too
+	ends    bool     // -- ends the options
+	without []string // texts that no argument may contain
+}
+
+// program is what is known of a command.
+type program struct {
+	name     string
+	verbs    bool // it has verbs: what it does depends on the first operands
+	reads    []rule
+	destroys []rule
+	runs     []rule  // verbs that run a command among their arguments
+	before   options // the options that may precede its verb
+	sets     map[string][]string
+}
+
+// wrapper is a command that runs another one.
+type wrapper struct {
+	operands int
+	options  options
+}
+
+// commands is all that is known.
+type commands struct {
+	programs                         map[string]*program
+	wrappers                         map[string]wrapper
+	shells, places, variables, sinks map[string]bool
+	tied, runners                    map[string]bool
+}
+
+var allCommands = sync.OnceValue(func() *commands {
+	file := wordlist.Read(shellText)
+	c := &commands{
+		programs: map[string]*program{}, wrappers: map[string]wrapper{},
+		shells: file.Of("shells").Set(), places: file.Of("places").Set(), variables: file.Of("variables").Set(), sinks: file.Of("sinks").Set(),
+		tied: file.Of("tied").Set(), runners: file.Of("runners").Set(),
+	}
+	named := func(name string) *program {
+		if c.programs[name] == nil {
+			c.programs[name] = &program{name: name}
+		}
+		return c.programs[name]
+	}
+	each := func(section string, add func(p *program, r rule)) {
+		for _, line := range file.Of(section).Lines {
+			names, r := readRule(strings.Fields(line))
+			for _, name := range names {
+				add(named(name), r)
+			}
+		}
+	}
+	each("reads", func(p *program, r rule) { p.reads = append(p.reads, r) })
+	each("destroys", func(p *program, r rule) { p.destroys = append(p.destroys, r) })
+	for _, line := range file.Of("wrappers").Lines {
+		f := strings.Fields(line)
+		n, err := strconv.Atoi(f[1])
+		if err != nil {
+			panic(err)
+		}
+		_, r := readRule(append([]string{f[0]}, f[2:]...))
+		c.wrappers[f[0]] = wrapper{n, r.options}
+	}
+	for _, s := range wordlist.Read(cliText) {
+		for _, name := range strings.Fields(s.Head) {
+			p := named(name)
+			p.verbs = true
+			for _, line := range s.Lines {
+				p.add(strings.Fields(line))
+			}
+		}
+	}
+	return c
+})
+
+// add takes a line of cli.txt.
+func (p *program) add(f []string) {
+	var fields []string
+	for _, t := range f[1:] {
+		if name, is := strings.CutPrefix(t, "&"); is {
+			fields = append(fields, p.sets[name]...)
+		} else {
+			fields = append(fields, t)
+		}
+	}
+	var list *[]rule
+	switch f[0] {
+	case "set":
+		if p.sets == nil {
+			p.sets = map[string][]string{}
+		}
+		p.sets[fields[0]] = fields[1:]
+		return
+	case "before":
+		_, r := readRule(append([]string{p.name}, fields...))
+		p.before = r.options
+		return
+	case "reads":
+		list = &p.reads
+	case "destroys":
+		list = &p.destroys
+	case "runs":
+		list = &p.runs
+	default:
+		panic("cli.txt does not know " + f[0])
+	}
+	paths, r := readRule(fields)
+	for _, path := range paths {
+		r.path, r.first = strings.Split(path, "/"), path[0]
+		if r.first == '*' {
+			r.first = 0
+		}
+		*list = append(*list, r)
+	}
+}
+
+// readRule reads names and conditions.
+func readRule(fields []string) (names []string, r rule) {
+	r.most = -1
+	for i, f := range fields {
+		switch {
+		case i == 0, len(f) == 1 && f != "*":
+			names = append(names, f)
+		case f == "*":
+			r.any = true
+		case f == "--":
+			r.ends = true
+		case f[0] == '[':
+			r.options.addLetters(f[1 : len(f)-1])
+		case f[0] == '-':
+			r.options.add(f, false)
+		case f[0] == '+':
+			r.options.add(f[1:], true)
+			r.one = append(r.one, f[1:])
+		case f[0] == '~':
+			r.without = append(r.without, f[1:])
+		case f[0] == '@':
+			number, plus := strings.CutSuffix(f[1:], "+")
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				panic(err)
+			}
+			r.most, r.plus = n, plus
+		default:
+			names = append(names, f)
+		}
+	}
+	return names, r
+}
+
+// judge says what a program does with these arguments.
+func (p *program) judge(args []arg) Verdict {
+	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
+		return reading
+	}
+	var room [maxVerbs]string
+	verbs, rest, sure := p.verb(args, room[:0])
+	if v := p.destroyed(verbs, sure, args); v.Operation == policy.Destructive {
+		return v
+	}
+	for i := range p.reads {
+		if r := &p.reads[i]; sure && r.matches(verbs) && r.fits(rest, len(r.path)) {
+			return reading
+		}
+	}
+	return Verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
+}
+
+// destroysBy returns what a program does with these arguments if that is destructive.
+func (p *program) destroysBy(args []arg) Verdict {
+	var room [maxVerbs]string
+	verbs, _, sure := p.verb(args, room[:0])
+	return p.destroyed(verbs, sure, args)
+}
+
+func (p *program) destroyed(verbs []string, sure bool, args []arg) Verdict {
+	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
+		for i := range p.destroys {
+			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
+				return Verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
+			}
+		}
+	}
+	return Verdict{}
+}
+
+// runsOther reports whether a verb of a program runs a command among its arguments.
+func (p *program) runsOther(args []arg) bool {
+	if len(p.runs) == 0 {
+		return false
+	}
+	var room [maxVerbs]string
+	verbs, _, _ := p.verb(args, room[:0])
+	return slices.ContainsFunc(p.runs, func(r rule) bool {
+		return slices.ContainsFunc(verbs, func(v string) bool { return v == r.path[0] }) && (len(r.path) == 1 || slices.Contains(verbs, r.path[1]))
+	})
+}
+
+// said is the program with its verb, and the option that decides.
+func (p *program) said(verbs []string, n int, args []arg, options []string) string {
+	said := p.name
+	if p.verbs {
+		for _, v := range verbs[:min(n, len(verbs))] {
+			said += " " + v
+			if n == 2 {
+				break
+			}
+		}
+	}
+	for _, a := range args {
+		if slices.ContainsFunc(options, func(o string) bool { return hits(a.text, o) }) {
+			return clipWord(said + " " + a.text)
+		}
+	}
+	return clipWord(said)
+}
+
+// maxVerbs is how many operands are looked at as verbs.
+const maxVerbs = 4
+
+// verb returns the operands that are known to come first, and the arguments from the first
+// of them on. sure is false where an option that is not known, or a word that is not known,
+// comes before the verb is complete.
+func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, sure bool) {
+	verbs = room
+	if !p.verbs {
+		return verbs, args, true
+	}
+	sure = true
+	complete := false // it does not matter any more what is an operand and what a value
+	for i := 0; i < len(args) && len(verbs) < maxVerbs; i++ {
+		a := args[i]
+		switch {
+		case !a.known:
+			return verbs, rest, sure && (complete || !a.mayBeOption())
+		case a.text == "--":
+		case !strings.HasPrefix(a.text, "-"):
+			if len(verbs) == 0 {
+				rest = args[i:]
+			}
+			verbs = append(verbs, a.text)
+			complete = complete || p.complete(verbs)
+		case complete:
+		default:
+			next, _, ok := p.before.take(a.text)
+			switch {
+			case ok && next && i+1 < len(args) && !args[i+1].known:
+				return verbs, rest, false // it may be several words
+			case ok && next:
+				i++
+			case !ok && !p.settles(verbs):
+				sure = false // else the rule says which options there may be
+			}
+		}
+	}
+	return verbs, rest, sure
+}
+
+// settles reports whether a read is known by these verbs.
+func (p *program) settles(verbs []string) bool {
+	return slices.ContainsFunc(p.reads, func(r rule) bool { return len(r.path) == len(verbs) && r.matches(verbs) })
+}
+
+// complete reports whether a read is known by these verbs, and none that has more.
+func (p *program) complete(verbs []string) (found bool) {
+	for i := range p.reads {
+		r := &p.reads[i]
+		if len(r.path) < len(verbs) || !r.mayMatch(verbs) || !begins(verbs, r.path[:len(verbs)]) {
+			continue
+		}
+		if len(r.path) > len(verbs) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// matches reports whether the verbs begin with the path of the rule.
+func (r *rule) matches(verbs []string) bool { return r.mayMatch(verbs) && begins(verbs, r.path) }
+
+// mayMatch reports whether the first verb begins as that of the rule does, which most do not.
+func (r *rule) mayMatch(verbs []string) bool {
+	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
+}
+
+// begins reports whether verbs begin with a path.
+func begins(verbs, path []string) bool {
+	if len(path) > len(verbs) {
+		return false
+	}
+	for i, want := range path {
+		if got := verbs[i]; got != want {
+			before, after, glob := strings.Cut(want, "*")
+			if !glob || len(got) <= len(before)+len(after) || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// needs reports whether one of the options is there that make a command destructive.
+func (r *rule) needs(args []arg) bool {
+	return slices.ContainsFunc(args, func(a arg) bool {
+		return slices.ContainsFunc(r.one, func(o string) bool { return hits(a.text, o) })
+	})
+}
+
+// fits reports whether arguments satisfy the conditions, whatever becomes of those that
+// are not known.
+func (r *rule) fits(args []arg, verbs int) bool {
+	operands, one, ended := -verbs, len(r.one) == 0, false
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case r.contains(a):
+			return false
+		case !a.known && (r.most >= 0 || !r.any && a.mayBeOption() && !ended):
+			return false
+		case len(a.text) < 2 || a.text[0] != '-' || ended && a.known:
+			if r.plus && strings.HasPrefix(a.text, "+") {
+				continue
+			}
+			if operands++; r.most >= 0 && operands > r.most {
+				return false
+			}
+		case a.text == "--":
+			ended = r.ends
+		case a.known:
+			next, needed, ok := r.options.take(a.text)
+			if !ok {
+				return false
+			}
+			one = one || needed
+			if next && i+1 < len(args) {
+				if i++; !r.value(a.text, args[i]) {
+					return false
+				}
+			}
+		}
+	}
+	return one && operands >= 0
+}
+
+// contains reports whether an argument contains, or may contain, what it must not.
+func (r *rule) contains(a arg) bool {
+	return len(r.without) > 0 && (!a.known || slices.ContainsFunc(r.without, func(s string) bool { return strings.Contains(a.text, s) }))
+}
+
+// value reports whether the next argument may be the value of an option. One that looks
+// like another option is none, whatever the program takes it for.
+func (r *rule) value(option string, next arg) bool {
+	switch {
+	case r.contains(next), !next.known && !r.any:
+		return false
+	case len(next.text) > 1 && next.text[0] == '-':
+		return next.known && strings.Trim(next.text[1:2], "0123456789") == ""
+	}
+	if !strings.HasPrefix(option, "--") && !r.options.ungroup {
+		option = "-" + option[len(option)-1:] // the last of a group
+	}
+	want, fixed := r.options.fixed[option]
+	return !fixed || next.known && next.text == want
+}
+
+// hits reports whether an argument is, or may stand for, an option.
+func hits(text, option string) bool {
+	name, _, _ := strings.Cut(text, "=")
+	switch {
+	case option[0] == '^':
+		return len(text) > 1 && strings.HasPrefix(text, option[1:])
+	case text == option:
+		return true
+	case len(option) == 2 && option[0] == '-': // -o, in a group or with its value
+		return len(text) > 1 && text[0] == '-' && text[1] != '-' && strings.IndexByte(text, option[1]) > 0
+	case strings.HasPrefix(option, "--"):
+		return name == option || len(name) > 2 && strings.HasPrefix(name, "--") && strings.HasPrefix(option, name)
+	}
+	return name == option
+}

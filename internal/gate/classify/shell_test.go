@@ -1,0 +1,70 @@
+package classify
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// At least 95 % of everyday lines that read are judged so.
+func TestEverydayLines(t *testing.T) {
+	text, err := os.ReadFile("testdata/everyday.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, reads := 0, 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		all++
+		if v := readShell(line); v.Operation == policy.Read {
+			reads++
+		} else {
+			t.Logf("%s: %s (%s)", line, v.Operation, v.Word)
+		}
+	}
+	t.Logf("%d of %d everyday lines are judged read (%.1f %%)", reads, all, 100*float64(reads)/float64(all))
+	if all < 600 || reads*100 < all*95 {
+		t.Errorf("%d of %d", reads, all)
+	}
+}
+
+// No command line of GTFOBins is judged read, but those that it has for reading a file,
+// which is what they do.
+func TestGTFOBins(t *testing.T) {
+	type example struct{ Code string }
+	judged, read, ofFiles, filesRead := 0, 0, 0, 0
+	for _, path := range files(t, corpora(t, "GTFOBins+GTFOBins.github.io"), "") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var entry struct{ Functions map[string][]example }
+		if err := yaml.Unmarshal([]byte(strings.TrimSuffix(strings.TrimPrefix(string(text), "---\n"), "...\n")), &entry); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		for function, examples := range entry.Functions {
+			for _, e := range examples {
+				v := readShell(e.Code)
+				if function == "file-read" {
+					ofFiles++
+					if v.Operation == policy.Read {
+						filesRead++
+					}
+					continue
+				}
+				if judged++; v.Operation == policy.Read {
+					read++
+					t.Errorf("%s %s: judged read: %s", path[strings.LastIndexByte(path, '/')+1:], function, e.Code)
+				}
+			}
+		}
+	}
+	t.Logf("%d command lines, %d judged read; of %d that read a file, %d are", judged, read, ofFiles, filesRead)
+	if judged < 500 {
+		t.Errorf("only %d command lines were found", judged)
+	}
+}

@@ -1,0 +1,105 @@
+package classify
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// maxCommands and maxWords are how many commands and words of one text are read. Nobody
+// reads more of them in an approval, either.
+const maxCommands, maxWords = 20, 120
+
+// tooMany is for a text that has more: it is worth its worst, like one that is too long.
+var tooMany = Verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
+
+// manyCommands reports whether there is more that separates commands or words than may be,
+// outside of comments and here-documents. A quoted text, a variable and a redirection count
+// as a word each, since they take as long. It looks at bytes alone: what it takes for a
+// quote and is none is read, after all, and takes its time; so do the operators of
+// arithmetic.
+func manyCommands(text string) bool {
+	commands, words, quoted := 0, 0, false
+	for i := 0; i < len(text) && commands < maxCommands && words < maxWords; i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			if quoted = !quoted; quoted {
+				words++
+			}
+		case c == '(', c == '`', c == '[' && i > 0 && text[i-1] == '$':
+			commands++
+		case c == '$':
+			words++
+		case c == '<' && strings.HasPrefix(text[i:], "<<"):
+			words++
+			i += hereDocument(text[i:])
+		case quoted:
+		case c == '\'':
+			words++
+			i += 1 + before(text[i+1:], '\'')
+		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
+			i += before(text[i+1:], '\n')
+		case c == ' ', c == '\t':
+			if i > 0 && !blank(text[i-1]) {
+				words++
+			}
+		case c == '<', c == '>':
+			words++
+		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
+		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && blank(text[i+1]):
+			commands++
+		}
+	}
+	return commands >= maxCommands || words >= maxWords
+}
+
+// oddCharacter reports whether a text has a character that ends a line or a word for some
+// shells and terminals only: a carriage return by itself or after a backslash, a control
+// character, a space that is none of ASCII.
+func oddCharacter(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
+			continue
+		}
+		c, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case c == '\r' && (i+1 == len(text) || text[i+1] != '\n' || i > 0 && text[i-1] == '\\'):
+			return true
+		case c < ' ' && c != '\r', c == 0x7f, unicode.IsSpace(c) && c != '\r', unicode.Is(unicode.Cf, c):
+			return true
+		}
+		i += size - 1
+	}
+	return false
+}
+
+// before returns how much of a text stands before a character.
+func before(text string, c byte) int {
+	if n := strings.IndexByte(text, c); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+// hereDocument returns how long a here-document is that a text begins with; all of the
+// text where its end is not found.
+func hereDocument(text string) int {
+	if strings.HasPrefix(text, "<<<") {
+		return 2
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	name := strings.TrimLeft(first[2:], "- \t")
+	if end := strings.IndexAny(name, " \t;|&<>()"); end >= 0 {
+		name = name[:end]
+	}
+	name = "\n" + strings.Trim(name, "'\"\\") + "\n"
+	if end := strings.Index(text, name); end >= 0 {
+		return end + len(name) - 2 // at the end of its last line
+	}
+	return len(text)
+}

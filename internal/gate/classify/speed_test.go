@@ -1,0 +1,96 @@
+package classify
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/testutil/cputime"
+)
+
+// BenchmarkTexts judges texts of 4 KB, each by itself, and says how much processor time
+// the slowest of a hundred took, and the slowest of the least for each text.
+func BenchmarkTexts(b *testing.B) {
+	dir := os.Getenv("MCPPROXY_LANES")
+	if dir == "" {
+		b.Skip("MCPPROXY_LANES names no directory with statements and command lines that nobody here wrote")
+	}
+	read := func(paths []string) (texts, statements []string) {
+		var all strings.Builder
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.Write(text)
+		}
+		for _, s := range strings.SplitAfter(all.String(), ";\n") {
+			if len(s) <= 4096 {
+				statements = append(statements, s)
+			}
+		}
+		for s := all.String(); len(s) >= 4096; s = s[4096:] {
+			texts = append(texts, s[:4096])
+		}
+		return texts, statements
+	}
+	sql, err := filepath.Glob(filepath.Join(dir, "pganalyze+libpg_query", "test", "sql", "postgres_regress", "*.sql"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := func(name string, texts []string, judge func(string) Verdict) {
+		b.Run(name, func(b *testing.B) {
+			if len(texts) == 0 {
+				b.Skip("there are no texts")
+			}
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			var took []time.Duration
+			best := slices.Repeat([]time.Duration{time.Hour}, len(texts))
+			for i := 0; b.Loop(); i++ {
+				began := cputime.Thread()
+				judge(texts[i%len(texts)])
+				took = append(took, cputime.Thread()-began)
+				best[i%len(texts)] = min(best[i%len(texts)], took[i])
+			}
+			for what, took := range map[string][]time.Duration{"": took, "best-": best[:min(len(best), len(took))]} {
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2].Microseconds()), what+"p50-µs")
+				b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), what+"p99-µs")
+			}
+		})
+	}
+	texts, statements := read(sql)
+	run("sql, 4 KB of a file", texts, readSQL)
+	run("sql, statements", statements, readSQL)
+	everyday, err := os.ReadFile("testdata/everyday.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := strings.Split(string(everyday), "\n")
+	var shell, most, one, words []string
+	for i := range lines {
+		read := ""
+		for at := i; !manyCommands(read + lines[at%len(lines)] + "\n"); at++ {
+			read += lines[at%len(lines)] + "\n"
+		}
+		most = append(most, read)
+		var text strings.Builder
+		for at := i; text.Len() < 4096; at++ {
+			text.WriteString(lines[at%len(lines)] + "\n")
+		}
+		shell, one = append(shell, text.String()), append(one, "git commit -m '"+strings.Repeat("x ", 2040)+"'")
+		words = append(words, "cat"+strings.Repeat(` "$x"/src/main.go`, maxWords/3-1))
+	}
+	run("shell, 200 lines", shell, readShell)
+	run("shell, as many commands as are read", most, readShell)
+	run("shell, one command", one, readShell)
+	run("shell, as many words as are read", words, readShell)
+	runs := []string{"sudo" + strings.Repeat(" find", maxWords-3), "sudo" + strings.Repeat(" sort -k1", maxWords/2-2), "sudo" + strings.Repeat(" env", maxWords-3), "ssh" + strings.Repeat(" 'ls; ls'", maxWords/3-2)}
+	run("shell, words of a command that runs another", runs, readShell)
+	run("shell, everyday lines", lines[:len(lines)-1], readShell)
+}

@@ -1,0 +1,728 @@
+package classify
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// dialect is how a database finds the ends of quotes and comments: a bit for each
+// thing in which they differ.
+type dialect uint16
+
+const (
+	backslash       dialect = 1 << iota // \ in '…' takes the next character
+	backslashInID                       // the same in "…"
+	backslashInBT                       // the same in `…`
+	backtick                            // `…` is a quote
+	brackets                            // […] is a quote
+	dollar                              // $tag$…$tag$ is a quote
+	escapeString                        // E'…' has backslashes
+	oracleQuote                         // q'[…]' is a quote
+	triple                              // '''…''' is a quote
+	nested                              // comments nest
+	executable                          // /*! … */ is no comment
+	hash                                // # begins a comment
+	slashes                             // // begins a comment
+	dashesWithSpace                     // -- begins one only before a blank
+	endsAtReturn                        // which a carriage return ends
+)
+
+// dialects are the ways in which databases read a text. The worst reading
+// counts.
+var dialects = [...]dialect{
+	0, // standard SQL: Oracle, Trino, Db2
+	nested | dollar | escapeString | endsAtReturn,                              // PostgreSQL, DuckDB
+	nested | dollar | escapeString | endsAtReturn | backslash,                  // without standard_conforming_strings
+	backslash | backslashInID | hash | dashesWithSpace | executable | backtick, // MySQL, MariaDB
+	backslash | backslashInID | hash | dashesWithSpace | backtick,              // of an earlier version than the comment wants
+	backslash | hash | dashesWithSpace | executable | backtick,                 // ANSI_QUOTES
+	backslash | hash | dashesWithSpace | backtick,
+	hash | dashesWithSpace | executable | backtick, // NO_BACKSLASH_ESCAPES
+	hash | dashesWithSpace | backtick,
+	brackets | backtick, // SQLite
+	brackets | nested,   // SQL Server
+	oracleQuote,
+	backslash | backslashInID | hash | backtick | backslashInBT | triple, // BigQuery
+	backslash | dollar | slashes,                                         // Snowflake
+	backslash | backslashInID | backtick | backslashInBT | dollar,        // ClickHouse, Spark, as far as shifts leaves it open
+	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
+}
+
+// shifts are the bits by which dialects may lose each other: what one of them skips
+// whole, others read, and an end of it inside a quote would be no end for them. Databases
+// combine these bits in more ways than there are dialects here. So a text in which such a
+// part is not whole for all of them (see whole) never reads.
+const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
+
+// among is some of the dialects: a bit for each, in their order.
+type among uint16
+
+// first returns the first of them; there must be one.
+func (d among) first() int { return bits.TrailingZeros16(uint16(d)) }
+
+// like returns those that have these bits as a dialect has them.
+func (d among) like(as, bits dialect) (same among) {
+	for rest := d; rest != 0; rest &= rest - 1 {
+		if i := rest.first(); (dialects[i]^as)&bits == 0 {
+			same |= 1 << i
+		}
+	}
+	return same
+}
+
+// The kinds of tokens beside single characters, which are their own kind.
+const (
+	aWord   = 'a'
+	aQuoted = '"' // an identifier in quotes, or what may be one
+	aString = '\''
+	aNumber = '0'
+	aDoubt  = 1 // a character that no statement has outside of quotes
+)
+
+type token struct {
+	kind       byte
+	class      class // of a word
+	start, end int32 // of a word, and of what is in the quotes
+}
+
+// lexer finds the tokens of a text, one statement after the other. All dialects begin
+// together; they part where they differ, and go on together where a statement begins
+// for both. So what they read alike is read once.
+type lexer struct {
+	text   string
+	words  *wordTable
+	wanted among   // the dialects that are of interest
+	part           // of the dialects that read now
+	as     dialect // the first of them
+	tokens []token // of the statement
+	shifty bool    // what some databases skip is not whole for others, or ends at different places
+	// What is still to be read: from the place where dialects parted in the statement whose
+	// tokens there are, and from where statements begin.
+	parted, starts []part
+}
+
+// part is some dialects and where they are.
+type part struct {
+	dialects among
+	at       int
+	kept     int  // tokens of the statement that stand before
+	inside   int  // executable comments
+	broken   bool // a quote or a comment has no end: no database takes such a text
+	refused  bool // there is a backtick, of which these dialects know nothing
+}
+
+func (l *lexer) add(kind byte, start, end int) {
+	l.tokens = append(l.tokens, token{kind: kind, start: int32(start), end: int32(end)})
+}
+
+// begin makes the lexer ready to read a text as these dialects.
+func (l *lexer) begin(text string, as among) {
+	*l = lexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], part{dialects: as})}
+}
+
+// statement reads one statement as one of the dialects, and as all that read it so. It
+// reports whether there was one more.
+func (l *lexer) statement() bool {
+	for l.dialects = 0; l.dialects == 0; l.dialects &= l.wanted {
+		from := &l.parted
+		if len(l.parted) == 0 {
+			from = &l.starts
+		}
+		if len(*from) == 0 {
+			return false
+		}
+		last := len(*from) - 1
+		l.part, *from = (*from)[last], (*from)[:last]
+	}
+	l.as, l.tokens = dialects[l.dialects.first()], l.tokens[:l.kept]
+	for l.at < len(l.text) {
+		at, c := l.at, l.text[l.at]
+		if blank(c) {
+			l.at++
+			continue
+		}
+		if c == ';' {
+			l.at++
+			break
+		}
+		if !asks[c] {
+			l.at = l.next(at)
+			continue
+		}
+		before := l.part
+		before.at, before.kept = at, len(l.tokens)
+		l.at = l.next(at)
+		if asked := l.asked(at, l.at); asked != 0 {
+			if same := l.dialects.like(l.as, asked); same != l.dialects {
+				l.shifty = l.shifty || asked&shifts != 0 && !whole(l.text[at:])
+				before.dialects &^= same
+				l.parted, l.dialects = append(l.parted, before), same
+			}
+		}
+	}
+	if l.at < len(l.text) {
+		l.start(part{dialects: l.dialects, at: l.at, inside: l.inside})
+	}
+	return true
+}
+
+// start lets dialects go on with the next statement: those that are least far first,
+// so that those that come to the same place are together from there on.
+func (l *lexer) start(p part) {
+	i, _ := slices.BinarySearchFunc(l.starts, p, func(a, b part) int { return cmp.Or(b.at-a.at, b.inside-a.inside) })
+	if i < len(l.starts) && l.starts[i].at == p.at && l.starts[i].inside == p.inside {
+		l.starts[i].dialects |= p.dialects
+		return
+	}
+	l.starts = slices.Insert(l.starts, i, p)
+}
+
+// asks has the characters with which begins what dialects may read otherwise.
+var asks = func() (is [256]bool) {
+	for _, c := range []byte("0123456789eEqQnN-#/'\"`[$") {
+		is[c] = true
+	}
+	return is
+}()
+
+// asked returns the bits of the dialect on which it depends what was read from i to end:
+// a dialect that has the others otherwise reads the same.
+func (l *lexer) asked(i, end int) (d dialect) {
+	s, read := l.text[i:], l.text[i:end]
+	second, third := byte(0), byte(0)
+	if len(s) > 1 {
+		second = s[1]
+	}
+	if len(s) > 2 {
+		third = s[2]
+	}
+	also := func(bit dialect, matters bool) {
+		if matters {
+			d |= bit
+		}
+	}
+	// A comment to the end of its line: the character at end is the one that ended it.
+	returns := func() bool { return strings.IndexByte(l.text[i:min(end+1, len(l.text))], '\r') >= 0 }
+	switch c := s[0]; {
+	case '0' <= c && c <= '9':
+		also(escapeString|oracleQuote|endsAtReturn|triple, len(s) > len(read) && s[len(read)] == '\'')
+	case c|0x20 == 'e' && second == '\'':
+		d = escapeString
+		also(endsAtReturn|triple, len(read) > 1)
+	case c|0x20 == 'q':
+		also(oracleQuote, second == '\'')
+	case c|0x20 == 'n':
+		also(oracleQuote, second|0x20 == 'q' && third == '\'')
+	case c == '-' && second == '-':
+		also(dashesWithSpace, third > ' ')
+		also(endsAtReturn, returns())
+	case c == '#':
+		d = hash
+		also(endsAtReturn, returns())
+	case c == '/' && second == '*':
+		also(executable, third == '!' || third == 'M' || third == 'T')
+		also(nested, strings.Contains(read[2:], "/*"))
+	case c == '/' && second == '/':
+		d = slashes
+		also(endsAtReturn, returns())
+	case c == '\'':
+		also(triple, second == c && third == c)
+		also(backslash, escaped(read))
+	case c == '"':
+		also(triple, second == c && third == c)
+		also(backslashInID, escaped(read))
+	case c == '`':
+		d = backtick
+		also(backslashInBT, escaped(read))
+	case c == '[':
+		return brackets
+	case c == '$':
+		also(dollar, tagEnd(s) > 0)
+	}
+	return d
+}
+
+// escaped reports whether a quote may end elsewhere where a backslash takes the next
+// character: there is one before a character like its first.
+func escaped(quote string) bool {
+	for i := 1; i < len(quote); i++ {
+		n := strings.IndexByte(quote[i:], '\\')
+		if n < 0 {
+			break
+		}
+		if i += n + 1; i < len(quote) && quote[i] == quote[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// skipped returns what the databases skip that take what a text begins with for a comment
+// or a quote, without its ends; lines tells that it is a comment to the end of the line.
+func skipped(s string) (inner string, lines bool) {
+	open, end := 1, "\n"
+	switch c := s[0]; {
+	case c == '#':
+		return upTo(s[1:], end), true
+	case strings.HasPrefix(s, "--"), strings.HasPrefix(s, "//"):
+		return upTo(s[2:], end), true
+	case c == '`':
+		end = "`"
+	case c == '[':
+		end = "]"
+	case c == '$':
+		open = tagEnd(s)
+		end = s[:open]
+	case c == '/': // what nested comments have more
+		return outer(s), false
+	default: // q'[…]'
+		open = strings.IndexByte(s, '\'') + 1
+		delimiter, n := utf8.DecodeRuneInString(s[open:])
+		open, end = open+n, closing(delimiter)+"'"
+		if inner := upTo(s[open:], end); strings.IndexByte(inner, '\'') >= 0 {
+			return inner + "'", false
+		}
+		return "", false
+	}
+	return upTo(s[open:], end), false
+}
+
+// outer returns what of a comment is only in it where comments nest.
+func outer(s string) string {
+	first := strings.Index(s[2:], "*/") + 4
+	for i, depth := 0, 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], "/*"):
+			depth++
+			i++
+		case strings.HasPrefix(s[i:], "*/"):
+			i++
+			if depth--; depth == 0 {
+				return s[min(first, i-1) : i-1]
+			}
+		}
+	}
+	return ""
+}
+
+// closing returns how a quote of Oracle ends that begins so.
+func closing(open rune) string {
+	if at := strings.IndexRune("[{(<", open); at >= 0 {
+		return "]})>"[at : at+1]
+	}
+	return string(open)
+}
+
+// upTo returns a text as far as there is an end, and nothing where there is none: then
+// no database takes it that looks for the end.
+func upTo(s, end string) string {
+	i := strings.Index(s, end)
+	if i < 0 && end == "\n" {
+		i = len(s)
+	}
+	return s[:max(i, 0)]
+}
+
+// whole reports whether what some databases skip at the beginning of a text leaves all of
+// them in step: no quote and no comment that begins in it goes on after it.
+func whole(s string) bool {
+	inner, lines := skipped(s)
+	for i := 0; i < len(inner); i++ {
+		c, rest := inner[i], inner[i+1:]
+		end := c
+		switch c {
+		case '\'', '"', '`':
+		case '[':
+			if end = ']'; s[0] == '[' {
+				continue
+			}
+		case '#', '-', '/', '\r', '$':
+			twice := strings.HasPrefix(rest, string(c))
+			if !lines && (c == '#' || c != '$' && twice) || c == '/' && strings.HasPrefix(rest, "*") ||
+				c == '\r' && rest != "" || c == '$' && tagEnd(inner[i:]) > 0 {
+				return false
+			}
+			continue
+		default:
+			continue
+		}
+		n := strings.IndexByte(rest, end)
+		if n < 0 || strings.IndexByte(rest[:n], '\\') >= 0 {
+			return false
+		}
+		i += n + 1
+	}
+	return true
+}
+
+func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// next reads what begins at i, and returns where it ends.
+func (l *lexer) next(i int) int {
+	s := l.text
+	c := s[i]
+	after := byte(0)
+	if i+1 < len(s) {
+		after = s[i+1]
+	}
+	switch {
+	case 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '@':
+		return l.word(i)
+	case '0' <= c && c <= '9':
+		return l.number(i)
+	case c == '-' && after == '-' && (l.as&dashesWithSpace == 0 || i+2 >= len(s) || s[i+2] <= ' '),
+		c == '#' && l.as&hash != 0, c == '/' && after == '/' && l.as&slashes != 0:
+		return l.line(i)
+	case c == '/' && after == '*':
+		return l.comment(i)
+	case c == '*' && after == '/' && l.inside > 0:
+		l.inside--
+		return i + 2
+	case c == '\'':
+		return l.quoted(i, aString, l.as&backslash != 0)
+	case c == '"':
+		return l.quoted(i, aQuoted, l.as&backslashInID != 0)
+	case c == '`' && l.as&backtick != 0:
+		return l.quoted(i, aQuoted, l.as&backslashInBT != 0)
+	case c == '[' && l.as&brackets != 0:
+		return l.bracketed(i)
+	case c == '$':
+		return l.dollar(i)
+	case c >= utf8.RuneSelf:
+		return l.foreign(i)
+	case c == '\\' && after != 0 && strings.IndexByte("'\"`\\%_", after) >= 0:
+		l.broken = true // it is no command of a program of the database, either
+	case c < ' ' || c == '\\' || c == 0x7f:
+		l.add(aDoubt, i, i+1)
+	default:
+		l.refused = l.refused || c == '`'
+		l.add(c, i, i+1)
+	}
+	return i + 1
+}
+
+// wordEnd returns the end of the word that begins at i, or goes on there.
+func (l *lexer) wordEnd(i int) int {
+	for i < len(l.text) {
+		switch c := l.text[i]; {
+		case letters[c] != 0:
+			i++
+		case c >= utf8.RuneSelf:
+			r, n := utf8.DecodeRuneInString(l.text[i:])
+			if !letter(r) {
+				return i
+			}
+			i += n
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+func letter(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r))
+}
+
+func (l *lexer) word(i int) int {
+	hash, end := hashed(l.text, i)
+	word := l.text[i:end]
+	if end < len(l.text) {
+		switch next := l.text[end]; {
+		case next == '\'' && strings.EqualFold(word, "e") && l.as&escapeString != 0:
+			return l.continued(end)
+		case next == '\'' && (strings.EqualFold(word, "q") || strings.EqualFold(word, "nq")) && l.as&oracleQuote != 0:
+			return l.alternative(end)
+		case next == '\'' || next == '"':
+			l.shifty = l.shifty || word[len(word)-1]|0x20 == 'r' && len(word) <= 2 && rawQuote(l.text[end:])
+		case next >= utf8.RuneSelf:
+			if whole := l.wordEnd(end); whole > end {
+				l.foreignWord(i, whole)
+				return whole
+			}
+		}
+	}
+	l.tokens = append(l.tokens, token{aWord, l.words.class(word, hash), int32(i), int32(end)})
+	return end
+}
+
+// rawQuote reports whether the end of a raw string is in doubt: a backslash before a
+// quote, which ends it in Spark and does not in BigQuery.
+func rawQuote(s string) bool {
+	quote := s[:1]
+	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
+		quote = s[:3]
+	}
+	inner, _, _ := strings.Cut(s[len(quote):], quote)
+	return strings.HasSuffix(inner, `\`) || len(quote) == 3 && strings.Contains(inner, `\`+s[:1])
+}
+
+// foreignWord reads a word with letters beyond ASCII. No such word is known; but some
+// databases take ı, ſ and K for the letters i, s and k of their words.
+func (l *lexer) foreignWord(i, end int) {
+	folded := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf {
+			return r
+		}
+		return unicode.ToLower(unicode.ToUpper(r))
+	}, strings.ReplaceAll(l.text[i:end], "\u212a", "k"))
+	if hash, whole := hashed(folded, 0); whole == len(folded) && l.words.class(folded, hash) != 0 {
+		l.add(aDoubt, i, end)
+		return
+	}
+	l.add(aWord, i, end)
+}
+
+// number reads the digits of a number. What follows them at once is a word, for some
+// databases take 1DROP as two.
+func (l *lexer) number(i int) int {
+	s, start := l.text, i
+	digits := func(hex bool) {
+		for i < len(s) && ('0' <= s[i] && s[i] <= '9' || hex && 'a' <= s[i]|0x20 && s[i]|0x20 <= 'f') {
+			i++
+		}
+	}
+	if s[i] == '0' && i+1 < len(s) && s[i+1]|0x20 == 'x' {
+		i += 2
+		digits(true)
+	} else {
+		digits(false)
+		if i < len(s) && s[i] == '.' {
+			i++
+			digits(false)
+		}
+		if i < len(s) && s[i]|0x20 == 'e' {
+			i++ // 1e is a number of SQL Server
+			if i+1 < len(s) && (s[i] == '+' || s[i] == '-') && '0' <= s[i+1] && s[i+1] <= '9' {
+				i++
+			}
+			digits(false)
+		}
+	}
+	l.add(aNumber, start, i)
+	if i < len(s) && l.wordEnd(i) > i && s[i-1]|0x20 >= 'a' {
+		// 1execute, 0xdelete: with the last letters they are words, too.
+		whole := i - 1
+		for whole > start && s[whole-1]|0x20 >= 'a' {
+			whole--
+		}
+		for ; whole < i; whole++ {
+			l.word(whole)
+		}
+	}
+	return i
+}
+
+// line skips a comment to the end of its line. Where that is, is in doubt if there is a
+// carriage return before it, or a backslash, after which Spark goes on with the next line.
+func (l *lexer) line(i int) int {
+	end := len(l.text)
+	if n := strings.IndexByte(l.text[i:], '\n'); n >= 0 {
+		end = i + n
+		comment := strings.TrimSuffix(l.text[i:end], "\r")
+		l.shifty = l.shifty || strings.IndexByte(comment, '\r') >= 0 || strings.HasSuffix(comment, `\`)
+	}
+	if l.as&endsAtReturn != 0 {
+		if n := strings.IndexByte(l.text[i:end], '\r'); n >= 0 {
+			end = i + n
+		}
+	}
+	return end
+}
+
+// comment skips a comment, or enters one whose content is executed.
+func (l *lexer) comment(i int) int {
+	s := l.text
+	if rest := s[i+2:]; strings.HasPrefix(rest, "!") || len(rest) > 1 && rest[1] == '!' {
+		l.shifty = true // whether it is executed depends on the database and its version
+	}
+	if l.as&executable != 0 {
+		if rest := s[i+2:]; strings.HasPrefix(rest, "!") || strings.HasPrefix(rest, "M!") || strings.HasPrefix(rest, "T!") {
+			i += 2 + strings.IndexByte(rest, '!') + 1
+			for n := 0; n < 6 && i < len(s) && '0' <= s[i] && s[i] <= '9'; n++ {
+				i++
+			}
+			l.inside++
+			return i
+		}
+	}
+	if l.as&nested == 0 {
+		if end := strings.Index(s[i+2:], "*/"); end >= 0 {
+			return i + 2 + end + 2
+		}
+		l.broken = true
+		return len(s)
+	}
+	depth := 1
+	for i += 2; i < len(s); {
+		switch {
+		case strings.HasPrefix(s[i:], "*/"):
+			i += 2
+			if depth--; depth == 0 {
+				return i
+			}
+		case strings.HasPrefix(s[i:], "/*"):
+			depth++
+			i += 2
+		default:
+			i++
+		}
+	}
+	l.broken = true
+	return i
+}
+
+// quoted reads to the end of a quote, in which a quote that is doubled is part of it.
+func (l *lexer) quoted(i int, kind byte, escapes bool) int {
+	s, quote := l.text, l.text[i]
+	if l.as&triple != 0 && quote != '`' && i+2 < len(s) && s[i+1] == quote && s[i+2] == quote {
+		return l.tripled(i, kind)
+	}
+	for at := i + 1; at < len(s); at++ {
+		if !escapes {
+			n := strings.IndexByte(s[at:], quote)
+			if n < 0 {
+				break
+			}
+			at += n
+		}
+		switch {
+		case escapes && s[at] == '\\':
+			// In a character set of the East the byte before may take the backslash with it.
+			l.shifty = l.shifty || s[at-1] >= utf8.RuneSelf && at+1 < len(s) && (s[at+1] == quote || s[at+1] == '\\')
+			at++
+		case s[at] == quote && at+1 < len(s) && s[at+1] == quote:
+			at++
+		case s[at] == quote:
+			l.add(kind, i+1, at)
+			return at + 1
+		}
+	}
+	l.broken = true
+	return len(s)
+}
+
+// continued reads PostgreSQL's E'…', which goes on with the next quote after the end of
+// a line.
+func (l *lexer) continued(i int) int {
+	s := l.text
+	for {
+		i = l.quoted(i, aString, true)
+		at, lines := i, false
+		for at < len(s) && !l.broken {
+			if strings.HasPrefix(s[at:], "--") {
+				at = l.line(at)
+				continue
+			}
+			if s[at] != ' ' && (s[at] < '\t' || s[at] > '\r') {
+				break
+			}
+			lines = lines || s[at] == '\n' || s[at] == '\r'
+			at++
+		}
+		if !lines || at >= len(s) || s[at] != '\'' {
+			return i
+		}
+		i = at
+	}
+}
+
+func (l *lexer) tripled(i int, kind byte) int {
+	s, end := l.text, l.text[i:i+3]
+	for at := i + 3; at < len(s); at++ {
+		switch {
+		case s[at] == '\\':
+			at++
+		case strings.HasPrefix(s[at:], end):
+			l.add(kind, i+3, at)
+			return at + 3
+		}
+	}
+	l.broken = true
+	return len(s)
+}
+
+func (l *lexer) bracketed(i int) int {
+	s := l.text
+	for at := i + 1; at < len(s); at++ {
+		if s[at] == ']' {
+			if at+1 < len(s) && s[at+1] == ']' {
+				at++
+				continue
+			}
+			l.add(aQuoted, i+1, at)
+			return at + 1
+		}
+	}
+	l.broken = true
+	return len(s)
+}
+
+// alternative reads Oracle's q'[…]'; i is at the quote.
+func (l *lexer) alternative(i int) int {
+	open, n := utf8.DecodeRuneInString(l.text[i+1:])
+	end := closing(open)
+	inner, _, found := strings.Cut(l.text[i+1+n:], end+"'")
+	if !found || n == 0 {
+		l.broken = true
+		return len(l.text)
+	}
+	i += 1 + n
+	l.add(aString, i, i+len(inner))
+	return i + len(inner) + len(end) + 1
+}
+
+// tagEnd returns the end of the $tag$ with which a text begins; 0 where it does not.
+func tagEnd(s string) int {
+	i := 1
+	if i < len(s) && (s[i] < '0' || s[i] > '9') {
+		for i < len(s) && s[i] != '$' && (s[i] >= utf8.RuneSelf || s[i] != '@' && letters[s[i]] != 0) {
+			i++
+		}
+	}
+	if i == len(s) || s[i] != '$' {
+		return 0
+	}
+	return i + 1
+}
+
+// dollar reads $tag$…$tag$, or else the $ as part of a word.
+func (l *lexer) dollar(i int) int {
+	tag := tagEnd(l.text[i:])
+	if l.as&dollar == 0 || tag == 0 {
+		if end := l.wordEnd(i); end > i+1 {
+			l.add(aWord, i, end)
+			return end
+		}
+		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark put a variable in
+			l.add(aDoubt, i, i+1)
+			return i + 1
+		}
+		l.add('$', i, i+1)
+		return i + 1
+	}
+	i += tag
+	end := strings.Index(l.text[i:], l.text[i-tag:i])
+	if end < 0 {
+		l.broken = true
+		return len(l.text)
+	}
+	l.add(aString, i, i+end)
+	return i + end + tag
+}
+
+// foreign reads a character beyond ASCII: the beginning of a word, or a doubt, for it
+// may be a blank to one database and part of a word to another.
+func (l *lexer) foreign(i int) int {
+	if end := l.wordEnd(i); end > i {
+		l.foreignWord(i, end)
+		return end
+	}
+	_, n := utf8.DecodeRuneInString(l.text[i:])
+	l.add(aDoubt, i, i+n)
+	return i + n
+}

@@ -1,0 +1,51 @@
+package classify
+
+import "strings"
+
+// statement is what stands between two semicolons.
+type statement struct {
+	*lexer
+	tokens []token
+}
+
+func (s statement) word(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
+
+func (s statement) kind(i int) byte {
+	if i < 0 || i >= len(s.tokens) {
+		return 0
+	}
+	return s.tokens[i].kind
+}
+
+// is reports whether there is this word.
+func (s statement) is(i int, word string) bool {
+	return s.kind(i) == aWord && isWord(s.word(i), word)
+}
+
+func (s statement) has(i int, c class) bool { return s.kind(i) == aWord && s.tokens[i].class&c != 0 }
+
+// said is a word as a refusal shows it, with the object that it is about.
+func (s statement) said(i int) string {
+	said := strings.ToUpper(s.word(i))
+	if s.has(i+1, sqlObject) {
+		said += " " + strings.ToUpper(s.word(i+1))
+	}
+	return said
+}
+
+// finding is what decides about a statement. Its word is written when it is shown, which
+// most are not, unless it is no word of the text.
+type finding struct {
+	Verdict
+	at   int  // the token that decides
+	call bool // of what is named there
+}
+
+func (f finding) worse(other finding) finding {
+	v := f.Verdict.worse(other.Verdict)
+	if other.Operation > f.Operation {
+		f = other
+	}
+	f.Verdict = v
+	return f
+}

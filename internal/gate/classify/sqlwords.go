@@ -1,0 +1,162 @@
+package classify
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/wordlist"
+)
+
+//go:embed sql.txt
+var sqlText string
+
+// class is what is known of a word of SQL: a bit for each section of sql.txt that
+// has it.
+type class uint32
+
+const (
+	sqlReads class = 1 << iota
+	sqlDestroys
+	sqlDestroysFirst
+	sqlWrites
+	sqlObject
+	sqlWord
+	sqlExplains
+	sqlPragma
+	sqlPlainPragma
+	sqlSchema
+	sqlFunction
+	sqlPair
+	sqlName
+	sqlClause
+	sqlGoesOn
+	sqlSetting
+	sqlFile
+)
+
+var sqlSections = map[class]string{
+	sqlReads: "reads", sqlDestroys: "destroys", sqlDestroysFirst: "destroys first", sqlWrites: "writes", sqlObject: "objects",
+	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions",
+	sqlName: "names", sqlClause: "clauses", sqlGoesOn: "goes on", sqlSetting: "settings", sqlFile: "files",
+}
+
+// pairs are the words that change something before, or after, others.
+type pairs map[string]pair
+
+type pair struct {
+	after bool // not before
+	does  policy.Operation
+	words []string
+}
+
+var sqlPairs = sync.OnceValue(func() pairs {
+	all := pairs{}
+	for _, line := range wordlist.Read(sqlText).Of("pairs").Lines {
+		f := strings.Fields(line)
+		p := pair{after: f[1] == "after", does: policy.Write, words: f[2:]}
+		if p.words[0] == "destroys" {
+			p.does, p.words = policy.Destructive, p.words[1:]
+		}
+		all[f[0]] = p
+	}
+	return all
+})
+
+var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Read(sqlText).Of("settings that begin").Words() })
+
+// wordTable finds words whatever their case: each is at the place that its hash names, or
+// at the next that was free.
+type wordTable struct {
+	places [1 << placeBits]place
+	words  []string
+}
+
+const placeBits = 13
+
+type place struct {
+	hash  uint32
+	word  uint16 // 0 for none
+	class class
+}
+
+var sqlWords = sync.OnceValue(func() *wordTable {
+	words, file := map[string]class{}, wordlist.Read(sqlText)
+	for bit, head := range sqlSections {
+		for _, w := range file.Of(head).Words() {
+			words[w] |= bit
+		}
+	}
+	for word := range sqlPairs() {
+		words[word] |= sqlPair
+	}
+	t := &wordTable{words: []string{""}}
+	for word, class := range words {
+		hash, _ := hashed(word, 0)
+		at := hash >> (32 - placeBits)
+		for t.places[at%(1<<placeBits)].word != 0 {
+			at++
+		}
+		t.places[at%(1<<placeBits)] = place{hash, uint16(len(t.words)), class}
+		t.words = append(t.words, word)
+	}
+	return t
+})
+
+// letters has the characters of words, in lower case; 0 for all others.
+var letters = func() (lower [256]byte) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyz0123456789_@$") {
+		lower[c] = c
+		if 'a' <= c {
+			lower[c-'a'+'A'] = c
+		}
+	}
+	return lower
+}()
+
+// hashed returns the hash of the word that begins at i, and where it ends.
+func hashed(text string, i int) (hash uint32, end int) {
+	hash = 2166136261
+	for ; i < len(text); i++ {
+		c := letters[text[i]]
+		if c == 0 {
+			break
+		}
+		hash = (hash ^ uint32(c)) * 16777619
+	}
+	return hash, i
+}
+
+// class looks up a word, whatever its case.
+func (t *wordTable) class(word string, hash uint32) class {
+	for at := hash >> (32 - placeBits); ; at++ {
+		switch p := &t.places[at%(1<<placeBits)]; {
+		case p.word == 0:
+			return 0
+		case p.hash == hash && isWord(word, t.words[p.word]):
+			return p.class
+		}
+	}
+}
+
+// isWord reports whether a word is this one, which is in lower case.
+func isWord(word, known string) bool {
+	if len(word) != len(known) {
+		return false
+	}
+	for i := range len(word) {
+		if letters[word[i]] != known[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// inQuotes looks up a name that stands in quotes, where its case matters.
+func (t *wordTable) inQuotes(name string) class {
+	if hash, end := hashed(name, 0); end == len(name) && strings.ToLower(name) == name {
+		return t.class(name, hash)
+	}
+	return 0
+}

@@ -1,0 +1,339 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/upstream"
+)
+
+// decide brings the facts to the policy, checks the arguments against the tool's
+// schema, and has policy hold what they do against the lane. It does no I/O.
+func (d *Gate) decide(c *call, s *catalog.Snapshot) *problem.Problem {
+	rules := c.rules(c.tool)
+	c.arguments = c.judgeArguments(c.tool, &rules)
+	facts := d.facts(c, c.tool, s)
+	c.decision, c.status = policy.Decide(c.asked, facts, rules), policy.Callable
+	if facts.Existence == policy.Exists {
+		c.status = facts.Status
+	}
+	if c.decision.Verdict == policy.Reject {
+		return c.decision.Problem
+	}
+	if c.handed != nil { // what the arguments are is not known yet
+		return nil
+	}
+	c.decision.Intent.Sensitivity = policy.Stricter(c.decision.Intent.Sensitivity, c.sensitivity)
+	if p := c.validate(); p != nil {
+		c.decision.Check = policy.CheckSchema
+		return p
+	}
+	policy.JudgeArguments(&c.decision, &c.asked, &facts, &rules)
+	return c.decision.Problem
+}
+
+// validate holds the arguments to the tool's schema, where that is the way.
+func (c *call) validate() *problem.Problem {
+	if !c.Validates {
+		return nil
+	}
+	if p := misplaced(c); p != nil {
+		return p
+	}
+	fit, warnings, p := checkArguments(c.tool, c.parts.Arguments, c.cfg.Validation(c.asked.ID.Server))
+	c.fit = fit
+	c.decision.Warnings = append(c.decision.Warnings, warnings...)
+	return p
+}
+
+// judgeArguments says what the call does by its arguments, where that counts.
+func (c *call) judgeArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
+	if t == nil || c.supposed || c.handed != nil || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.uncounted() {
+		return policy.Arguments{}
+	}
+	return t.JudgeArguments(c.parts.Arguments)
+}
+
+// uncounted reports whether neither the lanes of the caller nor what a person is asked
+// depend on what the arguments do.
+func (c *call) uncounted() bool {
+	within := c.caller.Scope()
+	return within.AllLanes() && !c.cfg.MayAsk(c.asked.ID.Server, within)
+}
+
+// recheck decides about the call once more, after it has waited. Connections call it,
+// too, perhaps when the call itself is over.
+func (c *call) recheck() error {
+	s := c.door.Catalog.Current()
+	t := s.Tool(c.asked.ID)
+	rules, facts := c.rules(t), c.door.facts(c, t, s)
+	d := policy.Decide(c.asked, facts, rules)
+	policy.JudgeArguments(&d, &c.asked, &facts, &rules)
+	if d.Verdict == policy.Reject {
+		c.again.Store(uint32(d.Check))
+		return d.Problem
+	}
+	if p := c.consented(t); p != nil {
+		c.again.Store(uint32(policy.CheckAsk))
+		return p
+	}
+	return nil
+}
+
+// rules are the rules that hold for the call.
+func (c *call) rules(t *catalog.Tool) policy.Rules { return RulesFor(c.cfg, t, c.Declares) }
+
+// RulesFor returns the rules of a configuration that hold for a call of a tool (nil: there
+// is none): who cannot declare an intent does not have to, and what is made of what seems
+// so is what was made of the tool.
+func RulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
+	rules := cfg.Intent
+	if t != nil {
+		rules.InferHints = t.Infers
+	}
+	if !declares {
+		rules.RequireIntent = false
+	}
+	return rules
+}
+
+// facts is what a snapshot, which has the tool or not, and what is decided at
+// this moment say about the call.
+func (d *Gate) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
+	within := c.caller.Scope()
+	facts := policy.Facts{InScope: within.Tool(c.asked.ID.Server, c.asked.ID.Tool), Lanes: within.Lanes()}
+	switch {
+	case c.asked.NameErr != nil:
+		facts.Nearest = s.Within(within).Named(c.asked.Name)
+		return facts
+	case !facts.InScope:
+		return facts
+	case t == nil:
+		server := s.Server(c.asked.ID.Server)
+		if facts.Status = d.lockOf(server, c.asked.ID.Server); facts.Status != policy.Callable {
+			facts.Existence = policy.Exists // or not: nothing of this server can be called
+			return facts
+		}
+		facts.Existence, facts.Unlisted = missing(server)
+		facts.LoginNeeded = facts.Existence == policy.Unlisted && d.NeedsLogin(server.Name)
+		facts.Nearest = s.Within(within).Nearest(c.asked.ID)
+		return facts
+	}
+	does := c.arguments
+	if t != c.tool { // it has waited, and by now the tool may be judged otherwise
+		rules := c.rules(t)
+		does = c.judgeArguments(t, &rules)
+	}
+	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, d.Catalog.StatusNow(t), does)
+}
+
+// FactsOf returns the facts about a tool that is there, for who may reach it as far as
+// its lane allows. quarantined says that its server is; does
+// is what the call does by its arguments.
+func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.Arguments) policy.Facts {
+	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
+	if !within.AllLanes() && !quarantined { // nothing is told of what is quarantined
+		facts.Lane = t.Lane()
+		if does.Operation != policy.NoOperation {
+			own := t.OwnLane()
+			facts.Lane = policy.LaneOf(own, &does)
+			facts.ByArguments = facts.Lane == does.Operation && (does.Declared || does.Operation > own)
+		}
+	}
+	facts.Arguments = does
+	in := t.Inferred()
+	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
+	return facts
+}
+
+// lockOf is why nothing of a server can be called, whatever it is named; Callable
+// when only what is known of its tools can stand against it. One that an agent has
+// proposed is quarantined.
+func (d *Gate) lockOf(s *catalog.Server, name string) policy.Status {
+	if s == nil {
+		return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: true, Quarantined: d.Proposed(name), Approved: true})
+	}
+	return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: s.Enabled, Quarantined: s.Quarantined, Approved: true})
+}
+
+// missing returns what is not there: the server, its list, or the tool.
+func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
+	switch {
+	case s == nil:
+		return policy.NoServer, ""
+	case s.Listed:
+		return policy.NoTool, ""
+	case s.State.Phase == upstream.Idle:
+		return policy.Unlisted, "it is lazy and was never started; upstream_servers with operation restart, or `mcpproxy upstream restart " + s.Name + "`, starts it"
+	case s.State.Failure.Code != "":
+		return policy.Unlisted, s.State.Failure.Said // an agent may have asked
+	}
+	return policy.Unlisted, "it is connecting"
+}
+
+// OutOfScope refuses what is about a server that a caller may not reach, whether
+// there is one or not; nil when the caller may.
+func OutOfScope(c *auth.Caller, server string) *problem.Problem {
+	if within := c.Scope(); within.Server(server) {
+		return nil
+	}
+	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server)).
+		WithHint("Only the user can widen the scope of an agent token.")
+}
+
+// MayRead reports whether a caller may use what servers offer beside tools.
+func MayRead(c *auth.Caller) bool { return policy.Within(c.Scope(), policy.Read) }
+
+// Reachable returns why a server cannot be spoken to, nil when it can.
+func (d *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
+	snapshot := d.Catalog.Current()
+	s := snapshot.Server(server)
+	p := OutOfScope(c, server)
+	switch {
+	case p != nil:
+		return p
+	case s == nil:
+		return NoServer(snapshot.Within(c.Scope()), server)
+	case !s.Enabled:
+		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
+			WithHint("A person must enable the server first.").With("server", server)
+	case s.Quarantined:
+		return problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined", server).
+			WithHint(policy.ServerQuarantined.Remedy()).With("server", server)
+	}
+	return nil
+}
+
+// NoServer is the problem of a name that no server has.
+func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
+	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.Brief(name)).
+		WithHint("See the configured servers with `mcpproxy upstream list`.")
+	if near := s.Nearest(tool.ID{Server: name}); len(near) > 0 {
+		p.With("nearest", near)
+	}
+	return p
+}
+
+// describe fills the record with what is known before the call. refused is the check
+// that it has not passed, if any.
+func (d *Gate) describe(c *call, kind activity.Type, refused policy.Check) {
+	operation := c.decision.Intent.Operation
+	if operation == policy.NoOperation {
+		operation = c.asked.Variant.Operation()
+	}
+	d.judge(c, refused)
+	c.record = activity.Record{
+		Type:         kind,
+		ServerName:   c.asked.ID.Server,
+		ToolName:     c.asked.ID.Tool,
+		Arguments:    c.forRecord(),
+		RequestBytes: int64(c.request.Size),
+		Metadata: activity.Metadata{
+			Intent: &activity.Intent{
+				OperationType:   operation.String(),
+				DataSensitivity: c.decision.Intent.Sensitivity,
+				Reason:          c.decision.Intent.Reason,
+			},
+			ToolVariant: c.asked.Variant.String(),
+			Warnings:    c.decision.Warnings,
+			Decision:    &c.judged,
+		},
+	}
+	if c.inquiry != nil {
+		c.judged.Approval, c.record.ParentID = c.inquiry.pass.ID, c.inquiry.pass.Record
+	}
+	if c.decision.Unsound {
+		c.record.Metadata.Intent.Declared = c.asked.Declared.Letter()
+	}
+	c.record.By(&c.caller)
+	if c.Declares {
+		c.record.Metadata.Search = d.searches.found(c.caller.SessionID, c.asked.ID)
+	}
+}
+
+// forRecord returns the arguments as the record has them.
+func (c *call) forRecord() json.RawMessage {
+	if c.recorded != nil {
+		return c.recorded
+	}
+	return c.parts.Arguments
+}
+
+// judge notes the facts that have decided.
+func (d *Gate) judge(c *call, refused policy.Check) {
+	c.judged = activity.Decision{
+		Outcome: activity.Allowed, Check: refused.String(), Called: activity.ByName, Declared: c.asked.Declared.HasOperation,
+		Status: c.status.String(), Arguments: c.fit, ConfigRevision: c.cfg.Revision(),
+	}
+	if c.Declares {
+		c.judged.Called = activity.InLane
+	}
+	switch {
+	case refused != policy.NoCheck:
+		c.judged.Outcome = activity.Refused
+	case len(c.decision.Warnings) > 0:
+		c.judged.Outcome = activity.Warned
+	}
+	if a := &c.arguments; a.Operation != policy.NoOperation {
+		c.judged.Lane = &activity.ArgumentLane{Operation: a.Operation.String(), Word: a.Word, By: string(a.By), Argument: a.Path, Declared: a.Declared, Unread: a.Unread}
+	}
+	if within := c.caller.Scope(); within.Bounded() {
+		c.judged.Profile = within.Profiles()
+	}
+	if c.tool != nil {
+		c.judged.Judged = c.tool.Judged()
+	}
+	if c.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
+		for _, s := range d.Catalog.LocksNow(c.tool) { // the one that counted hides them, or an earlier check
+			if word := s.String(); c.judged.Status == "" {
+				c.judged.Status = word
+			} else if word != c.judged.Status {
+				c.judged.Further = append(c.judged.Further, word)
+			}
+		}
+	}
+}
+
+// refuse records a refusal and returns the id of the record.
+func (d *Gate) refuse(ctx context.Context, c *call, p *problem.Problem) string {
+	d.describe(c, activity.PolicyDecision, c.decision.Check)
+	c.record.ErrorMessage = p.Message
+	c.record.Metadata.ErrorCode = string(p.Code)
+	if p.Code == problem.ApprovalPending {
+		c.judged.Outcome = activity.Asked
+	}
+	took := time.Since(c.started)
+	own := took - c.waited
+	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
+	if c.asked.ID.Server == "" {
+		c.record.ToolName = problem.Brief(c.asked.Name)
+	}
+	c.id = d.keep(ctx, &c.record)
+	c.observed(activity.Blocked, string(p.Code), took, own)
+	return c.id
+}
+
+// time is how long the call may take: as its caller asks for, if that is shorter
+// than what the configuration allows.
+func (c *call) time() time.Duration {
+	allowed := timeout(c.cfg, c.asked.ID.Server)
+	if c.limit > 0 && c.limit < allowed {
+		return c.limit
+	}
+	return allowed
+}
+
+func timeout(cfg *config.Config, server string) time.Duration {
+	if s := cfg.Server(server); s != nil && s.CallTimeout > 0 {
+		return s.CallTimeout
+	}
+	return cfg.CallTimeout
+}

@@ -1,0 +1,113 @@
+// Package gate is the one way to the tools of servers: it has policy decide about a
+// call, records it, waits until it may run, asks the server and records the outcome. What
+// clients say to one server by themselves it guards as well: a server's Surface,
+// as clients get it, is the door's.
+//
+// It guarantees that a call is decided about on the catalog as it is then
+// (policy.Decide on one snapshot), and once more after every wait, so that no lock
+// set meanwhile is missed; that a call about which a person is asked is made only with the
+// answer, whatever way it came; that its record is in the spool before the server is
+// asked, and its outcome always, also on panic and cancellation; that what is
+// forwarded is the bytes that were judged; and that every refusal is on record.
+// It is the one caller of session.Judge, without whose proof no connection sends
+// a tools/call. It knows no transport, opens no connection, and decides nothing
+// that policy does not say.
+//
+// Where things are: the way of a call is call.go and settle.go, what it asks policy
+// decide.go; how many requests run at a time, in all and at each server, admission.go;
+// the check
+// of arguments against the schema arguments.go; what a person is asked about is asked.go, and how the calling client asks its own form.go; a large result of the built-in tools and REST is cut,
+// and the whole of it put into the store, in result.go;
+// what clients say to one server by themselves is wrap.go; who counts and traces calls
+// is told by observe.go, and followed.go is a call that is traced.
+package gate
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
+)
+
+// Log is what the door needs of activity.Log.
+type Log interface {
+	Begin(r *activity.Record) error
+	End(id string, o activity.Outcome) error
+	Refuse(r *activity.Record) error
+}
+
+// Results keeps the whole of results that were cut, or selected from.
+type Results interface {
+	PutResult(ctx context.Context, r store.StoredResult) error
+	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
+}
+
+// Asker has a call wait until a person has answered: see ask.Waiter.
+type Asker interface {
+	Hold(ctx context.Context, h ask.HeldCall) (ask.Pass, error)
+	Knows(ctx context.Context, question string) bool
+}
+
+// Deps is what a Door is made of.
+type Deps struct {
+	Config  func() *config.Config // that is live
+	Catalog *catalog.Catalog
+	Servers func(name string) session.Surface // what is behind the door
+	Offers  *catalog.PrimitiveGuard
+	Log     Log
+	Results Results
+	// NeedsLogin reports whether a server asks for a login.
+	NeedsLogin func(server string) bool
+	// Proposed reports whether an agent has proposed a server of that name, about
+	// which no person has decided.
+	Proposed func(server string) bool
+	// Ask has calls wait that a person is asked about, and Answer takes what the client of
+	// such a call says itself: see ops.ByClient.
+	Ask    Asker
+	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
+	// Presence reports whether a person has to sign what is approved; nil: never.
+	Presence func() bool
+	Observer Observer // nil: nobody
+	Logger   *slog.Logger
+}
+
+// Gate is the one door. It is a config.Component.
+type Gate struct {
+	Deps
+	admission atomic.Pointer[admission]
+	anonymous *anonymous
+	searches  *searches
+	tasks     *tasks
+	paces     *paces
+}
+
+// New makes a Door.
+func New(deps Deps) *Gate {
+	d := &Gate{Deps: deps, anonymous: newAnonymous(), searches: newSearches(), tasks: newTasks(), paces: newPaces()}
+	d.admission.Store(newAdmission(deps.Config(), nil))
+	return d
+}
+
+// Prepare implements config.Component. Calls that are in flight keep their
+// places: in the same limits where these are as before, else in the old ones.
+func (d *Gate) Prepare(next *config.Config) (func(), error) {
+	return func() { d.admission.Store(newAdmission(next, d.admission.Load())) }, nil
+}
+
+// Searched notes what a client has searched for and the tools that it was told,
+// the best first: the records of its calls say so. told is kept.
+func (d *Gate) Searched(c auth.Caller, query string, told []tool.ID) {
+	d.anonymous.name(&c)
+	d.searches.remember(c.SessionID, query, told)
+}
+
+// Waiting returns how many requests wait for a place.
+func (d *Gate) Waiting() int { return int(d.admission.Load().waiting.Load()) }

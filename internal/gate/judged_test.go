@@ -1,0 +1,248 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/store/activity"
+)
+
+// TestARefusalNamesItsCheck: the record says which check refused, and what was known
+// of the tool by then.
+func TestARefusalNamesItsCheck(t *testing.T) {
+	cases := []struct {
+		check    policy.Check
+		what     string
+		call     CallRequest
+		change   func(*config.Config)
+		known    bool // the tool
+		status   string
+		declared string
+		full     bool
+	}{
+		{check: policy.CheckName, what: "no variant", call: CallRequest{Name: "s:reads"}, known: true},
+		{check: policy.CheckName, what: "no colon", call: CallRequest{Variant: policy.CallToolRead, Name: "reads"}},
+		{check: policy.CheckIntent, what: "another operation", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
+			known: true, declared: `{"intent":"write"}`},
+		{check: policy.CheckIntent, what: "no operation", call: CallRequest{Variant: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
+			declared: `{"intent":{"operation_type": 7, "reason":"x"}}`},
+		{check: policy.CheckArguments, what: "arguments", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
+		{check: policy.CheckExists, what: "no server", call: CallRequest{Variant: policy.CallToolRead, Name: "x:reads"}},
+		{check: policy.CheckExists, what: "no tool", call: CallRequest{Variant: policy.CallToolRead, Name: "s:none"}},
+		{check: policy.CheckCallable, what: "denied", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
+			change: func(c *config.Config) { c.Servers[0].DisabledTools = []string{"reads"} }},
+		{check: policy.CheckCallable, what: "a server that is off", call: CallRequest{Variant: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
+			change: func(c *config.Config) { c.Servers[0].Enabled = false }},
+		{check: policy.CheckHints, what: "hints", call: CallRequest{Variant: policy.CallToolRead, Name: "s:destroys"}, known: true},
+		{check: policy.CheckSchema, what: "schema", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
+		{check: policy.CheckSchema, what: "misplaced", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Strays: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
+		{check: policy.CheckPlace, what: "no place", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
+	}
+	for _, c := range cases {
+		t.Run(c.what, func(t *testing.T) {
+			w := newWorld(t, func(cfg *config.Config) { cfg.MaxConcurrent, cfg.QueueSize = 1, 0 }, readsTool, destroysTool)
+			if c.change != nil {
+				w.Reload(c.change)
+			}
+			c.call.Caller = anAgent
+			if c.full {
+				w.door.admission.Store(newAdmission(w.Config(), nil))
+				leave, _, err := w.door.admission.Load().enter(t.Context(), "s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer leave()
+			}
+			if _, err := w.door.Call(t.Context(), c.call); err == nil || len(w.Appended) != 1 {
+				t.Fatalf("%v, %d records", err, len(w.Appended))
+			}
+			r := w.Appended[0]
+			d := r.Metadata.Decision
+			if d == nil || d.Outcome != activity.Refused || d.Check != c.check.String() || d.Status != c.status {
+				t.Fatalf("%+v", d)
+			}
+			if known := len(d.Fingerprint) == 64 && d.Hints != nil && d.CallWith != "" && d.ApprovedBy == "trust:auto" && d.ApprovedAt != nil; known != c.known {
+				t.Errorf("of the tool: %+v", d.Judged)
+			}
+			if got := string(r.Metadata.Intent.Declared); got != c.declared {
+				t.Errorf("declared %s, want %s", got, c.declared)
+			}
+			if r.OwnUS < 1 {
+				t.Errorf("our own time: %d", r.OwnUS)
+			}
+		})
+	}
+}
+
+func declared(name, value string) (d policy.Declared) {
+	d.Add(name, []byte(value))
+	return d
+}
+
+// TestASurfacesRefusalNamesItsCheck, as it is no way of a call.
+func TestASurfacesRefusalNamesItsCheck(t *testing.T) {
+	w := newWorld(t, nil, readsTool)
+	if err := w.door.Unnamed(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
+		t.Fatal("a call without a name is taken")
+	}
+	if d := w.Appended[0].Metadata.Decision; d == nil || d.Outcome != activity.Refused || d.Check != "name" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestHintsOfRecords: the record of a call says each hint that counted, and who says it.
+func TestHintsOfRecords(t *testing.T) {
+	w := newWorld(t, func(c *config.Config) {
+		c.Intent.InferHints = policy.InferEnforce
+		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "corrected", Hints: tool.Hints{Destructive: tool.False, OpenWorld: tool.True}}}
+	},
+		`{"name":"says","annotations":{"readOnlyHint":true,"openWorldHint":false}}`,
+		`{"name":"corrected","annotations":{"destructiveHint":true,"readOnlyHint":false}}`,
+		`{"name":"delete_user"}`,
+	)
+	for name, want := range map[string]string{
+		"says":        `{"read_only":{"value":true,"from":"server"},"open_world":{"value":false,"from":"server"}} call_tool_read`,
+		"corrected":   `{"read_only":{"value":false,"from":"server"},"destructive":{"value":false,"from":"override"},"idempotent":{"value":false,"from":"default"},"open_world":{"value":true,"from":"override"}} call_tool_write`,
+		"delete_user": `{"read_only":{"value":false,"from":"inferred"},"destructive":{"value":true,"from":"inferred"},"idempotent":{"value":false,"from":"default"},"open_world":{"value":true,"from":"default"}} call_tool_destructive`,
+	} {
+		if _, p := w.call(policy.CallToolDestructive, "s:"+name, `{}`); p != nil {
+			t.Fatal(p)
+		}
+		d := w.Begun[len(w.Begun)-1].Metadata.Decision
+		hints, err := json.Marshal(d.Hints)
+		if got := string(hints) + " " + d.CallWith; got != want || err != nil || d.Outcome != activity.Allowed || d.Check != "" {
+			t.Errorf("%s: %s\nwant %s, %v, %+v", name, got, want, err, d)
+		}
+	}
+	w.Reload(func(c *config.Config) { c.Intent.InferHints = policy.InferAdvise })
+	if _, p := w.call(policy.CallToolRead, "s:delete_user", `{}`); p != nil {
+		t.Fatal(p)
+	}
+	d := w.Begun[len(w.Begun)-1].Metadata.Decision
+	if d.Outcome != activity.Warned || d.Hints.Destructive.From != tool.FromDefault || !d.Hints.Destructive.Value || d.CallWith != "call_tool_write" {
+		t.Errorf("a guess that does not count: %+v", d)
+	}
+}
+
+// TestARefusalAfterTheWaitIsOnRecord: a call that was allowed, and locked while it
+// waited for a place, ended by another decision.
+func TestARefusalAfterTheWaitIsOnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *config.Config) { c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute }, readsTool)
+		release := make(chan struct{})
+		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+			<-release
+			return session.Reply{Result: json.RawMessage(`{}`)}, nil
+		}
+		ended := make(chan struct{}, 2)
+		for range 2 {
+			go func() {
+				w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
+				ended <- struct{}{}
+			}()
+			synctest.Wait()
+		}
+		w.Reload(func(c *config.Config) { c.Servers[0].Enabled = false })
+		time.Sleep(time.Second)
+		close(release)
+		<-ended
+		<-ended
+		if i := slices.IndexFunc(w.Ended, func(o activity.Outcome) bool { return o.Check == "callable" && o.ErrorCode == "TOOL_LOCKED" }); i < 0 {
+			t.Errorf("%+v", w.Ended)
+		}
+		for _, o := range w.Ended {
+			if o.Duration != time.Second || o.Own != 1 {
+				t.Errorf("%v of %v were our own: waiting for a place and for the server is not", o.Own, o.Duration)
+			}
+		}
+	})
+}
+
+// TestOwnTime: what happens before the server is asked and after it has answered is our
+// own time.
+func TestOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, readsTool)
+		w.Beginning = func() { time.Sleep(3 * time.Millisecond) }
+		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+			time.Sleep(time.Minute)
+			return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+		}
+		if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p != nil {
+			t.Fatal(p)
+		}
+		if o := w.Ended[0]; o.Duration != time.Minute+3*time.Millisecond || o.Own != 3*time.Millisecond {
+			t.Errorf("%v of %v", o.Own, o.Duration)
+		}
+	})
+}
+
+// TestFactsToJudgeAgain: the record has what a later judgement needs beside what has
+// decided: how the tool was called, whether anything was declared, what came of the
+// arguments, every reason for which it was locked, what the server says beneath an
+// override, and what the tool seems to do.
+func TestFactsToJudgeAgain(t *testing.T) {
+	const silent = `{"name":"delete_user"}`
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "destroys", Hints: tool.Hints{Destructive: tool.False, ReadOnly: tool.False}}, {Pattern: "delete_user", Hints: tool.Hints{ReadOnly: tool.True}}}
+	}, readsTool, destroysTool, brokenTool, silent)
+	facts := func(r CallRequest) *activity.Decision {
+		t.Helper()
+		r.Caller = anAgent
+		begun, appended := len(w.Begun), len(w.Appended)
+		_, _ = w.door.Call(t.Context(), r)
+		if len(w.Appended) > appended {
+			return w.Appended[appended].Metadata.Decision
+		}
+		return w.Begun[begun].Metadata.Decision
+	}
+	call := func(name, args string, said ...string) CallRequest {
+		r := CallRequest{Variant: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
+		for _, d := range said {
+			r.Declared.Add("intent", []byte(d))
+		}
+		return r
+	}
+	d := facts(call("s:reads", `{"n":1}`))
+	if d.Called != activity.InLane || d.Declared || d.Arguments != activity.Fits || d.Overridden != nil || d.Inferred != "" {
+		t.Errorf("a plain call: %+v", d)
+	}
+	if d = facts(call("s:reads", `{"n":"x"}`, `"destructive"`)); !d.Declared || d.Arguments != activity.Unfit || d.Check != "schema" {
+		t.Errorf("arguments that do not fit: %+v", d)
+	}
+	if d = facts(call("s:reads", `{}`, `{"reason":"x"}`)); d.Declared {
+		t.Errorf("a reason alone declares no operation: %+v", d)
+	}
+	if d = facts(call("s:broken", `{}`)); d.Arguments != "" {
+		t.Errorf("nobody has checked these arguments: %+v", d)
+	}
+	d = facts(call("s:destroys", `{}`))
+	if hints := d.Judged.Declared(); hints != (tool.Hints{Destructive: tool.True}) || d.Hints.Destructive.From != tool.FromOverride {
+		t.Errorf("beneath an override: %+v, %+v", hints, d)
+	}
+	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.Judged.Declared() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
+		t.Errorf("a tool whose server says nothing: %+v", d)
+	}
+	if err := w.Book.Switch(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	w.Reload(func(c *config.Config) { c.Servers[0].Enabled, c.Servers[0].DisabledTools = false, []string{"reads"} })
+	if d = facts(call("s:reads", `{"n":1}`)); d.Status != "server_disabled" || !slices.Equal(d.Further, []string{"disabled_by_config", "disabled_by_user"}) {
+		t.Errorf("every reason: %+v", d)
+	}
+	if d = facts(call("s:reads", `7`)); d.Check != "arguments" || d.Status != "server_disabled" || len(d.Further) != 2 {
+		t.Errorf("of a call that was refused before its status counted: %+v", d)
+	}
+	_, _ = w.relay(t.Context(), passed("tools/call", `{"name":"delete_user","arguments":{}}`))
+	if d = w.Appended[len(w.Appended)-1].Metadata.Decision; d.Called != activity.ByName || d.Status != "server_disabled" {
+		t.Errorf("by its own name: %+v", d)
+	}
+}

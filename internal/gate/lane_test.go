@@ -1,0 +1,144 @@
+package gate
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/store/activity"
+)
+
+const (
+	queryTool  = `{"name":"query","description":"Run SQL","inputSchema":{"type":"object","properties":{"sql":{"type":"string"}},"required":["sql"]}}`
+	wipesTool  = `{"name":"wipes","description":"Run SQL","inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}},"annotations":{"readOnlyHint":false,"destructiveHint":true}}`
+	viewsTool  = `{"name":"views","description":"Run SQL","inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`
+	selectArgs = `{"sql":"SELECT 1"}`
+	dropArgs   = `{"sql":"DROP TABLE x"}`
+)
+
+func enforced(c *config.Config) {
+	c.Intent.JudgeArguments = policy.JudgeEnforce
+	c.Servers[0].Lanes = []config.LaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"}}
+}
+
+// TestLaneByArguments: what the arguments do decides after the schema, before the server
+// is asked, in each lane and by the tool's own name; and is on record.
+func TestLaneByArguments(t *testing.T) {
+	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
+	for _, c := range []struct {
+		variant    policy.Variant
+		name, args string
+		code       string
+	}{
+		{policy.CallToolRead, "s:query", selectArgs, ""}, {policy.CallToolRead, "s:query", dropArgs, "ARGUMENT_MISMATCH"}, {policy.CallToolWrite, "s:query", dropArgs, "ARGUMENT_MISMATCH"},
+		{policy.CallToolDestructive, "s:query", dropArgs, ""}, {policy.CallToolRead, "s:query", `{"sql":7}`, "ARGS_MISMATCH"}, {policy.CallToolRead, "s:query", `{"sql":"INSERT INTO x VALUES (1)"}`, "ARGUMENT_MISMATCH"},
+		{policy.CallToolWrite, "s:query", `{"sql":"INSERT INTO x VALUES (1)"}`, ""},
+		// Declared: the arguments count instead of the hint.
+		{policy.CallToolRead, "s:wipes", selectArgs, ""}, {policy.CallToolRead, "s:wipes", dropArgs, "ARGUMENT_MISMATCH"}, {policy.CallToolRead, "s:wipes", `{}`, "SERVER_MISMATCH"}, {policy.CallToolDestructive, "s:wipes", dropArgs, ""},
+		{policy.CallToolRead, "s:views", selectArgs, ""}, {policy.CallToolRead, "s:views", dropArgs, "ARGUMENT_MISMATCH"},
+	} {
+		begun, appended := len(w.Begun), len(w.Appended)
+		_, p := w.call(c.variant, c.name, c.args)
+		code := ""
+		if p != nil {
+			code = string(p.Code)
+		}
+		if code != c.code || (len(w.Begun) > begun) != (code == "") {
+			t.Errorf("%s %s %s: %s, want %s; asked: %v", c.variant, c.name, c.args, code, c.code, len(w.Begun) > begun)
+			continue
+		}
+		if c.code == "ARGUMENT_MISMATCH" {
+			d := w.Appended[appended].Metadata.Decision
+			if d.Check != "lane" || d.Lane == nil || d.Lane.By != "sql" || d.Lane.Argument != "$.sql" || d.Lane.Word == "" || d.Lane.Declared != strings.HasPrefix(c.name, "s:wipes") {
+				t.Errorf("%s: on record: %+v, %+v", c.name, d, d.Lane)
+			}
+		} else if c.code == "" {
+			if d := w.Begun[begun].Metadata.Decision; d.Lane == nil || d.Lane.Operation == "" {
+				t.Errorf("%s: on record: %+v", c.name, d)
+			}
+		}
+	}
+	for name, refused := range map[string]bool{"views": true, "query": false, "wipes": false} { // query says nothing, which may be the worst
+		appended := len(w.Appended)
+		_, err := w.relay(t.Context(), passed("tools/call", `{"name":"`+name+`","arguments":`+dropArgs+`}`))
+		if (err != nil) != refused || (len(w.Appended) > appended) != refused {
+			t.Errorf("%s by its own name: %v", name, err)
+		}
+	}
+	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeAdvise })
+	if r, p := w.call(policy.CallToolRead, "s:query", dropArgs); p != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "DROP TABLE") {
+		t.Errorf("advice: %v, %v", r.Warnings, p)
+	}
+	if _, p := w.call(policy.CallToolRead, "s:wipes", dropArgs); p == nil || p.Code != "SERVER_MISMATCH" {
+		t.Errorf("advice loosens no more than the arguments do: %v", p)
+	}
+	if _, p := w.call(policy.CallToolRead, "s:wipes", selectArgs); p != nil {
+		t.Errorf("a declared SELECT: %v", p)
+	}
+	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeOff })
+	if r, p := w.call(policy.CallToolRead, "s:query", dropArgs); p != nil || len(r.Warnings) != 0 || w.Begun[len(w.Begun)-1].Metadata.Decision.Lane != nil {
+		t.Errorf("off: %v, %v", r.Warnings, p)
+	}
+	if _, p := w.call(policy.CallToolRead, "s:wipes", selectArgs); p == nil {
+		t.Error("off, and a declaration loosens")
+	}
+}
+
+// TestScopesCountArguments: a caller that may only read does not drop tables, whatever
+// the mode; and reads with a tool that a person has declared.
+func TestScopesCountArguments(t *testing.T) {
+	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
+	for _, mode := range []policy.JudgeMode{policy.JudgeOff, policy.JudgeAdvise, policy.JudgeEnforce} {
+		w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = mode })
+		reader := anAgent
+		reader.Bounds = bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))
+		call := func(name, args string) string {
+			_, err := w.door.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: name, Args: json.RawMessage(args), Caller: reader})
+			if err == nil {
+				return ""
+			}
+			return err.Error()
+		}
+		if err := call("s:views", dropArgs); !strings.Contains(err, "outside the scope") || !strings.Contains(err, "DROP TABLE") {
+			t.Errorf("%s: a reader drops: %s", mode, err)
+		}
+		if err := call("s:views", selectArgs); err != "" {
+			t.Errorf("%s: a reader reads: %s", mode, err)
+		}
+		if err := call("s:wipes", dropArgs); !strings.Contains(err, "outside the scope") {
+			t.Errorf("%s: a reader drops with a declared tool: %s", mode, err)
+		}
+		if err := call("s:wipes", selectArgs); (err == "") != (mode != policy.JudgeOff) {
+			t.Errorf("%s: a reader reads with a declared tool: %s", mode, err)
+		}
+	}
+}
+
+// TestARuleThatComesWhileACallWaits counts, as everything else does.
+func TestJudgedAgain(t *testing.T) {
+	w := newWorld(t, nil, queryTool)
+	c, snapshot := w.door.inLane(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	if p := w.door.decide(c, snapshot); p != nil {
+		t.Fatal(p)
+	}
+	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeEnforce })
+	c.cfg = w.Config()
+	if err := c.recheck(); err == nil || policy.Check(c.again.Load()) != policy.CheckLane {
+		t.Errorf("%v, %s", err, policy.Check(c.again.Load()))
+	}
+}
+
+// TestSupposed: a question without arguments is not judged by them.
+func TestSupposed(t *testing.T) {
+	w := newWorld(t, enforced, queryTool)
+	j := w.door.Judge(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Caller: anAgent})
+	if j.Problem != nil || j.Facts.Lane != nil {
+		t.Errorf("%+v", j)
+	}
+	j = w.door.Judge(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	if j.Problem == nil || j.Facts.Lane == nil || j.Facts.Outcome != activity.Refused || j.Facts.Check != "lane" {
+		t.Errorf("%+v", j)
+	}
+}

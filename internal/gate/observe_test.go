@@ -1,0 +1,49 @@
+package gate
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// observer remembers what it is told.
+type observer struct{ all []Observed }
+
+func (o *observer) Follow(time.Time, string, string) Trace { return nil }
+func (o *observer) Ended(one Observed, _ Trace)            { o.all = append(o.all, one) }
+
+// deaf is a log that takes nothing.
+type deaf struct{ Log }
+
+func (deaf) Begin(*activity.Record) error {
+	return problem.New(problem.AuditUnavailable, "the disk is full", "").Because(errors.New("full"))
+}
+
+// A call is told of once, also when it cannot be recorded.
+func TestObserved(t *testing.T) {
+	w := newWorld(t, nil, readsTool)
+	o := &observer{}
+	w.door.Observer = o
+	w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
+	w.call(policy.CallToolDestructive, "nobody:x", `{}`)
+	w.door.Log = deaf{w.door.Log}
+	w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
+	want := []Observed{
+		{Server: "s", Tool: "reads", Operation: "read", Status: activity.Success},
+		{Operation: "destructive", Status: activity.Blocked, Code: "SERVER_NOT_FOUND"},
+		{Server: "s", Tool: "reads", Operation: "read", Status: activity.Blocked, Code: "AUDIT_UNAVAILABLE"},
+	}
+	if len(o.all) != len(want) {
+		t.Fatalf("%+v", o.all)
+	}
+	for i, got := range o.all {
+		got.Took, got.Own, got.Record = 0, 0, ""
+		if got != want[i] {
+			t.Errorf("%d: %+v, want %+v", i, got, want[i])
+		}
+	}
+}

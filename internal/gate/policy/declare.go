@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Letter returns what was declared, to the letter: an object of the parameters; nil
+// when none was given.
+func (d *Declared) Letter() (letter json.RawMessage) {
+	for i, value := range d.given {
+		if value != nil {
+			letter = wirejson.SetMember(letter, parameters[i], value)
+		}
+	}
+	return letter
+}
+
+// Add takes one parameter of a call, as its JSON value, into the declaration,
+// and reports whether it was one of the declaration's: intent, and the flat
+// intent_operation_type, intent_data_sensitivity and intent_reason. The value has
+// passed wirejson.Check. It is the one reader of intents, so that every surface
+// takes the same thing for the same declaration.
+//
+// Models slip in what is certain all the same: an intent that is a text is its
+// operation type, or the object as JSON text. A null and an empty string say
+// nothing. What is given twice must be the same both times.
+func (d *Declared) Add(name string, value []byte) bool {
+	switch name {
+	case "intent":
+		d.addIntent(value)
+	case "intent_operation_type":
+		d.addOperation(value)
+	case "intent_data_sensitivity":
+		d.addSensitivity(name, value)
+	case "intent_reason":
+		d.addReason(name, value)
+	default:
+		return false
+	}
+	d.given[slices.Index(parameters[:], name)] = value
+	return true
+}
+
+func (d *Declared) addIntent(value []byte) {
+	text, isText := wirejson.String(value)
+	switch object := []byte(text); {
+	case wirejson.Kind(value) == 'n' || isText && text == "":
+		return
+	case isText && wirejson.Kind(object) == '{' && wirejson.Check(object, wirejson.Limits{}) == nil:
+		value = object
+	case isText:
+		d.Present = true
+		d.addOperation(value)
+		return
+	}
+	d.Present = true
+	err := wirejson.Members(value, func(name, value []byte) error {
+		switch string(name) {
+		case "operation_type", "intent_operation_type":
+			d.addOperation(value)
+		case "data_sensitivity":
+			d.addSensitivity("intent.data_sensitivity", value)
+		case "intent_data_sensitivity":
+			d.addSensitivity("intent.intent_data_sensitivity", value)
+		case "reason":
+			d.addReason("intent.reason", value)
+		case "intent_reason":
+			d.addReason("intent.intent_reason", value)
+		}
+		return nil
+	})
+	if err != nil {
+		d.Malformed = IntentNotObject
+	}
+}
+
+func (d *Declared) addOperation(value []byte) {
+	said, ok := wirejson.String(value)
+	switch {
+	case wirejson.Kind(value) == 'n' || ok && said == "":
+		return
+	case !ok:
+		said = string(value) // no operation has such a name
+	}
+	if d.HasOperation && said != d.OperationType {
+		d.Malformed = FieldsDiffer("intent.operation_type", "intent_operation_type")
+		return
+	}
+	d.HasOperation, d.OperationType = true, said
+}
+
+func (d *Declared) addSensitivity(from string, value []byte) {
+	d.HasSensitivity = true
+	d.DataSensitivity = d.statement(from, "data_sensitivity", d.DataSensitivity, value)
+}
+
+func (d *Declared) addReason(from string, value []byte) {
+	d.HasReason = true
+	d.Reason = d.statement(from, "reason", d.Reason, value)
+}
+
+// statement returns what is said of a fact, after what was said before.
+func (d *Declared) statement(from, fact, before string, value []byte) string {
+	said, ok := wirejson.String(value)
+	switch {
+	case wirejson.Kind(value) == 'n':
+		return before
+	case !ok:
+		d.Malformed = FieldNotString(from)
+		return before
+	case before == "":
+		return said
+	case said != "" && said != before:
+		d.Malformed = FieldsDiffer("intent."+fact, "intent_"+fact)
+	}
+	return before
+}

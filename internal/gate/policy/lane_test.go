@@ -1,0 +1,63 @@
+package policy_test
+
+import (
+	"testing"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+)
+
+// TestLanesOfAScope holds the whole cross product of lanes, variants and tools
+// against the rule in words: the caller has the lane of the tool, and the worst of
+// it and the variant. Whatever else is so, what is outside gets one answer.
+func TestLanesOfAScope(t *testing.T) {
+	outside := map[string]bool{}
+	for lanes := range auth.Lanes(auth.AllLanes + 1) {
+		for _, v := range variants {
+			for _, lane := range operations {
+				for _, f := range []policy.Facts{{Existence: policy.Exists, Status: policy.Callable}, {Existence: policy.Exists, Status: policy.DisabledByUser}, {Existence: policy.NoTool}} {
+					if (lane == policy.NoOperation) != (f.Existence == policy.NoTool) {
+						continue // what is known of a tool that is not there
+					}
+					r, _ := sound(v, policy.Declared{})
+					f.InScope, f.Lanes, f.Lane = true, lanes, lane
+					d := policy.Decide(r, f, policy.Rules{})
+					worst := max(lane, v.Operation())
+					has := func(o policy.Operation) bool {
+						for _, word := range lanes.Words() {
+							if word == o.String() {
+								return true
+							}
+						}
+						return false
+					}
+					want := lanes&auth.AllLanes == auth.AllLanes || lane != policy.NoOperation && has(lane) && has(worst)
+					if got := d.Check != policy.CheckScope; got != want {
+						t.Errorf("lanes %v, %v on a tool of %v: in scope %v, want %v", lanes.Words(), v, lane, got, want)
+					}
+					if !want {
+						outside[string(d.Problem.Code)+d.Problem.Message+d.Problem.Hint] = true
+					}
+				}
+			}
+		}
+	}
+	if len(outside) != 1 {
+		t.Errorf("what is outside is told apart: %v", outside)
+	}
+}
+
+// TestServersAreToldOfWithinLanes: that a server is not there, or has not told its
+// tools, says nothing of any tool.
+func TestServersAreToldOfWithinLanes(t *testing.T) {
+	for existence, want := range map[policy.Existence]problem.Code{
+		policy.NoServer: problem.ServerNotFound, policy.Unlisted: problem.ServerUnavailable, policy.NoTool: problem.OutOfScope,
+	} {
+		r, f := sound(policy.CallToolRead, policy.Declared{})
+		f.Existence, f.Lanes = existence, 1<<auth.Read
+		if d := policy.Decide(r, f, policy.Rules{}); d.Problem == nil || d.Problem.Code != want {
+			t.Errorf("existence %d: %v, want %s", existence, d.Problem, want)
+		}
+	}
+}

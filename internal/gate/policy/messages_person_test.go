@@ -1,0 +1,30 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+)
+
+// A person is not told to use what only models have, and is told the rest, also
+// of a tool that is named like it.
+func TestMessagesForPeople(t *testing.T) {
+	t.Parallel()
+	ask := policy.Request{Variant: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}
+	for want, facts := range map[string]policy.Facts{
+		"Tool 'x:retrieve_tools' not found. Did you mean 'x:a'?": {InScope: true, Lanes: auth.AllLanes, Existence: policy.NoTool, Nearest: []string{"x:a"}},
+		"Tool 'x:retrieve_tools' cannot be called, its status is disabled_by_user. " + policy.DisabledByUser.Remedy(): {
+			InScope: true, Lanes: auth.AllLanes, Existence: policy.Exists, Status: policy.DisabledByUser},
+	} {
+		p := policy.Decide(ask, facts, policy.Rules{}).Problem
+		if p == nil || !strings.Contains(strings.TrimPrefix(p.Message, want), "retrieve_tools") {
+			t.Fatalf("the refusal is %v", p)
+		}
+		if got := policy.ForPerson(p.Message); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

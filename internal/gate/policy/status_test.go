@@ -1,0 +1,127 @@
+package policy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// TestStatusOf tries all 64 combinations against the table of the contract.
+func TestStatusOf(t *testing.T) {
+	seen := map[policy.Status]bool{}
+	for bits := range 1 << 6 {
+		f := policy.StatusFacts{
+			Known: bits&1 != 0, ServerEnabled: bits&2 != 0, Quarantined: bits&4 != 0,
+			DeniedByConfig: bits&8 != 0, SwitchedOff: bits&16 != 0, Approved: bits&32 != 0,
+		}
+		want := policy.Callable
+		for _, row := range []struct {
+			applies bool
+			status  policy.Status
+		}{ // the last that applies wins: the table from its end
+			{!f.Approved, policy.PendingApproval},
+			{f.SwitchedOff, policy.DisabledByUser},
+			{f.DeniedByConfig, policy.DisabledByConfig},
+			{f.Quarantined, policy.ServerQuarantined},
+			{!f.ServerEnabled, policy.ServerDisabled},
+			{!f.Known, policy.DisabledUnknown},
+		} {
+			if row.applies {
+				want = row.status
+			}
+		}
+		got := policy.StatusOf(f)
+		seen[got] = true
+		if got != want {
+			t.Errorf("StatusOf(%+v) = %q, want %q", f, got, want)
+		}
+	}
+	if len(seen) != len(policy.Statuses())+1 {
+		t.Errorf("%d statuses are reachable, want all %d and Callable", len(seen), len(policy.Statuses()))
+	}
+	if policy.StatusOf(policy.StatusFacts{}) != policy.DisabledUnknown {
+		t.Error("facts that nobody filled in do not give disabled_unknown")
+	}
+}
+
+// TestStatusesAreComplete: each status has its own spelling and remedy, and
+// only Callable has none.
+func TestStatusesAreComplete(t *testing.T) {
+	want := map[string]string{ // what the remedy has to say
+		"server_disabled":    "enable the server first",
+		"server_quarantined": "a person must review and approve the server, in the UI or with `mcpproxy upstream approve`",
+		"disabled_by_config": "the user cannot override it in the UI",
+		"disabled_by_user":   "ask the user to switch it on again in the UI or with `mcpproxy tools enable`",
+		"pending_approval":   "ask the user to review and approve it in the UI or with `mcpproxy approvals`",
+		"disabled_unknown":   "The reason is undetermined",
+	}
+	var names []string
+	for i := range 256 {
+		s := policy.Status(i)
+		if s == policy.Callable {
+			if s.String() != "" || s.Remedy() != "" {
+				t.Errorf("a callable tool has the status %q, remedy %q", s, s.Remedy())
+			}
+			continue
+		}
+		if !slices.Contains(policy.Statuses(), s) && s.String() != "disabled_unknown" {
+			t.Errorf("status %d is spelled %q but is not in Statuses", i, s)
+		}
+		if !strings.Contains(s.Remedy(), want[s.String()]) || want[s.String()] == "" {
+			t.Errorf("the remedy of %s says %q", s, s.Remedy())
+		}
+	}
+	for _, s := range policy.Statuses() {
+		names = append(names, s.String())
+		if s.OfferRemedy() == "" || s.PromptRemedy("s", "s:t") == "" || strings.Contains(s.PromptRemedy("s", "s:t"), "$") {
+			t.Errorf("%s: %q, %q", s, s.OfferRemedy(), s.PromptRemedy("s", "s:t"))
+		}
+	}
+	if slices.Sort(names); len(slices.Compact(names)) != len(want) {
+		t.Errorf("statuses %v", names)
+	}
+}
+
+// TestConfigLockIsTheOperators: a lock of the operator is never described as
+// something that the user can toggle.
+func TestConfigLockIsTheOperators(t *testing.T) {
+	r := policy.DisabledByConfig.Remedy()
+	for _, want := range []string{"Operator policy", "mcp_config.json", "cannot override"} {
+		if !strings.Contains(r, want) {
+			t.Errorf("%q is not in %q", want, r)
+		}
+	}
+	for _, never := range []string{"switch it on", "ask the user to", "enable it"} {
+		if strings.Contains(strings.ToLower(r), never) {
+			t.Errorf("%q is in %q", never, r)
+		}
+	}
+}
+
+// TestReasons: all reasons, the first of which is the status.
+func TestReasons(t *testing.T) {
+	for bits := range 1 << 6 {
+		f := policy.StatusFacts{
+			Known: bits&1 != 0, ServerEnabled: bits&2 != 0, Quarantined: bits&4 != 0,
+			DeniedByConfig: bits&8 != 0, SwitchedOff: bits&16 != 0, Approved: bits&32 != 0,
+		}
+		all := policy.Reasons(f)
+		if first := append(all, policy.Callable)[0]; first != policy.StatusOf(f) {
+			t.Errorf("%+v: %v, want %v first", f, all, policy.StatusOf(f))
+		}
+		want := 1
+		if f.Known {
+			want = 0
+			for _, reason := range []bool{!f.ServerEnabled, f.Quarantined, f.DeniedByConfig, f.SwitchedOff, !f.Approved} {
+				if reason {
+					want++
+				}
+			}
+		}
+		if len(all) != want {
+			t.Errorf("%+v: %v", f, all)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package presence
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Anchor is what verifies statements, or says that nothing does any more.
+type Anchor struct {
+	Kind   Kind      `json:"kind"`
+	Since  time.Time `json:"since"`
+	Before Digest    `json:"before"`           // the fingerprint of the anchor before; zero for the first
+	Key    []byte    `json:"key,omitempty"`    // of a passphrase: its Ed25519 key; of a passkey: its key as X.509 has it
+	Sealed *Sealed   `json:"sealed,omitempty"` // of a passphrase: the private key. No part of the fingerprint
+	Nonce  string    `json:"nonce,omitempty"`  // of the statement by which it was set. No part of the fingerprint
+
+	// Of a passkey: its name at the authenticator, and the origin of the pages that ask for it.
+	Credential []byte `json:"credential,omitempty"`
+	Origin     string `json:"origin,omitempty"`
+}
+
+// Fingerprint tells the anchor, and all those before it, from others.
+func (a *Anchor) Fingerprint() Digest {
+	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Credential, a.Origin))
+}
+
+// claim is what is signed to set the anchor.
+func (a *Anchor) claim() Claim {
+	return NewClaim("presence anchor", string(a.Kind), a.Fingerprint().String())
+}
+
+// proves reports whether the anchor verifies statements.
+func (a *Anchor) proves() bool { return a.Kind == Passphrase || a.Kind == Passkey }
+
+// Verifier verifies what was signed: one for each kind of anchor.
+type Verifier interface {
+	Verify(digest Digest, signature []byte) error
+}
+
+// verifier returns what verifies statements of the anchor.
+func (a *Anchor) verifier() Verifier {
+	switch a.Kind {
+	case Passphrase:
+		if len(a.Key) == ed25519.PublicKeySize {
+			return key(a.Key)
+		}
+	case Passkey:
+		if p, err := newPasskey(a.Credential, a.Key, a.Origin); err == nil {
+			return p
+		}
+	}
+	return nothing{}
+}
+
+// key verifies signatures of Ed25519.
+type key ed25519.PublicKey
+
+func (k key) Verify(d Digest, signature []byte) error {
+	if !ed25519.Verify(ed25519.PublicKey(k), d[:], signature) {
+		return errSignature
+	}
+	return nil
+}
+
+// nothing verifies no signature.
+type nothing struct{}
+
+func (nothing) Verify(Digest, []byte) error { return errSignature }
+
+// verify reports what is wrong with evidence, if it is to be the anchor's.
+func (a *Anchor) verify(e *Evidence) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if e.Anchor != a.Fingerprint() {
+		return errors.New("it is of another anchor")
+	}
+	return a.verifier().Verify(e.Digest(), e.Signature)
+}
+
+// Sealed is a private key that a passphrase opens.
+type Sealed struct {
+	Salt   []byte `json:"salt"`
+	Time   uint32 `json:"time"` // of argon2id
+	Memory uint32 `json:"memory_kib"`
+	Lanes  uint8  `json:"lanes"`
+	Nonce  []byte `json:"nonce"` // of AES-256 in GCM
+	Box    []byte `json:"box"`
+}
+
+// cost is what argon2id is to take: the second recommendation of RFC 9106.
+var cost = Sealed{Time: 3, Memory: 64 << 10, Lanes: 4}
+
+// The bounds of what argon2id may take, whoever wrote it.
+const (
+	maxTime   = 10
+	maxMemory = 1 << 20 // KiB
+	maxLanes  = 16
+)
+
+// MinPassphrase is how many bytes a passphrase has at least: whoever reads the database
+// can guess at leisure.
+const MinPassphrase = 12
+
+// ErrPassphrase is that a passphrase does not open a key.
+var ErrPassphrase = errors.New("the passphrase is wrong")
+
+// NewPassphrase returns the anchor of a passphrase, to stand after another one.
+func NewPassphrase(passphrase []byte, after Digest, now time.Time) (Anchor, ed25519.PrivateKey, error) {
+	return newPassphrase(passphrase, after, now, cost)
+}
+
+func newPassphrase(passphrase []byte, after Digest, now time.Time, c Sealed) (Anchor, ed25519.PrivateKey, error) {
+	if len(passphrase) < MinPassphrase {
+		return Anchor{}, nil, fmt.Errorf("the passphrase has fewer than %d characters", MinPassphrase)
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Anchor{}, nil, err
+	}
+	c.Salt, c.Nonce = make([]byte, 16), make([]byte, 12)
+	_, _ = rand.Read(c.Salt) // it never fails
+	_, _ = rand.Read(c.Nonce)
+	box, err := c.box(passphrase)
+	if err != nil {
+		return Anchor{}, nil, err
+	}
+	c.Box = box.Seal(nil, c.Nonce, private.Seed(), public)
+	return Anchor{Kind: Passphrase, Since: now.UTC().Truncate(time.Microsecond), Before: after, Key: public, Sealed: &c}, private, nil
+}
+
+// box returns the cipher of a passphrase.
+func (s *Sealed) box(passphrase []byte) (cipher.AEAD, error) {
+	if s.Time < 1 || s.Time > maxTime || s.Memory > maxMemory || s.Lanes < 1 || s.Lanes > maxLanes || len(s.Salt) != 16 || len(s.Nonce) != 12 || len(s.Box) > 1024 {
+		return nil, errors.New("the sealed key is not as it is written")
+	}
+	block, err := aes.NewCipher(argon2.IDKey(passphrase, s.Salt, s.Time, s.Memory, s.Lanes, 32))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// Open returns the private key of the anchor, or ErrPassphrase.
+func (a *Anchor) Open(passphrase []byte) (ed25519.PrivateKey, error) {
+	if a.Kind != Passphrase || a.Sealed == nil {
+		return nil, errors.New("no passphrase opens this anchor")
+	}
+	box, err := a.Sealed.box(passphrase)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := box.Open(nil, a.Sealed.Nonce, a.Sealed.Box, a.Key)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, ErrPassphrase
+	}
+	private := ed25519.NewKeyFromSeed(seed)
+	if !bytes.Equal(private.Public().(ed25519.PublicKey), a.Key) {
+		return nil, ErrPassphrase
+	}
+	return private, nil
+}
+
+// Sign signs a statement with the key of a passphrase.
+func Sign(s Statement, k ed25519.PrivateKey) Signed {
+	d := s.Digest()
+	return Signed{s, ed25519.Sign(k, d[:])}
+}
+
+// maxAnchor bounds an anchor in bytes, maxChain how many follow one another.
+const (
+	maxAnchor = 64 << 10
+	maxChain  = 1_000
+)
+
+// Text returns the anchor as it is stored.
+func (a *Anchor) Text() ([]byte, error) { return wirejson.Marshal(a) }
+
+// ParseAnchor reads an anchor as it is stored, or sent.
+func ParseAnchor(text []byte) (Anchor, error) {
+	var a Anchor
+	if len(text) > maxAnchor {
+		return a, fmt.Errorf("an anchor has %d bytes, more than %d", len(text), maxAnchor)
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return a, errors.New("an anchor cannot be read")
+	}
+	if a.Kind != Passkey {
+		a.Credential, a.Origin = nil, ""
+	}
+	switch a.Kind {
+	case None, reset:
+		a.Key, a.Sealed = nil, nil
+	case Passkey:
+		a.Sealed = nil
+		if _, err := newPasskey(a.Credential, a.Key, a.Origin); err != nil {
+			return a, err
+		}
+	case Passphrase:
+		if len(a.Key) != ed25519.PublicKeySize || a.Sealed == nil {
+			return a, errors.New("the anchor of a passphrase has no key")
+		}
+	default:
+		return a, errors.New("an anchor is of no kind that is known")
+	}
+	a.Since = a.Since.UTC().Truncate(time.Microsecond)
+	return a, nil
+}

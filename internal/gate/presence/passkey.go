@@ -1,0 +1,229 @@
+package presence
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Party is the relying party of passkeys: an address cannot be one, so that the page that
+// asks for a passkey is one of Origin.
+const Party = "localhost"
+
+// Origin is that of the pages of the port.
+func Origin(port string) string {
+	if port == "80" {
+		return "http://" + Party // browsers leave it out
+	}
+	return "http://" + Party + ":" + port
+}
+
+// passkey verifies what an authenticator has signed for a page of one origin, by the steps
+// of WebAuthn. Nothing attests which authenticator it is, and nothing has to: that it is
+// the person's the anchor says, which is signed itself.
+type passkey struct {
+	credential []byte
+	key        crypto.PublicKey
+	origin     string
+}
+
+// The bounds of credentials and of RSA keys, in bytes and bits.
+const (
+	maxCredential = 1023
+	minRSA        = 2048
+	maxRSA        = 8192
+)
+
+// newPasskey returns what verifies what a credential signs, whose key is as X.509 has it.
+func newPasskey(credential, spki []byte, origin string) (p passkey, err error) {
+	if len(credential) == 0 || len(credential) > maxCredential {
+		return p, errors.New("the anchor of a passkey has no credential")
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Hostname() != Party || origin != Origin(port(u)) {
+		return p, errors.New("the anchor of a passkey is of no origin " + Origin("PORT"))
+	}
+	key, err := x509.ParsePKIXPublicKey(spki)
+	if err != nil {
+		return p, errors.New("the key of a passkey cannot be read")
+	}
+	switch k := key.(type) {
+	case ed25519.PublicKey:
+	case *ecdsa.PublicKey:
+		if k.Curve != elliptic.P256() {
+			return p, errors.New("the key of a passkey is of another curve than P-256")
+		}
+	case *rsa.PublicKey:
+		if bits := k.N.BitLen(); bits < minRSA || bits > maxRSA {
+			return p, errors.New("the RSA key of a passkey is too short or too long")
+		}
+	default:
+		return p, errors.New("the key of a passkey is of no kind that is known")
+	}
+	return passkey{credential, key, origin}, nil
+}
+
+// port returns the port of an origin as it has to be written there.
+func port(origin *url.URL) string {
+	n, err := strconv.ParseUint(origin.Port(), 10, 16)
+	if origin.Port() == "" {
+		return "80"
+	}
+	if err != nil || n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// Assertion is what an authenticator has signed, and for whom.
+type Assertion struct {
+	Credential        []byte
+	AuthenticatorData []byte
+	ClientData        []byte // JSON
+	Signature         []byte
+}
+
+// Text returns the assertion as the signature of a statement has it.
+func (a Assertion) Text() []byte {
+	parts := [][]byte{a.Credential, a.AuthenticatorData, a.ClientData, a.Signature}
+	text := make([]string, len(parts))
+	for i, part := range parts {
+		text[i] = base64.RawURLEncoding.EncodeToString(part)
+	}
+	return []byte(strings.Join(text, "."))
+}
+
+// parseAssertion reads what Text returns.
+func parseAssertion(text []byte) (a Assertion, err error) {
+	parts := strings.SplitN(string(text), ".", 5)
+	into := []*[]byte{&a.Credential, &a.AuthenticatorData, &a.ClientData, &a.Signature}
+	if len(text) > maxSignature || len(parts) != len(into) {
+		return a, errors.New("it is not signed with a passkey")
+	}
+	for i, part := range parts {
+		if *into[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
+			return a, errors.New("it is not signed with a passkey")
+		}
+	}
+	if !bytes.Equal(a.Text(), text) { // base64 takes line breaks
+		err = errors.New("it is not signed with a passkey")
+	}
+	return a, err
+}
+
+// What authenticator data begins with: the digest of the relying party, flags, and how
+// often the authenticator has signed.
+const (
+	flagsAt   = sha256.Size
+	counterAt = flagsAt + 1
+	leastData = counterAt + 4
+)
+
+// The flags.
+const (
+	userPresent    = 1 << 0
+	userVerified   = 1 << 2
+	backupEligible = 1 << 3
+	backedUp       = 1 << 4
+	hasCredential  = 1 << 6
+	hasExtensions  = 1 << 7
+)
+
+// Verify implements Verifier.
+func (p passkey) Verify(d Digest, signature []byte) error {
+	a, err := parseAssertion(signature)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(a.Credential, p.credential) {
+		return errors.New("it is signed with another passkey")
+	}
+	if err := p.client(d, a.ClientData); err != nil {
+		return err
+	}
+	if err := authenticator(a.AuthenticatorData); err != nil {
+		return err
+	}
+	client := sha256.Sum256(a.ClientData)
+	signed := append(bytes.Clone(a.AuthenticatorData), client[:]...)
+	sum, ok := sha256.Sum256(signed), false
+	switch k := p.key.(type) {
+	case ed25519.PublicKey:
+		ok = ed25519.Verify(k, signed, a.Signature)
+	case *ecdsa.PublicKey:
+		ok = ecdsa.VerifyASN1(k, sum[:], a.Signature)
+	case *rsa.PublicKey:
+		ok = rsa.VerifyPKCS1v15(k, crypto.SHA256, sum[:], a.Signature) == nil
+	}
+	if !ok {
+		return errSignature
+	}
+	return nil
+}
+
+// client reports what is wrong with what the browser says that was asked for.
+func (p passkey) client(d Digest, data []byte) error {
+	if wirejson.Check(data, wirejson.Limits{Bytes: maxSignature}) != nil || wirejson.Kind(data) != '{' {
+		return errors.New("what the browser says of it cannot be read")
+	}
+	text := func(name string) string {
+		s, _ := wirejson.String(wirejson.Find(data, name))
+		return s
+	}
+	elsewhere := wirejson.Find(data, "crossOrigin")
+	switch {
+	case text("type") != "webauthn.get":
+		return errors.New("the passkey was not asked to sign")
+	case text("challenge") != base64.RawURLEncoding.EncodeToString(d[:]):
+		return errors.New("the passkey has signed another statement")
+	case text("origin") != p.origin:
+		return errors.New("the page that asked is not one of " + p.origin)
+	case elsewhere != nil && string(elsewhere) != "false" || wirejson.Find(data, "topOrigin") != nil:
+		return errors.New("the page that asked was part of another one")
+	}
+	return nil
+}
+
+// authenticator reports what is wrong with what the authenticator says.
+func authenticator(data []byte) error {
+	party := sha256.Sum256([]byte(Party))
+	if len(data) < leastData {
+		return errors.New("what the authenticator says of it cannot be read")
+	}
+	flags := data[flagsAt]
+	has := func(flag byte) bool { return flags&flag != 0 }
+	switch {
+	case !bytes.Equal(data[:flagsAt], party[:]):
+		return errors.New("the passkey is not one of " + Party)
+	case !has(userPresent):
+		return errors.New("nobody was at the authenticator")
+	case !has(userVerified):
+		return errors.New("the authenticator has not verified who was there")
+	case has(backedUp) && !has(backupEligible), has(hasCredential), has(hasExtensions) != (len(data) > leastData):
+		return errors.New("what the authenticator says of it cannot be read")
+	}
+	return nil
+}
+
+// counter returns how often the authenticator had signed by then; 0 is that it does not
+// count, or that this is signed otherwise.
+func counter(signature []byte) uint32 {
+	a, err := parseAssertion(signature)
+	if err != nil || len(a.AuthenticatorData) < leastData {
+		return 0
+	}
+	return binary.BigEndian.Uint32(a.AuthenticatorData[counterAt:])
+}

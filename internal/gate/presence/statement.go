@@ -1,0 +1,167 @@
+package presence
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Statement is what is signed: that a person, at a time and for one request, decides what
+// the claims say. Of the claims, which may be many, it has the digest.
+type Statement struct {
+	Claims Digest
+	Count  int // of the claims
+	At     time.Time
+	For    string // the request: its method and its address
+	Nonce  string
+	Anchor Digest // the fingerprint of the anchor that signs
+}
+
+// The bounds of statements.
+const (
+	maxStatement = 8 << 10 // bytes
+	maxSignature = 8 << 10
+	maxFor       = 4 << 10
+	// timeForm has all digits, so that one time is one text.
+	timeForm = "2006-01-02T15:04:05.000000Z"
+)
+
+// plainStatement is a statement as its JSON has it, in this order.
+type plainStatement struct {
+	Claims Digest `json:"claims"`
+	Count  int    `json:"count"`
+	At     string `json:"at"`
+	For    string `json:"for"`
+	Nonce  string `json:"nonce"`
+	Anchor Digest `json:"anchor"`
+}
+
+// Text returns the statement as JSON: one statement is one text.
+func (s Statement) Text() []byte {
+	raw, err := wirejson.Marshal(plainStatement{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
+	if err != nil {
+		panic("presence: " + err.Error()) // nothing of it can fail
+	}
+	return raw
+}
+
+// StatementOf returns a statement over claims, to be completed.
+func StatementOf(claims []Claim, at time.Time, nonce string) Statement {
+	claims = sorted(claims)
+	return Statement{Claims: digestOf(claims), Count: len(claims), At: at, Nonce: nonce}
+}
+
+// Digest is what is signed of the statement, and the challenge of a passkey.
+func (s Statement) Digest() Digest { return digest("statement", s.Text()) }
+
+// ParseStatement reads what Text returns, and nothing else.
+func ParseStatement(text []byte) (Statement, error) {
+	var p plainStatement
+	if len(text) > maxStatement {
+		return Statement{}, fmt.Errorf("a statement has %d bytes, more than %d", len(text), maxStatement)
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return Statement{}, errors.New("a statement is not JSON, or has members of other types")
+	}
+	at, err := time.Parse(timeForm, p.At)
+	if err != nil {
+		return Statement{}, errors.New("a statement has no time")
+	}
+	s := Statement{p.Claims, p.Count, at, p.For, p.Nonce, p.Anchor}
+	if !nonceFits(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.Text(), text) {
+		return Statement{}, errors.New("a statement is not written as statements are")
+	}
+	return s, nil
+}
+
+// nonceFits reports whether a nonce is one: it becomes the name of things.
+func nonceFits(nonce string) bool {
+	return len(nonce) >= 20 && len(nonce) <= 64 && strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// Signed is a statement with its signature.
+type Signed struct {
+	Statement
+	Signature []byte
+}
+
+var errSignature = errors.New("the signature is not of the anchor")
+
+// Header is the name of the header that brings a statement with a request.
+const Header = "MCPProxy-Presence"
+
+// Text returns the signed statement as the header has it.
+func (s Signed) Text() string {
+	to := base64.RawURLEncoding
+	return to.EncodeToString(s.Statement.Text()) + "." + to.EncodeToString(s.Signature)
+}
+
+// ParseSigned reads what Text returns.
+func ParseSigned(text string) (Signed, error) {
+	statement, signature, ok := strings.Cut(text, ".")
+	if !ok || len(text) > 2*(maxStatement+maxSignature) {
+		return Signed{}, errors.New("it is not a statement and a signature")
+	}
+	from := base64.RawURLEncoding.Strict()
+	raw, err := from.DecodeString(statement)
+	if err != nil {
+		return Signed{}, errors.New("its statement is not base64url")
+	}
+	s := Signed{}
+	if s.Signature, err = from.DecodeString(signature); err != nil || len(s.Signature) > maxSignature {
+		return Signed{}, errors.New("its signature is not base64url")
+	}
+	s.Statement, err = ParseStatement(raw)
+	if err == nil && s.Text() != text { // base64 takes line breaks
+		err = errors.New("it is not written as statements are")
+	}
+	return s, err
+}
+
+// Evidence is a signed statement with its claims, as it is kept.
+type Evidence struct {
+	Signed
+	Claims []Claim // sorted
+}
+
+// check refuses evidence whose claims are not those of the statement.
+func (e *Evidence) check() error {
+	for _, c := range e.Claims {
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	if len(e.Claims) != e.Count || digestOf(e.Claims) != e.Statement.Claims {
+		return errors.New("its claims are not those that were signed")
+	}
+	return nil
+}
+
+// Lines returns the claims as one text.
+func (e *Evidence) Lines() string {
+	lines := make([]string, len(e.Claims))
+	for i, c := range e.Claims {
+		lines[i] = string(c)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ParseEvidence reads a statement as it is kept: what Statement.Text returned, the
+// signature, and what Lines returned.
+func ParseEvidence(statement, signature []byte, lines string) (Evidence, error) {
+	s, err := ParseStatement(statement)
+	if err != nil {
+		return Evidence{}, err
+	}
+	e := Evidence{Signed: Signed{s, signature}}
+	for line := range strings.SplitSeq(lines, "\n") {
+		e.Claims = append(e.Claims, Claim(line))
+	}
+	return e, e.check()
+}

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/problem"
+)
+
+// world is a door with everything around it in memory.
+type world struct {
+	*catalogtest.World
+	door   *Gate
+	relays *catalogtest.Relays
+}
+
+func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
+	t.Helper()
+	w := &world{World: catalogtest.New(t, change, definitions...)}
+	w.relays = w.Others.(*catalogtest.Relays)
+	w.door = New(depsOf(w.World))
+	return w
+}
+
+// depsOf returns what a gate in front of the servers of w needs.
+func depsOf(w *catalogtest.World) Deps {
+	return Deps{
+		Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
+		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
+	}
+}
+
+var (
+	anAgent = catalogtest.AnAgent
+	passed  = catalogtest.Asked
+)
+
+func (w *world) call(v policy.Variant, name, args string) (CallResult, *problem.Problem) {
+	w.T.Helper()
+	r, err := w.door.Call(context.Background(), CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	if err == nil {
+		return r, nil
+	}
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		w.T.Fatalf("the error %v is no problem", err)
+	}
+	return r, p
+}
+
+// relay is a request of a client that stands for itself.
+func (w *world) relay(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return w.door.Surface("s").Do(ctx, r)
+}
+
+const (
+	readsTool    = `{"name":"reads","description":"Read a thing.","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"annotations":{"readOnlyHint":true}}`
+	destroysTool = `{"name":"destroys","description":"Destroy a thing.","annotations":{"destructiveHint":true}}`
+	brokenTool   = `{"name":"broken","inputSchema":{"type":"object","properties":{"n":{"type":"no such type"}}}}`
+)
+
+const reads, deletes, denied = catalogtest.Reads, catalogtest.Deletes, catalogtest.Denied
+
+func relayWorld(t *testing.T, change func(*config.Config)) (*world, *catalogtest.Relays) {
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers[0].DisabledTools = []string{"denied"}
+		c.Intent.RequireIntent = true
+		if change != nil {
+			change(c)
+		}
+	}, reads, deletes, denied)
+	return w, w.relays
+}

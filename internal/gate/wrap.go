@@ -1,0 +1,195 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// Surface returns what clients get to talk to of a server: what is behind the
+// door, with the door before it. Calls of tools go through the door, but for the arguments' schema and the
+// size of the result; of what else there is to see and to use, what nobody has
+// approved and the tasks of others are left out. The errors of its requests are
+// a *problem.Problem, session.ErrOver, or ctx.Err().
+func (d *Gate) Surface(server string) session.Surface {
+	s := d.Servers(server)
+	return &surface{d, way{server: server, Doer: s}, s}
+}
+
+type surface struct {
+	door *Gate
+	way  way
+	open session.Surface
+}
+
+func (f *surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return f.door.do(ctx, f.way, r)
+}
+
+func (f *surface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+	caller := *initialize.Caller
+	if p := f.door.Reachable(f.way.server, &caller); p != nil {
+		return nil, session.Reply{}, p
+	}
+	s, reply, err := f.open.Open(ctx, initialize)
+	if reply.Result != nil {
+		reply.Result, _ = f.door.Offers.Show(ctx, f.way.server, mcp.Initialize, reply.Result, catalog.Audience{Within: caller.Scope()})
+	}
+	if s == nil {
+		return nil, reply, err
+	}
+	w := &wrapped{Session: s, door: f.door, caller: caller}
+	w.way = way{f.way.server, s, &w.asks}
+	return w, reply, err
+}
+
+// wrapped is a client's session with a server.
+type wrapped struct {
+	session.Session
+	door   *Gate
+	way    way
+	caller auth.Caller // who has opened it
+	asks   session.Asks
+}
+
+func (w *wrapped) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return w.door.do(ctx, w.way, r)
+}
+
+// Notify refuses a call of a tool that wants no answer: some servers act on one.
+func (w *wrapped) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if method == mcp.CallTool {
+		return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
+	}
+	return w.Session.Notify(ctx, method, params)
+}
+
+func (w *wrapped) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+	w.asks.Answered(id) // what the server takes from now on is its own time
+	return w.Session.Respond(ctx, id, r)
+}
+
+func (w *wrapped) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	if p := w.door.Reachable(w.way.server, &w.caller); p != nil {
+		return p
+	}
+	return w.Session.Listen(ctx, func(e session.Event) {
+		w.asks.Hear(&e) // it may be answered when the stream is over
+		say(e)
+	}, opened)
+}
+
+// opened opens the session that a call is to be made in.
+func (d *Gate) opened(ctx context.Context, c *call) (way, error) {
+	s, err := c.open(ctx, c.asked.ID.Server)
+	if err != nil {
+		return way{}, err
+	}
+	w, ok := s.(*wrapped)
+	if !ok {
+		return way{}, problem.New(problem.Internal, "the session is not one that was opened at the door", "")
+	}
+	return w.way, nil
+}
+
+// do is every request of a client to one server.
+func (d *Gate) do(ctx context.Context, w way, r *session.Request) (session.Reply, error) {
+	if r.Method != mcp.CallTool {
+		return d.relay(ctx, w, r)
+	}
+	name, isText := wirejson.String(wirejson.Find(r.Params, "name"))
+	if !isText {
+		return session.Reply{}, d.Unnamed(ctx, w.server, r)
+	}
+	return d.pass(ctx, w, &Named{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
+}
+
+// relay passes on what is no call of a tool.
+func (d *Gate) relay(ctx context.Context, w way, r *session.Request) (session.Reply, error) {
+	if p := d.Reachable(w.server, r.Caller); p != nil {
+		return session.Reply{}, p
+	}
+	if readsOffers(r.Method) && !MayRead(r.Caller) {
+		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
+			WithHint("Only the user can widen the scope of an agent token.")
+	}
+	r, foreign := d.tasks.guard(w.server, r)
+	if foreign != nil {
+		return session.Reply{Error: foreign}, nil
+	}
+	if r.Endless {
+		r, err := d.use(ctx, w.server, r)
+		if err != nil {
+			return session.Reply{}, err
+		}
+		return w.send(ctx, r)
+	}
+	ctx, clock, end := session.StartClock(ctx, timeout(d.Config(), w.server))
+	defer end()
+	r, err := d.use(ctx, w.server, r)
+	if err != nil {
+		return session.Reply{}, late(ctx, err)
+	}
+	leave, _, err := d.admission.Load().enter(ctx, w.server)
+	if err != nil {
+		return session.Reply{}, unplaced(late(ctx, err), w.server, r.Method)
+	}
+	defer leave()
+	defer w.asks.Time(clock)()
+	asked := time.Now()
+	reply, err := w.send(ctx, r)
+	if err == nil && reply.Error == nil {
+		reply.Result, err = d.Offers.Show(ctx, w.server, r.Method, reply.Result, catalog.Audience{Within: r.Caller.Scope(), Asked: asked})
+	}
+	if err == nil && r.Method == mcp.ListTasks {
+		reply.Result = d.tasks.listed(w.server, r, reply.Result)
+	}
+	return reply, err
+}
+
+// readsOffers reports whether a method is about what a server offers beside tools.
+func readsOffers(method string) bool {
+	return strings.HasPrefix(method, "prompts/") || strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "completion/")
+}
+
+// send is Do with note taken of what the client is asked meanwhile.
+func (w *way) send(ctx context.Context, r *session.Request) (session.Reply, error) {
+	if w.asks == nil || r.Say == nil {
+		return w.Do(ctx, r)
+	}
+	noted := *r
+	say, done := w.asks.Noting(r.Say)
+	defer done()
+	noted.Say = say
+	return w.Do(ctx, &noted)
+}
+
+// use refuses the use of what nobody has approved, on record.
+func (d *Gate) use(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
+	allowed, err := d.Offers.Use(ctx, server, r)
+	if locked, ok := errors.AsType[*catalog.PrimitiveLocked](err); ok {
+		d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Action: r.Method, Detail: locked.What, RequestBytes: r.Size, Problem: locked.Problem})
+		return nil, locked.Problem
+	}
+	return allowed, err
+}
+
+// unplaced is the error of a request that has waited for a place all the time that
+// it has.
+func unplaced(err error, server, method string) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.Brief(method)).
+		WithHint("It was not sent: try again in a moment.").With("server", server)
+}

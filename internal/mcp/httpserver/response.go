@@ -1,0 +1,252 @@
+package httpserver
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxPending is how much of a body is kept until it is flushed, in bytes.
+	maxPending = 32 << 10
+	// keptBuffer is how much memory for answers an idle connection keeps.
+	keptBuffer = 4 << 10
+)
+
+// response is the http.ResponseWriter of the request that is being answered.
+// An answer is one write to the connection, unless it is flushed or large.
+type response struct {
+	c       *stream
+	cancel  context.CancelCauseFunc
+	body    body // of the request
+	header  http.Header
+	status  int   // 0 until it is known
+	length  int64 // announced by the handler; -1 = it was not
+	written int64
+	held    []byte // of the body, while it may still become the whole of it
+	out     []byte // what is to be written next
+	headed  bool   // the head is complete in out, or written
+	chunked bool
+	last    bool // the connection ends with this answer
+	err     error
+	by      time.Time // the deadline that the handler has set
+}
+
+// Cancel ends the context of the request, for a reason: a handler that wants to needs no
+// context of its own.
+func (w *response) Cancel(why error) { w.cancel(why) }
+
+// Header is the header that will be sent.
+func (w *response) Header() http.Header { return w.header }
+
+// SetReadDeadline bounds the reading of the body, which has a bound of its own.
+func (w *response) SetReadDeadline(by time.Time) error {
+	w.body.by = by
+	return nil
+}
+
+// SetWriteDeadline bounds what is written from now on; zero is no bound.
+func (w *response) SetWriteDeadline(by time.Time) error {
+	w.by = by
+	return nil
+}
+
+// WriteHeader settles status and header. Interim ones (1xx) are not sent.
+func (w *response) WriteHeader(status int) {
+	if w.status != 0 || status < 200 {
+		return
+	}
+	w.status = status
+	if values := w.header["Content-Length"]; len(values) > 0 {
+		if n, err := strconv.ParseUint(values[0], 10, 63); err == nil {
+			w.length = int64(n)
+		}
+	}
+	values := w.header["Connection"]
+	w.last = len(values) > 0 && strings.EqualFold(values[0], "close")
+	w.appendHeader()
+}
+
+func bodyless(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusNotModified
+}
+
+// Write adds to the body.
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	switch {
+	case w.err != nil:
+		return 0, w.err
+	case len(p) == 0:
+		return 0, nil
+	case bodyless(w.status):
+		return 0, http.ErrBodyNotAllowed
+	}
+	// What is refused counts: the rest of the body must not stand in its place.
+	if w.written += int64(len(p)); w.length >= 0 && w.written > w.length {
+		return 0, http.ErrContentLength
+	}
+	if !w.headed && w.length < 0 && w.written <= maxPending {
+		w.held = append(w.held, p...)
+		return len(p), nil
+	}
+	if !w.headed {
+		w.head(false)
+	}
+	if len(w.out)+len(p) > maxPending {
+		w.send(p)
+	} else {
+		w.frame(p)
+	}
+	return len(p), w.err
+}
+
+// frame adds a piece of the body to what will be sent.
+func (w *response) frame(p []byte) {
+	if !w.chunked {
+		w.out = append(w.out, p...)
+		return
+	}
+	w.out = strconv.AppendInt(w.out, int64(len(p)), 16)
+	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
+}
+
+// head completes the head and puts it before what there is of the body. whole:
+// that is all.
+func (w *response) head(whole bool) {
+	w.headed = true
+	if whole && w.length < 0 {
+		w.length = int64(len(w.held))
+	}
+	switch {
+	case bodyless(w.status):
+	case w.length >= 0:
+		w.out = append(strconv.AppendInt(append(w.out, "Content-Length: "...), w.length, 10), "\r\n"...)
+	default:
+		w.chunked = true
+		w.out = append(w.out, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if w.last = w.last || w.c.isEnding(); w.last {
+		w.out = append(w.out, "Connection: close\r\n"...)
+	}
+	w.out = append(w.out, "\r\n"...)
+	if len(w.held) > 0 {
+		w.frame(w.held)
+		w.held = nil
+	}
+}
+
+// appendHeader begins the head: the status line, and the handler's header
+// without what is about the framing.
+func (w *response) appendHeader() {
+	b := append(w.out, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(w.status), 10)
+	text := http.StatusText(w.status)
+	if text == "" {
+		text = "status code " + strconv.Itoa(w.status)
+	}
+	b = append(append(append(b, ' '), text...), "\r\n"...)
+	var room [16]string
+	keys := room[:0]
+	for key := range w.header {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if key == "Connection" || key == "Content-Length" || key == "Transfer-Encoding" || !all([]byte(key), &tokenByte) {
+			continue
+		}
+		for _, value := range w.header[key] {
+			b = append(append(b, key...), ": "...)
+			b = appendValue(b, value)
+			b = append(b, "\r\n"...)
+		}
+	}
+	if w.header["Date"] == nil {
+		b = append(append(append(b, "Date: "...), w.c.l.date()...), "\r\n"...)
+	}
+	w.out = b
+}
+
+// appendValue appends a value, in which a line cannot end.
+func appendValue(b []byte, value string) []byte {
+	at := len(b)
+	b = append(b, strings.Trim(value, " \t")...)
+	for i := at; i < len(b); i++ {
+		if b[i] == '\r' || b[i] == '\n' {
+			b[i] = ' '
+		}
+	}
+	return b
+}
+
+// Flush is FlushError for those who do not ask how it went.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// FlushError sends what there is.
+func (w *response) FlushError() error {
+	w.WriteHeader(http.StatusOK)
+	if !w.headed {
+		w.head(false)
+	}
+	if len(w.out) > 0 {
+		w.send(nil)
+	}
+	return w.err
+}
+
+// finish completes the answer; false when the client did not get what was
+// announced to it.
+func (w *response) finish() bool {
+	w.WriteHeader(http.StatusOK)
+	if !w.headed {
+		w.head(true)
+	}
+	if w.chunked {
+		w.out = append(w.out, "0\r\n\r\n"...)
+	}
+	if len(w.out) > 0 {
+		w.send(nil)
+	}
+	if cap(w.out) <= keptBuffer {
+		w.c.room = w.out
+	}
+	if w.err != nil {
+		return false
+	}
+	w.err = http.ErrHandlerTimeout // for who writes too late
+	return w.length < 0 || w.length == w.written || bodyless(w.status)
+}
+
+// send writes what is kept and then p.
+func (w *response) send(p []byte) {
+	if w.err != nil {
+		return
+	}
+	now := time.Now()
+	if c := w.c; !near(c.writeBy, w.by, now) {
+		c.setWriteDeadline(w.by)
+	}
+	w.c.writing(now)
+	defer w.c.written()
+	if len(p) > 0 && w.chunked {
+		w.out = append(strconv.AppendInt(w.out, int64(len(p)), 16), "\r\n"...)
+	}
+	if len(p) == 0 {
+		_, w.err = w.c.nc.Write(w.out)
+	} else {
+		bufs := net.Buffers{w.out, p}
+		if w.chunked {
+			bufs = append(bufs, newline)
+		}
+		_, w.err = bufs.WriteTo(w.c.nc)
+	}
+	w.out = w.out[:0]
+	if w.err != nil {
+		w.c.cancel(nil) // there is nobody to work for
+	}
+}

@@ -1,0 +1,203 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// What Read returns at once: by default, and at most. A part is bounded in bytes
+// also where it is counted in something else.
+const (
+	DefaultCharacters = 20_000
+	DefaultElements   = 100
+	MaxBytes          = 50_000
+)
+
+// Part is a part of a result. The contents of the parts from offset 0 on, each
+// at the next_offset of the one before, are together the whole value: texts
+// to be joined, arrays and objects to be appended.
+type Part struct {
+	Path       string          `json:"path,omitempty"` // of the value; none for the whole result
+	Offset     int             `json:"offset"`
+	NextOffset int             `json:"next_offset,omitempty"` // none at the end
+	Total      int             `json:"total"`
+	Unit       string          `json:"unit"`
+	Content    json.RawMessage `json:"content"` // a string, an array of elements or an object of members
+	// Continue says for each place where something is left how to go on there.
+	Continue []string `json:"continue,omitempty"`
+}
+
+// From is where Read reads: the handle is what Continue names.
+type From struct {
+	Handle, Path  string
+	Offset, Limit int
+}
+
+// Read returns a part of a whole result. Without a path it pages over the JSON
+// text of the result by characters. With a path it pages over the value there: an
+// array by elements, an object by members, any other value by the characters of
+// its text. What a path with [*] or slices leads to is an array. A limit of 0 is
+// the default.
+func Read(raw json.RawMessage, f From) (Part, error) {
+	if f.Offset < 0 {
+		return Part{}, badParameter("offset", f.Offset, "offset must not be negative.", "an offset of 0 or more")
+	}
+	if f.Limit < 0 {
+		return Part{}, badParameter("limit", f.Limit, "limit must not be negative.", "a limit of 1 or more, or none")
+	}
+	if f.Path == "" || f.Path == "$" {
+		f.Path = ""
+		return f.text(Part{}, raw)
+	}
+	to, err := lookUp(raw, f.Path)
+	if err != nil {
+		return Part{}, err
+	}
+	if !to.one() {
+		return f.list(to)
+	}
+	at, err := to.value(f.Path)
+	if err != nil {
+		return Part{}, err
+	}
+	p := Part{Path: at.path()}
+	switch v := at.value; v[0] {
+	case '[', '{':
+		return f.entries(p, v[0], func(yield func(name []byte, at place) bool) error {
+			each(v, func(i int, e entry) bool {
+				return yield(e.name, place{e.value, append(at.at, e.step(i))})
+			})
+			return nil
+		})
+	case '"':
+		return f.text(p, wirejson.Unescape(v[1:len(v)-1]))
+	default:
+		return f.text(p, v)
+	}
+}
+
+// list pages over all that a path leads to.
+func (f From) list(to selection) (Part, error) {
+	p := Part{Path: place{at: append(to.root.at[:len(to.root.at):len(to.root.at)], to.steps...)}.path()}
+	return f.entries(p, '[', func(yield func(name []byte, at place) bool) error {
+		w := walk{at: to.root.at[:len(to.root.at):len(to.root.at)], fn: func(at place) bool { return yield(nil, at) }}
+		w.from(to.root.value, to.steps)
+		return w.nothing(f.Path)
+	})
+}
+
+// text pages by characters.
+func (f From) text(p Part, text []byte) (Part, error) {
+	p.Unit, p.Total, p.Offset = Characters, utf8.RuneCount(text), f.Offset
+	if err := checkOffset(p); err != nil {
+		return Part{}, err
+	}
+	limit := f.Limit
+	if limit == 0 {
+		limit = DefaultCharacters
+	}
+	for range f.Offset {
+		_, size := utf8.DecodeRune(text)
+		text = text[size:]
+	}
+	n, end := 0, 0
+	for n < limit && end < len(text) {
+		_, size := utf8.DecodeRune(text[end:])
+		if end+size > MaxBytes {
+			break
+		}
+		n, end = n+1, end+size
+	}
+	p.Content = wirejson.AppendString(nil, text[:end])
+	f.goOn(&p, f.Offset+n)
+	return p, nil
+}
+
+// goOn says that the part ends where the next one begins.
+func (f From) goOn(p *Part, next int) {
+	if next < p.Total {
+		p.NextOffset = next
+		p.Continue = append(p.Continue, gap{f.Path, next, p.Total, p.Unit}.line(f.Handle))
+	}
+}
+
+func checkOffset(p Part) error {
+	if p.Offset < p.Total || p.Offset == 0 {
+		return nil
+	}
+	return badParameter("offset", p.Offset, fmt.Sprintf("offset %d is at or after the end: there are %d %s.", p.Offset, p.Total, p.Unit),
+		fmt.Sprintf("an offset from 0 to %d", max(p.Total-1, 0)))
+}
+
+// entries pages by elements or members. One that is too large by itself is made
+// smaller, and the part says how to read the rest of it.
+func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at place) bool) error) (Part, error) {
+	p.Unit, p.Offset = unit([]byte{bracket}), f.Offset
+	limit := f.Limit
+	if limit == 0 {
+		limit = DefaultElements
+	}
+	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return written(at...) }}
+	out := []byte{bracket}
+	end := f.Offset // of the part
+	var tooLarge error
+	err := all(func(name []byte, at place) bool {
+		i := p.Total
+		p.Total++
+		if i != end || i-f.Offset >= limit || tooLarge != nil {
+			return true
+		}
+		start := len(out)
+		if i > f.Offset {
+			out = append(out, ',')
+		}
+		if bracket == '{' {
+			out = appendName(out, name)
+		}
+		switch {
+		case len(out)+len(at.value) <= MaxBytes:
+			out = append(out, at.value...)
+			end++
+		case i > f.Offset:
+			out, limit = out[:start], 0
+		default:
+			s.at = at.at
+			small, gaps, ok := s.shrink(at.value, MaxBytes-len(out))
+			if !ok {
+				tooLarge = f.tooLarge(p, len(at.value), at.path())
+				return true
+			}
+			out = append(out, small...)
+			for _, g := range gaps {
+				p.Continue = append(p.Continue, g.line(f.Handle))
+			}
+			end, limit = end+1, 0
+		}
+		return true
+	})
+	if err == nil {
+		err = checkOffset(p)
+	}
+	if err == nil {
+		err = tooLarge
+	}
+	if err != nil {
+		return Part{}, err
+	}
+	if p.Content = append(out, bracket+2); !json.Valid(p.Content) {
+		return Part{}, problem.New(problem.InvalidParameter, "What is at "+p.Path+" is not valid JSON.", "Read the result without a path.").
+			With("parameter", "path").With("value", p.Path).With("allowed", "no path")
+	}
+	f.goOn(&p, end)
+	return p, nil
+}
+
+func (f From) tooLarge(p Part, size int, path string) error {
+	return badParameter("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, MaxBytes),
+		fmt.Sprintf("the path %s to read it by itself, or the offset %d to pass over it", path, p.Offset+1))
+}

@@ -1,0 +1,88 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+var errNoData = errors.New("the result holds no JSON")
+
+// Select returns the result with what an expression selects of its data in the place of all
+// content: each value on a line, and how to read the whole, whose handle is given. Its error
+// says nothing of the data.
+func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage, error) {
+	data, err := Value(raw, "")
+	if err != nil {
+		return nil, errNoData
+	}
+	values, err := apply(e, data)
+	if err != nil {
+		return nil, err
+	}
+	var lines []byte
+	for i, v := range values {
+		if i > 0 {
+			lines = append(lines, '\n')
+		}
+		lines = wirejson.AppendLine(lines, v)
+	}
+	out := appendTextBlock([]byte(`{"content":[`), lines)
+	out = append(appendTextBlock(append(out, ','), []byte(wholeLine(raw, handle))), ']')
+	_ = wirejson.Members(raw, func(name, value []byte) error {
+		if n := string(name); n != "content" && n != "structuredContent" {
+			out = append(append(wirejson.AppendString(append(out, ','), name), ':'), value...)
+		}
+		return nil
+	})
+	return append(out, '}'), nil
+}
+
+// wholeLine says how to get what was not selected.
+func wholeLine(raw []byte, handle string) string {
+	if handle == "" {
+		return fmt.Sprintf("Selected from a result of %d bytes, which is not kept.", len(raw))
+	}
+	h := string(wirejson.AppendString(nil, handle))
+	return fmt.Sprintf(`Selected from a result of %d bytes; the whole: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
+}
+
+// apply applies an expression to what only looks like JSON so far.
+func apply(e *Expression, data []byte) ([][]byte, error) {
+	c := wirejson.Cursor{Text: data, Depth: wirejson.CarriedDepth}
+	if c.Value(); c.Finish() != nil {
+		return nil, errNoData
+	}
+	return e.Apply(data)
+}
+
+// ReadSelected is what an expression makes of the data of a whole result, or of the value at
+// a path: one value as it is, several as an array.
+func ReadSelected(raw json.RawMessage, f From, e *Expression) (Part, error) {
+	if f.Offset != 0 || f.Limit != 0 {
+		return Part{}, badParameter("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")
+	}
+	data, err := Value(raw, f.Path)
+	if err != nil {
+		return Part{}, err
+	}
+	values, err := apply(e, opened(data))
+	if err != nil {
+		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
+			"Read the result without select to see what there is.").With("parameter", "select")
+	}
+	p := Part{Path: f.Path, Unit: "values", Total: len(values)}
+	if p.Content = bytes.Join(values, []byte{','}); len(values) != 1 {
+		p.Content = slices.Concat([]byte{'['}, p.Content, []byte{']'})
+	}
+	if len(p.Content) > MaxBytes {
+		return Part{}, badParameter("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), MaxBytes),
+			"an expression that makes less, such as a slice: .items[0:100]")
+	}
+	return p, nil
+}

@@ -1,0 +1,102 @@
+package result
+
+import "mcpproxy/internal/mcp/wirejson"
+
+// deleted is del: the value without what is at some paths, each of .name, [n] and [].
+func deleted(r *run, args []*node, in []byte, _ *binding, out emit) error {
+	v := in
+	var remove func(n *node) error
+	remove = func(n *node) error {
+		if n.op == opComma {
+			if err := remove(n.a); err != nil {
+				return err
+			}
+			return remove(n.b)
+		}
+		steps, ok := pathOf(n)
+		if !ok {
+			return failed("del takes paths of names and [] alone")
+		}
+		var err error
+		v, err = r.deletePath(v, steps)
+		return err
+	}
+	if err := remove(args[0]); err != nil {
+		return err
+	}
+	return out(v)
+}
+
+// pathStep is one of a path: a name, or nil for every element. What is no place for it is not
+// missed where it is optional.
+type pathStep struct {
+	name     []byte
+	optional bool
+}
+
+// pathOf are the steps of an expression that is a path.
+func pathOf(n *node) ([]pathStep, bool) {
+	last := pathStep{optional: n.optional}
+	switch {
+	case n.op == opSame:
+		return nil, true
+	case n.op == opPipe:
+		before, one := pathOf(n.a)
+		after, two := pathOf(n.b)
+		return append(before, after...), one && two
+	case n.op == opIndex && n.b.op == opLiteral && wirejson.Kind(n.b.value) == '"':
+		last.name = n.b.value
+	case n.op == opEach:
+	default:
+		return nil, false
+	}
+	before, ok := pathOf(n.a)
+	return append(before, last), ok
+}
+
+// deletePath returns a value without what is at a path. What is not there is not missed.
+func (r *run) deletePath(v []byte, steps []pathStep) ([]byte, error) {
+	if err := r.spend(len(v)); err != nil {
+		return nil, err
+	}
+	last := len(steps) == 1
+	switch k := kind(v); {
+	case len(steps) == 0:
+		return null, nil
+	case k == "null" && steps[0].name != nil:
+		return v, nil
+	case k != "object" && (k != "array" || steps[0].name != nil):
+		if steps[0].optional {
+			return v, nil
+		}
+		return nil, failed("%s has no members", k)
+	case k == "object":
+		all, err := r.members(nil, v)
+		if err != nil {
+			return nil, err
+		}
+		kept := all[:0]
+		for _, m := range all {
+			if hit := steps[0].name == nil || sameText(m[0], steps[0].name); hit && last {
+				continue
+			} else if hit {
+				if m[1], err = r.deletePath(m[1], steps[1:]); err != nil {
+					return nil, err
+				}
+			}
+			kept = append(kept, m)
+		}
+		return r.objectOf(kept)
+	}
+	var b array
+	return b.endOf(r.each(v, func(e []byte) error {
+		if last {
+			return nil
+		}
+		e, err := r.deletePath(e, steps[1:])
+		if err != nil {
+			return err
+		}
+		return b.add(r, e)
+	}))
+}

@@ -1,0 +1,125 @@
+package result
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// The kinds of words. Operators are their own text.
+const (
+	wordEnd      = ""
+	wordName     = "name"
+	wordField    = "field" // .name
+	wordVariable = "variable"
+	wordNumber   = "number"
+	wordString   = "string"
+)
+
+// lexer finds the words of an expression.
+type lexer struct {
+	text string
+	at   int
+
+	kind  string // of the word that comes next
+	word  string // its text; of a name, field or variable without the sign
+	start int
+}
+
+// syntaxError says where an expression is wrong.
+func (l *lexer) wrong(format string, args ...any) error {
+	return fmt.Errorf("%s at character %d", fmt.Sprintf(format, args...), utf8.RuneCountInString(l.text[:l.start])+1)
+}
+
+var operators = []string{"//=", "//", "|=", "+=", "-=", "*=", "/=", "%=", "==", "!=", "<=", ">=", "..",
+	"|", ",", "+", "-", "*", "/", "%", "<", ">", "=", ".", "[", "]", "(", ")", "{", "}", ":", ";", "?", "@"}
+
+// next steps to the next word.
+func (l *lexer) next() error {
+	for l.at < len(l.text) {
+		if c := l.text[l.at]; c == '#' {
+			if end := strings.IndexByte(l.text[l.at:], '\n'); end >= 0 {
+				l.at += end
+				continue
+			}
+			l.at = len(l.text)
+		} else if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+			break
+		} else {
+			l.at++
+		}
+	}
+	l.start = l.at
+	if l.at == len(l.text) {
+		l.kind, l.word = wordEnd, ""
+		return nil
+	}
+	rest := l.text[l.at:]
+	switch c := rest[0]; {
+	case nameStart(c):
+		l.take(wordName, rest[:nameEnd(rest)])
+	case c == '.' && len(rest) > 1 && nameStart(rest[1]):
+		end := 1 + nameEnd(rest[1:])
+		l.take(wordField, rest[:end])
+		l.word = l.word[1:]
+	case c == '$' && len(rest) > 1 && nameStart(rest[1]):
+		end := 1 + nameEnd(rest[1:])
+		l.take(wordVariable, rest[:end])
+		l.word = l.word[1:]
+	case '0' <= c && c <= '9':
+		l.take(wordNumber, rest[:numberEnd(rest)])
+	case c == '"': // the parser reads it, since expressions may stand in it
+		l.kind, l.word = wordString, ""
+		l.at++
+	default:
+		for _, op := range operators {
+			if strings.HasPrefix(rest, op) {
+				l.take(op, op)
+				return nil
+			}
+		}
+		_, n := utf8.DecodeRuneInString(rest)
+		return l.wrong("unexpected %q", rest[:n])
+	}
+	return nil
+}
+
+func (l *lexer) take(kind, word string) {
+	l.kind, l.word = kind, word
+	l.at += len(word)
+}
+
+func nameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
+
+func nameEnd(s string) int {
+	i := 0
+	for i < len(s) && (nameStart(s[i]) || '0' <= s[i] && s[i] <= '9') {
+		i++
+	}
+	return i
+}
+
+func numberEnd(s string) int {
+	i := 0
+	digits := func() {
+		for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+			i++
+		}
+	}
+	digits()
+	if i+1 < len(s) && s[i] == '.' && '0' <= s[i+1] && s[i+1] <= '9' {
+		i++
+		digits()
+	}
+	if i < len(s) && s[i]|0x20 == 'e' {
+		back := i
+		if i++; i < len(s) && (s[i] == '+' || s[i] == '-') {
+			i++
+		}
+		from := i
+		if digits(); i == from {
+			i = back
+		}
+	}
+	return i
+}

@@ -1,0 +1,88 @@
+package result
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// rank orders kinds: null, false, true, numbers, strings, arrays, objects.
+func rank(v []byte) int {
+	return strings.IndexByte("nft0\"[{", wirejson.Kind(v))
+}
+
+// maxCompared is how deep values are compared.
+const maxCompared = 1000
+
+// compare orders two values as jq does.
+func (r *run) compare(a, b []byte, depth int) (int, error) {
+	if err := r.spend(min(len(a), len(b))); err != nil || depth > maxCompared {
+		return 0, cmp.Or(err, ErrBounds)
+	}
+	if order := cmp.Compare(rank(a), rank(b)); order != 0 {
+		return order, nil
+	}
+	switch wirejson.Kind(a) {
+	case '0':
+		if m, n, ok := integers(a, b); ok {
+			return cmp.Compare(m, n), nil
+		}
+		return cmp.Compare(numberValue(a), numberValue(b)), nil
+	case '"':
+		return bytes.Compare(wirejson.Unescape(a[1:len(a)-1]), wirejson.Unescape(b[1:len(b)-1])), nil
+	case '[':
+		one, err := r.elements(a)
+		if err != nil {
+			return 0, err
+		}
+		other, err := r.elements(b)
+		if err != nil {
+			return 0, err
+		}
+		return r.compareEach(one, other, depth)
+	case '{':
+		one, err := r.members(nil, a)
+		if err != nil {
+			return 0, err
+		}
+		other, err := r.members(nil, b)
+		if err != nil {
+			return 0, err
+		}
+		byName := func(x, y [2][]byte) int { return bytes.Compare(x[0], y[0]) }
+		slices.SortFunc(one, byName)
+		slices.SortFunc(other, byName)
+		for at := range 2 { // names first, then values
+			pick := func(of [][2][]byte) (all [][]byte) {
+				for _, m := range of {
+					all = append(all, m[at])
+				}
+				return all
+			}
+			if order, err := r.compareEach(pick(one), pick(other), depth); order != 0 || err != nil {
+				return order, err
+			}
+		}
+	}
+	return 0, nil
+}
+
+func (r *run) compareEach(a, b [][]byte, depth int) (int, error) {
+	for i := range min(len(a), len(b)) {
+		if order, err := r.compare(a[i], b[i], depth+1); order != 0 || err != nil {
+			return order, err
+		}
+	}
+	return cmp.Compare(len(a), len(b)), nil
+}
+
+func (r *run) elements(v []byte) (all [][]byte, err error) {
+	err = wirejson.Elements(v, func(e []byte) error {
+		all = append(all, e)
+		return r.made(24)
+	})
+	return all, err
+}

@@ -1,0 +1,112 @@
+package result
+
+import (
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Bounds of regular expressions.
+const (
+	maxPatterns     = 16
+	maxPatternText  = 500
+	maxInstructions = 10_000    // of a pattern, with its repetitions written out
+	maxAtOnce       = 256 << 10 // work on a text that is matched without looking at the clock
+)
+
+// test reports whether a regular expression (RE2) matches.
+func (r *run) test(in, expr, flags []byte) ([]byte, error) {
+	if kind(in) != "string" || kind(expr) != "string" {
+		return nil, failed("%s cannot be matched by %s", kind(in), kind(expr))
+	}
+	p := r.patterns[patternKey{string(expr), string(flags)}]
+	if p == nil {
+		var err error
+		if p, err = r.compile(expr, flags); err != nil {
+			return nil, err
+		}
+	}
+	text, _ := wirejson.String(in)
+	found, err := r.match(p, text)
+	return boolean(found), err
+}
+
+// compile returns a pattern that is used for the first time.
+func (r *run) compile(expr, flags []byte) (*pattern, error) {
+	text, _ := wirejson.String(expr)
+	if flags != nil && string(flags) != "null" {
+		given, ok := wirejson.String(flags)
+		if !ok || strings.Trim(given, "gisx") != "" || strings.Contains(given, "x") {
+			return nil, failed("the flags of test are i and s")
+		}
+		if given = strings.ReplaceAll(given, "g", ""); given != "" {
+			text = "(?" + given + ")" + text
+		}
+	}
+	if len(text) > maxPatternText || len(r.patterns) >= maxPatterns {
+		return nil, ErrBounds
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, failed("a regular expression is wrong")
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, failed("a regular expression is wrong")
+	}
+	p := &pattern{instructions: len(program.Inst)}
+	if p.instructions > maxInstructions {
+		return nil, ErrBounds
+	}
+	if err := r.made(400*p.instructions + 1<<16); err != nil {
+		return nil, err
+	}
+	if p.Regexp, err = regexp.Compile(text); err != nil {
+		return nil, failed("a regular expression is wrong")
+	}
+	if r.patterns == nil {
+		r.patterns = map[patternKey]*pattern{}
+	}
+	r.patterns[patternKey{string(expr), string(flags)}] = p
+	return p, nil
+}
+
+// match reports whether a pattern matches a text. Nothing stops package regexp but the end
+// of its text, so a long one ends for it where the bounds are met.
+func (r *run) match(p *pattern, text string) (bool, error) {
+	each := 8 + p.instructions
+	_, literal := p.LiteralPrefix()
+	if literal {
+		each = 8
+	}
+	if literal || len(text)*each <= maxAtOnce {
+		if err := r.spend(len(text) * each); err != nil {
+			return false, err
+		}
+		return p.MatchString(text), nil
+	}
+	read := &boundedText{run: r, each: each, text: strings.NewReader(text)}
+	found := p.MatchReader(read)
+	return found && read.err == nil, read.err
+}
+
+// boundedText is a text that ends early when the bounds of a run are met.
+type boundedText struct {
+	run           *run
+	text          *strings.Reader
+	each, pending int // work of one character; what is not accounted for yet
+	err           error
+}
+
+func (b *boundedText) ReadRune() (rune, int, error) {
+	if b.pending += b.each; b.pending > 1<<14 {
+		if b.err = b.run.spend(b.pending); b.err != nil {
+			return 0, 0, io.EOF
+		}
+		b.pending = 0
+	}
+	return b.text.ReadRune()
+}

@@ -1,0 +1,42 @@
+package result
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/testutil/volume"
+)
+
+// A long text, which is matched in bounds, has the same answer as a short one.
+func TestLongTextsMatch(t *testing.T) {
+	filler := strings.Repeat("é line of nothing\\n", volume.Of(20_000, 6_000))
+	for _, expr := range []string{"needle", "(?i)NEEDLE$", `\\bneedle\\b`, "^needle", "need.e.*z", "(n|e|d){3}l", "(?m)^needle$", "(?s)a.*needle"} {
+		for _, text := range []string{filler, "needle\\n" + filler, filler + "needle", filler + "needle\\nz", "a" + filler + "needles"} {
+			r := run{begun: time.Now().Add(time.Hour)} // there is time enough, however slow this is
+			got, err := r.test([]byte(`"`+text+`"`), []byte(`"`+expr+`"`), nil)
+			plain := strings.NewReplacer(`\n`, "\n", `\\`, `\`)
+			if want := regexp.MustCompile(plain.Replace(expr)).MatchString(plain.Replace(text)); err != nil || string(got) != string(boolean(want)) {
+				t.Errorf("%s: %s, %v, want %v", expr, got, err, want)
+			}
+		}
+	}
+}
+
+// What package regexp cannot be stopped at ends with its text, and is an error.
+func TestMatchingEndsInItsBounds(t *testing.T) {
+	r := run{begun: time.Now().Add(-MaxTime)}
+	if _, err := r.compile([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrBounds {
+		t.Errorf("a run that is too long goes on: %v", err)
+	}
+	r.begun = time.Now()
+	p, err := r.compile([]byte(`"(.*)*(.*)*b$"`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.begun = time.Now().Add(-MaxTime)
+	if found, err := r.match(p, strings.Repeat("a", 4<<20)+"b"); found || err != ErrBounds {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,314 @@
+package result
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// index returns what is at a name, or at a place, of a value.
+func (r *run) index(of, at []byte) ([]byte, error) {
+	if err := r.spend(len(of)); err != nil {
+		return nil, err
+	}
+	switch k := wirejson.Kind(at); wirejson.Kind(of) {
+	case 'n':
+		if k == '"' || k == '0' {
+			return null, nil
+		}
+	case '{':
+		if k == '"' {
+			name, _ := wirejson.String(at)
+			if v := wirejson.Find(of, name); v != nil {
+				return v, nil
+			}
+			return null, nil
+		}
+	case '"':
+		if k == '0' {
+			i, _ := wholeOf(at)
+			v, err := r.part(of, i, i+1, i != -1)
+			if string(v) == `""` {
+				v = null
+			}
+			return v, err
+		}
+	case '[':
+		if k == '0' {
+			return elementOf(of, at), nil
+		}
+	}
+	return nil, failed("%s has nothing at a %s", kind(of), kind(at))
+}
+
+// elementOf is an element of an array, counted from its end if the number is negative; null
+// where there is none.
+func elementOf(of, at []byte) []byte {
+	i, _ := wholeOf(at)
+	if n := 0; i < 0 {
+		_ = wirejson.Elements(of, func([]byte) error { n++; return nil })
+		if i += n; i < 0 {
+			return null
+		}
+	}
+	v := null
+	_ = wirejson.Elements(of, func(e []byte) error {
+		if i--; i < 0 {
+			v = e
+			return errDone
+		}
+		return nil
+	})
+	return v
+}
+
+// eachValue hands on the elements of an array, or the values of an object's members.
+func (r *run) each(of []byte, out emit) error {
+	if err := r.spend(len(of)); err != nil {
+		return err
+	}
+	switch kind(of) {
+	case "array":
+		return wirejson.Elements(of, out)
+	case "object":
+		return wirejson.Members(of, func(_, v []byte) error { return out(v) })
+	}
+	return failed("%s has no elements", kind(of))
+}
+
+// part is a part of an array or of a string, by elements or characters.
+func (r *run) part(of []byte, from, to int, hasTo bool) ([]byte, error) {
+	if err := r.spend(len(of)); err != nil {
+		return nil, err
+	}
+	within := func(n int) (int, int) {
+		at := func(i int) int {
+			if i < 0 {
+				i += n
+			}
+			return max(0, min(i, n))
+		}
+		first, last := at(from), n
+		if hasTo {
+			last = at(to)
+		}
+		return first, max(first, last)
+	}
+	switch kind(of) {
+	case "null":
+		return null, nil
+	case "array":
+		n := 0
+		_ = wirejson.Elements(of, func([]byte) error { n++; return nil })
+		first, last := within(n)
+		var b array
+		i := 0
+		err := wirejson.Elements(of, func(e []byte) error {
+			i++
+			if i > last {
+				return errDone
+			}
+			if i > first {
+				return b.add(r, e)
+			}
+			return nil
+		})
+		if err != nil && err != errDone {
+			return nil, err
+		}
+		return b.end(), nil
+	case "string":
+		text, _ := wirejson.String(of)
+		first, last := within(utf8.RuneCountInString(text))
+		from, to, i := len(text), len(text), 0
+		for at := range text {
+			if i == first {
+				from = at
+			}
+			if i == last {
+				to = at
+				break
+			}
+			i++
+		}
+		return r.text(text[min(from, to):to])
+	}
+	return nil, failed("%s has no parts", kind(of))
+}
+
+// members appends the members of an object, with their names as strings of JSON.
+func (r *run) members(all [][2][]byte, object []byte) ([][2][]byte, error) {
+	err := wirejson.Members(object, func(name, v []byte) error {
+		all = append(all, [2][]byte{wirejson.AppendString(nil, name), v})
+		return r.made(len(name) + 64)
+	})
+	return all, err
+}
+
+// objectOf makes an object of names, which are strings of JSON, and values. Of equal names
+// the last one counts, in the place of the first. It writes to members.
+func (r *run) objectOf(members [][2][]byte) ([]byte, error) {
+	kept, size := members[:0], 2
+	for _, m := range members {
+		if err := r.spend(32 * len(kept)); err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(kept, func(k [2][]byte) bool { return sameText(k[0], m[0]) }); i >= 0 {
+			kept[i][1] = m[1]
+			continue
+		}
+		kept = append(kept, m)
+		size += len(m[0]) + len(m[1]) + 2
+	}
+	if err := r.made(size); err != nil {
+		return nil, err
+	}
+	text := append(make([]byte, 0, size), '{')
+	for i, m := range kept {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, m[0]...), ':'), m[1]...)
+	}
+	return append(text, '}'), nil
+}
+
+// sameText reports whether two strings of JSON are the same text.
+func sameText(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	if wirejson.Simple(a[1:len(a)-1]) && wirejson.Simple(b[1:len(b)-1]) {
+		return false
+	}
+	one, _ := wirejson.String(a)
+	other, _ := wirejson.String(b)
+	return one == other
+}
+
+// operate applies an operator.
+func (r *run) operate(name string, a, b []byte) ([]byte, error) {
+	if err := r.spend(len(a) + len(b)); err != nil {
+		return nil, err
+	}
+	switch name {
+	case "==", "!=", "<", "<=", ">", ">=":
+		order, err := r.compare(a, b, 0)
+		if err != nil {
+			return nil, err
+		}
+		return boolean(map[string]bool{"==": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[name]), nil
+	case "+":
+		return r.plus(a, b)
+	}
+	switch ka, kb := kind(a), kind(b); {
+	case ka == "array" && kb == "array" && name == "-":
+		return r.without(a, b)
+	case ka == "string" && kb == "string" && name == "/":
+		return split(r, a, b)
+	}
+	if kind(a) != "number" || kind(b) != "number" {
+		return nil, failed("%s and %s have no %s", kind(a), kind(b), name)
+	}
+	x, y := numberValue(a), numberValue(b)
+	switch name {
+	case "-":
+		return subtract(a, b), nil
+	case "*":
+		return appendNumber(x * y), nil
+	}
+	if name == "%" {
+		x, y = math.Trunc(x), math.Trunc(y)
+	}
+	switch {
+	case y == 0:
+		return nil, failed("a division by zero")
+	case name == "%":
+		return appendNumber(math.Mod(x, math.Abs(y))), nil
+	}
+	return appendNumber(x / y), nil
+}
+
+// plus adds two values of a kind; null adds nothing.
+func (r *run) plus(a, b []byte) ([]byte, error) {
+	switch ka, kb := kind(a), kind(b); {
+	case ka == "null":
+		return b, nil
+	case kb == "null":
+		return a, nil
+	case ka != kb:
+		return nil, failed("%s and %s cannot be added", ka, kb)
+	case ka == "number":
+		return addNumbers(a, b), nil
+	case ka == "boolean":
+		return nil, failed("booleans cannot be added")
+	case ka == "object":
+		members, err := r.members(nil, a)
+		if err == nil {
+			members, err = r.members(members, b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return r.objectOf(members)
+	}
+	if err := r.made(len(a) + len(b)); err != nil {
+		return nil, err
+	}
+	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
+	first, second := bytes.TrimSpace(a[1:len(a)-1]), bytes.TrimSpace(b[1:len(b)-1])
+	if a[0] == '"' {
+		return append(append(append([]byte{'"'}, a[1:len(a)-1]...), b[1:len(b)-1]...), '"'), nil
+	}
+	switch {
+	case len(first) == 0:
+		return b, nil
+	case len(second) == 0:
+		return a, nil
+	}
+	return append(append(append(append([]byte{'['}, first...), ','), second...), ']'), nil
+}
+
+// without is an array without the elements of another one.
+func (r *run) without(a, b []byte) ([]byte, error) {
+	var left array
+	err := wirejson.Elements(a, func(e []byte) error {
+		gone := false
+		err := wirejson.Elements(b, func(other []byte) error {
+			order, err := r.compare(e, other, 0)
+			gone = gone || order == 0
+			return err
+		})
+		if err != nil || gone {
+			return err
+		}
+		return left.add(r, e)
+	})
+	return left.end(), err
+}
+
+func split(r *run, in, by []byte) ([]byte, error) {
+	a, one := wirejson.String(in)
+	b, two := wirejson.String(by)
+	if !one || !two {
+		return nil, failed("%s cannot be split by %s", kind(in), kind(by))
+	}
+	var parts array
+	if a == "" {
+		return parts.end(), nil
+	}
+	for part := range strings.SplitSeq(a, b) {
+		text, err := r.text(part)
+		if err == nil {
+			err = parts.add(r, text)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return parts.end(), nil
+}

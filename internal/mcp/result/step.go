@@ -1,0 +1,154 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// The bounds of a path that is read.
+const (
+	maxPath  = 4096 // bytes
+	maxSteps = 64
+)
+
+type stepKind int
+
+const (
+	member  stepKind = iota // by its name
+	element                 // by its number, from the end when that is negative
+	all                     // members or elements
+	slice                   // elements from a number to another
+)
+
+// step is one step of a path.
+type step struct {
+	kind     stepKind
+	name     string
+	from, to int
+}
+
+const plainName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+func (s step) String() string {
+	switch {
+	case s.kind == element:
+		return "[" + strconv.Itoa(s.from) + "]"
+	case s.kind == all:
+		return "[*]"
+	case s.kind == slice && s.to == math.MaxInt:
+		return "[" + strconv.Itoa(s.from) + ":]"
+	case s.kind == slice:
+		return "[" + strconv.Itoa(s.from) + ":" + strconv.Itoa(s.to) + "]"
+	case s.name != "" && strings.Trim(s.name, plainName) == "":
+		return "." + s.name
+	}
+	return "['" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s.name) + "']"
+}
+
+// many reports whether the step may lead to more than one value.
+func (s step) many() bool { return s.kind == all || s.kind == slice }
+
+// written returns the path that parsePath reads as these steps.
+func written(steps ...step) string {
+	var b strings.Builder
+	for _, s := range steps {
+		b.WriteString(s.String())
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+const pathForm = "a path such as items[0].name, with .name, ['name'], [number], [from:to] and [*]"
+
+// parsePath reads a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. Between
+// quotes a backslash stands before a quote or a backslash.
+func parsePath(path string) ([]step, error) {
+	if len(path) > maxPath {
+		return nil, badParameter("path", wirejson.Clip(path, 100), fmt.Sprintf("The path has %d bytes, more than the %d that are read.", len(path), maxPath), pathForm)
+	}
+	rest := strings.TrimSpace(path)
+	if after, ok := strings.CutPrefix(rest, "$"); ok && (after == "" || after[0] == '.' || after[0] == '[') {
+		rest = after
+	} else if rest != "" && rest[0] != '.' && rest[0] != '[' {
+		rest = "." + rest
+	}
+	var steps []step
+	for rest != "" {
+		if len(steps) == maxSteps {
+			return nil, badParameter("path", path, fmt.Sprintf("The path has more than %d steps.", maxSteps), pathForm)
+		}
+		s, after, ok := readStep(rest)
+		if !ok {
+			return nil, badParameter("path", path, fmt.Sprintf("The path cannot be read at %q.", rest), pathForm)
+		}
+		steps, rest = append(steps, s), after
+	}
+	return steps, nil
+}
+
+func readStep(s string) (st step, rest string, ok bool) {
+	if strings.HasPrefix(s, ".[") {
+		s = s[1:]
+	}
+	if s[0] == '.' {
+		end := 1 + strings.IndexAny(s[1:]+".", ".[")
+		if s[1:end] == "*" {
+			return step{kind: all}, s[end:], true
+		}
+		return step{name: s[1:end]}, s[end:], end > 1
+	}
+	if s[0] != '[' || len(s) < 3 {
+		return st, "", false
+	}
+	if s[1] == '\'' || s[1] == '"' {
+		name, rest, ok := quotedName(s[1:])
+		return step{name: name}, rest, ok
+	}
+	inside, rest, ok := strings.Cut(s[1:], "]")
+	if inside = strings.TrimSpace(inside); !ok || inside == "*" {
+		return step{kind: all}, rest, ok
+	}
+	from, to, sliced := strings.Cut(inside, ":")
+	if !sliced {
+		n, err := strconv.Atoi(inside)
+		return step{kind: element, from: n}, rest, err == nil
+	}
+	st = step{kind: slice, to: math.MaxInt}
+	return st, rest, number(from, &st.from) && number(to, &st.to)
+}
+
+// number reads one end of a slice, and leaves n as it is where there is none.
+func number(s string, n *int) (ok bool) {
+	if s = strings.TrimSpace(s); s == "" {
+		return true
+	}
+	v, err := strconv.Atoi(s)
+	*n = v
+	return err == nil
+}
+
+// quotedName reads a name in quotes and the bracket behind it. A quote that no
+// bracket follows is part of the name.
+func quotedName(s string) (name, rest string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && strings.IndexByte(`\'"`, s[i+1]) >= 0:
+			i++
+		case s[i] == s[0] && strings.HasPrefix(s[i+1:], "]"):
+			return b.String(), s[i+2:], true
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}
+
+// badParameter is the error of a parameter with a value that is not allowed.
+func badParameter(parameter string, value any, message, allowed string) error {
+	return problem.New(problem.InvalidParameter, message, "Give "+allowed+".").
+		With("parameter", parameter).With("value", value).With("allowed", allowed)
+}

@@ -1,0 +1,90 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/problem"
+)
+
+// How a connection ends, and what becomes of a request.
+var (
+	ErrStopped     = problem.Ownf("the connection was ended by MCPProxy")
+	ErrSessionGone = problem.Ownf("the server has ended the session")
+	ErrNoAnswer    = problem.Ownf("the answer ended before the response")
+	ErrNoMessage   = problem.Ownf("the answer is no JSON-RPC message")
+	errWrongID     = problem.Ownf("the server answered another request")
+)
+
+// Unrun reports whether err says that the server has forgotten the session and has not run the
+// request, so that it may be sent again in another one.
+func Unrun(err error) bool {
+	_, lost := errors.AsType[*LostError](err)
+	_, gone := errors.AsType[*goneError](err)
+	return gone && !lost
+}
+
+// mediaError is an answer that cannot hold a message, with a status that would have one.
+func mediaError(status int) error {
+	return &noMessage{problem.Ownf("the answer (status %d) is neither JSON nor an event stream", status)}
+}
+
+type noMessage struct{ error }
+
+func (e *noMessage) Unwrap() error { return e.error }
+
+// LostError is what a request fails with that was under way when its connection
+// was lost: nobody knows what became of it.
+type LostError struct{ Reason error }
+
+func (e *LostError) Error() string { return fmt.Sprintf("the connection was lost: %v", e.Reason) }
+func (e *LostError) Unwrap() error { return e.Reason }
+
+// notSent is err, which has come before the server could act on the request.
+func notSent(err error) error { return &session.NotSentError{Cause: err} }
+
+// StatusError is an HTTP status that is no answer.
+type StatusError struct {
+	Status    int
+	challenge string
+	location  string
+}
+
+// statusOf returns the status of an answer as an error.
+func statusOf(a *Response) *StatusError {
+	return &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
+}
+
+func (e *StatusError) Error() string {
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return "the server asks for a login (401)"
+	case http.StatusForbidden:
+		return "the server refuses access (403)"
+	}
+	if e.location != "" && e.Status < 400 {
+		return fmt.Sprintf("the server redirects to another place (%d)", e.Status)
+	}
+	return fmt.Sprintf("the server answered with HTTP status %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// WantsLogin reports whether a person can help by logging in.
+func (e *StatusError) WantsLogin() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && strings.Contains(e.challenge, "insufficient_scope")
+}
+
+// Passing reports whether the same request may do better later.
+func (e *StatusError) Passing() bool {
+	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
+}
+
+// goneError is a refusal which says that the session has gone, and which the server has given
+// without running the request.
+type goneError struct{ refusal error }
+
+func (e *goneError) Error() string        { return ErrSessionGone.Error() }
+func (e *goneError) Is(target error) bool { return target == ErrSessionGone }
+func (e *goneError) Unwrap() error        { return e.refusal }

@@ -1,0 +1,167 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+
+	"mcpproxy/internal/mcp/dialpolicy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream/process"
+)
+
+// The codes of failures: why a server is not there.
+const (
+	NoProcess          = "NOT_STARTED"  // its command could not be started
+	NoDirectory        = "NO_DIRECTORY" // that it is to start in
+	Exited             = "EXITED"
+	TimedOut           = "TIMEOUT"
+	Unreachable        = "UNREACHABLE"
+	UnknownHost        = "UNKNOWN_HOST"
+	Forbidden          = "FORBIDDEN"
+	Certificate        = "CERTIFICATE"         // of nobody who is trusted, or otherwise wrong
+	CertificateExpired = "CERTIFICATE_EXPIRED" // or not valid yet
+	CertificateName    = "CERTIFICATE_NAME"    // it is for another host
+	Status             = "HTTP_STATUS"
+	LoginNeeded        = "LOGIN_NEEDED"
+	SecretNeeded       = "SECRET_NEEDED"
+	VariableNeeded     = "VARIABLE_NEEDED"
+	Refused            = "REFUSED"
+	Broken             = "CONNECTION"
+)
+
+// Failure is what went wrong with a server, in words for both audiences. The
+// words of Said are MCPProxy's own: nothing in them was said by the server, so
+// that they may be told to agents. Detail is for people and may hold the last
+// line that the server wrote to stderr, escaped and clipped.
+type Failure struct {
+	Code   string
+	Said   string
+	Detail string
+}
+
+// Masked returns f with its text masked.
+func (f Failure) Masked(m process.Masker) Failure {
+	return Failure{f.Code, m.Text(f.Said), m.Text(f.Detail)}
+}
+
+// String returns the code with our words; "" when nothing failed.
+func (f Failure) String() string {
+	if f.Code == "" {
+		return ""
+	}
+	return f.Code + ": " + f.Said
+}
+
+// NeedsSecret is why a server is not even tried, in our own words.
+type NeedsSecret string
+
+func (e NeedsSecret) Error() string { return string(e) }
+
+// NeedsVariable is NeedsSecret for a server that names an environment variable which is not set.
+type NeedsVariable string
+
+func (e NeedsVariable) Error() string { return string(e) }
+
+// AnswerError is a JSON-RPC error that a server answered to a request of our
+// own. Its text is the server's and goes to the server's log only.
+type AnswerError struct{ Code int }
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("the server answered with error %d, its log has the text", e.Code)
+}
+
+// FailureOf sorts an error: by what it is, never by its text.
+func FailureOf(err error) Failure {
+	var (
+		exited   *process.ExitError
+		spawn    *process.SpawnError
+		status   *StatusError
+		refused  *AnswerError
+		dns      *net.DNSError
+		forbid   *dialpolicy.Error
+		cert     *tls.CertificateVerificationError
+		unknown  x509.UnknownAuthorityError
+		netFail  net.Error
+		ownWords *problem.Own
+		secret   NeedsSecret
+		variable NeedsVariable
+	)
+	same := func(code, words string) Failure { return Failure{code, words, words} }
+	switch {
+	case errors.As(err, &exited):
+		f := same(Exited, exited.Said())
+		if line := exited.LastLine(); line != "" {
+			if exited.NoNetwork() {
+				f.Detail += ": it could not reach the network"
+			}
+			f.Detail += ": " + line
+		}
+		return f
+	case errors.As(err, &spawn) && spawn.Dir != "":
+		return Failure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
+	case errors.As(err, &spawn):
+		return Failure{NoProcess, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
+	case errors.As(err, &secret):
+		return same(SecretNeeded, secret.Error())
+	case errors.As(err, &variable):
+		return same(VariableNeeded, variable.Error())
+	case errors.As(err, &status) && status.WantsLogin():
+		return same(LoginNeeded, status.Error())
+	case errors.As(err, &status) && status.Status == http.StatusForbidden:
+		return same(Forbidden, status.Error())
+	case errors.As(err, &status):
+		return same(Status, status.Error())
+	case errors.As(err, &refused):
+		return same(Refused, refused.Error())
+	case errors.As(err, &ownWords) && ownWords.Slow:
+		return same(TimedOut, ownWords.Error())
+	case errors.As(err, &ownWords):
+		return same(Broken, ownWords.Error())
+	case errors.Is(err, process.ErrNotReading):
+		return same(Broken, process.ErrNotReading.Error())
+	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrCrowded):
+		return same(Broken, "a message is larger than the limit")
+	case errors.As(err, &dns) && !dns.IsNotFound:
+		return Failure{UnknownHost, "its host name cannot be looked up, is there a network?", fmt.Sprintf("the host name %q cannot be looked up, is there a network?", dns.Name)}
+	case errors.As(err, &dns):
+		return Failure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
+	case errors.As(err, &forbid):
+		return Failure{Unreachable, "its address may not be dialled", forbid.Error()}
+	case errors.As(err, &cert), errors.As(err, &unknown):
+		return certificateFailure(err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Failure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialled(err) + ": the connection was refused"}
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
+		return Failure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialled(err) + ", is there a network?"}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netFail) && netFail.Timeout():
+		return same(TimedOut, "it did not answer in time")
+	}
+	return same(Broken, "the connection failed")
+}
+
+// certificateFailure says what is wrong with a certificate.
+func certificateFailure(err error) Failure {
+	code, words := Certificate, "its certificate is not trusted"
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		code, words = CertificateName, "its certificate is for another host"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		code, words = CertificateExpired, "its certificate has expired, or is not valid yet"
+	}
+	return Failure{code, words, words}
+}
+
+// dialled returns the address that was dialled, with a blank before it.
+func dialled(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
+		return " " + op.Addr.String()
+	}
+	return ""
+}

@@ -1,0 +1,35 @@
+package transport
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestNoNetwork: what fails since there is no network says so, and a name that does not exist
+// is told from one that cannot be looked up.
+func TestNoNetwork(t *testing.T) {
+	t.Parallel()
+	dial := func(errno syscall.Errno) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}, Err: os.NewSyscallError("connect", errno)}
+	}
+	for name, c := range map[string]struct {
+		err        error
+		code, says string
+	}{
+		"no way":              {dial(syscall.ENETUNREACH), Unreachable, "is there a network?"},
+		"no way to the host":  {dial(syscall.EHOSTUNREACH), Unreachable, "is there a network?"},
+		"no resolver answers": {&net.DNSError{Name: "a.example", Err: "server misbehaving", IsTemporary: true}, UnknownHost, "cannot be looked up, is there a network?"},
+		"a lookup that hangs": {&net.DNSError{Name: "a.example", Err: "i/o timeout", IsTimeout: true}, UnknownHost, "cannot be looked up, is there a network?"},
+		"a name that is none": {&net.DNSError{Name: "a.example", Err: "no such host", IsNotFound: true}, UnknownHost, "is not known"},
+		"a closed port":       {dial(syscall.ECONNREFUSED), Unreachable, "nothing answers"},
+	} {
+		got := FailureOf(fmt.Errorf("connect: %w", c.err))
+		if got.Code != c.code || !strings.Contains(got.Said, c.says) || !strings.Contains(got.Detail, c.says) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/mcp/dialpolicy"
+	"mcpproxy/internal/mcp/session"
+)
+
+// here is the rule for servers of tests.
+var here = dialpolicy.Rule{Loopback: true}
+
+// wallet is an account whose authorizations are spent one after the other.
+type wallet struct {
+	mu      sync.Mutex
+	tokens  []string
+	refused []string
+	broken  error
+}
+
+func (p *wallet) Authorization(context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.tokens) == 0 {
+		return "", p.broken
+	}
+	return p.tokens[0], p.broken
+}
+
+func (p *wallet) Refused(_ context.Context, used string, status int, challenge string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = append(p.refused, fmt.Sprint(used, " ", status, " ", challenge))
+	if len(p.tokens) > 0 && p.tokens[0] == used {
+		p.tokens = p.tokens[1:]
+	}
+	return len(p.tokens) > 0
+}
+
+func parseURL(t *testing.T, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// Both clients carry the authorization of the account, and send a refused
+// request once more with the next one.
+func TestProvingSends(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer good" || len(r.Header.Values("Authorization")) > 1 {
+			w.Header().Add("WWW-Authenticate", `Basic realm="x"`)
+			w.Header().Add("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer server.Close()
+	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), here), "std": newStdClient(here)} {
+		p := &wallet{tokens: []string{"Bearer old", "Bearer good"}}
+		head, err := NewHead(parseURL(t, server.URL), http.Header{"X-A": {"b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := (&proving{client, p}).Do(context.Background(), &Request{Method: "POST", Head: head, Body: []byte("{}")})
+		if err != nil || a.Status != http.StatusAccepted || len(p.refused) != 1 || !strings.HasSuffix(p.refused[0], `error="insufficient_scope"`) {
+			t.Errorf("%s: %+v %v, refused %q", name, a, err, p.refused)
+		}
+		if err == nil {
+			a.Body.Close()
+		}
+		client.Close()
+		if len(head.fields) != 1 {
+			t.Errorf("%s: the authorization stays in the head: %v", name, head.fields)
+		}
+	}
+}
+
+// Where a name leads is judged when it is dialled, by both clients.
+func TestReachOfClients(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Rule{}), "std": newStdClient(dialpolicy.Rule{})} {
+		head, err := NewHead(parseURL(t, server.URL), http.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = client.Do(context.Background(), &Request{Method: "POST", Head: head}); !session.NotSent(err) || !strings.Contains(err.Error(), "allow_private") {
+			t.Errorf("%s: %v", name, err)
+		}
+		client.Close()
+	}
+}
+
+// What an account costs a server that asks for no login: next to nothing.
+func BenchmarkAccount(b *testing.B) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	defer s.Close()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	head, err := NewHead(u, http.Header{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bench := range []struct {
+		name    string
+		account Account
+	}{{"none", nil}, {"nobody", &wallet{}}, {"token", &wallet{tokens: []string{"Bearer x"}}}} {
+		b.Run(bench.name, func(b *testing.B) {
+			client := Proven(newLeanClient(u, here), bench.account)
+			defer client.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				a, err := client.Do(b.Context(), &Request{Method: "POST", Head: head, Body: []byte("{}")})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := ReadBody(a, 100); err != nil {
+					b.Fatal(err)
+				}
+				a.Body.Close()
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// left returns how many bytes are left, 0 while somebody waits.
+func left(r *Budget) int {
+	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
+		there := r.places.TryAcquire(int64(n))
+		if there {
+			r.leave(n)
+		}
+		return !there
+	}) - 1
+}
+
+// Places are given in the order in which they are asked for; who stops waiting
+// is in nobody's way.
+func TestPlacesOfABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewBudget(100, &Buffers{})
+		r.places = semaphore.NewWeighted(100)
+		if !r.enter(60, nil) {
+			t.Fatal("an empty budget has no place")
+		}
+		var mu sync.Mutex
+		var order []string
+		var waiting sync.WaitGroup
+		wait := func(name string, n int, done <-chan struct{}) {
+			waiting.Go(func() {
+				got := fmt.Sprint(name, " ", r.enter(n, done))
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, got)
+			})
+			synctest.Wait()
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		wait("large", 70, gone.Done())
+		wait("small", 30, nil) // there would be place for it
+		wait("last", 100, nil)
+		if len(order) != 0 {
+			t.Errorf("%q have not waited", order)
+		}
+		cancel()
+		waiting.Wait() // the last one for crowdedTime
+		slices.Sort(order)
+		if got := fmt.Sprint(order); got != "[large false last false small true]" || left(r) != 10 {
+			t.Errorf("%s, %d are left", got, left(r))
+		}
+		wait("next", 20, nil)
+		r.leave(60)
+		waiting.Wait()
+		if len(order) != 4 || order[3] != "next true" || left(r) != 50 {
+			t.Errorf("%s, %d are left", order, left(r))
+		}
+	})
+}
+
+// What is read within the budget comes out as it was sent, whatever is said of its
+// length, and the budget is as large afterwards.
+func TestBodiesAreReadWithinTheBudget(t *testing.T) {
+	t.Parallel()
+	const limit = 4 << 20
+	r := NewBudget(limit, &Buffers{})
+	broken := errors.New("broken")
+	for _, n := range []int{0, 10, trustedLength - 1, trustedLength, trustedLength + 1, 3 << 20, limit, limit + 1, limit + roomOverhead + 1} {
+		sent := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
+		for name, a := range map[string]*Response{
+			"known":   {length: int64(n), Body: io.NopCloser(bytes.NewReader(sent))},
+			"unknown": {length: -1, Body: io.NopCloser(bytes.NewReader(sent))},
+			"broken":  {length: -1, Body: io.NopCloser(io.MultiReader(bytes.NewReader(sent), errReader{broken}))},
+		} {
+			var want error
+			switch {
+			case n > limit:
+				want = ErrTooLarge
+			case name == "broken":
+				want = broken
+			}
+			body, err := r.Until(nil).ReadBody(a)
+			if !errors.Is(err, want) || err == nil && !bytes.Equal(body, sent) {
+				t.Errorf("%s length, %d bytes: %d bytes, %v, want %v", name, n, len(body), err, want)
+			}
+			if left(r) != limit+roomOverhead {
+				t.Fatalf("%s length, %d bytes: %d are left", name, n, left(r))
+			}
+		}
+	}
+	full := make(chan struct{})
+	close(full)
+	r.enter(left(r), nil)
+	for _, length := range []int64{2 << 20, -1} {
+		a := &Response{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
+		if _, err := r.Until(full).ReadBody(a); !errors.Is(err, errCrowded) {
+			t.Errorf("length %d, no place: %v", length, err)
+		}
+	}
+}
+
+type errReader struct{ err error }
+
+func (r errReader) Read([]byte) (int, error) { return 0, r.err }
+
+// portions reads as from a pipe.
+type portions struct{ r io.Reader }
+
+func (p portions) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 64<<10)]) }
+
+// TestPaceOfTheSuspect: a server that has sent a message that was too long is
+// read at a pace from then on, also what is skipped; before it is not.
+func TestPaceOfTheSuspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 4 << 20
+		r := NewBudget(limit, &Buffers{})
+		defer r.buffers.Close()
+		endless := func(v *Visit) *wirejson.LineReader {
+			return wirejson.NewLineReaderIn(strings.NewReader(strings.Repeat("x", 4*limit)+"\n"), limit, v)
+		}
+		for _, again := range []bool{false, true} {
+			start := time.Now()
+			a := &Response{length: -1, Body: io.NopCloser(portions{strings.NewReader(strings.Repeat("x", limit+1))})}
+			if _, err := r.Until(nil).ReadBody(a); !errors.Is(err, ErrTooLarge) {
+				t.Fatal(err)
+			}
+			whole := time.Since(start)
+			lines := endless(r.Until(nil))
+			if _, err := lines.Next(); err != wirejson.ErrTooLong {
+				t.Fatal(err)
+			}
+			part := time.Since(start) - whole
+			if _, err := lines.Next(); err != io.EOF {
+				t.Fatal(err)
+			}
+			rest := time.Since(start) - whole - part
+			lines.Release()
+			least := time.Second * (limit - 2*trustedLength) / paceRate
+			if again && (whole < least || part < least || rest < 2*least) || !again && whole > 0 {
+				t.Errorf("again %v: %v, %v and %v", again, whole, part, rest)
+			}
+		}
+	})
+}

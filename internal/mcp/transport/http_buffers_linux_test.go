@@ -1,0 +1,53 @@
+package transport
+
+import (
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// One buffer stays ready for a while, the memory of the others is given back,
+// which shows in that they are empty; in the end all are unmapped.
+func TestBuffersGiveTheirMemoryBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1 << 20
+		var b Buffers
+		fill := func(buf []byte) []byte {
+			for i := range buf {
+				buf[i] = 1
+			}
+			return buf
+		}
+		full := func(buf []byte) bool { return buf[0] == 1 && buf[n-1] == 1 }
+		one, two := fill(b.take(n)), fill(b.take(n))
+		b.put(one)
+		b.put(two)
+		if !full(one) || full(two) {
+			t.Errorf("ready: %v and %v", full(one), full(two))
+		}
+		if buf := b.take(n); &buf[0] != &one[0] {
+			t.Error("the one that is ready is not taken")
+		}
+		if buf := b.take(n); &buf[0] != &two[0] {
+			t.Error("the other one is not used again")
+		}
+		b.put(fill(two))
+		time.Sleep(readyTime - 1)
+		if !full(two) {
+			t.Error("it is not ready any more")
+		}
+		time.Sleep(2 * time.Nanosecond)
+		synctest.Wait()
+		if full(two) {
+			t.Error("it has its memory for ever")
+		}
+		b.Close()
+		b.put(one)
+		for _, buf := range [][]byte{one, two} {
+			if err := syscall.Madvise(buf, syscall.MADV_NORMAL); err != syscall.ENOMEM {
+				t.Errorf("it is mapped: %v", err)
+			}
+		}
+	})
+}

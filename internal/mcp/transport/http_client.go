@@ -1,0 +1,214 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/problem"
+)
+
+// Client sends HTTP requests to one origin. It is the seam between MCP's
+// streamable HTTP and the wire. There are two: leanClient for http:// on a
+// direct connection, where our own work decides the speed, and stdClient
+// (net/http) for TLS, HTTP/2 and proxies.
+//
+// Both guarantee that a request which may have been executed is never sent
+// twice, that the end of ctx ends the exchange at once, until the body is
+// closed, and that redirects are not followed.
+//
+// Measured with a small tools/call on loopback, 1 / 64 callers, microseconds of
+// our processor time: net/http 50 / 26 (63 allocations), fasthttp 20 / 13 (and
+// it has no way to end an exchange early), leanClient 16 / 11.
+type Client interface {
+	Do(ctx context.Context, r *Request) (*Response, error)
+	// Reap closes connections that have been idle for long.
+	Reap(now time.Time)
+	// Close closes idle connections and keeps none from then on.
+	Close()
+}
+
+// Request is one HTTP request. Head, Fields and Body are only read.
+type Request struct {
+	Method string
+	Head   *Head
+	Fields []mcp.Field // of this request alone
+	Body   []byte
+	auth   string // value of the Authorization header; "" when it has none, or Head has it
+	Passes bool   // the header lines of the answer are for a client
+}
+
+// CheckFields returns an error unless all fields can stand in a head.
+func CheckFields(fields []mcp.Field) error {
+	for _, f := range fields {
+		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
+			return problem.Ownf("the header %q has a name or value that HTTP does not allow", f.Name)
+		}
+	}
+	return nil
+}
+
+// Response is a response of which the head has been read. It must be closed, and
+// nothing of it may be used after that.
+type Response struct {
+	Status    int
+	Media     Media
+	length    int64 // of the body; -1 when it is not known
+	Session   string
+	Location  string
+	Challenge string // WWW-Authenticate
+	Encoded   bool   // the body has a content encoding that cannot be read; none was asked for
+	gzipped   bool   // the body is compressed
+	Body      io.ReadCloser
+
+	fields []mcp.Field // where they are wanted: see Passable
+	hops   []string    // the names that Connection lists
+	passed int         // bytes of fields
+}
+
+// Media is what kind of body an answer has.
+type Media uint8
+
+// The kinds that matter.
+const (
+	other Media = iota
+	JSON
+	Events
+)
+
+// mediaOf classifies a Content-Type.
+func mediaOf(contentType []byte) Media {
+	kind, _, _ := bytes.Cut(contentType, []byte{';'})
+	switch kind = bytes.TrimSpace(kind); {
+	case bytes.EqualFold(kind, []byte("application/json")):
+		return JSON
+	case bytes.EqualFold(kind, []byte("text/event-stream")):
+		return Events
+	}
+	return other
+}
+
+// Bounds on what an HTTP server may send around its messages.
+const (
+	maxHead        = 64 << 10
+	maxHeadLine    = 16 << 10
+	idleConnTime   = 60 * time.Second
+	maxIdleConns   = 128
+	maxUnfinished  = 128             // connections whose response has more to come
+	unfinishedTime = 5 * time.Second // how long they may take to end it
+)
+
+// requestNotSent returns err as one after which the request can be sent again: the
+// server certainly has not seen the whole of it.
+func requestNotSent(err error) error { return &session.NotSentError{Cause: err} }
+
+// expired reports whether ctx has ended. Dialling ends at the deadline of ctx by a
+// clock of its own, which may be a moment ahead of the one of ctx.
+func expired(ctx context.Context) bool {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
+// Head is the head of a request apart from its method and length: fixed for
+// a session, so it is rendered once.
+type Head struct {
+	url    *url.URL
+	fields http.Header
+	block  []byte // " /path HTTP/1.1\r\nHost: …\r\n…\r\n" for leanClient
+}
+
+// NewHead renders fields. It refuses what would break out of a header line.
+func NewHead(u *url.URL, fields http.Header) (*Head, error) {
+	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
+	for name, values := range fields {
+		for _, v := range values {
+			if err := CheckFields([]mcp.Field{{Name: name, Value: v}}); err != nil {
+				return nil, err
+			}
+			if name != "Host" {
+				block = fmt.Appendf(block, "%s: %s\r\n", name, v)
+			}
+		}
+	}
+	return &Head{url: u, fields: fields, block: block}, nil
+}
+
+func hostOf(u *url.URL, fields http.Header) string {
+	if h := fields.Get("Host"); h != "" {
+		return h
+	}
+	return u.Host
+}
+
+func isToken(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+// trustedLength is up to which length a body is believed before it has come.
+const trustedLength = 1 << 20
+
+// ReadBody reads a whole body into a buffer of its own, at most limit bytes.
+// The buffer of a large one grows with what comes.
+func ReadBody(a *Response, limit int) ([]byte, error) {
+	if a.length > int64(limit) {
+		return nil, tooLarge(limit)
+	}
+	if 0 <= a.length && a.length <= trustedLength {
+		body := make([]byte, a.length)
+		_, err := io.ReadFull(a.Body, body)
+		return body, err
+	}
+	size := 4 << 10
+	if a.length > 0 {
+		size = trustedLength
+	}
+	body := make([]byte, 0, size)
+	for {
+		n, err := a.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if len(body) > limit {
+			return nil, tooLarge(limit)
+		}
+		if err == io.EOF && int64(len(body)) < a.length {
+			return nil, io.ErrUnexpectedEOF
+		}
+		if err == io.EOF || int64(len(body)) == a.length {
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(body) == cap(body) {
+			more := len(body) // it doubles, up to the length where that is known
+			if a.length >= 0 {
+				more = min(more, int(a.length)-len(body))
+			}
+			body = slices.Grow(body, more)
+		}
+	}
+}
+
+// ErrTooLarge is wrapped by every error about a message above the bound.
+var ErrTooLarge = problem.Ownf("the message is too large")
+
+func tooLarge(limit int) error {
+	return problem.Ownf("%w: more than %d bytes", ErrTooLarge, limit)
+}

@@ -1,0 +1,333 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/mcp/dialpolicy"
+)
+
+// leanClient is HTTP/1.1 over pooled connections, and nothing else: a request
+// is one write and its response is read by the goroutine that wants it, so a
+// call costs no switch of goroutines and next to no allocation.
+type leanClient struct {
+	addr string
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	mu         sync.Mutex // guards what follows
+	idle       []*leanConn
+	unfinished []*leanConn // idle, but the last response has not ended yet
+	closed     bool
+}
+
+func newLeanClient(u *url.URL, rule dialpolicy.Rule) *leanClient {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return &leanClient{addr: net.JoinHostPort(u.Hostname(), port), dial: rule.Dial}
+}
+
+// Do writes the request to an idle connection that is still alive, or to a new
+// one, and reads the head of the response. A failed write is tried again on
+// another connection: the server cannot have acted on half a request.
+func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
+	for {
+		conn, reused, err := c.get(ctx)
+		if err != nil && expired(ctx) {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, requestNotSent(err)
+		}
+		conn.watch(ctx)
+		err = conn.send(r)
+		if err != nil {
+			conn.discard()
+			if ctx.Err() != nil {
+				return nil, requestNotSent(ctx.Err())
+			}
+			if reused {
+				continue
+			}
+			return nil, requestNotSent(err)
+		}
+		a, err := conn.readHead()
+		if err != nil {
+			conn.discard()
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, err
+		}
+		return a.unzipped(), nil
+	}
+}
+
+// get takes the most recently used connection that is alive, or dials.
+func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err error) {
+	for {
+		conn := c.take(&c.idle, true)
+		if conn == nil {
+			break
+		}
+		if conn.alive() {
+			return conn, true, nil
+		}
+		conn.nc.Close()
+	}
+	if conn := c.popFinished(); conn != nil {
+		return conn, true, nil
+	}
+	nc, err := c.dial(ctx, "tcp", c.addr)
+	if err != nil {
+		return nil, false, err
+	}
+	return newLeanConn(c, nc), false, nil
+}
+
+// take takes a connection out of one of the lists, the newest or the oldest one.
+func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(*list)
+	if n == 0 {
+		return nil
+	}
+	at := 0
+	if newest {
+		at = n - 1
+	}
+	conn := (*list)[at]
+	*list = slices.Delete(*list, at, at+1)
+	return conn
+}
+
+// maxLooks is how many unfinished connections one exchange looks at.
+const maxLooks = 4
+
+// popFinished takes a connection whose last response has ended by now. The
+// ones that have waited longest are looked at first.
+func (c *leanClient) popFinished() *leanConn {
+	for range maxLooks {
+		conn := c.take(&c.unfinished, false)
+		if conn == nil {
+			return nil
+		}
+		switch state := conn.finish(); {
+		case state == finishDone:
+			return conn
+		case state == finishPending && time.Since(conn.since) < unfinishedTime:
+			c.put(&c.unfinished, maxUnfinished, conn)
+		default:
+			conn.nc.Close()
+		}
+	}
+	return nil
+}
+
+// put keeps a connection in one of the lists, which has at most so many.
+func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || len(*list) >= most {
+		conn.nc.Close()
+		return
+	}
+	*list = append(*list, conn)
+}
+
+func (c *leanClient) Reap(now time.Time) {
+	var old []*leanConn
+	since := func(limit time.Time) func(*leanConn) bool {
+		return func(conn *leanConn) bool {
+			if !conn.since.Before(limit) {
+				return false
+			}
+			old = append(old, conn)
+			return true
+		}
+	}
+	c.mu.Lock()
+	c.idle = slices.DeleteFunc(c.idle, since(now.Add(-idleConnTime)))
+	c.unfinished = slices.DeleteFunc(c.unfinished, since(now.Add(-unfinishedTime)))
+	c.mu.Unlock()
+	for _, conn := range old {
+		conn.nc.Close()
+	}
+}
+
+func (c *leanClient) Close() {
+	c.mu.Lock()
+	list := append(c.idle, c.unfinished...)
+	c.idle, c.unfinished, c.closed = nil, nil, true
+	c.mu.Unlock()
+	for _, conn := range list {
+		conn.nc.Close()
+	}
+}
+
+// leanConn is one connection. It belongs to one exchange at a time, and is the
+// body of that exchange's answer.
+type leanConn struct {
+	client *leanClient
+	nc     net.Conn
+	peek   func() peeked // looks whether the idle connection has something to read
+	br     *bufio.Reader
+	out    []byte
+	since  time.Time // idle since
+	stop   func() bool
+	cut    func() // interrupts the exchange
+	answer Response
+	passes bool // the exchange's
+
+	frame framing
+	left  int64 // of the body, or of the chunk
+	old   bool  // the response is HTTP/1.0
+	keep  bool  // the connection can be used again after this body
+	err   error // sticky: how the body ended
+}
+
+// framing is how the end of a body is found.
+type framing uint8
+
+const (
+	frameLength  framing = iota // left bytes remain
+	frameChunked                // chunks; left bytes of the current one remain
+	frameClose                  // until the connection ends
+)
+
+func newLeanConn(c *leanClient, nc net.Conn) *leanConn {
+	return &leanConn{client: c, nc: nc, peek: newPeek(nc), br: bufio.NewReaderSize(nc, maxHeadLine),
+		cut: func() { nc.SetDeadline(time.Unix(1, 0)) }}
+}
+
+// watch makes the end of ctx interrupt the exchange.
+func (c *leanConn) watch(ctx context.Context) {
+	c.stop = nil
+	if ctx.Done() != nil {
+		c.stop = context.AfterFunc(ctx, c.cut)
+	}
+}
+
+// unwatch reports whether the connection has been left alone.
+func (c *leanConn) unwatch() bool { return c.stop == nil || c.stop() }
+
+func (c *leanConn) discard() {
+	c.unwatch()
+	c.nc.Close()
+}
+
+// alive reports whether an idle connection is open and silent, as it must be.
+func (c *leanConn) alive() bool {
+	return c.br.Buffered() == 0 && c.peek() == peekSilent && time.Since(c.since) < idleConnTime
+}
+
+// maxCopied is the largest body that is copied behind its head to save a
+// second buffer in the write.
+const maxCopied = 32 << 10
+
+func (c *leanConn) send(r *Request) error {
+	c.passes = r.Passes
+	b := append(c.out[:0], r.Method...)
+	b = append(b, r.Head.block...)
+	for _, f := range r.Fields {
+		b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
+	}
+	if r.auth != "" {
+		b = append(b, "Authorization: "...)
+		b = append(b, r.auth...)
+		b = append(b, "\r\n"...)
+	}
+	if r.Body != nil {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(len(r.Body)), 10)
+		b = append(b, "\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	if len(r.Body) > maxCopied {
+		c.out = b
+		bufs := net.Buffers{b, r.Body}
+		_, err := bufs.WriteTo(c.nc)
+		return err
+	}
+	b = append(b, r.Body...)
+	c.out = b
+	_, err := c.nc.Write(b)
+	return err
+}
+
+// Close returns the connection: at once when the body has been read to its
+// end, to the unfinished ones when only the end of a stream is missing. Whether that has
+// come is seen when the connection is wanted: it mostly has by then, and not yet here.
+func (c *leanConn) Close() error {
+	left := c.unwatch()
+	if !left || !c.keep || c.err == nil && c.frame != frameChunked {
+		c.err = net.ErrClosed
+		return c.nc.Close()
+	}
+	c.since = time.Now()
+	if c.err == nil && c.br.Buffered() == 0 {
+		c.client.put(&c.client.unfinished, maxUnfinished, c)
+		return nil
+	}
+	switch c.finish() {
+	case finishDone:
+		c.client.put(&c.client.idle, maxIdleConns, c)
+	case finishPending:
+		c.client.put(&c.client.unfinished, maxUnfinished, c)
+	default:
+		c.nc.Close()
+	}
+	return nil
+}
+
+type finished uint8
+
+const (
+	finishDone finished = iota
+	finishPending
+	finishBroken
+)
+
+// finishTime is how long the rest of a body that has begun to arrive may take.
+const finishTime = 20 * time.Millisecond
+
+// lastChunk ends most streams, all at once.
+const lastChunk = "0\r\n\r\n"
+
+// finish reads the rest of a body as far as it has arrived.
+func (c *leanConn) finish() finished {
+	if rest, _ := c.br.Peek(c.br.Buffered()); c.err == nil && c.left == 0 && string(rest) == lastChunk {
+		c.br.Discard(len(rest)) // without deadlines, which cost more
+		c.err = io.EOF
+	}
+	if c.err == nil && c.br.Buffered() == 0 {
+		switch c.peek() {
+		case peekSilent:
+			return finishPending
+		case peekClosed:
+			return finishBroken
+		}
+	}
+	if c.err == nil {
+		c.nc.SetReadDeadline(time.Now().Add(finishTime))
+		scratch := c.out[:cap(c.out)]
+		for budget := 64 << 10; c.err == nil && budget > 0; {
+			n, _ := c.Read(scratch)
+			budget -= n
+		}
+		c.nc.SetReadDeadline(time.Time{})
+	}
+	if c.err == io.EOF {
+		return finishDone
+	}
+	return finishBroken
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package transport
+
+import "net"
+
+// canPeek is false: net/http is used instead of leanClient.
+const canPeek = false
+
+func newPeek(net.Conn) func() peeked { return peekNothing }

@@ -1,0 +1,78 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"mcpproxy/internal/mcp/dialpolicy"
+)
+
+// stdClient is net/http: for TLS, HTTP/2 and proxies.
+type stdClient struct {
+	transport *http.Transport
+}
+
+func newStdClient(rule dialpolicy.Rule) *stdClient {
+	return &stdClient{&http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            rule.Dial,
+		TLSHandshakeTimeout:    15 * time.Second,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    maxIdleConns,
+		IdleConnTimeout:        idleConnTime,
+		MaxResponseHeaderBytes: maxHead,
+		ForceAttemptHTTP2:      true,
+	}}
+}
+
+// Do sends the request. net/http sends a POST again only when it knows that
+// the server has not acted on it.
+func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
+	connected := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	})
+	req := (&http.Request{Method: r.Method, URL: r.Head.url, Host: r.Head.fields.Get("Host"),
+		Header: r.Head.fields, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	if len(r.Fields) > 0 {
+		req.Header = r.Head.fields.Clone()
+		for _, f := range r.Fields {
+			req.Header.Set(f.Name, f.Value)
+		}
+	}
+	if r.auth != "" {
+		req.Header = req.Header.Clone()
+		req.Header.Set("Authorization", r.auth)
+	}
+	if r.Body != nil {
+		body := bytes.Clone(r.Body) // net/http may go on reading it after RoundTrip
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = req.GetBody()
+		req.ContentLength = int64(len(body))
+	}
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		if expired(ctx) {
+			err = ctx.Err()
+		}
+		if !connected {
+			return nil, requestNotSent(err)
+		}
+		return nil, err
+	}
+	a := &Response{Status: resp.StatusCode, length: resp.ContentLength, Body: resp.Body}
+	for name, values := range resp.Header {
+		for _, v := range values {
+			a.field(lowered(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.Passes)
+		}
+	}
+	return a.unzipped(), nil
+}
+
+func (c *stdClient) Reap(time.Time) {} // IdleConnTimeout does it
+
+func (c *stdClient) Close() { c.transport.CloseIdleConnections() }

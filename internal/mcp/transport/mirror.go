@@ -1,0 +1,37 @@
+package transport
+
+import (
+	"encoding/json"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// mirror returns the header lines of a request of the modern revision, which say
+// what its body says.
+func mirror(r *session.Request) []mcp.Field {
+	fields := []mcp.Field{{Name: mcp.HeaderMethod, Value: r.Method}}
+	name, arguments := about(r)
+	if name != "" {
+		fields = append(fields, mcp.Field{Name: mcp.HeaderName, Value: mcp.HeaderText(name)})
+	}
+	if r.Method == mcp.CallTool {
+		fields = append(fields, mcp.Mirrored(r.Judged.Listed(), arguments)...)
+	}
+	return fields
+}
+
+// about returns what a request is about, and the arguments of a call.
+func about(r *session.Request) (name string, arguments json.RawMessage) {
+	switch {
+	case r.Call != nil:
+		return r.Call.Tool, r.Call.Arguments
+	case r.Method == mcp.ReadResource:
+		name, _ = wirejson.String(wirejson.Find(r.Params, "uri"))
+	case r.Method == mcp.CallTool, r.Method == mcp.GetPrompt:
+		name, _ = wirejson.String(wirejson.Find(r.Params, "name"))
+		arguments = wirejson.Find(r.Params, "arguments")
+	}
+	return name, arguments
+}

@@ -1,0 +1,32 @@
+package transport
+
+import (
+	"strconv"
+	"testing"
+)
+
+// TestOutbox: what was put first is taken first, one wake is enough for all, and what is
+// beyond the bound is dropped.
+func TestOutbox(t *testing.T) {
+	o := newOutbox()
+	for i := range maxTold + 5 {
+		o.put([]byte(strconv.Itoa(i)))
+	}
+	<-o.some
+	for i := range maxTold {
+		if got := string(o.take()); got != strconv.Itoa(i) {
+			t.Fatalf("message %d is %q", i, got)
+		}
+	}
+	if got := o.take(); got != nil {
+		t.Fatalf("%q is beyond the bound", got)
+	}
+	if o.waiting != nil {
+		t.Fatal("an empty box keeps memory")
+	}
+	o.put([]byte("x"))
+	<-o.some
+	if got := string(o.take()); got != "x" {
+		t.Fatalf("%q", got)
+	}
+}

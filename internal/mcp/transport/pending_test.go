@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func enter(p *pending, s sent) (*entry, error) {
+	e := p.entry()
+	e.sent = s
+	return e, p.enter(e)
+}
+
+// said hands a log message to the only request in flight, if it wants it.
+func said(p *pending, params json.RawMessage) bool {
+	return p.only(session.Event{Method: mcp.LogMessage, Params: params})
+}
+
+// TestBrokenAnswers: one that cannot be read ends its request a while later, if
+// nothing better comes, and the server counts as still at work on it.
+func TestBrokenAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const broken = `{"jsonrpc":"2.0","id":%d,"result":{"a":`
+		p := newPending()
+		ask := func(id uint64, owner *session.Owner) *entry {
+			e, err := enter(p, sent{id: id, Request: &session.Request{Owner: owner, Say: func(session.Event) {}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		wait := func(e *entry) (string, error) {
+			reply, err := p.wait(t.Context(), e)
+			return string(reply.Result), err
+		}
+		first, second, third := ask(1, &session.Owner{}), ask(2, &session.Owner{}), ask(3, &session.Owner{})
+		for range 2 {
+			p.rejectBroken(fmt.Appendf(nil, broken, 1))
+			p.rejectBroken(fmt.Appendf(nil, broken, 2))
+		}
+		p.resolve(&wirejson.Message{ID: json.RawMessage("2"), Result: json.RawMessage(`{"b":2}`)}, false)
+		began := time.Now()
+		if _, err := wait(first); !errors.Is(err, ErrNoMessage) || time.Since(began) != brokenTime {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if got, err := wait(second); err != nil || got != `{"b":2}` {
+			t.Errorf("%s, %v", got, err)
+		}
+		if said(p, json.RawMessage(`{"level":"info","data":"about the first"}`)) {
+			t.Error("a message that may be about the first request goes to another client")
+		}
+		p.rejectBroken(fmt.Appendf(nil, broken, 3))
+		p.fail(ErrStopped)
+		if _, err := wait(third); errors.Is(err, ErrNoMessage) || !errors.Is(err, ErrStopped) {
+			t.Errorf("the end of the link says more: %v", err)
+		}
+	})
+}
+
+func TestPendingIsBounded(t *testing.T) {
+	p := newPending()
+	got := 0
+	e, err := enter(p, sent{id: 1, token: json.RawMessage("1"), Request: &session.Request{Call: &session.Call{}, Say: func(session.Event) { got++ }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 * maxNotes {
+		p.progress(session.Event{Method: mcp.Progress, Params: json.RawMessage(`{"progressToken":1}`)}, nil)
+	}
+	big := json.RawMessage(`{"x":"` + strings.Repeat("y", maxNoteBytes) + `"}`)
+	said(p, big)
+	p.resolve(&wirejson.Message{ID: json.RawMessage("1"), Result: json.RawMessage("{}")}, false)
+	if r, err := p.wait(t.Context(), e); err != nil || string(r.Result) != "{}" {
+		t.Errorf("result %s, error %v", r.Result, err)
+	}
+	if got != maxNotes {
+		t.Errorf("%d notifications", got)
+	}
+}
+
+func TestPendingIgnoresStrangeIDs(t *testing.T) {
+	p := newPending()
+	e, err := enter(p, sent{id: 7, Request: &session.Request{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{`"07"`, `"7x"`, `" 7"`, `""`, `7.0`, `-7`, `07x`, `null`, ``, `8`, `99999999999999999999999`} {
+		p.resolve(&wirejson.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
+	}
+	if p.inFlight() != 1 {
+		t.Error("it has been resolved")
+	}
+	p.fail(errors.New("over"))
+	if _, err := p.wait(context.Background(), e); err == nil {
+		t.Error("no error")
+	}
+	if _, err := enter(p, sent{id: 8, Request: &session.Request{}}); !session.NotSent(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAppendCall(t *testing.T) {
+	tests := []struct{ call, want, token string }{
+		{`{"Tool":"a"}`, `{"name":"a"}`, ""},
+		{`{"Tool":"a","Arguments":{"x":[1, 2]}}`, `{"name":"a","arguments":{"x":[1, 2]}}`, ""},
+		{`{"Tool":"a\"b\\c\u0001é","Meta":{}}`, `{"name":"a\"b\\c\u0001é","_meta":{}}`, ""},
+		{`{"Tool":"a","Meta":{"progressToken":"t","x":1}}`, `{"name":"a","_meta":{"progressToken":5,"x":1}}`, `"t"`},
+		{`{"Tool":"a","Meta":{"progressToken":0}}`, `{"name":"a","_meta":{"progressToken":5}}`, `0`},
+	}
+	for _, tt := range tests {
+		in := struct {
+			Tool            string
+			Arguments, Meta json.RawMessage
+		}{}
+		if err := json.Unmarshal([]byte(tt.call), &in); err != nil {
+			t.Fatal(err)
+		}
+		var ids atomic.Uint64
+		ids.Store(4)
+		var s sent
+		msg := s.send(nil, &session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: in.Tool, Arguments: in.Arguments, Meta: in.Meta}}, &Options{IDs: &ids}, false, false)
+		token := s.token
+		if want := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":` + tt.want + `}`; string(msg) != want || string(token) != tt.token {
+			t.Errorf("%s, token %s; want %s", msg, token, want)
+		}
+	}
+}
+
+// TestSubscriptionsThatEnd: a server is at work on none.
+func TestSubscriptionsThatEnd(t *testing.T) {
+	p := newPending()
+	give := func(s sent) bool {
+		t.Helper()
+		e, err := enter(p, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := said(p, json.RawMessage("{}"))
+		p.leave(e, context.Canceled)
+		return given
+	}
+	say := func(session.Event) {}
+	give(sent{id: 1, listenID: json.RawMessage("1"), Request: &session.Request{Say: say}})
+	if !give(sent{id: 2, Request: &session.Request{Say: say}}) {
+		t.Error("a message is kept back for a subscription that has ended")
+	}
+	if give(sent{id: 3, Request: &session.Request{Say: say}}) {
+		t.Error("a message is given although a request was given up")
+	}
+}
+
+// TestOrphansAreBounded: of who gives up call after call no more is kept, and
+// what is not kept counts as somebody else's.
+func TestOrphansAreBounded(t *testing.T) {
+	var d orphans
+	a, b := &session.Owner{}, &session.Owner{}
+	for id := range uint64(maxOrphans) {
+		d.add(&sent{id: id, Request: &session.Request{Owner: a}})
+	}
+	if d.byOther(&sent{Request: &session.Request{Owner: a}}) || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
+		t.Error("it is not known whose they are")
+	}
+	for id := range uint64(10 * maxOrphans) {
+		d.add(&sent{id: id + maxOrphans, Request: &session.Request{Owner: b}})
+	}
+	if len(d.all) != maxOrphans || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
+		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
+	}
+}

@@ -1,0 +1,235 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// sent is a request on a connection that others may use, too: it goes out with
+// an id of ours.
+type sent struct {
+	*session.Request
+	id       uint64
+	token    json.RawMessage // the caller's progress token, in whose place id goes out unless own; nil: it wants none
+	own      bool            // the connection is the caller's own: its tokens mean nobody else
+	keeps    bool            // it goes out as it is, with the client's id and token: its answer comes to nobody else
+	listenID json.RawMessage // the client's id of a subscription, in whose place id goes out
+}
+
+// send makes s the request r and appends its message to dst.
+func (s *sent) send(dst []byte, r *session.Request, o *Options, modern, keeps bool) []byte {
+	*s = sent{Request: r, id: o.IDs.Add(1), own: o.Own, keeps: keeps}
+	switch {
+	case keeps:
+		return wirejson.AppendRequestAs(dst, r.ID, r.Method, r.Params)
+	case r.Call != nil:
+		return s.appendCall(dst, o, modern)
+	}
+	params := r.Params
+	if r.ID == nil && (modern || r.Method == mcp.Discover) {
+		params = WithIdentity(params, o.Version)
+	}
+	if s.token = ProgressToken(params); s.token != nil && !s.own {
+		params = withMeta(params, "progressToken", strconv.AppendUint(nil, s.id, 10))
+	}
+	if r.Method == mcp.Listen {
+		if s.listenID = r.ID; r.ID == nil { // our own
+			s.listenID = strconv.AppendUint(nil, s.id, 10)
+		}
+	}
+	return wirejson.AppendRequest(dst, s.id, r.Method, params)
+}
+
+// appendCall appends a call in parts.
+func (s *sent) appendCall(dst []byte, o *Options, modern bool) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = strconv.AppendUint(dst, s.id, 10)
+	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
+	dst = wirejson.AppendString(dst, s.Call.Tool)
+	if s.Call.Arguments != nil {
+		dst = append(append(dst, `,"arguments":`...), s.Call.Arguments...)
+	}
+	meta := s.Call.Meta
+	if modern {
+		meta = identity(meta, o.Version)
+	}
+	if meta != nil {
+		if s.token = wirejson.Find(meta, "progressToken"); s.token != nil {
+			meta = wirejson.SetMember(meta, "progressToken", strconv.AppendUint(nil, s.id, 10))
+		}
+		dst = append(append(dst, `,"_meta":`...), meta...)
+	}
+	return append(dst, "}}"...)
+}
+
+// cancelable reports whether the server is told when nobody waits for r any more:
+// not of what the handshake begins with.
+func cancelable(r *session.Request) bool {
+	return r.Method != mcp.Initialize && (r.ID != nil || r.Method != mcp.Discover)
+}
+
+// outerID returns the id that s has at the server.
+func (s *sent) outerID() json.RawMessage {
+	if s.keeps {
+		return s.ID
+	}
+	return strconv.AppendUint(nil, s.id, 10)
+}
+
+// isAnswer reports whether m is the response to s where no other one can come. An
+// error without an id can only be for the one request that was sent.
+func (s *sent) isAnswer(m *wirejson.Message) bool {
+	if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
+		return true
+	}
+	if s.keeps {
+		return answers(m.ID, s.ID)
+	}
+	id, ok := numericID(m.ID)
+	return ok && id == s.id
+}
+
+// passes reports whether s is a client's own request, which gets everything.
+func (s *sent) passes() bool { return s.Say != nil && s.Call == nil }
+
+// wants reports whether the caller of s is to get such a notification.
+func (s *sent) wants(method string) bool {
+	switch {
+	case s.Say == nil:
+		return false
+	case method == mcp.Progress:
+		return s.token != nil
+	case method == mcp.LogMessage:
+		return s.listenID == nil
+	}
+	return s.Call == nil
+}
+
+// deliver hands what the server says to the caller, with its own token and id.
+func (s *sent) deliver(e session.Event) {
+	if e.Method == mcp.Progress && s.token != nil && !s.own {
+		e.Params = wirejson.SetMember(e.Params, "progressToken", s.token)
+	}
+	if s.listenID != nil {
+		e.Params = setSubscription(e.Params, s.listenID)
+	}
+	s.Say(e)
+}
+
+// settle puts the client's id of a subscription into its end.
+func (s *sent) settle(r *session.Reply) {
+	if s.listenID != nil && r.Result != nil {
+		r.Result = setSubscription(r.Result, s.listenID)
+	}
+}
+
+// identity adds to a _meta, which may be nil, who asks and what it can do:
+// nothing, since nobody is behind our own requests whom a server could ask.
+func identity(meta json.RawMessage, version string) json.RawMessage {
+	out := append([]byte(nil), `{"`+mcp.MetaVersion+`":"`+mcp.Modern+`","`+mcp.MetaCapabilities+`":{},"`+mcp.MetaClientInfo+`":{"name":"mcpproxy","version":`...)
+	out = append(wirejson.AppendString(out, version), '}')
+	inside := bytes.TrimSpace(meta)
+	if len(inside) > 2 {
+		inside = bytes.TrimLeft(inside[1:], " \t\r\n")
+	}
+	if len(inside) < 2 || inside[0] == '}' {
+		return append(out, '}')
+	}
+	return append(append(out, ','), inside...)
+}
+
+// WithIdentity returns params that say of themselves what a modern request has
+// to, for requests of our own.
+func WithIdentity(params json.RawMessage, version string) json.RawMessage {
+	return wirejson.SetMember(params, "_meta", identity(wirejson.Find(params, "_meta"), version))
+}
+
+// metaOf returns a member of the _meta of params, nil when there is none.
+func metaOf(params json.RawMessage, name string) json.RawMessage {
+	if !wirejson.MayName(params, name) {
+		return nil
+	}
+	return wirejson.Find(wirejson.Find(params, "_meta"), name)
+}
+
+// withMeta returns params with a member of their _meta.
+func withMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	return wirejson.SetMember(params, "_meta", wirejson.SetMember(wirejson.Find(params, "_meta"), name, value))
+}
+
+// ProgressToken returns the token in the _meta of params, nil when there is none.
+func ProgressToken(params json.RawMessage) json.RawMessage { return metaOf(params, "progressToken") }
+
+// subscriptionID returns our id in what a server says to a subscription.
+func subscriptionID(params json.RawMessage) (uint64, bool) {
+	return numericID(metaOf(params, mcp.MetaSubscription))
+}
+
+// setSubscription puts the client's id of a subscription in the place of ours.
+func setSubscription(obj, id json.RawMessage) json.RawMessage {
+	if _, ok := subscriptionID(obj); !ok {
+		return obj
+	}
+	return withMeta(obj, mcp.MetaSubscription, id)
+}
+
+// progressID returns the id that a progress notification is about.
+func progressID(params json.RawMessage) (uint64, bool) {
+	return numericID(wirejson.Find(params, "progressToken"))
+}
+
+// SameID reports whether two ids are the same, however they are written.
+func SameID(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, ok := wirejson.String(a)
+	y, also := wirejson.String(b)
+	return ok && also && x == y
+}
+
+// answers reports whether the id of an answer is the one of the only request that it can be for: as
+// it is, or a number that has come back as text.
+func answers(id, asked json.RawMessage) bool {
+	text, ok := wirejson.String(id)
+	return SameID(id, asked) || ok && text == string(asked)
+}
+
+// replyOf takes a response out of the buffer it was read into, without a copy
+// when that buffer has been kept for it.
+func replyOf(m *wirejson.Message, kept bool) session.Reply {
+	if m.Error != nil {
+		e := *m.Error
+		e.Data = bytes.Clone(e.Data)
+		return session.Reply{Error: &e}
+	}
+	if kept {
+		return session.Reply{Result: m.Result}
+	}
+	return session.Reply{Result: bytes.Clone(m.Result)}
+}
+
+// eventOf returns what a server says as an event, which is valid for as long as m.
+func eventOf(m *wirejson.Message) session.Event {
+	return session.Event{Method: m.Method, ID: m.ID, Params: m.Params}
+}
+
+// numericID reads an id that we made. Some servers send it back as text; ours are numbers, so that
+// no other id can be meant.
+func numericID(raw json.RawMessage) (id uint64, ok bool) {
+	if n := len(raw); n > 2 && raw[0] == '"' && raw[n-1] == '"' && raw[1] != '0' {
+		raw = raw[1 : n-1]
+	}
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		id = id*10 + uint64(c-'0')
+	}
+	return id, 0 < len(raw) && len(raw) < 20 // more may not fit
+}

@@ -1,0 +1,18 @@
+package wirejson
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Marshal is json.Marshal without the escapes that are for HTML: what is read by
+// people, and what was said by others, stays as it is.
+func Marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,103 @@
+package wirejson
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Message is one JSON-RPC message. A request has Method and ID, a notification
+// has Method only, a response has ID and exactly one of Result and Error.
+// All raw fields alias the parsed buffer.
+type Message struct {
+	ID     json.RawMessage // a string, a number, or nil; "null" only in error responses
+	Method string
+	Params json.RawMessage
+	Result json.RawMessage
+	Error  *RPCError
+}
+
+// IsRequest reports whether m asks for an answer.
+func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsNotification reports whether m asks for no answer.
+func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
+
+// IsResponse reports whether m is an answer.
+func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
+
+// RPCError is a JSON-RPC error object. It is also a Go error.
+type RPCError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// The codes that JSON-RPC defines.
+const (
+	CodeParse          = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+)
+
+// RPCError returns the message.
+func (e *RPCError) Error() string { return e.Message }
+
+const opening = `{"jsonrpc":"2.0",`
+
+// AppendRequest appends a request to dst. Params that are nil are left out.
+func AppendRequest(dst []byte, id uint64, method string, params json.RawMessage) []byte {
+	dst = append(dst, opening+`"id":`...)
+	dst = strconv.AppendUint(dst, id, 10)
+	dst = append(dst, ',')
+	return appendCall(dst, method, params)
+}
+
+// AppendRequestAs appends a request with an id that somebody else gave it.
+func AppendRequestAs(dst []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
+	dst = append(append(dst, opening+`"id":`...), id...)
+	return appendCall(append(dst, ','), method, params)
+}
+
+// AppendNotification appends a notification to dst. Params that are nil are
+// left out.
+func AppendNotification(dst []byte, method string, params json.RawMessage) []byte {
+	return appendCall(append(dst, opening...), method, params)
+}
+
+func appendCall(dst []byte, method string, params json.RawMessage) []byte {
+	dst = AppendString(append(dst, `"method":`...), method)
+	if params != nil {
+		dst = append(append(dst, `,"params":`...), params...)
+	}
+	return append(dst, '}')
+}
+
+// AppendResult appends a response with a result to dst. A nil result is {}.
+func AppendResult(dst []byte, id, result json.RawMessage) []byte {
+	dst = append(appendID(dst, id), `,"result":`...)
+	if result == nil {
+		return append(dst, "{}}"...)
+	}
+	return append(append(dst, result...), '}')
+}
+
+// AppendError appends a response with an error to dst. A nil id is null, as
+// for a request whose id could not be read.
+func AppendError(dst []byte, id json.RawMessage, e *RPCError) []byte {
+	dst = append(appendID(dst, id), `,"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(e.Code), 10)
+	dst = AppendString(append(dst, `,"message":`...), e.Message)
+	if e.Data != nil {
+		dst = append(append(dst, `,"data":`...), e.Data...)
+	}
+	return append(dst, "}}"...)
+}
+
+func appendID(dst []byte, id json.RawMessage) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	return append(append(dst, opening+`"id":`...), id...)
+}

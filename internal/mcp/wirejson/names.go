@@ -1,0 +1,188 @@
+package wirejson
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
+
+// wideFrom is the number of members from which an object's names are looked up
+// in a table instead of one by one.
+const wideFrom = 64
+
+// newName reads the member name between start and end for the object at level,
+// whose earlier names are given. It fails when the name stands for one of them.
+func (s *scanner) newName(start, end, level int, earlier []name) (name, bool) {
+	raw := s.data[start:end]
+	folded := raw
+	if !Simple(raw) {
+		text := Unescape(raw)
+		if bytes.IndexByte(text, 0) >= 0 {
+			s.fail(start-1, "a member name contains NUL")
+			return name{}, false
+		}
+		folded = fold(text)
+	}
+	n := name{start, end, hashFolded(folded, s.seed)}
+	twin := s.twin(n, level, earlier)
+	if twin == nil {
+		return n, true
+	}
+	s.fail(start-1, describeTwin(raw, s.data[twin.start:twin.end]))
+	return name{}, false
+}
+
+// twin finds the one of the earlier names that equals n.
+func (s *scanner) twin(n name, level int, earlier []name) *name {
+	if len(earlier) >= wideFrom {
+		return s.twinWide(n, level, earlier)
+	}
+	for k := range earlier {
+		if earlier[k].hash == n.hash && s.sameName(earlier[k], n) {
+			return &earlier[k]
+		}
+	}
+	return nil
+}
+
+// twinWide is twin by table. n gets its slot at once.
+func (s *scanner) twinWide(n name, level int, earlier []name) *name {
+	top := len(s.wide) - 1
+	switch {
+	case top < 0 || s.wide[top].level != level:
+		s.wide = append(s.wide, wide{level, table(earlier, 4*wideFrom)})
+		top++
+	case len(earlier) >= len(s.wide[top].slots)/2:
+		s.wide[top].slots = table(earlier, 2*len(s.wide[top].slots))
+	}
+	slots := s.wide[top].slots
+	mask := uint64(len(slots) - 1)
+	for h := n.hash & mask; ; h = (h + 1) & mask {
+		if slots[h] == 0 {
+			slots[h] = uint32(len(earlier)) + 1
+			return nil
+		}
+		if m := &earlier[slots[h]-1]; m.hash == n.hash && s.sameName(*m, n) {
+			return m
+		}
+	}
+}
+
+// leave drops the table of the object at level, if it has one.
+func (s *scanner) leave(level int) {
+	if n := len(s.wide); n > 0 && s.wide[n-1].level == level {
+		s.wide = s.wide[:n-1]
+	}
+}
+
+func table(names []name, size int) []uint32 {
+	slots := make([]uint32, size)
+	mask := uint64(size - 1)
+	for k := range names {
+		h := names[k].hash & mask
+		for slots[h] != 0 {
+			h = (h + 1) & mask
+		}
+		slots[h] = uint32(k) + 1
+	}
+	return slots
+}
+
+func (s *scanner) sameName(a, b name) bool {
+	x, y := s.data[a.start:a.end], s.data[b.start:b.end]
+	if !Simple(x) || !Simple(y) {
+		x, y = Unescape(x), Unescape(y)
+	}
+	return bytes.EqualFold(x, y)
+}
+
+func describeTwin(raw, earlier []byte) string {
+	text, first := Unescape(raw), Unescape(earlier)
+	if bytes.Equal(text, first) {
+		return "duplicate member " + quoted(text)
+	}
+	return "duplicate member " + quoted(text) + ", which is " + quoted(first) + " in another case"
+}
+
+// quoted shows at most 64 bytes of a name.
+func quoted(text []byte) string {
+	const most = 64
+	shown := strconv.QuoteToASCII(string(Clip(text, most)))
+	if len(text) > most {
+		shown += "…"
+	}
+	return shown
+}
+
+// Simple reports whether a string, as it is written, is ASCII without escapes.
+func Simple(raw []byte) bool {
+	for ; len(raw) >= 8; raw = raw[8:] {
+		if special(binary.LittleEndian.Uint64(raw), high) != 0 {
+			return false
+		}
+	}
+	for _, c := range raw {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// fold replaces every rune by the one that stands for all that differ from it
+// only by case: the lower one in ASCII, else the smallest.
+func fold(text []byte) []byte {
+	out := make([]byte, 0, len(text)+8)
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		out = utf8.AppendRune(out, foldRune(r))
+		text = text[n:]
+	}
+	return out
+}
+
+func foldRune(r rune) rune {
+	for {
+		next := unicode.SimpleFold(r)
+		if next <= r { // round the orbit: next is the smallest
+			r = next
+			break
+		}
+		r = next
+	}
+	if 'A' <= r && r <= 'Z' {
+		r += 'a' - 'A'
+	}
+	return r
+}
+
+// hashFolded hashes a name; ASCII letters count as lower case.
+func hashFolded(text []byte, seed [2]uint64) uint64 {
+	h := seed[0] ^ uint64(len(text))
+	for len(text) >= 8 {
+		h = mix(h^lower(binary.LittleEndian.Uint64(text)), seed[1])
+		text = text[8:]
+	}
+	var x uint64
+	for k, c := range text {
+		x |= uint64(c) << (8 * k)
+	}
+	return mix(mix(h^lower(x), seed[1]), seed[0])
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b|1)
+	return hi ^ lo
+}
+
+// lower makes the ASCII capitals among eight bytes small.
+func lower(x uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	ascii := x &^ high
+	fromA := ascii + ones*(0x80-'A') // high bit: at least A
+	aboveZ := ascii + ones*(0x80-'Z'-1)
+	return x | (fromA&^aboveZ&^x&high)>>2
+}

@@ -1,0 +1,154 @@
+package wirejson
+
+import (
+	"bytes"
+	"strconv"
+	"unsafe"
+)
+
+// The readers below trust that the grammar was checked, by Check or a cursor
+// with a depth, and do not check it again. With other text they return nonsense, but never panic.
+
+// Members calls fn for every member of a checked object, in order, until fn
+// fails. The name is unescaped; the value aliases obj, without the white space
+// around it. When obj is not an object the error is an *Error, else fn's own.
+func Members(obj []byte, fn func(name, value []byte) error) error {
+	i := inside(obj)
+	if i < 0 {
+		return &Error{Offset: 0, Reason: "expected an object"}
+	}
+	for {
+		var name, value []byte
+		if name, value, i = member(obj, i); value == nil {
+			return nil
+		}
+		if err := fn(Unescape(name), value); err != nil {
+			return err
+		}
+	}
+}
+
+// inside returns the offset of the first member of an object, or failed.
+func inside(obj []byte) int {
+	if i := skipSpace(obj, 0); i < len(obj) && obj[i] == '{' {
+		return i + 1
+	}
+	return failed
+}
+
+// member returns the member that comes next in an object, and the offset behind
+// it and its comma. The value is nil when there is none. It is what a cursor does
+// in four steps, for what is read with every call.
+func member(d []byte, i int) (name, value []byte, next int) {
+	i = skipSpace(d, i)
+	if i >= len(d) || d[i] != '"' {
+		return nil, nil, len(d)
+	}
+	end := skipString(d, i+1)
+	if end < 0 {
+		return nil, nil, len(d)
+	}
+	name = d[i+1 : end-1]
+	if i = skipSpace(d, end); i >= len(d) || d[i] != ':' {
+		return nil, nil, len(d)
+	}
+	i = skipSpace(d, i+1)
+	if end = skipValue(d, i); end < 0 {
+		return nil, nil, len(d)
+	}
+	if next = skipSpace(d, end); next < len(d) && d[next] == ',' {
+		next++
+	}
+	return name, d[i:end:end], next
+}
+
+// Elements calls fn for every element of a checked array, as Members does.
+func Elements(arr []byte, fn func(value []byte) error) error {
+	c := Cursor{Text: arr}
+	if c.Peek() != '[' {
+		return &Error{Offset: 0, Reason: "expected an array"}
+	}
+	for end := c.Open('['); c.More(end); {
+		value := c.Value()
+		if value == nil {
+			break
+		}
+		if err := fn(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Find returns the value of a member of a checked object, nil when there is none
+// or obj is no object. It allocates nothing unless a name is long and escaped.
+func Find(obj []byte, name string) []byte {
+	var buf [64]byte
+	i := inside(obj)
+	for i >= 0 {
+		var raw, value []byte
+		if raw, value, i = member(obj, i); value == nil {
+			break
+		}
+		if string(raw) == name || bytes.IndexByte(raw, '\\') >= 0 && string(unescape(buf[:0], raw)) == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// Kind says what a value is by its first byte: one of { [ " t f n, or 0 (the
+// digit) for a number. It is 0 (the number) when the value is none.
+func Kind(value []byte) byte {
+	i := skipSpace(value, 0)
+	if i >= len(value) {
+		return 0
+	}
+	switch c := value[i]; c {
+	case '{', '[', '"', 't', 'f', 'n':
+		return c
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return '0'
+	}
+	return 0
+}
+
+// String decodes a string; ok is false when value is none.
+func String(value []byte) (text string, ok bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	s := scanner{data: value}
+	if s.str(1) != len(value) {
+		return "", false
+	}
+	raw := value[1 : len(value)-1]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw), true
+	}
+	var buf [256]byte
+	return string(unescape(buf[:0], raw)), true
+}
+
+// Bool decodes true and false; ok is false when value is neither.
+func Bool(value []byte) (v, ok bool) {
+	v = string(value) == "true"
+	return v, v || string(value) == "false"
+}
+
+// Int decodes a number that is written as an integer and fits; else ok is
+// false. 1.0 and 1e3 are not written so.
+func Int(value []byte) (v int64, ok bool) {
+	if Kind(value) != '0' {
+		return 0, false
+	}
+	s := scanner{data: value}
+	if s.number(0) != len(value) {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(unsafe.String(&value[0], len(value)), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return v, true
+}

@@ -1,0 +1,381 @@
+package wirejson
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+	"unicode/utf8"
+	"unsafe"
+)
+
+const (
+	inlineNames = 64 // names of open objects kept without allocating
+	inlineDepth = 64
+	inArray     = -1 // the frame of an array
+	failed      = -1 // instead of an offset
+)
+
+// Error says where and why a text was refused. Offset counts bytes.
+type Error struct {
+	Offset int
+	Reason string
+	// Bound is set when the text broke a limit on size or depth, which the
+	// reason names: it may be good JSON.
+	Bound bool
+}
+
+// Error returns offset and reason in one sentence.
+func (e *Error) Error() string {
+	what := "invalid JSON at byte "
+	if e.Bound {
+		what = "JSON over the limit at byte "
+	}
+	return what + strconv.Itoa(e.Offset) + ": " + e.Reason
+}
+
+// scanner walks over one value. It is iterative. The stacks that it needs are
+// its callers' arrays, passed by value so that they stay off the heap: frames
+// are the open containers, names the member names of the open objects.
+type scanner struct {
+	data   []byte
+	depth  int
+	strict bool
+	wide   []wide    // name tables of the open objects with many members
+	seed   [2]uint64 // of the name hashes, so that nobody can prepare collisions
+	at     int       // where it failed
+	reason string
+	bound  bool
+}
+
+// name is a member name of an open object: where it stands between its quotes,
+// and the hash of what it is when case is folded.
+type name struct {
+	start, end int
+	hash       uint64
+}
+
+// wide is the name table of the object at a level: open addressing, slots hold
+// the number of a name in its object, from 1.
+type wide struct {
+	level int
+	slots []uint32
+}
+
+func (s *scanner) fail(at int, reason string) int {
+	s.at, s.reason = at, reason
+	return failed
+}
+
+func (s *scanner) error() *Error { return &Error{s.at, s.reason, s.bound} }
+
+// value scans the value at i and returns the offset behind it. A frame is
+// inArray, or where the object's names begin in names.
+func (s *scanner) value(i int, frames []int, names []name) int {
+	d := s.data
+	var top, start int
+value:
+	if i >= len(d) {
+		return s.fail(len(d), "the text ends where a value is expected")
+	}
+	switch c := d[i]; c {
+	case '"':
+		i = s.str(i + 1)
+	case '{', '[':
+		if len(frames) >= s.depth {
+			return s.tooDeep(i)
+		}
+		i = skipSpace(d, i+1)
+		if i < len(d) && d[i] == c+2 { // } and ] are two after { and [
+			i++
+			break
+		}
+		if c == '[' {
+			frames = append(frames, inArray)
+			goto value
+		}
+		frames = append(frames, len(names))
+		goto member
+	case 't':
+		i = s.literal(i, "true")
+	case 'f':
+		i = s.literal(i, "false")
+	case 'n':
+		i = s.literal(i, "null")
+	default:
+		i = s.number(i)
+	}
+after:
+	top = len(frames) - 1
+	if i < 0 || top < 0 {
+		return i
+	}
+	i = skipSpace(d, i)
+	if i >= len(d) {
+		return s.fail(i, "the text ends inside an array or object")
+	}
+	switch base := frames[top]; {
+	case d[i] == ',':
+		i = skipSpace(d, i+1)
+		if base == inArray {
+			goto value
+		}
+		goto member
+	case d[i] == ']' && base == inArray:
+		frames = frames[:top]
+		i++
+		goto after
+	case d[i] == '}' && base != inArray:
+		frames, names = frames[:top], names[:base]
+		s.leave(top)
+		i++
+		goto after
+	case base == inArray:
+		return s.fail(i, "expected a comma or the end of the array")
+	}
+	return s.fail(i, "expected a comma or the end of the object")
+member:
+	if i >= len(d) || d[i] != '"' {
+		return s.fail(i, "expected a member name in double quotes")
+	}
+	start = i + 1
+	if i = s.str(start); i < 0 {
+		return failed
+	}
+	if s.strict {
+		top = len(frames) - 1
+		n, fine := s.newName(start, i-1, top, names[frames[top]:])
+		if !fine {
+			return failed
+		}
+		names = append(names, n)
+	}
+	if i = skipSpace(d, i); i >= len(d) || d[i] != ':' {
+		return s.fail(i, "expected a colon after the member name")
+	}
+	i = skipSpace(d, i+1)
+	goto value
+}
+
+// skip is value without names, and without the stack when there is no need.
+func (s *scanner) skip(i int) int {
+	if i < len(s.data) && (s.data[i] == '{' || s.data[i] == '[') {
+		var frames [inlineDepth]int
+		return s.value(i, frames[:0], nil)
+	}
+	return s.value(i, nil, nil)
+}
+
+func (s *scanner) tooDeep(i int) int {
+	s.bound = true
+	return s.fail(i, "arrays and objects are nested deeper than "+strconv.Itoa(s.depth)+" levels")
+}
+
+func (s *scanner) literal(i int, word string) int {
+	if end := i + len(word); end <= len(s.data) && string(s.data[i:end]) == word {
+		return end
+	}
+	return s.fail(i, "expected a value")
+}
+
+// number scans -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+func (s *scanner) number(start int) int {
+	d, i := s.data, start
+	if d[i] == '-' {
+		i++
+	}
+	whole := digits(d, i)
+	switch {
+	case whole == i && i == start:
+		return s.fail(i, "expected a value")
+	case whole == i:
+		return s.fail(i, "expected a digit after the minus sign")
+	case d[i] == '0' && whole > i+1:
+		return s.fail(i, "a number has a leading zero")
+	}
+	i = whole
+	if i < len(d) && d[i] == '.' {
+		end := digits(d, i+1)
+		if end == i+1 {
+			return s.fail(end, "expected a digit after the decimal point")
+		}
+		i = end
+	}
+	exponent := i < len(d) && d[i]|0x20 == 'e'
+	if exponent {
+		if i++; i < len(d) && (d[i] == '+' || d[i] == '-') {
+			i++
+		}
+		end := digits(d, i)
+		if end == i {
+			return s.fail(end, "expected a digit in the exponent")
+		}
+		i = end
+	}
+	// Without an exponent, 308 digits are below the largest float64.
+	if s.strict && (exponent || i-start > 308) && outOfRange(d[start:i]) {
+		return s.fail(start, "a number is too large for a 64-bit float")
+	}
+	return i
+}
+
+func digits(d []byte, i int) int {
+	for i < len(d) && d[i]-'0' <= 9 {
+		i++
+	}
+	return i
+}
+
+// outOfRange: parsers disagree (infinity, error, exact) about such numbers.
+func outOfRange(number []byte) bool {
+	_, err := strconv.ParseFloat(unsafe.String(&number[0], len(number)), 64)
+	return err != nil
+}
+
+// str scans a string whose opening quote is just before i and returns the
+// offset behind the closing one. It looks at eight bytes at a time and stays
+// within them for quotes and simple escapes.
+func (s *scanner) str(i int) int {
+	d := s.data
+	var keep uint64
+	if s.strict {
+		keep = high
+	}
+words:
+	for i+8 <= len(d) {
+		x := binary.LittleEndian.Uint64(d[i:])
+		next := i + 8
+		for m := special(x, keep); m != 0; {
+			k := bits.TrailingZeros64(m) &^ 7
+			switch c := byte(x >> k); {
+			case c == '"':
+				return i + k>>3 + 1
+			case c == '\\' && k < 56 && simpleEscape(byte(x>>k>>8)):
+				m &^= 0x8080 << k
+			case c == '\\' && k == 56 && next < len(d) && simpleEscape(d[next]):
+				next++
+				m = 0
+			default:
+				if i = s.odd(i + k>>3); i < 0 {
+					return failed
+				}
+				continue words
+			}
+		}
+		i = next
+	}
+	for i < len(d) && d[i] != '"' {
+		if i = s.odd(i); i < 0 {
+			return failed
+		}
+	}
+	if i >= len(d) {
+		return s.fail(len(d), "the text ends inside a string")
+	}
+	return i + 1
+}
+
+// odd scans what stands at i in a string, where no closing quote is.
+func (s *scanner) odd(i int) int {
+	switch c := s.data[i]; {
+	case c == '\\':
+		return s.escape(i)
+	case c < ' ':
+		return s.fail(i, "a control character stands unescaped in a string")
+	case c >= utf8.RuneSelf && s.strict:
+		return s.nonASCII(i)
+	}
+	return i + 1
+}
+
+const ones, high = 0x0101010101010101, 0x8080808080808080
+
+// special marks, by high bits, the bytes of x that are a quote, a backslash or
+// a control character or, if keep is high, beyond ASCII.
+func special(x, keep uint64) uint64 {
+	// Without its high bit no byte carries into the next one: the additions
+	// set the high bit of what is not special. x^2 takes the quote (0x22) to
+	// 0x20, so that one addition finds it and the controls.
+	y := x &^ high
+	rest := ((y ^ ones*2) + ones*(0x80-0x21)) & ((y ^ ones*'\\') + ones*0x7f)
+	return ^(rest|x)&high | x&keep
+}
+
+// simpleEscape reports whether c may follow a backslash alone: "\/bfnrt
+func simpleEscape(c byte) bool {
+	const low = 1<<'"' | 1<<'/'
+	const rest = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
+	set := uint64(low)
+	if c >= 64 {
+		set = rest
+	}
+	return c < 128 && set>>(c&63)&1 != 0
+}
+
+func (s *scanner) nonASCII(i int) int {
+	for d := s.data; i < len(d) && d[i] >= utf8.RuneSelf; {
+		r, n := utf8.DecodeRune(d[i:])
+		if r == utf8.RuneError && n == 1 {
+			return s.fail(i, "a string is not valid UTF-8")
+		}
+		i += n
+	}
+	return i
+}
+
+// escape scans the escape sequence at i.
+func (s *scanner) escape(i int) int {
+	d := s.data
+	switch {
+	case i+1 >= len(d):
+		return s.fail(len(d), "the text ends inside a string")
+	case simpleEscape(d[i+1]):
+		return i + 2
+	case d[i+1] != 'u':
+		return s.fail(i, "an escape sequence is unknown")
+	}
+	r := hex4(d, i+2)
+	switch {
+	case r < 0:
+		return s.fail(i, "\\u is not followed by four hexadecimal digits")
+	case !s.strict || r < surrogates || r >= surrogatesEnd:
+		return i + 6
+	case r < lowSurrogates && i+7 < len(d) && d[i+6] == '\\' && d[i+7] == 'u':
+		if low := hex4(d, i+8); low >= lowSurrogates && low < surrogatesEnd {
+			return i + 12
+		}
+	}
+	return s.fail(i, "a surrogate stands alone")
+}
+
+const (
+	surrogates    = 0xd800
+	lowSurrogates = 0xdc00
+	surrogatesEnd = 0xe000
+)
+
+// hex4 decodes four hexadecimal digits, -1 for others.
+func hex4(d []byte, i int) rune {
+	if i+4 > len(d) {
+		return -1
+	}
+	var r rune
+	for _, c := range d[i : i+4] {
+		switch {
+		case c-'0' <= 9:
+			c -= '0'
+		case c|0x20-'a' <= 5:
+			c = c | 0x20 - 'a' + 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+func skipSpace(d []byte, i int) int {
+	for i < len(d) && (d[i] == ' ' || d[i] == '\n' || d[i] == '\t' || d[i] == '\r') {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,208 @@
+package wirejson
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// AppendString appends text as a JSON string with the fewest escapes, as
+// ECMAScript and RFC 8785 write it: of quotes, backslashes and control
+// characters. Bytes that are not UTF-8 become U+FFFD.
+func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
+	return append(appendEscaped(append(dst, '"'), []byte(text)), '"')
+}
+
+// appendEscaped appends what stands between the quotes.
+func appendEscaped(dst, s []byte) []byte {
+	start := 0
+	for i := plainEnd(s, 0); i < len(s); {
+		switch c := s[i]; {
+		case c >= utf8.RuneSelf:
+			r, n := utf8.DecodeRune(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				dst = append(append(dst, s[start:i]...), "\uFFFD"...)
+				start = i + 1
+			}
+			i += n
+		case c < ' ' || c == '"' || c == '\\':
+			dst = appendEscape(append(dst, s[start:i]...), rune(c))
+			i++
+			start = i
+		case i-start < 8: // where escapes come in crowds, looking ahead does not pay
+			i++
+		default:
+			i = plainEnd(s, i+1)
+		}
+	}
+	return append(dst, s[start:]...)
+}
+
+// plainEnd returns where the next byte may be that does not stand for itself. It
+// looks at eight bytes at a time.
+func plainEnd(s []byte, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		if m := special(binary.LittleEndian.Uint64(s[i:]), high); m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for i < len(s) && plain[s[i]] {
+		i++
+	}
+	return i
+}
+
+// plain are the bytes that stand for themselves.
+var plain = func() (t [256]bool) {
+	for c := byte(' '); c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// AppendRune appends a rune as AppendString writes it in a string. A lone
+// surrogate becomes its escape.
+func AppendRune(dst []byte, r rune) []byte {
+	if r < ' ' || r == '"' || r == '\\' || utf16.IsSurrogate(r) {
+		return appendEscape(dst, r)
+	}
+	return utf8.AppendRune(dst, r)
+}
+
+func appendEscape(dst []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	switch r {
+	case '\b':
+		r = 'b'
+	case '\f':
+		r = 'f'
+	case '\n':
+		r = 'n'
+	case '\r':
+		r = 'r'
+	case '\t':
+		r = 't'
+	case '"', '\\':
+	default:
+		return append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+	}
+	return append(dst, '\\', byte(r))
+}
+
+// Unescape returns what a string means that is written as raw between its
+// quotes: raw itself when nothing in it is escaped. A lone surrogate becomes
+// U+FFFD.
+func Unescape(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw
+	}
+	return unescape(make([]byte, 0, len(raw)), raw)
+}
+
+// unescape appends what Unescape returns. Escapes come in crowds, and most are
+// of quotes: it goes byte by byte for a while, and then by leaps.
+func unescape(dst, raw []byte) []byte {
+	n := len(dst)
+	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape is shorter than what it means
+	for last, i := 0, 0; i < len(raw); {
+		switch {
+		case raw[i] != '\\' && i-last < 16:
+			dst[n] = raw[i]
+			n++
+			i++
+		case raw[i] != '\\':
+			k := bytes.IndexByte(raw[i:], '\\')
+			if k < 0 {
+				k = len(raw) - i
+			}
+			n += copy(dst[n:], raw[i:i+k])
+			i += k
+		case i+1 < len(raw) && (raw[i+1] == '"' || raw[i+1] == '\\'):
+			dst[n] = raw[i+1]
+			n++
+			i += 2
+			last = i
+		default:
+			r, size := Escape(raw[i:])
+			n += utf8.EncodeRune(dst[n:], r)
+			i += size
+			last = i
+		}
+	}
+	return dst[:n]
+}
+
+// Escape decodes the escape sequence that raw begins with, which takes n bytes.
+// The two of a pair of surrogates are one; a surrogate that stands alone is
+// returned as such. A backslash that begins no escape sequence is itself.
+func Escape(raw []byte) (r rune, n int) {
+	if len(raw) < 2 {
+		return '\\', 1
+	}
+	switch c := raw[1]; c {
+	case '"', '\\', '/':
+		return rune(c), 2
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		if r = hex4(raw, 2); r < 0 {
+			break
+		}
+		if utf16.IsSurrogate(r) && len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
+			if pair := utf16.DecodeRune(r, hex4(raw, 8)); pair != utf8.RuneError {
+				return pair, 12
+			}
+		}
+		return r, 6
+	}
+	return '\\', 1
+}
+
+// Clip returns the beginning of a text: at most so many bytes, of whole
+// characters.
+func Clip[T ~string | ~[]byte](text T, most int) T {
+	if len(text) <= most {
+		return text
+	}
+	for end := most; end >= max(0, most-utf8.UTFMax+1); end-- {
+		if utf8.RuneStart(text[end]) {
+			return text[:end]
+		}
+	}
+	return text[:most] // it is not UTF-8
+}
+
+// AppendLine appends JSON in one line. Line ends can only be white space between
+// its tokens, since they are escaped in strings: they become blanks.
+func AppendLine(dst, raw []byte) []byte {
+	start := len(dst)
+	dst = append(dst, raw...)
+	for _, end := range [...]byte{'\n', '\r'} {
+		for rest := dst[start:]; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	return dst
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// PointerToken returns a name as it stands in a JSON pointer (RFC 6901).
+func PointerToken(name string) string { return pointerEscapes.Replace(name) }

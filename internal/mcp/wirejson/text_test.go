@@ -1,0 +1,68 @@
+package wirejson
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestAppendString(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              `""`,
+		"github:create_issue":           `"github:create_issue"`,
+		"a \"b\" \\c/ <&>":              `"a \"b\" \\c/ <&>"`,
+		"\b\f\n\r\t\x00\x1f\x7f":        `"\b\f\n\r\t\u0000\u001f` + "\x7f" + `"`,
+		"é€😀\u2028\ud7ff":               `"é€😀` + "\u2028\ud7ff" + `"`,
+		"12345678\xff\xff12345678\xc3":  `"12345678` + "\uFFFD\uFFFD" + `12345678` + "\uFFFD" + `"`,
+		"twelve bytes\nand more than 8": `"twelve bytes\nand more than 8"`,
+	} {
+		if got := string(AppendString([]byte("x"), text)); got != "x"+want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	buf, text := make([]byte, 0, 1000), "a text\nof two lines"
+	if n := testing.AllocsPerRun(100, func() { AppendString(AppendString(buf, text), buf[:10]) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 0, ""}, {"abc", 3, "abc"}, {"abc", 2, "ab"}, {"abc", 0, ""},
+		{"é€😀", 9, "é€😀"}, {"é€😀", 8, "é€"}, {"é€😀", 5, "é€"}, {"é€😀", 4, "é"}, {"é€😀", 1, ""},
+		{"\xbf\xbf\xbf\xbf\xbf\xbf", 5, "\xbf\xbf\xbf\xbf\xbf"},
+	} {
+		if got := Clip(c.text, c.most); got != c.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+// FuzzString: what is written is read back, by encoding/json too, and is never
+// longer than what that writes; and what is read is what that reads.
+func FuzzString(f *testing.F) {
+	for _, r := range corpus(f) {
+		f.Add(string(r.B64))
+	}
+	f.Add(`"a\"\\\/\b\f\n\r\t\u0000\u001f\u007f\u2028é\ud83d\ude00\ud800\ud800\udc00\udc00\u0041\ud83dx\ud83d\u0041"`)
+	f.Add("\x7f\u2028😀\xff\xc3a\xe2\x82")
+	f.Fuzz(func(t *testing.T, s string) {
+		whole := string([]rune(s)) // bytes that are not UTF-8 replaced
+		written := AppendString(nil, s)
+		theirs, _ := json.Marshal(whole)
+		var back string
+		if err := json.Unmarshal(written, &back); err != nil || back != whole {
+			t.Fatalf("%q is written as %s: %q, %v", s, written, back, err)
+		}
+		if got, ok := String(written); !ok || got != whole || len(written) > len(theirs) {
+			t.Fatalf("%q is written as %s and read as %q", s, written, got)
+		}
+		Unescape([]byte(s)) // survives anything
+		if got, ok := String([]byte(s)); ok && json.Unmarshal([]byte(s), &back) == nil && string([]rune(got)) != back {
+			t.Fatalf("%s is read as %q, want %q", s, got, back)
+		}
+	})
+}

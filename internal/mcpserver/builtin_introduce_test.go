@@ -1,0 +1,72 @@
+package mcpserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/ops"
+)
+
+func TestSentence(t *testing.T) {
+	propose, off := listing{management: config.ManagePropose}, listing{management: config.ManageOff}
+	for _, c := range []struct {
+		shown shown
+		want  string
+	}{
+		{shown{off, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`."},
+		{shown{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
+		{shown{off, []ops.Usable{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
+		{shown{off, []ops.Usable{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
+			"The servers, with how many tools each has: c (26), d (30), a (0). 1 server has not listed its tools yet."},
+		{shown{off, []ops.Usable{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
+	} {
+		if got := c.shown.sentence(map[string]int64{"c": 7, "gone": 9}); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// However many servers there are and however long their names, the list stays
+// within its bound, and says how many it leaves out.
+func TestSentenceIsBounded(t *testing.T) {
+	for _, length := range []int{1, 10, 64} {
+		var w shown
+		for n := range 1000 {
+			w.servers = append(w.servers, ops.Usable{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
+			got := w.sentence(nil)
+			named := strings.Count(got, "(")
+			listed := n/2 + 1
+			more := fmt.Sprintf(" and %d more.", listed-named)
+			if len(got) > maxNamed || named == 0 || strings.Contains(got, more) != (named < listed) || strings.Contains(got, "not listed") != (n > 0) {
+				t.Fatalf("%d servers: %d bytes: %s", n+1, len(got), got)
+			}
+			if n == 999 && len(got) < maxNamed-2*(length+40) {
+				t.Errorf("%d bytes: %s", len(got), got)
+			}
+		}
+	}
+}
+
+// Only what is another than the client knows is news.
+func TestKnown(t *testing.T) {
+	var k known
+	for i, c := range []struct {
+		shown shown
+		news  bool
+	}{
+		{shown{}, true},
+		{shown{}, false},
+		{shown{listing{management: config.ManageOff}, nil}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, nil}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: false, Tools: 0}}}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 0}}}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, false},
+	} {
+		if news := k.gets(c.shown); news != c.news {
+			t.Errorf("%d: news %t", i, news)
+		}
+	}
+}

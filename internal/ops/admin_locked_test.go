@@ -1,0 +1,240 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// zoo has a tool for each status, all of which match "zebra", and one that can
+// be called.
+func zoo(t *testing.T, locked bool) *adminWorld {
+	open := upstream.State{Name: "open", Phase: upstream.Ready}
+	one := func(name string) string {
+		return fmt.Sprintf(`{"name":%q,"description":"Feed a zebra: %s.","annotations":{"readOnlyHint":true}}`, name, name)
+	}
+	w := newAdminWorld(t, func(c *config.Config) {
+		c.Servers = nil
+		names := []string{"open"}
+		if locked {
+			names = append(names, "off", "held", "unreviewed")
+		}
+		for _, name := range names {
+			c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Launch: config.Launch{Command: name}, Enabled: true, Trust: config.TrustAuto})
+		}
+		if locked {
+			c.Servers[0].DisabledTools = []string{"denied_*"}
+			c.Servers[3].Quarantined = true // nobody ever approved anything of it
+		}
+	})
+	w.Catalog.StateChanged(open)
+	if !locked {
+		w.ListOn("open", one("open_feed"), one("changing_feed"))
+		w.ListOn("open", one("open_feed"))
+		return w
+	}
+	ctx := context.Background()
+	w.ListOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"), one("changing_feed"))
+	w.ListOn("off", one("off_feed"))
+	w.ListOn("held", one("held_feed"))
+	w.ListOn("unreviewed", one("unreviewed_feed"))
+	if _, err := w.gateway.DisableTool(ctx, adminPerson, ToolRef{Server: "open", Tool: "switched_feed"}); err != nil {
+		t.Fatal(err)
+	}
+	w.ListOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"),
+		`{"name":"changing_feed","description":"Feed a zebra CANARY.","annotations":{"readOnlyHint":true,"destructiveHint":false}}`)
+	if _, err := w.gateway.DisableServer(ctx, adminPerson, ServerRef{Name: "off"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.QuarantineServer(ctx, adminPerson, ServerRef{Name: "held"}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+var anyScore = regexp.MustCompile(`"score": [0-9.]+`)
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, got, "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	indented.WriteByte('\n')
+	said := anyScore.ReplaceAll(indented.Bytes(), []byte(`"score": 1`)) // which is search's business
+	if *update {
+		if err := os.WriteFile(path, said, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(want, said) {
+		t.Errorf("%s is not what the answer is (%v); go test ./internal/ops -update writes it:\n%s", path, err, said)
+	}
+}
+
+// inOrder is an answer with the locked tools by name: how they rank is search's
+// business.
+func inOrder(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	type entry struct {
+		Name        string `json:"name"`
+		Server      string `json:"server"`
+		Description string `json:"description"`
+		Status      string `json:"status"`
+	}
+	var locked struct{ Disabled []entry }
+	if err := json.Unmarshal(raw, &locked); err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := bytes.Cut(raw, []byte(`"disabled":`))
+	_, after, _ := bytes.Cut(rest, []byte(`,"remediation":`))
+	all := locked.Disabled
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.Server+":"+a.Name, b.Server+":"+b.Name) })
+	sorted, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(before, []byte(`"disabled":`), sorted, []byte(`,"remediation":`), after)
+}
+
+// The answer without include_disabled is, byte for byte, what it were if the
+// lockedOffer tools did not exist; with it they come after, each with its reason.
+func TestIncludeDisabled(t *testing.T) {
+	with, without := zoo(t, true), zoo(t, false)
+	ask := func(w *adminWorld, query string, disabled bool) []byte {
+		raw, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: query, IncludeDisabled: disabled, Caller: adminAgent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	plain := ask(with, "feed a zebra", false)
+	if other := ask(without, "feed a zebra", false); !bytes.Equal(plain, other) {
+		t.Errorf("the locked tools show:\n%s\n%s", plain, other)
+	}
+	golden(t, "retrieve.json", plain)
+	all := ask(with, "feed a zebra", true)
+	golden(t, "retrieve_include_disabled.json", inOrder(t, all))
+	if rest, found := bytes.CutPrefix(all, bytes.TrimSuffix(plain, []byte("}"))); !found || !bytes.HasPrefix(rest, []byte(`,"disabled":[`)) {
+		t.Errorf("the callable tools do not come first and unchanged:\n%s", all)
+	}
+	for _, never := range []string{"CANARY", "unreviewed", "held_feed."} {
+		if bytes.Contains(all, []byte(never)) {
+			t.Errorf("%q, which nobody has approved, is in %s", never, all)
+		}
+	}
+	golden(t, "retrieve_notice.json", ask(with, "switched", false))
+	if got := ask(with, "unreviewed", false); !bytes.Equal(got, ask(without, "unreviewed", false)) {
+		t.Errorf("there is a notice of tools that nobody may know of: %s", got)
+	}
+	if a, b := ask(without, "feed a zebra", true), ask(without, "feed a zebra", false); !bytes.Equal(a, b) {
+		t.Errorf("with nothing locked include_disabled changes the answer: %s", a)
+	}
+}
+
+// Discovery, counts, the views and the refusal of a call tell the same story.
+func TestEveryoneTellsTheSameStory(t *testing.T) {
+	w := zoo(t, true)
+	want := map[string]string{
+		"open:open_feed": "callable", "open:denied_feed": "disabled_by_config", "open:switched_feed": "disabled_by_user",
+		"open:changing_feed": "pending_approval", "off:off_feed": "server_disabled", "held:held_feed": "server_quarantined",
+		"unreviewed:unreviewed_feed": "server_quarantined",
+	}
+	said := map[string]string{}
+	for _, d := range w.retrieve(RetrieveRequest{Query: "feed a zebra", IncludeDisabled: true}).Disabled {
+		said[d.Name] = d.Status
+	}
+	for id, status := range want {
+		if got := w.status(id); got != status {
+			t.Errorf("%s is %s, want %s", id, got, status)
+		}
+		_, p := w.call(policy.CallToolRead, id, `{}`)
+		if status == "callable" {
+			if p != nil {
+				t.Errorf("%s is refused: %v", id, p)
+			}
+			continue
+		}
+		if p == nil || p.Code != problem.ToolLocked || p.Detail("status") != status {
+			t.Errorf("the call of %s: %v", id, p)
+		}
+		if id != "unreviewed:unreviewed_feed" && said[id] != status {
+			t.Errorf("discovery says %q of %s", said[id], id)
+		}
+	}
+	counts := map[string]Counts{}
+	for _, s := range w.servers() {
+		if s.Tools != nil {
+			counts[s.Name] = *s.Tools
+		}
+	}
+	wantCounts := map[string]Counts{
+		"open": {policy.Callable: 1, policy.DisabledByConfig: 1, policy.DisabledByUser: 1, policy.PendingApproval: 1}, "off": {policy.ServerDisabled: 1},
+		"held": {policy.ServerQuarantined: 1}, "unreviewed": {policy.ServerQuarantined: 1},
+	}
+	for name, c := range wantCounts {
+		if counts[name] != c {
+			t.Errorf("the counts of %s are %+v", name, counts[name])
+		}
+	}
+}
+
+// Without the approvals nothing can be called and nothing is shown as approved.
+func TestUnreadableApprovalsRefuse(t *testing.T) {
+	w := newAdminWorld(t, nil)
+	book := approval.NewBook(&w.Approvals, nil) // never loaded
+	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Book: book, Logger: catalogtest.Logger})
+	w.renew(book)
+	w.ListOn("s", adminReadsTool)
+	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Detail("status") != "disabled_unknown" {
+		t.Errorf("the call: %v", p)
+	}
+	a := w.retrieve(RetrieveRequest{Query: "read a thing", IncludeDisabled: true})
+	if len(a.Disabled) != 1 || a.Disabled[0].Status != "disabled_unknown" || a.Disabled[0].Description != "" {
+		t.Errorf("discovery says %+v", a.Disabled)
+	}
+}
+
+// TestLockedBeforeItWasListed: of a server that is disabled or quarantined and
+// has never told its tools, a call is refused with that as the reason, and
+// trying again is not what it advises.
+func TestLockedBeforeItWasListed(t *testing.T) {
+	w := newAdminWorld(t, func(c *config.Config) {
+		c.Servers = []config.Server{
+			{Name: "off", Protocol: "stdio", Launch: config.Launch{Command: "off"}},
+			{Name: "held", Protocol: "stdio", Launch: config.Launch{Command: "held"}, Enabled: true, Quarantined: true},
+			{Name: "new", Protocol: "stdio", Launch: config.Launch{Command: "new"}, Enabled: true},
+		}
+	})
+	for server, want := range map[string]problem.Code{"off": problem.ToolLocked, "held": problem.ToolLocked, "new": problem.ServerUnavailable} {
+		_, err := w.gateway.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: server + ":any", Caller: adminAgent})
+		p := problem.From(err)
+		if p == nil || p.Code != want {
+			t.Errorf("%s: %v, want %s", server, err, want)
+			continue
+		}
+		if want == problem.ToolLocked && (!strings.Contains(p.Message, "server_") || strings.Contains(p.Hint, "in a moment")) {
+			t.Errorf("%s: %s %s", server, p.Message, p.Hint)
+		}
+	}
+}

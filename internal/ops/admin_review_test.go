@@ -1,0 +1,400 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/upstream"
+)
+
+// reviewing is a world without servers that notes which ones may be started.
+func reviewing(t *testing.T) (w *adminWorld, running func() []string) {
+	w = newAdminWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
+	return w, func() (may []string) {
+		for _, s := range w.Config().Servers {
+			if catalog.MayStart(s, w.Book.View(s.Name)) {
+				may = append(may, s.Name)
+			}
+		}
+		return may
+	}
+}
+
+var proposed1 = NewServer{Name: "new", Launch: config.Launch{Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}}, Trust: "auto"}
+
+func (w *adminWorld) review(name string) ServerReview {
+	w.T.Helper()
+	r, err := w.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: name})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return r
+}
+
+func (w *adminWorld) approveServer(name string) ServerReview {
+	w.T.Helper()
+	r, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: name}, Seen: Seen{Fingerprint: w.review(name).Fingerprint}})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return r
+}
+
+// What an agent adds is a proposal, which a person takes through two stages.
+func TestAProposalIsReviewedInTwoStages(t *testing.T) {
+	w, running := reviewing(t)
+	v, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1)
+	if err != nil || !v.Quarantined || v.Stage != StageLaunch || v.ProposedBy != "agent" || v.State != string(upstream.Stopped) {
+		t.Fatalf("proposed: %+v, %v", v, err)
+	}
+	if len(w.Config().Servers) > 0 || len(running()) > 0 {
+		t.Fatal("the agent has changed the configuration")
+	}
+	if all := w.servers(); len(all) != 1 || all[0].Name != "new" {
+		t.Errorf("the servers are %+v", all)
+	}
+	r := w.review("new")
+	if r.Stage != StageLaunch || r.Launch.Command != "sh" || !slices.Equal(r.Launch.Args, proposed1.Args) || !slices.Equal(r.Launch.Env, []string{"TOKEN"}) || r.ProposedEnv["TOKEN"] != "abc" || r.ProposedBy != "agent" {
+		t.Errorf("the review: %+v", r)
+	}
+	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
+	if len(waiting.Servers) != 1 || waiting.Servers[0].Fingerprint != r.Fingerprint {
+		t.Errorf("waiting: %+v", waiting)
+	}
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict || len(w.Config().Servers) > 0 {
+		t.Errorf("another launch: %v", err)
+	}
+
+	// The launch: now it is in the file, and runs for the review.
+	r = w.approveServer("new")
+	if r.Stage != StageDefinitions || r.LaunchApprovedBy != "admin" || !w.Config().Servers[0].Quarantined || w.Config().Servers[0].Trust != config.TrustScan {
+		t.Errorf("the launch is approved: %+v, %v", r, w.Config().Servers)
+	}
+	if !slices.Equal(running(), []string{"new"}) || len(w.Book.Proposals()) > 0 {
+		t.Errorf("running are %v, proposals %v", running(), w.Book.Proposals())
+	}
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: r.Fingerprint}}); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("before it has told its tools: %v", err)
+	}
+	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
+	w.ListOn("new", adminReadsTool, adminDestroysTool)
+	if s := w.status("new:reads"); s != "server_quarantined" {
+		t.Errorf("during the review: %s", s)
+	}
+	seen := w.review("new")
+	if len(seen.Tools) != 2 || seen.Tools[0].Reason != approval.New || seen.Instructions != "Be nice." || seen.Fingerprint == r.Fingerprint {
+		t.Errorf("the definitions: %+v", seen)
+	}
+
+	// Whatever changes after the person has looked is a conflict.
+	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nasty."})
+	w.Catalog.Refresh()
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
+		t.Errorf("other instructions: %v", err)
+	}
+	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
+	w.ListOn("new", strings.Replace(adminReadsTool, "Read", "Write", 1), adminDestroysTool)
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
+		t.Errorf("another definition: %v", err)
+	}
+	w.ListOn("new", adminReadsTool, adminDestroysTool)
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("new:reads"); s != "callable" || w.Config().Servers[0].Quarantined {
+		t.Errorf("approved: %s, %v", s, w.Config().Servers[0])
+	}
+	if _, p := w.call(policy.CallToolRead, "new:reads", `{"n":1}`); p != nil {
+		t.Errorf("the call: %v", p)
+	}
+}
+
+// A launch that is not the one that was reviewed is a new review, from the
+// beginning.
+func TestAChangedLaunchIsANewReview(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("new")
+	w.ListOn("new", adminReadsTool)
+	w.approveServer("new")
+	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Args = []string{"-c", "rm x"}; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("new:reads"); s != "server_quarantined" || len(running()) > 0 || w.review("new").Stage != StageLaunch {
+		t.Errorf("another launch: %s, running %v", s, running())
+	}
+	if r := w.approveServer("new"); r.Stage != StageDefinitions || !w.Config().Servers[0].Quarantined {
+		t.Errorf("its launch is approved: %+v", r)
+	}
+	if s := w.status("new:reads"); s != "server_quarantined" {
+		t.Errorf("in its review: %s", s)
+	}
+	w.ListOn("new", adminReadsTool)
+	if r := w.approveServer("new"); r.Stage != StageApproved || w.status("new:reads") != "callable" {
+		t.Errorf("approved: %+v", r)
+	}
+}
+
+// What was listed before the launch was approved is not what is reviewed: the
+// command is another one.
+func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
+	w, _ := reviewing(t)
+	mine := NewServer{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "auto", Quarantined: true}
+	if _, err := w.gateway.AddServer(context.Background(), adminPerson, mine); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("mine")
+	w.ListOn("mine", adminReadsTool)
+	w.approveServer("mine")
+	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Command = "y"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("mine")
+	r := w.review("mine")
+	if r.Stage != StageDefinitions || r.Listed {
+		t.Errorf("before it has told its tools: %s, listed %v", r.Stage, r.Listed)
+	}
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "mine"}, Seen: Seen{Fingerprint: r.Fingerprint}}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("the definitions of another command: %v", err)
+	}
+	w.ListOn("mine", adminReadsTool)
+	w.approveServer("mine")
+	if s := w.status("mine:reads"); s != "callable" {
+		t.Errorf("approved: %s", s)
+	}
+}
+
+// What a person writes into the file runs at once; one who quarantines a server
+// stops it, and gets it through the same review.
+func TestQuarantine(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), adminPerson, NewServer{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.ListOn("mine", adminReadsTool)
+	if s := w.status("mine:reads"); s != "callable" || !slices.Equal(running(), []string{"mine"}) {
+		t.Fatalf("added by a person: %s, %v", s, running())
+	}
+	if v, err := w.gateway.QuarantineServer(context.Background(), adminPerson, ServerRef{Name: "mine"}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
+		t.Errorf("quarantined: %+v, %v", v, err)
+	}
+	if s := w.status("mine:reads"); s != "server_quarantined" || len(running()) > 0 {
+		t.Errorf("quarantined: %s, %v", s, running())
+	}
+	if _, err := w.gateway.RestartServer(context.Background(), adminPerson, ServerRef{Name: "mine"}); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("restarted: %v", err)
+	}
+	w.approveServer("mine")
+	w.ListOn("mine", adminReadsTool)
+	if _, err := w.gateway.RestartServer(context.Background(), adminAgent, ServerRef{Name: "mine"}); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("restarted by an agent during the review: %v", err)
+	}
+	w.approveServer("mine")
+	if s := w.status("mine:reads"); s != "callable" {
+		t.Errorf("approved again: %s", s)
+	}
+}
+
+// Approving a server that is not quarantined approves what waits, but for what
+// was blocked.
+func TestApprovingAllThatWaits(t *testing.T) {
+	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool, adminDestroysTool)
+	id, f := w.fingerprint("s:destroys")
+	if _, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("s")
+	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "blocked" {
+		t.Errorf("waiting %s, blocked %s", a, b)
+	}
+	// The owner of the file changes the launch: there was no review of it.
+	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Command = "other"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("s:reads"); s != "callable" {
+		t.Errorf("after the owner changed the launch: %s", s)
+	}
+}
+
+func TestProposalsAreChecked(t *testing.T) {
+	w, _ := reviewing(t)
+	ctx := context.Background()
+	if _, err := w.gateway.AddServer(ctx, adminAgent, proposed1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.AddServer(ctx, adminPerson, NewServer{Name: "mine", Launch: config.Launch{URL: "https://example.com/mcp"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		server NewServer
+		code   problem.Code
+	}{
+		"proposed already":   {NewServer{Name: "NEW", Launch: config.Launch{Command: "x"}}, problem.Conflict},
+		"configured already": {NewServer{Name: "Mine", Launch: config.Launch{Command: "x"}}, problem.Conflict},
+		"no name":            {NewServer{Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
+		"a bad name":         {NewServer{Name: "a:b", Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
+		"nothing to start":   {NewServer{Name: "a"}, problem.InvalidParameter},
+		"two ways":           {NewServer{Name: "a", Launch: config.Launch{Command: "x", URL: "https://example.com"}}, problem.InvalidParameter},
+		"no address":         {NewServer{Name: "a", Launch: config.Launch{URL: "file:///etc/passwd"}}, problem.InvalidParameter},
+		"too long":           {NewServer{Name: "a", Launch: config.Launch{Command: strings.Repeat("x", maxServerText+1)}}, problem.InvalidParameter},
+		"too many":           {NewServer{Name: "a", Launch: config.Launch{Command: "x", Args: make([]string, maxServerParts+1)}}, problem.InvalidParameter},
+		"a NUL":              {NewServer{Name: "a", Launch: config.Launch{Command: "x\x00"}}, problem.InvalidParameter},
+		"no variable":        {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"": "v"}}}, problem.InvalidParameter},
+		"an assignment":      {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A=B": "v"}}}, problem.InvalidParameter},
+		"two assignments":    {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB=C": "v"}}}, problem.InvalidParameter},
+		"a line break":       {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB": "v"}}}, problem.InvalidParameter},
+	} {
+		if _, err := w.gateway.AddServer(ctx, adminAgent, c.server); problem.From(err) == nil || problem.From(err).Code != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := w.gateway.AddServer(ctx, Caller{Actor: auth.Actor{}}, NewServer{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
+		t.Errorf("nobody: %v", err)
+	}
+	w.Config().MCPManagement = config.ManageRead
+	if _, err := w.gateway.AddServer(ctx, adminAgent, NewServer{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
+		t.Errorf("where agents may only look: %v", err)
+	}
+	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}); err != nil || len(w.Book.Proposals()) > 0 {
+		t.Errorf("removed: %v", err)
+	}
+	if p := problem.From(second(w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}))); p == nil || p.Code != problem.ServerNotFound {
+		t.Errorf("removed again: %v", p)
+	}
+}
+
+// A variable can make any command another one, so that its value is part of
+// what is approved.
+func TestProposedEnvironmentsArePinned(t *testing.T) {
+	w, _ := reviewing(t)
+	ctx := context.Background()
+	seen := map[string]bool{}
+	for _, env := range []map[string]string{nil, {"A": "1"}, {"A": "2"}, {"B": "1"}, {"A": "1", "B": "2"}, {"A": "1\"\n\"B\" \"2"}} {
+		if _, err := w.gateway.AddServer(ctx, adminAgent, NewServer{Name: "new", Launch: config.Launch{Command: "c", Env: env}}); err != nil {
+			t.Fatal(err)
+		}
+		r := w.review("new")
+		if seen[r.Fingerprint] || !maps.Equal(r.ProposedEnv, env) {
+			t.Errorf("%v: %+v", env, r)
+		}
+		seen[r.Fingerprint] = true
+		if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whatever fails on the way, nothing runs that was not reviewed.
+func TestAReviewFailsClosed(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
+		t.Fatal(err)
+	}
+	f := w.review("new").Fingerprint
+	approve := func() error {
+		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: f}})
+		return err
+	}
+	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
+	if err := approve(); err == nil || len(running()) > 0 || len(w.Book.Proposals()) != 1 {
+		t.Errorf("without the file: %v, running %v", err, running())
+	}
+	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
+		t.Errorf("on record: %+v", w.Ended)
+	}
+	w.EditErr = nil
+	w.Approvals.Fail(errors.New("the disk is full"))
+	if err := approve(); err == nil || len(running()) > 0 {
+		t.Errorf("without the store: %v, running %v", err, running())
+	}
+	w.Approvals.Fail(nil)
+	f = w.review("new").Fingerprint // it is in the file now
+	if err := approve(); err != nil || !slices.Equal(running(), []string{"new"}) {
+		t.Errorf("with both: %v, running %v", err, running())
+	}
+}
+
+// What ends a quarantine comes last: where the approvals or the file cannot be
+// written nothing can be called, and the same approval does it later.
+func TestTheQuarantineEndsLast(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("new")
+	w.ListOn("new", adminReadsTool)
+	f := w.review("new").Fingerprint
+	approve := func() error {
+		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: f}})
+		return err
+	}
+	held := func(what string, err error) {
+		t.Helper()
+		w.Catalog.Refresh()
+		_, refused := w.call(policy.CallToolRead, "new:reads", `{"n":1}`)
+		if s, now := w.status("new:reads"), w.review("new"); err == nil || s != "server_quarantined" || refused == nil || refused.Code != problem.ToolLocked ||
+			!w.Config().Server("new").Quarantined || now.Stage != StageDefinitions || now.Fingerprint != f {
+			t.Errorf("%s: %v, %s, called: %v, review %+v", what, err, s, refused, now)
+		}
+	}
+	w.Approvals.Fail(errors.New("the disk is full"))
+	held("without the store", approve())
+	w.Approvals.Fail(nil)
+	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
+	held("without the file", approve())
+	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
+		t.Errorf("on record: %+v", w.Ended)
+	}
+	w.EditErr = nil
+	if err := approve(); err != nil || w.status("new:reads") != "callable" || !slices.Equal(running(), []string{"new"}) {
+		t.Errorf("with both: %v, %s, running %v", err, w.status("new:reads"), running())
+	}
+}
+
+// Who removes a server and adds one of the same name gets nothing of the old
+// one's approvals.
+func TestRemovingForgets(t *testing.T) {
+	w, _ := reviewing(t)
+	ctx := context.Background()
+	mine := NewServer{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "manual"}
+	if _, err := w.gateway.AddServer(ctx, adminPerson, mine); err != nil {
+		t.Fatal(err)
+	}
+	w.ListOn("mine", adminReadsTool)
+	w.approve("mine:reads")
+	// Out of the file and back by hand: its approvals stay.
+	saved := slices.Clone(w.Config().Servers)
+	if err := w.RemoveServer("mine"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Edit(func(c *config.Config) error { c.Servers = saved; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.ListOn("mine", adminReadsTool)
+	if s := w.status("mine:reads"); s != "callable" {
+		t.Errorf("back in the file: %s", s)
+	}
+	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.AddServer(ctx, adminPerson, mine); err != nil {
+		t.Fatal(err)
+	}
+	w.ListOn("mine", adminReadsTool)
+	if s := w.status("mine:reads"); s != "pending_approval" {
+		t.Errorf("added anew: %s", s)
+	}
+}

@@ -1,0 +1,177 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/gatetest"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+var adminAgent, adminPerson = catalogtest.AnAgent, catalogtest.APerson
+
+// operations is all that can be done.
+type operations struct {
+	*Admin
+	all *gate.Aggregate
+}
+
+// adminWorld is the operations with everything around them in memory. It is the Editor
+// of its configuration.
+type adminWorld struct {
+	*catalogtest.World
+	relays  *catalogtest.Relays
+	gateway operations
+	guard   *catalog.PrimitiveGuard
+}
+
+func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...string) *adminWorld {
+	t.Helper()
+	w := &adminWorld{World: catalogtest.New(t, change, definitions...)}
+	w.relays = w.Others.(*catalogtest.Relays)
+	w.renew(w.Book)
+	return w
+}
+
+// renew has everything made anew, on the catalog that there is now.
+func (w *adminWorld) renew(book *approval.Book) {
+	w.Book = book
+	deps := gatetest.Deps(w.World)
+	w.guard = deps.Offers
+	o := &w.gateway
+	through := gate.New(deps)
+	o.Admin = NewAdmin(New(Deps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
+	o.all = gate.NewAggregate(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
+}
+
+// servers are all servers, as they are shown.
+func (w *adminWorld) servers() []ServerView {
+	all, _ := w.gateway.Servers(context.Background(), adminPerson, Nothing{})
+	return all.Servers
+}
+
+func (w *adminWorld) call(v policy.Variant, name, args string) (CallResult, *problem.Problem) {
+	w.T.Helper()
+	r, err := w.gateway.Call(context.Background(), CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
+	if err == nil {
+		return r, nil
+	}
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		w.T.Fatalf("the error %v is no problem", err)
+	}
+	return r, p
+}
+
+// relay is a client's request to server s that stands for itself.
+func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
+	return w.gateway.Surface("s").Do(w.T.Context(), r)
+}
+
+var passed = catalogtest.Asked
+
+// AddServers, FitServers, RemoveServer and SetServer are an Editor of the configuration that
+// the world has in memory.
+func (w *adminWorld) AddServers(_ config.Permit, all ...config.NamedEdit) error {
+	return w.Edit(func(c *config.Config) error {
+		for _, s := range all {
+			trust := s.Trust
+			if trust == "" {
+				trust = config.TrustScan
+			}
+			c.Servers = append(c.Servers, config.Server{Name: s.Name, Protocol: "stdio", Launch: config.Launch{Command: s.Command, Args: s.Args, Env: s.Env}, Enabled: true, Quarantined: s.Quarantined, Trust: trust})
+		}
+		return nil
+	})
+}
+
+func (w *adminWorld) FitServers(...config.NamedEdit) error { return nil }
+
+func (w *adminWorld) RemoveServer(name string) error {
+	return w.Edit(func(c *config.Config) error {
+		c.Servers = slices.DeleteFunc(c.Servers, func(s config.Server) bool { return s.Name == name })
+		return nil
+	})
+}
+
+func (w *adminWorld) SetServer(_ config.Permit, name, field string, value json.RawMessage) error {
+	return w.Edit(func(c *config.Config) error {
+		s := c.Server(name)
+		switch field {
+		case "quarantined":
+			s.Quarantined = string(value) == "true"
+		case "enabled":
+			s.Enabled = string(value) != "false"
+		case "disabled_tools":
+			return json.Unmarshal(value, &s.DisabledTools)
+		default:
+			return fmt.Errorf("the test knows no key %s", field)
+		}
+		return nil
+	})
+}
+
+func (w *adminWorld) OverrideHints(_ config.Permit, name, of string, hints json.RawMessage) error {
+	return w.Edit(func(c *config.Config) error {
+		s := c.Server(name)
+		s.HintOverrides = append(slices.Clone(s.HintOverrides), config.HintOverride{Pattern: of, Hints: tool.ParseHints(hints)})
+		return nil
+	})
+}
+
+// Itself is what config.Live says of one command.
+func (w *adminWorld) Itself(l config.Launch) error {
+	if l.Command == "mcpproxy" {
+		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")
+	}
+	return nil
+}
+
+func trust(kind config.Trust) func(*config.Config) {
+	return func(c *config.Config) { c.Servers[0].Trust = kind }
+}
+
+// status is a tool's, "callable" when it has none.
+func (w *adminWorld) status(id string) string {
+	w.T.Helper()
+	parsed, err := tool.ParseID(id)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	v, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef(parsed))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if v.Status == "" {
+		return "callable"
+	}
+	return v.Status
+}
+
+const (
+	adminReadsTool    = `{"name":"reads","description":"Read a thing.","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"annotations":{"readOnlyHint":true}}`
+	adminDestroysTool = `{"name":"destroys","description":"Destroy a thing.","annotations":{"destructiveHint":true}}`
+)
+
+func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.Retrieved {
+	w.T.Helper()
+	r.Caller = adminAgent
+	return w.Retrieved(w.gateway.Retrieve(context.Background(), r))
+}
+
+func (*adminWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
+
+func (*adminWorld) Oddities(string) []string { return nil }

@@ -1,0 +1,253 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// Keeper stores questions and leases: see store.Asks.
+type Keeper interface {
+	Question(ctx context.Context, id string) (ask.Question, error)
+	Waiting(ctx context.Context, now time.Time) ([]ask.Question, error)
+	Count(ctx context.Context, now time.Time) (int, error)
+	Answer(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
+	Leases(ctx context.Context, now time.Time) ([]ask.Lease, error)
+	AddLease(ctx context.Context, l ask.Lease) error
+	Revoke(ctx context.Context, id string, now time.Time) (ask.Lease, error)
+}
+
+// Waiters are the calls that wait.
+type Waiters interface {
+	Answered(k ask.Key)
+	Look()
+}
+
+// Consent is the operations.
+type Consent struct {
+	gateway *Gateway
+	keeper  Keeper
+	waiters Waiters
+	tokens  *auth.Tokens
+	changed func() // is told that something was answered, given or revoked
+}
+
+// NewConsent makes a Consent.
+func NewConsent(g *Gateway, k Keeper, w Waiters, t *auth.Tokens, changed func()) *Consent {
+	return &Consent{g, k, w, t, changed}
+}
+
+// PendingCall is a call that waits for a person, or has.
+type PendingCall struct {
+	ID         string          `json:"id"`
+	State      ask.State       `json:"state"`
+	Name       string          `json:"name" doc:"The tool id: server:tool."`
+	Server     string          `json:"server"`
+	Tool       string          `json:"tool"`
+	Lane       string          `json:"lane" words:"operation" doc:"What the call counts as."`
+	LaneReason string          `json:"lane_reason" doc:"Why it counts as that, in words."`
+	Variant    string          `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
+	Rule       string          `json:"rule" doc:"The rule of the configuration by which it is asked about."`
+	Arguments  json.RawMessage `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string; null when the call does not wait any more: its record has them."`
+	Truncated  bool            `json:"arguments_truncated,omitempty"`
+	Reason     string          `json:"reason,omitempty" doc:"What the agent claims that it is for."`
+	Actor      string          `json:"actor"`
+	ClientName string          `json:"client_name,omitempty" doc:"The name that the client gives itself, which proves nothing."`
+	Version    string          `json:"client_version,omitempty"`
+	Source     string          `json:"source" doc:"The surface that the call came by."`
+	AskedAt    time.Time       `json:"asked_at"`
+	LastAsked  time.Time       `json:"last_asked_at"`
+	Until      time.Time       `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
+	WaitsUntil *time.Time      `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still there; then the call has to be made again."`
+	ActivityID string          `json:"activity_id" doc:"The record of the call that is held."`
+	AnsweredAt *time.Time      `json:"answered_at,omitempty"`
+	AnsweredBy string          `json:"answered_by,omitempty"`
+	Answered   string          `json:"answered_via,omitempty" doc:"The surface that the answer came by, or 'client form' where the client that makes the call was asked itself."`
+	Denial     string          `json:"denial,omitempty" doc:"The reason of a denial."`
+}
+
+// PendingList is the calls that wait, the oldest first.
+type PendingList struct {
+	Pending []PendingCall `json:"pending"`
+}
+
+// PendingRef names a call that waits.
+type PendingRef struct {
+	ID string `path:"id" doc:"The id of the call that waits."`
+}
+
+// Denial denies a call.
+type Denial struct {
+	PendingRef
+	Reason string `json:"reason" doc:"What the agent is told, at most 2,000 bytes."`
+}
+
+// Example is what a denial looks like.
+func (Denial) Example() string { return `{"reason": "Not on a Friday."}` }
+
+// maxListed is how many bytes of the arguments a list shows.
+const maxListed = 4 << 10
+
+// Pending returns the calls that wait.
+func (c *Consent) Pending(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
+	all, err := c.keeper.Waiting(ctx, time.Now())
+	if err != nil {
+		return PendingList{}, consentUnread(err)
+	}
+	list := PendingList{[]PendingCall{}}
+	for i := range all {
+		v := c.view(&all[i])
+		if len(v.Arguments) > maxListed {
+			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.Clip(string(v.Arguments), maxListed)), true
+		}
+		list.Pending = append(list.Pending, v)
+	}
+	return list, nil
+}
+
+// countTime is how long is waited for a database that does not answer.
+const countTime = time.Second
+
+// Counts counts what waits and what runs, as far as that can be told now.
+func (c *Consent) Counts(ctx context.Context) (n StatusHeld) {
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	n.Pending, _ = c.keeper.Count(ctx, time.Now())
+	all, _ := c.Leases(ctx, Caller{}, Nothing{})
+	n.Leases = len(all.Leases)
+	return n
+}
+
+// PendingCall returns one call that waits, or has.
+func (c *Consent) PendingCall(ctx context.Context, _ Caller, in PendingRef) (PendingCall, error) {
+	q, err := c.keeper.Question(ctx, in.ID)
+	if err != nil {
+		return PendingCall{}, consentUnread(err)
+	}
+	return c.view(&q), nil
+}
+
+// Approve approves the call, this once: what differs from it in anything is another one.
+func (c *Consent) Approve(ctx context.Context, by Caller, in PendingRef) (PendingCall, error) {
+	return c.answer(ctx, by, in.ID, ask.Answer{Approve: true})
+}
+
+// Deny denies the call, and the same one for a quarter of an hour.
+func (c *Consent) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, error) {
+	if len(in.Reason) > ask.MaxReason {
+		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
+			WithHint("Say it in fewer words.").With("parameter", "reason")
+	}
+	return c.answer(ctx, by, in.ID, ask.Answer{Why: in.Reason})
+}
+
+func (c *Consent) answer(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
+	q, err := c.keeper.Question(ctx, id)
+	if err != nil {
+		return PendingCall{}, consentUnread(err)
+	}
+	a.Via = string(by.Source)
+	return c.give(ctx, by, &q, a, c.journal().Act)
+}
+
+// ByClient takes the answer of the form that the calling client has shown, to the question
+// about the call with the key. Whoever calls may deny; only who presents a token that
+// ask.answer_by_client names may approve.
+func (c *Consent) ByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
+	q, err := c.keeper.Question(ctx, id)
+	switch {
+	case err != nil:
+		return consentUnread(err)
+	case q.Key != k:
+		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
+	}
+	act := c.journal().Act // which refuses who is no person
+	if !a.Approve || c.gateway.Config().AnswersByClient(by.Actor.Name) {
+		act = func(_ Caller, r activity.Record, do func() error) error { return c.journal().Recorded(r, do) }
+	}
+	a.Via = ask.ByForm
+	_, err = c.give(ctx, by, &q, a, act)
+	return err
+}
+
+// give answers a question, by what has it on record.
+func (c *Consent) give(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
+	at, _ := c.gateway.Presence.Draft(ctx)
+	a.By, a.At = by.Actor.String(), at
+	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
+	if a.Approve {
+		action = "approve_call"
+	}
+	if a.Via == ask.ByForm {
+		detail += ", by the client's form"
+	}
+	if a.Why != "" {
+		detail += ": " + a.Why
+	}
+	return view, act(by, record(by, q.Call.ID, action, detail, q.Record), func() error {
+		if a.Approve {
+			if err := c.permitted(ctx, *q, a); err != nil {
+				return err
+			}
+		}
+		answered, err := c.keeper.Answer(ctx, q.ID, a)
+		if err != nil {
+			return consentUnread(err)
+		}
+		view = c.view(&answered)
+		c.waiters.Answered(answered.Key)
+		c.changed()
+		return nil
+	})
+}
+
+// permitted asks whether a person approves the call, if the question still waits.
+func (c *Consent) permitted(ctx context.Context, q ask.Question, a ask.Answer) error {
+	if p := q.Give(a); p != nil {
+		return p
+	}
+	return c.gateway.Presence.Require(ctx, ask.CallClaim(q.ID, q.Until, &q))
+}
+
+// act does what only a person may do, and has it on record.
+func (c *Consent) act(by Caller, id tool.ID, action, detail string, do func() error) error {
+	return c.journal().Act(by, record(by, id, action, detail, ""), do)
+}
+
+func (c *Consent) journal() Journal {
+	return Journal{Log: c.gateway.Log, Logger: c.gateway.Logger}
+}
+
+func record(by Caller, id tool.ID, action, detail, parent string) activity.Record {
+	r := Action(by, activity.Approval, id, action, detail)
+	r.ParentID = parent
+	return r
+}
+
+// consentUnread says that the store cannot be used, where nothing better is said.
+func consentUnread(err error) error {
+	if p := problem.From(err); p.Code != problem.Internal {
+		return p
+	}
+	return problem.New(problem.ServerUnavailable, "The calls that wait cannot be read or stored now.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+}
+
+func (c *Consent) view(q *ask.Question) PendingCall {
+	state, waits := q.At(time.Now()), time.Time{}
+	if state == ask.Waiting {
+		waits = q.Last.Add(c.gateway.Config().AskWait(q.Server))
+	}
+	return PendingCall{
+		ID: q.ID, State: state, WaitsUntil: WhenSet(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
+		Arguments: q.Shown, Truncated: q.Cut, Reason: q.Reason, Actor: q.Actor, ClientName: q.Client, Version: q.ClientVersion, Source: q.Source,
+		AskedAt: q.Asked, LastAsked: q.Last, Until: q.Until, ActivityID: q.Record,
+		AnsweredAt: WhenSet(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,
+	}
+}

@@ -1,0 +1,172 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// NewLease is a lease to give.
+type NewLease struct {
+	Server string `json:"server" required:"true" doc:"The server whose calls are not asked about."`
+	Lane   string `json:"lane" enum:"read,write,destructive" doc:"The worst that a call may count as: write when it is left out."`
+	For    string `json:"for" doc:"For how long, from 1m to 24h: 15m when it is left out."`
+	Calls  int    `json:"calls" min:"1" max:"10000" doc:"For how many calls: 20 when it is left out."`
+	Client string `json:"client" doc:"The name of an agent token, whose calls alone are meant. Names that clients give themselves prove nothing."`
+	Tools  string `json:"tools" doc:"A name or pattern of tools of the server; all when it is left out."`
+}
+
+// Example is what a lease to give looks like.
+func (NewLease) Example() string {
+	return `{"server": "github", "lane": "write", "for": "15m", "calls": 20}`
+}
+
+// LeaseView is a lease that runs.
+type LeaseView struct {
+	ID        string    `json:"id"`
+	Server    string    `json:"server"`
+	Lane      string    `json:"lane" words:"operation" doc:"The worst that a call may count as."`
+	Tools     string    `json:"tools,omitempty" doc:"The name or pattern of the tools; absent: all."`
+	Client    string    `json:"client,omitempty" doc:"The token whose calls are meant; absent: everybody's."`
+	Calls     int64     `json:"calls" doc:"For how many calls it was given."`
+	CallsLeft int64     `json:"calls_left"`
+	GivenAt   time.Time `json:"given_at"`
+	Until     time.Time `json:"until"`
+	GivenBy   string    `json:"given_by"`
+	GivenVia  string    `json:"given_via" doc:"The surface that it was given by."`
+	Ended     ask.Ended `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
+}
+
+// LeaseList is the leases that run, those that end first before the others.
+type LeaseList struct {
+	Leases []LeaseView `json:"leases"`
+}
+
+// LeaseRef names a lease.
+type LeaseRef struct {
+	ID string `path:"id" doc:"The id of the lease."`
+}
+
+// The defaults of a lease.
+const (
+	defaultLane  = auth.Write
+	defaultLease = 15 * time.Minute
+	defaultCalls = 20
+)
+
+// Leases returns the leases that run.
+func (c *Consent) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseList, error) {
+	now := time.Now()
+	all, err := c.keeper.Leases(ctx, now)
+	if err != nil {
+		return LeaseList{}, consentUnread(err)
+	}
+	list := LeaseList{[]LeaseView{}}
+	for i := range all {
+		if v := c.shown(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.Holds(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
+			list.Leases = append(list.Leases, v)
+		}
+	}
+	return list, nil
+}
+
+// Grant gives a lease: within it calls are not asked about.
+func (c *Consent) Grant(ctx context.Context, by Caller, in NewLease) (view LeaseView, err error) {
+	at, name := c.gateway.Presence.Draft(ctx)
+	l, err := c.wanted(ctx, in, at)
+	if err != nil {
+		return view, err
+	}
+	l.ID, l.By, l.Via = name[:16], by.Actor.String(), string(by.Source)
+	detail := fmt.Sprintf("%s: %s, up to %d calls for %s", l.ID, auth.LaneWords()[l.Lane-1], l.Calls, l.Until.Sub(l.Given).Round(time.Second))
+	if l.Tools != "" {
+		detail += ", tools " + l.Tools
+	}
+	if l.Client != "" {
+		detail += ", client " + l.Client
+	}
+	return view, c.act(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
+		if err := c.gateway.Presence.Require(ctx, ask.LeaseClaim(&l)); err != nil {
+			return err
+		}
+		if err := c.keeper.AddLease(ctx, l); err != nil {
+			return consentUnread(err)
+		}
+		view = c.shown(&l, l.Given)
+		c.waiters.Look() // what waits may be covered
+		c.changed()
+		return nil
+	})
+}
+
+// Revoke ends a lease.
+func (c *Consent) Revoke(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
+	return view, c.act(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
+		l, err := c.keeper.Revoke(ctx, in.ID, time.Now())
+		if err != nil {
+			return consentUnread(err)
+		}
+		c.gateway.Presence.Exhaust(ask.LeaseClaim(&l))
+		view = c.shown(&l, time.Now())
+		c.changed()
+		return nil
+	})
+}
+
+// wanted is a lease that can be given.
+func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask.Lease, err error) {
+	if _, err := c.gateway.FindServer(in.Server); err != nil {
+		return l, err
+	}
+	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().Basis(), Calls: int64(in.Calls), Given: now}
+	if in.Calls == 0 {
+		l.Calls = defaultCalls
+	}
+	if l.Left = l.Calls; l.Calls < 0 || l.Calls > ask.MaxCalls {
+		return l, consentInvalid("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
+	}
+	if in.Lane != "" {
+		var ok bool
+		if l.Lane, ok = auth.ParseLane(in.Lane); !ok {
+			return l, consentInvalid("lane", in.Lane, strings.Join(auth.LaneWords(), ", "))
+		}
+	}
+	life := defaultLease
+	if in.For != "" {
+		var ok bool
+		if life, ok = activity.ParseSpan(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
+			return l, consentInvalid("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
+		}
+	}
+	l.Until = now.Add(life)
+	if in.Client == "" {
+		return l, nil
+	}
+	token, _, err := c.tokens.Named(ctx, in.Client)
+	switch {
+	case err != nil:
+		return l, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	case token == nil || token.Over():
+		return l, problem.Newf(problem.NotFound, "There is no agent token named '%s', or it has ended.", problem.Brief(in.Client)).
+			WithHint("See the tokens with `mcpproxy token list`: a name that a client gives itself proves nothing.").With("parameter", "client")
+	}
+	l.Actor = token.Principal()
+	return l, nil
+}
+
+func consentInvalid(parameter, value, allowed string) error {
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.Brief(value), allowed).
+		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.Brief(value)).With("allowed", allowed)
+}
+
+func (c *Consent) shown(l *ask.Lease, now time.Time) LeaseView {
+	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneWords()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
+		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().Basis())}
+}

@@ -1,0 +1,258 @@
+package ops
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"slices"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/problem"
+)
+
+// ClientAccount are the clients of one account, and where they find MCPProxy.
+type ClientAccount struct {
+	*permission.Account
+	Place func() Place
+	// Run runs a client's own command, and returns what it said.
+	Run func(ctx context.Context, argv []string) (said string, err error)
+	// Tokens makes agent tokens; nil where there are none.
+	Tokens Tokens
+}
+
+// Tokens makes agent tokens and revokes them.
+type Tokens interface {
+	Make(ctx context.Context, by Caller, name, profile string) (text string, err error)
+	Revoke(ctx context.Context, by Caller, name string) error
+}
+
+// Wish is what a client is to be connected to.
+type Wish struct {
+	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
+	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
+}
+
+// FileChange is a change of a client's file, made or not.
+type FileChange struct {
+	Client     string   `json:"client"`
+	Name       string   `json:"name"`
+	Server     string   `json:"server" doc:"The name under which MCPProxy stands in the client"`
+	Path       string   `json:"path" doc:"The file that changes"`
+	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
+	Transport  string   `json:"transport,omitempty" doc:"How the client reaches MCPProxy" enum:"http,stdio"`
+	Command    []string `json:"command,omitempty" doc:"The client's own command that makes the change; without one the file is edited"`
+	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
+	Difference string   `json:"difference,omitempty" doc:"What changes, line by line, secrets masked"`
+	Warnings   []string `json:"warnings" doc:"What the change does besides"`
+	Next       string   `json:"next,omitempty" doc:"What a person does until it counts"`
+	Written    bool     `json:"written" doc:"Whether the file was changed"`
+	Change     string   `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
+	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`
+}
+
+// ConnectPlan is a change of a client's file that is not made.
+type ConnectPlan struct {
+	FileChange
+
+	client  clients.Client
+	place   Place
+	address clients.Address // without a token; its zero value when MCPProxy is taken out
+	wish    Wish
+	edit    func(clients.Doc, clients.Address) ([]byte, error)
+	before  clients.Doc
+	from    clients.UserFile
+	text    []byte
+	what    string
+}
+
+// unmade stands in a difference for a token that is not made yet.
+const unmade = "mcpp_t_made-when-this-is-written"
+
+// Connect plans to write MCPProxy into a client's file. The error is a
+// *problem.Problem: NOT_FOUND for a client that is not known, INVALID_CONFIG or
+// CONFLICT for a file that cannot be changed.
+func (a *ClientAccount) Connect(word string, w Wish) (ConnectPlan, error) {
+	p, err := a.plan(word, "connect")
+	if err != nil {
+		return ConnectPlan{}, err
+	}
+	if p.address, err = p.place.address(p.client, w.Profile); err != nil {
+		return ConnectPlan{}, err
+	}
+	p.wish, p.Transport, p.Next = w, transport(p.client), p.client.Reload
+	shown := p.address
+	if w.Token != "" {
+		if a.Tokens == nil {
+			return ConnectPlan{}, problem.New(problem.DaemonNotRunning, "Without a running MCPProxy no agent token can be made.", "Start it: `mcpproxy serve`.")
+		}
+		if err := private(p.from); err != nil {
+			return ConnectPlan{}, err
+		}
+		shown.Token = unmade
+	}
+	a.warn(&p)
+	if p.place.Locked && w.Token == "" {
+		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
+	}
+	p.edit = func(d clients.Doc, at clients.Address) ([]byte, error) {
+		return p.client.With(d, p.Server, at, p.place.ours)
+	}
+	if err := p.settle(shown); err != nil {
+		return ConnectPlan{}, err
+	}
+	if !p.before.Entry(p.Server).There() {
+		p.Command = p.client.AddCommand(a.Env, p.Server, shown)
+	}
+	return p, nil
+}
+
+// Disconnect plans to take MCPProxy out of a client's file. What is not in it is
+// NOT_FOUND.
+func (a *ClientAccount) Disconnect(word string) (ConnectPlan, error) {
+	p, err := a.plan(word, "disconnect")
+	if err != nil {
+		return ConnectPlan{}, err
+	}
+	if !p.before.Entry(p.Server).There() {
+		return ConnectPlan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
+	}
+	first := a.firstConnect(p.FileChange)
+	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return p.without(d, first) }
+	p.Next = p.client.Reload
+	if err := p.settle(clients.Address{}); err != nil {
+		return ConnectPlan{}, err
+	}
+	p.Command = p.client.RemoveCommand(a.Env, p.Server)
+	if rules, err := a.rules(p.Client); err == nil && len(rules) > 0 {
+		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
+	}
+	return p, nil
+}
+
+// rules are the changes with which permission rules were written for a client.
+func (a *ClientAccount) rules(client string) ([]clients.Change, error) {
+	j, err := a.Open()
+	if err != nil {
+		return nil, err
+	}
+	return permission.Written(j, a.Env, client)
+}
+
+// firstConnect is the oldest change that connected the client since it was disconnected
+// last; nil when none is on record.
+func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
+	j, err := a.Open()
+	if err != nil {
+		return nil
+	}
+	all, err := j.Changes()
+	if err != nil {
+		return nil
+	}
+	var first *clients.Change
+	for i, c := range all {
+		switch {
+		case c.Path != of.Path || c.Undone != nil:
+		case c.What == "disconnect "+of.Client:
+			return first
+		case c.What == "connect "+of.Client:
+			first = &all[i]
+		}
+	}
+	return first
+}
+
+// without is the file without MCPProxy, and without the empty objects that connecting
+// made: no text when connecting made the file.
+func (p *ConnectPlan) without(d clients.Doc, first *clients.Change) ([]byte, error) {
+	text, err := d.Without(p.Server)
+	if err != nil {
+		return nil, err
+	}
+	if text = append([]byte{}, text...); first == nil { // never nil, which is no file
+		return text, nil
+	}
+	var before []byte
+	if !first.Created {
+		if before, err = os.ReadFile(first.Backup); err != nil {
+			return text, nil // the copy is gone: what was there before is not known
+		}
+	}
+	if text, err = textedit.Prune(text, before, d.Format, d.ServersKey()...); err != nil || first.Created && clients.IsBlank(text) {
+		return nil, err
+	}
+	return append([]byte{}, text...), nil
+}
+
+// plan reads the client's file.
+func (a *ClientAccount) plan(word, what string) (ConnectPlan, error) {
+	c, err := clients.Find(word)
+	if err != nil {
+		return ConnectPlan{}, err
+	}
+	p := ConnectPlan{client: c, place: a.Place(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
+	target := c.Target(a.Env)
+	p.Path = target.Path
+	if p.from, err = clients.ReadUserFile(target.Path, target.Roots(a.Env)...); err != nil {
+		return ConnectPlan{}, err
+	}
+	if p.from.Target != p.Path {
+		p.Target = p.from.Target
+	}
+	if p.before, err = target.Parse(p.from.Text); err != nil {
+		return ConnectPlan{}, err
+	}
+	at, _ := clients.Ours([]clients.Doc{p.before}, p.place.ours)
+	p.Server = at.Server
+	return p, nil
+}
+
+func transport(c clients.Client) string {
+	if c.HTTP {
+		return "http"
+	}
+	return "stdio"
+}
+
+// private refuses to write a token into a file that others can read.
+func private(f clients.UserFile) error {
+	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
+		return nil
+	}
+	return problem.Newf(problem.Conflict, "Others can read %s (its mode is %04o), and a token in it would be theirs too.", f.Path, f.Mode).
+		WithHint("Take it from them with chmod 600, then try again.")
+}
+
+// warn says what the change does besides.
+func (a *ClientAccount) warn(p *ConnectPlan) {
+	there := p.before.Entry(p.Server)
+	if there.IsObject() && !clients.Leads(there, p.place.ours) {
+		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; credentials for that are taken out.")
+	}
+	for _, f := range p.client.Files(a.Env) {
+		if f.Path == p.Path && f.Scope == p.before.Scope {
+			continue
+		}
+		if d, ok := f.Read(); ok && d.Entry(p.Server).There() && f.Scope != clients.System {
+			p.Warnings = append(p.Warnings, "Another entry "+p.Server+" in "+f.Path+" counts instead where that file is read.")
+		}
+	}
+}
+
+// settle makes the text, and says whether there is anything to change, and what.
+func (p *ConnectPlan) settle(at clients.Address) (err error) {
+	if p.text, err = p.edit(p.before, at); err != nil {
+		return p.named(err)
+	}
+	p.Changed = !slices.Equal(p.text, p.from.Text)
+	p.Difference = textedit.Difference(p.from.Text, p.text)
+	return nil
+}
+
+// named is an error of an edit with the file that it is about.
+func (p *ConnectPlan) named(err error) error {
+	was := problem.From(err)
+	return problem.New(was.Code, p.Path+": "+was.Message, was.Hint)
+}

@@ -1,0 +1,379 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/problem"
+)
+
+// write makes a file in the account.
+func write(t *testing.T, a *ops.ClientAccount, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := a.Env.InHome(filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// connected connects a client and returns its file.
+func connected(t *testing.T, a *ops.ClientAccount, client string, w ops.Wish) (ops.FileChange, string) {
+	t.Helper()
+	plan, err := a.Connect(client, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := a.Apply(t.Context(), ops.Caller{}, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done, read(t, done.Path)
+}
+
+// wants checks the code of an error.
+func wants(t *testing.T, err error, code problem.Code, says string) {
+	t.Helper()
+	if p := problem.From(err); err == nil || p.Code != code || !strings.Contains(p.Message+" "+p.Hint, says) {
+		t.Errorf("%v, want %s with %q", err, code, says)
+	}
+}
+
+// An entry that is there keeps what people have written beside how it is reached.
+func TestAnEntryIsMended(t *testing.T) {
+	for name, c := range map[string]struct{ client, file, text, want, warns string }{
+		"it was switched off": {"cursor", ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "disabled": true}}}`,
+			`{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}}}`, ""},
+		"another port, and its key": {"kiro", ".kiro/settings/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp", "headers": {"X-API-Key": "k"}, "autoApprove": ["read_result"]}}}`,
+			`{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "autoApprove": ["read_result"]}}}`, "leads to http://127.0.0.1:9/mcp so far"},
+		"a command becomes an address": {"cursor", ".cursor/mcp.json", `{"mcpServers": {"all": {"command": "/old/mcpproxy", "args": ["stdio"], "env": {"A": "b"}}}}`,
+			`{"mcpServers": {"all": {"env": {"A": "b"}, "url": "http://127.0.0.1:8080/mcp"}}}`, ""},
+		"permissions of Codex": {"codex", ".codex/config.toml", "[mcp_servers.mcpproxy]\nurl = \"http://127.0.0.1:9/mcp\"\ndefault_tools_approval_mode = \"writes\"\n\n[mcp_servers.mcpproxy.tools.read_result]\napproval_mode = \"approve\"\n",
+			"[mcp_servers.mcpproxy]\nurl = \"http://127.0.0.1:8080/mcp\"\ndefault_tools_approval_mode = \"writes\"\n\n[mcp_servers.mcpproxy.tools.read_result]\napproval_mode = \"approve\"\n", "leads to"},
+		"opencode 2": {"opencode", ".config/opencode/opencode.jsonc", `{"mcp": {"servers": {}}}`,
+			`{"mcp": {"servers": {"mcpproxy": {"type": "remote", "url": "http://127.0.0.1:8080/mcp"}}}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := account(t)
+			write(t, a, c.file, c.text, 0o600)
+			done, text := connected(t, a, c.client, ops.Wish{})
+			if text != c.want || !done.Written || (c.warns == "") != (len(done.Warnings) == 0) || !strings.Contains(strings.Join(done.Warnings, " "), c.warns) {
+				t.Errorf("%+v\n%s", done, text)
+			}
+		})
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	a := account(t)
+	if _, text := connected(t, a, "cursor", ops.Wish{Profile: "research"}); !strings.Contains(text, `"http://127.0.0.1:8080/mcp/p/research"`) {
+		t.Error(text)
+	}
+	if _, text := connected(t, a, "claude-desktop", ops.Wish{Profile: "research"}); !strings.Contains(text, `["stdio", "--profile", "research"]`) {
+		t.Error(text)
+	}
+	_, err := a.Connect("cursor", ops.Wish{Profile: "none"})
+	wants(t, err, problem.NotFound, "mcpproxy profile list")
+}
+
+// tokens makes tokens, and remembers those that are good.
+type tokens struct{ good []string }
+
+func (k *tokens) Make(_ context.Context, _ ops.Caller, name, profile string) (string, error) {
+	if slices.Contains(k.good, name) {
+		return "", problem.New(problem.Conflict, "taken", "")
+	}
+	k.good = append(k.good, name)
+	return "mcpp_t_" + strings.Repeat("5a", 32), nil
+}
+
+func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
+	k.good = slices.DeleteFunc(k.good, func(n string) bool { return n == name })
+	return nil
+}
+
+// A token is written only where nobody else can read it, shown nowhere, and revoked
+// when it was not written.
+func TestTokens(t *testing.T) {
+	a, made := account(t), &tokens{}
+	_, err := a.Connect("cursor", ops.Wish{Token: "one"})
+	wants(t, err, problem.DaemonNotRunning, "mcpproxy serve")
+	a.Tokens = made
+	path := write(t, a, ".cursor/mcp.json", `{}`, 0o644)
+	_, err = a.Connect("cursor", ops.Wish{Token: "one"})
+	wants(t, err, problem.Conflict, "chmod 600")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := a.Connect("cursor", ops.Wish{Token: "one"})
+	if err != nil || len(made.good) != 0 {
+		t.Fatal(err, made.good)
+	}
+	if err := os.WriteFile(path, []byte(`{"meanwhile": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Apply(t.Context(), ops.Caller{}, plan)
+	wants(t, err, problem.Conflict, "was changed meanwhile")
+	if len(made.good) != 0 {
+		t.Error("the token of a file that was not written is good")
+	}
+	done, text := connected(t, a, "cursor", ops.Wish{Token: "one"})
+	if !strings.Contains(text, `"Authorization": "Bearer mcpp_t_5a5a`) || strings.Contains(done.Difference, "5a5a") || len(made.good) != 1 {
+		t.Errorf("%s\n%s", text, done.Difference)
+	}
+	if _, text := connected(t, a, "goose", ops.Wish{Token: "two"}); !strings.Contains(text, "Authorization: Bearer mcpp_t_5a5a") {
+		t.Error(text)
+	}
+	if _, text := connected(t, a, "claude-desktop", ops.Wish{Token: "three"}); !strings.Contains(text, `"MCPPROXY_TOKEN": "mcpp_t_5a5a`) {
+		t.Error(text)
+	}
+}
+
+// A client's own command is run; one that fails or does something else is said, and
+// the file edited instead.
+func TestOwnCommands(t *testing.T) {
+	const ours = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}, "other": 1}`
+	for name, c := range map[string]struct {
+		writes string // "" for nothing
+		err    error
+		warns  string
+	}{
+		"it does it":               {ours, nil, ""},
+		"it does it and complains": {ours, errors.New("exit status 1"), ""},
+		"it fails":                 {"", errors.New("exit status 1"), "said (exit status 1)"},
+		"it does something else":   {`{"mcpServers": {"mcpproxy": {"type": "sse", "url": "http://127.0.0.1:9/sse"}}, "other": 1}`, nil, "it did something else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := account(t)
+			path := write(t, a, ".claude.json", `{"other": 1}`, 0o600)
+			a.Env.Program = func(name string) string { return map[string]string{"claude": "/bin/claude"}[name] }
+			var ran []string
+			a.Run = func(_ context.Context, argv []string) (string, error) {
+				ran = argv
+				if c.writes != "" {
+					write(t, a, ".claude.json", c.writes, 0o600)
+				}
+				return "said", c.err
+			}
+			done, text := connected(t, a, "claude-code", ops.Wish{})
+			if len(ran) == 0 || !done.Written || !strings.Contains(text, `"http://127.0.0.1:8080/mcp"`) || !strings.Contains(text, `"other": 1`) ||
+				(c.warns == "") != (len(done.Warnings) == 0) || !strings.Contains(strings.Join(done.Warnings, " "), c.warns) || (done.Command == nil) != (c.warns != "") {
+				t.Errorf("%v: %+v\n%s", ran, done, text)
+			}
+			for undone := 0; ; undone++ {
+				if _, err := a.UndoLast("claude-code"); err != nil {
+					wants(t, err, problem.NotFound, "no change")
+					break
+				}
+			}
+			same(t, path, `{"other": 1}`, 0o600)
+		})
+	}
+}
+
+// What was changed since is not undone, and what to do is said.
+func TestUndo(t *testing.T) {
+	a := account(t)
+	path := write(t, a, ".cursor/mcp.json", `{}`, 0o600)
+	connected(t, a, "cursor", ops.Wish{})
+	if err := os.WriteFile(path, []byte(strings.Replace(read(t, path), "{", "{ ", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := a.UndoLast("cursor"); err != nil || len(back) != 1 || !back[0].Partly || strings.Contains(read(t, path), "mcpproxy") || !strings.HasPrefix(read(t, path), "{ ") {
+		t.Error(err, back, read(t, path))
+	}
+	_, err := a.Disconnect("cursor")
+	wants(t, err, problem.NotFound, "mcpproxy connect cursor")
+	connected(t, a, "cursor", ops.Wish{})
+	write(t, a, ".cursor/mcp.json", "{ broken", 0o600)
+	_, err = a.UndoLast("cursor")
+	wants(t, err, problem.InvalidConfig, "line 1")
+	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "headers": {}}}, "theirs": 1}`, 0o600)
+	plan, err := a.Disconnect("cursor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Apply(t.Context(), ops.Caller{}, plan); err != nil || strings.Contains(read(t, path), "mcpproxy") {
+		t.Error(err, read(t, path))
+	}
+	all, err := a.Changes()
+	if err != nil || len(all) != 3 || all[0].What != "disconnect" || !all[0].Undoable || all[1].Undoable || all[1].Client != "cursor" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.UndoLast("cursor")
+	wants(t, err, problem.Conflict, "was changed since")
+	_, err = a.Undo("../../etc/passwd")
+	wants(t, err, problem.NotFound, "")
+	_, err = a.UndoLast("nobody")
+	wants(t, err, problem.NotFound, "Known are")
+}
+
+// A client that has written its file since is taken back with its rules: what it wrote
+// stays, and nothing of MCPProxy is left.
+func TestUndoWithRulesInAChangedFile(t *testing.T) {
+	for client, c := range map[string]struct{ file, before, theirs, want string }{
+		"codex": {".codex/config.toml", "model = \"o3\"\n", "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n", "model = \"o3\"\n\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"},
+		"opencode": {".config/opencode/opencode.json", "{\n  \"mcp\": {},\n  \"permission\": {\"bash\": \"ask\"}\n}\n", "// theirs\n",
+			"{\n  \"mcp\": {},\n  \"permission\": {\"bash\": \"ask\"}\n}\n// theirs\n"},
+	} {
+		t.Run(client, func(t *testing.T) {
+			a := account(t)
+			a.Tools = func() []permission.Tool { return []permission.Tool{{Name: "call_tool_write"}} }
+			path := write(t, a, c.file, c.before, 0o600)
+			connected(t, a, client, ops.Wish{})
+			if out, err := a.Write(client, false); err != nil || !out.Written {
+				t.Fatal(out, err)
+			}
+			write(t, a, c.file, read(t, path)+c.theirs, 0o600)
+			back, err := a.UndoLast(client)
+			if err != nil || len(back) != 2 || back[0].What != "permissions" || !back[0].Partly || !back[1].Partly {
+				t.Errorf("%+v, %v", back, err)
+			}
+			if got := read(t, path); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(c.want), " ") {
+				t.Errorf("it is\n%s", got)
+			}
+		})
+	}
+}
+
+func TestList(t *testing.T) {
+	a := account(t)
+	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, 0o600)
+	write(t, a, ".kiro/settings/mcp.json", `{`, 0o600)
+	write(t, a, ".lmstudio/mcp.json", `{"mcpServers": {"proxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}}}`, 0o600)
+	write(t, a, ".codeium/windsurf/mcp_config.json", `{"mcpServers": {"mcpproxy": {"serverUrl": "http://localhost:8080/mcp/p/research"}}}`, 0o600)
+	list, err := a.List()
+	if err != nil || len(list.Clients) != 15 {
+		t.Fatal(err, len(list.Clients))
+	}
+	by := map[string]ops.ClientView{}
+	for _, v := range list.Clients {
+		by[v.ID] = v
+		if !strings.Contains(v.Entry.Text, "mcpproxy") || v.Found != (v.Permissions != nil) {
+			t.Errorf("%s: %+v", v.ID, v)
+		}
+	}
+	if v := by["cursor"]; !v.Connected || !v.Foreign || v.LeadsTo != "http://127.0.0.1:9/mcp" {
+		t.Errorf("%+v", v)
+	}
+	if v := by["kiro"]; v.Connected || len(v.Broken) != 1 || !strings.Contains(v.Broken[0], "line 1") {
+		t.Errorf("%+v", v)
+	}
+	if v := by["lmstudio"]; !v.Connected || v.Foreign || v.Missing != "/gone/mcpproxy" || v.Server != "proxy" {
+		t.Errorf("%+v", v)
+	}
+	if v := by["windsurf"]; !v.Connected || v.Foreign || v.Missing != "" {
+		t.Errorf("%+v", v)
+	}
+	if v := by["zed"]; v.Found || v.Connected {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestBase(t *testing.T) {
+	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "0.0.0.0:80": "http://127.0.0.1:80", ":81": "http://127.0.0.1:81", "[::]:82": "http://127.0.0.1:82", "[::1]:83": "http://[::1]:83"} {
+		if got := ops.BaseURL(listen); got != want {
+			t.Errorf("%s: %s, want %s", listen, got, want)
+		}
+	}
+}
+
+// An entry that counts instead of the one that is written is said.
+func TestEntriesOfProjects(t *testing.T) {
+	a := account(t)
+	a.Env.Dir = a.Env.InHome("project")
+	write(t, a, ".claude.json", `{"projects": {"`+a.Env.Dir+`": {"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}}}`, 0o600)
+	write(t, a, "project/.mcp.json", `{"mcpServers": {"mcpproxy": {"command": "x"}}}`, 0o600)
+	plan, err := a.Connect("claude", ops.Wish{})
+	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
+		t.Errorf("%q, %v", plan.Warnings, err)
+	}
+}
+
+// Disconnecting leaves nothing of what connecting and permissions wrote: no rule, no
+// empty object, no file.
+func TestDisconnectLeavesNothing(t *testing.T) {
+	for _, client := range clients.IDs() {
+		t.Run(client, func(t *testing.T) {
+			a := account(t)
+			a.Tools = func() []permission.Tool {
+				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
+			}
+			done, _ := connected(t, a, client, ops.Wish{})
+			rules, err := a.Write(client, false)
+			if err != nil && problem.From(err).Code != problem.NotFound {
+				t.Fatal(err)
+			}
+			plan, err := a.Disconnect(client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := a.Apply(t.Context(), ops.Caller{}, plan)
+			if err != nil || !out.Written {
+				t.Fatal(err, out)
+			}
+			for _, path := range []string{done.Path, rules.Path} {
+				if left, err := os.ReadFile(path); err == nil {
+					t.Errorf("%s: %q is left; %q", path, left, out.Warnings)
+				}
+			}
+			if _, err := a.UndoLast(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Disconnecting leaves what the user has written, before and since.
+func TestDisconnectLeavesTheUsers(t *testing.T) {
+	for name, c := range map[string]struct{ client, file, servers, rules, before, since, want string }{
+		"Claude Code": {"claude-code", ".claude.json", `{"a": 1}`, ".claude/settings.json", `{"permissions": {"allow": ["Bash(ls)"]}}`, `"Bash(ls)"`, `{"permissions": {"allow": ["Bash(ls)", "Bash(pwd)"]}}`},
+		"a new file":  {"claude-code", ".claude.json", `{"mcpServers": {}}`, ".claude/settings.json", `{}`, `"mcp__mcpproxy__retrieve_tools"`, `{"permissions": {"allow": ["Bash(pwd)"]}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := account(t)
+			a.Tools = func() []permission.Tool {
+				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
+			}
+			path := write(t, a, c.file, c.servers, 0o600)
+			rules := write(t, a, c.rules, c.before, 0o600)
+			connected(t, a, c.client, ops.Wish{})
+			if out, err := a.Write(c.client, false); err != nil || !out.Written {
+				t.Fatal(out, err)
+			}
+			now := read(t, rules)
+			changed := strings.Replace(now, c.since, c.since+`, "Bash(pwd)"`, 1)
+			if changed == now {
+				t.Fatalf("no %s in %s", c.since, now)
+			}
+			write(t, a, c.rules, changed, 0o600)
+			plan, err := a.Disconnect(c.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := a.Apply(t.Context(), ops.Caller{}, plan); err != nil || !out.Written {
+				t.Fatal(err, out)
+			}
+			for file, want := range map[string]string{path: c.servers, rules: c.want} {
+				if got := strings.Join(strings.Fields(read(t, file)), ""); got != strings.Join(strings.Fields(want), "") {
+					t.Errorf("%s is %s, want %s", file, got, want)
+				}
+			}
+		})
+	}
+}

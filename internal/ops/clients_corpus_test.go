@@ -1,0 +1,294 @@
+package ops_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/testutil/volume"
+)
+
+// account makes an account in a directory of its own.
+func account(t *testing.T) *ops.ClientAccount {
+	t.Helper()
+	home, data := t.TempDir(), t.TempDir()
+	return &ops.ClientAccount{
+		Account: &permission.Account{
+			Env:   clients.Env{GOOS: "linux", Home: home, Getenv: func(string) string { return "" }},
+			Tools: func() []permission.Tool { return nil },
+			Open:  func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(data, "client_changes")) },
+		},
+		Place: func() ops.Place {
+			return ops.Place{Base: "http://127.0.0.1:8080", Command: "/usr/bin/mcpproxy", Profiles: []string{"research"}}
+		},
+		Run: func(context.Context, []string) (string, error) { panic("there is no program to run") },
+	}
+}
+
+// variant is a way in which people have a file. text gets a plain file with a server
+// other of the client, and returns what is on the disk.
+type variant struct {
+	name    string
+	text    func(string, textedit.Format) string
+	mode    os.FileMode
+	link    string // "inside" or "outside" of the account
+	refused bool
+}
+
+func plain(s string, _ textedit.Format) string { return s }
+
+// only is a variant of files in JSON; others have it plain.
+func only(f func(string) string) func(string, textedit.Format) string {
+	return func(s string, format textedit.Format) string {
+		if format == textedit.JSON {
+			return f(s)
+		}
+		return s
+	}
+}
+
+// lineComment is a comment above and behind.
+func commented(s string, f textedit.Format) string {
+	mark := map[textedit.Format]string{textedit.JSON: "//", textedit.TOML: "#", textedit.YAML: "#"}[f]
+	return mark + " mine, and I want to keep it: \"mcpproxy\": {\n" + s + mark + " the end\n"
+}
+
+// tooLarge is the variant whose file is larger than is read.
+const tooLarge = "too large"
+
+var variants = []variant{
+	{name: "plain", text: plain},
+	{name: "comments", text: commented},
+	{name: "CRLF", text: func(s string, _ textedit.Format) string { return strings.ReplaceAll(s, "\n", "\r\n") }},
+	{name: "BOM", text: func(s string, f textedit.Format) string { return "\ufeff" + s }},
+	{name: "no end of line", text: func(s string, _ textedit.Format) string { return strings.TrimRight(s, "\n") }},
+	{name: "trailing commas", text: only(func(s string) string { return strings.ReplaceAll(s, "}\n}", "},\n}") })},
+	{name: "tabs", text: only(func(s string) string { return strings.ReplaceAll(s, "  ", "\t") })},
+	{name: "one line", text: only(func(s string) string { return strings.Join(strings.Fields(s), " ") })},
+	{name: "empty", text: func(string, textedit.Format) string { return "" }},
+	{name: "only spaces", text: func(string, textedit.Format) string { return "\n\n" }},
+	{name: "other writing", text: func(s string, _ textedit.Format) string { return strings.ReplaceAll(s, `"other"`, `"名前-é"`) }},
+	{name: "huge", text: func(s string, f textedit.Format) string {
+		switch f {
+		case textedit.JSON:
+			return strings.Replace(s, "{", "{\n  \"big\": \""+strings.Repeat("x", volume.Of(1<<20, 64<<10))+"\",", 1)
+		case textedit.TOML:
+			return "big = \"" + strings.Repeat("x", volume.Of(1<<20, 64<<10)) + "\"\n" + s
+		}
+		return "big: " + strings.Repeat("x", volume.Of(200<<10, 64<<10)) + "\n" + s
+	}},
+	{name: "a link", text: plain, link: "inside"},
+	{name: "mode 0640", text: plain, mode: 0o640},
+	{name: "read-only", text: plain, mode: 0o400, refused: true},
+	{name: "a link to elsewhere", text: plain, link: "outside", refused: true},
+	{name: "broken", text: func(s string, f textedit.Format) string {
+		return s + map[textedit.Format]string{textedit.JSON: "}}", textedit.TOML: "[[[", textedit.YAML: "\n\t: [}"}[f]
+	}, refused: true},
+	{name: "no object", text: func(s string, f textedit.Format) string {
+		return map[textedit.Format]string{textedit.JSON: "[1, 2]", textedit.TOML: "mcp_servers = 7\n", textedit.YAML: "- a\n- b\n"}[f]
+	}, refused: true},
+	{name: tooLarge, text: func(s string, _ textedit.Format) string { return s + strings.Repeat("\n", 17<<20) }, refused: true},
+}
+
+// TestCorpus: files as people have them change by exactly the entry, or not at all, and
+// undone they are what they were, byte for byte.
+func TestCorpus(t *testing.T) {
+	files := 0
+	large := map[textedit.Format]bool{}
+	for _, c := range clients.All() {
+		for _, v := range variants {
+			files++
+			if testing.Short() && c.ID != "claude-code" && v.name != "plain" {
+				continue
+			}
+			if v.name == tooLarge && !volume.Full() {
+				format := c.Target(account(t).Env).Format
+				if large[format] {
+					continue // it is refused like the other one of its format
+				}
+				large[format] = true
+			}
+			t.Run(c.ID+"/"+v.name, func(t *testing.T) {
+				t.Parallel()
+				held(t, c, v)
+			})
+		}
+	}
+	if files < 200 {
+		t.Errorf("only %d files", files)
+	}
+}
+
+// base is a plain file of the client with one server.
+func base(t *testing.T, f clients.File) string {
+	t.Helper()
+	text, err := textedit.Set(nil, f.Format, json.RawMessage(`{"command": "npx", "args": ["-y", "other"]}`), append(append([]string{}, f.Key...), "other")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func held(t *testing.T, c clients.Client, v variant) {
+	a := account(t)
+	target := c.Target(a.Env)
+	before := v.text(base(t, target), target.Format)
+	mode := v.mode
+	if mode == 0 {
+		mode = 0o600
+	}
+	where := target.Path
+	switch v.link {
+	case "inside":
+		where = a.Env.InHome("dotfiles", "file")
+	case "outside":
+		where = filepath.Join(t.TempDir(), "file")
+	}
+	for _, dir := range []string{filepath.Dir(target.Path), filepath.Dir(where)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(where, []byte(before), mode); err != nil {
+		t.Fatal(err)
+	}
+	if where != target.Path {
+		if err := os.Symlink(where, target.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan, err := a.Connect(c.ID, ops.Wish{})
+	if err == nil {
+		_, err = a.Apply(t.Context(), ops.Caller{}, plan)
+	}
+	if v.refused {
+		same(t, where, before, mode)
+		if err == nil {
+			t.Error("it was not refused")
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := read(t, target.Path)
+	onlyEntry(t, target, before, after)
+	contiguous(t, before, after)
+	if info, err := os.Lstat(target.Path); err != nil || (info.Mode()&os.ModeSymlink != 0) != (v.link != "") {
+		t.Errorf("the link: %v, %v", info, err)
+	}
+	if info, err := os.Stat(where); err != nil || info.Mode().Perm() != mode {
+		t.Errorf("the mode: %v, %v", info, err)
+	}
+	if again, err := a.Connect(c.ID, ops.Wish{}); err != nil || again.Changed {
+		t.Errorf("once more it changes %q, %v", again.Difference, err)
+	}
+	plan, err = a.Disconnect(c.ID)
+	if err == nil {
+		_, err = a.Apply(t.Context(), ops.Caller{}, plan)
+	}
+	if err != nil {
+		t.Fatalf("to disconnect: %v", err)
+	}
+	without := read(t, target.Path)
+	onlyEntry(t, target, without, after)
+	contiguous(t, without, after)
+	for _, was := range []string{after, before} {
+		if _, err := a.UndoLast(c.ID); err != nil || read(t, target.Path) != was {
+			t.Fatalf("undone, it is not what it was: %v", err)
+		}
+	}
+	same(t, where, before, mode)
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func same(t *testing.T, path, text string, mode os.FileMode) {
+	t.Helper()
+	if read(t, path) != text {
+		t.Error("the file is not what it was")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+		t.Errorf("the mode is %v, %v", info.Mode(), err)
+	}
+}
+
+// meaning is what a text says, by a reader that MCPProxy does not use for edits.
+func meaning(t *testing.T, f textedit.Format, text string) map[string]any {
+	t.Helper()
+	raw := bytes.TrimPrefix([]byte(text), []byte("\ufeff"))
+	said := map[string]any{}
+	var err error
+	switch f {
+	case textedit.JSON:
+		if len(bytes.TrimSpace(raw)) > 0 {
+			if raw, err = hujson.Standardize(raw); err == nil {
+				err = json.Unmarshal(raw, &said)
+			}
+		}
+	case textedit.TOML:
+		err = toml.Unmarshal(raw, &said)
+	case textedit.YAML:
+		err = yaml.Unmarshal(raw, &said)
+	}
+	if said == nil { // nothing, of YAML
+		said = map[string]any{}
+	}
+	if err != nil {
+		t.Fatalf("%v in\n%.500s", err, text)
+	}
+	return said
+}
+
+// onlyEntry checks that the texts say the same but for the entry.
+func onlyEntry(t *testing.T, f clients.File, before, after string) {
+	t.Helper()
+	was, is := meaning(t, f.Format, before), meaning(t, f.Format, after)
+	servers, _ := is[f.Key[0]].(map[string]any)
+	if _, there := servers[clients.Server].(map[string]any); !there {
+		t.Fatalf("there is no entry in\n%.500s", after)
+	}
+	delete(servers, clients.Server)
+	if _, there := was[f.Key[0]]; !there {
+		delete(is, f.Key[0])
+	}
+	if !reflect.DeepEqual(was, is) {
+		t.Errorf("more than the entry has changed:\n%.500s", after)
+	}
+}
+
+// contiguous checks that all of the text from before is there, around one place.
+func contiguous(t *testing.T, before, after string) {
+	t.Helper()
+	head := 0
+	for head < min(len(before), len(after)) && before[head] == after[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
+		tail++
+	}
+	if lost := strings.TrimSpace(before[head : len(before)-tail]); lost != "" && lost != "{}" { // in YAML, nothing is written so
+		t.Errorf("%q is gone from\n%.500s", lost, after)
+	}
+}

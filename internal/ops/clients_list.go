@@ -1,0 +1,133 @@
+package ops
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/problem"
+)
+
+// ClientList is every client, and what was changed in their files.
+type ClientList struct {
+	Clients []ClientView `json:"clients"`
+	Changes []PastChange `json:"changes" doc:"The latest 50, the newest first"`
+}
+
+// ClientView is a client, and how it stands with MCPProxy.
+type ClientView struct {
+	ID        string      `json:"id"`
+	Name      string      `json:"name"`
+	Found     bool        `json:"found" doc:"Whether it is installed"`
+	FoundBy   string      `json:"found_by,omitempty" doc:"The program, file or directory that shows it"`
+	Connected bool        `json:"connected" doc:"Whether one of its files has MCPProxy"`
+	Server    string      `json:"server" doc:"The name under which MCPProxy stands in it, or would"`
+	Path      string      `json:"path" doc:"The file in which it stands, or would"`
+	Transport string      `json:"transport" doc:"How it reaches MCPProxy" enum:"http,stdio"`
+	LeadsTo   string      `json:"leads_to,omitempty" doc:"What its entry reaches: an address or a command"`
+	Foreign   bool        `json:"foreign" doc:"Whether that is not this MCPProxy"`
+	Missing   string      `json:"missing,omitempty" doc:"The program that its entry starts and that is not there"`
+	Broken    []string    `json:"broken" doc:"Its files that cannot be read, and why"`
+	Entry     ClientEntry `json:"entry" doc:"MCPProxy as it is written into its file by hand"`
+	Command   []string    `json:"command,omitempty" doc:"Its own command that adds MCPProxy"`
+	Next      string      `json:"next,omitempty" doc:"What a person does until a change counts"`
+	// Permissions are looked at where the client is installed.
+	Permissions *ClientPermissions `json:"permissions,omitempty" doc:"What it does with calls of MCPProxy's tools, if it is installed"`
+}
+
+// ClientEntry is what belongs into a file.
+type ClientEntry struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+}
+
+// ClientPermissions are what a client does with MCPProxy's tools.
+type ClientPermissions struct {
+	permission.Report
+	Writable bool `json:"writable" doc:"Whether there is a file for them"`
+}
+
+// List looks at every client.
+func (a *ClientAccount) List() (ClientList, error) {
+	out := ClientList{Clients: []ClientView{}, Changes: []PastChange{}}
+	for _, c := range clients.All() {
+		v, err := a.view(c)
+		if err != nil {
+			return ClientList{}, err
+		}
+		out.Clients = append(out.Clients, v)
+	}
+	changes, err := a.Changes()
+	out.Changes = append(out.Changes, changes...)
+	return out, err
+}
+
+func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
+	target, place := c.Target(a.Env), a.Place()
+	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transport(c), Next: c.Reload, Broken: []string{}}
+	v.FoundBy, v.Found = c.Found(a.Env)
+	var docs []clients.Doc
+	for _, f := range c.Files(a.Env) {
+		if d, there := f.Read(); there {
+			docs = append(docs, d)
+			if d.Broken != "" {
+				v.Broken = append(v.Broken, f.Path+": "+d.Broken)
+			}
+		}
+	}
+	at, connected := clients.Ours(docs, place.ours)
+	v.Server, v.Connected = at.Server, connected
+	if connected {
+		v.stands(at, a.Env, place)
+	}
+	address, err := place.address(c, "")
+	if err != nil { // it cannot be connected now; how it would look is said all the same
+		address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
+	}
+	if v.Command = c.AddCommand(a.Env, v.Server, address); connected {
+		v.Command = nil
+	}
+	entry, err := c.Entry(address)
+	if err != nil {
+		return ClientView{}, err
+	}
+	text, err := textedit.Set(nil, target.Format, entry, append(append([]string{}, target.Key...), clients.Server)...)
+	v.Entry = ClientEntry{target.Path, string(text)}
+	if err != nil || !v.Found {
+		return v, err
+	}
+	return v, a.permissions(&v)
+}
+
+// stands says what the entry that is there leads to.
+func (v *ClientView) stands(at clients.Standing, e clients.Env, place Place) {
+	v.Path, v.LeadsTo = at.Doc.Path, clients.Reaches(at.Entry)
+	v.Foreign = !clients.Leads(at.Entry, place.ours)
+	command, _ := clients.Command(at.Entry)
+	if command == "" {
+		return
+	}
+	there := e.Program != nil && e.Program(command) != ""
+	if filepath.IsAbs(command) || strings.ContainsAny(command, `/\`) {
+		there = clients.Exists(command)
+	}
+	if !there {
+		v.Missing = command
+	}
+}
+
+func (a *ClientAccount) permissions(v *ClientView) error {
+	report, err := permission.Check(a.Env, v.ID, a.Tools())
+	if err != nil {
+		return err
+	}
+	rules, err := permission.Recommend(a.Env, v.ID, a.Tools())
+	if err != nil {
+		return problem.From(err)
+	}
+	v.Permissions = &ClientPermissions{report, rules.Path != ""}
+	return nil
+}

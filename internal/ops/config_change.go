@@ -1,0 +1,263 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/store/redact"
+)
+
+// Match names the text that a change is about.
+type Match struct {
+	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file that the change is made from, as GET /config gives it."`
+}
+
+// etag is the etag that was named, with or without quotes.
+func (m Match) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
+
+// KeyChanges are changes of single settings.
+type KeyChanges struct {
+	Match
+	Keys
+}
+
+// Keys are settings with their new values.
+type Keys struct {
+	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
+}
+
+// NewText is the whole file.
+type NewText struct {
+	Match
+	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
+}
+
+// Candidate is a text that is to be looked at.
+type Candidate struct {
+	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
+	Draft
+}
+
+// Draft is a text, and what is to be set in it.
+type Draft struct {
+	Text string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
+	Set  map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
+}
+
+// Validation is what would come of a text.
+type Validation struct {
+	OK           bool            `json:"ok"`
+	Mistakes     []Mistake       `json:"mistakes"`
+	Warnings     []string        `json:"warnings" doc:"What should be otherwise, and what has no effect."`
+	Changes      []KeyDifference `json:"changes" doc:"What would change of what is in force."`
+	Widens       []string        `json:"widens" doc:"The keys of what a person has to permit, with presence."`
+	NeedsRestart []string        `json:"needs_restart" doc:"Settings that would take effect at the next start."`
+	Text         string          `json:"text,omitempty" doc:"The text with what was set, if anything was."`
+}
+
+// Change sets settings in the file and applies it.
+func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config, error) {
+	keys := slices.Sorted(maps.Keys(in.Set))
+	err := s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "set_config", brief(keys)), func() error {
+		if err := s.changeable(keys); err != nil {
+			return err
+		}
+		text, err := s.live.Read()
+		if err == nil {
+			err = s.live.SetKeys(s.gateway.Permit(ctx), in.etag(), in.Set, c.Actor.String())
+		}
+		if err == nil {
+			return nil
+		}
+		shown := s.masker.hide(text, s.live.InForce().Data)
+		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
+		return s.refusal(err, shown.mistakes(mistakes), shown)
+	})
+	if err != nil {
+		return Config{}, err
+	}
+	return s.Config(ctx, c, Nothing{})
+}
+
+// changeable refuses keys that are changed in the text only.
+func (s *Settings) changeable(keys []string) error {
+	if len(keys) == 0 {
+		return problem.New(problem.InvalidParameter, "There is nothing to set.", `Send {"set": {"tools_limit": 15}}.`).With("parameter", "set")
+	}
+	settings := s.settings(nil)
+	for _, key := range keys {
+		if err := config.CheckSetting(key); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(settings, func(one Setting) bool { return one.Key == key && one.Locked }) {
+			return problem.Newf(problem.InvalidParameter, "%s cannot be changed by itself.", key).
+				WithHint("Edit it in the text of the file, and see that no flag or variable outranks it.").With("parameter", "set").With("value", key)
+		}
+	}
+	return nil
+}
+
+// brief names keys on a record.
+func brief(keys []string) string { return problem.Brief(strings.Join(keys, ", ")) }
+
+// Replace puts a text in the place of the file and applies it.
+func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, error) {
+	whole, shown, refused := s.whole(in.etag(), in.Text)
+	var keys []string
+	if refused == nil {
+		_, a := s.live.Assess(whole)
+		for _, d := range a.Differences {
+			keys = append(keys, d.Key)
+		}
+		if a.Err != nil {
+			refused = s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+		}
+	}
+	err := s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "replace_config", brief(keys)), func() error {
+		if refused != nil {
+			return refused
+		}
+		err := s.live.ReplaceText(s.gateway.Permit(ctx), in.etag(), whole, c.Actor.String())
+		if err == nil {
+			return nil
+		}
+		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
+		return s.refusal(err, shown.mistakes(mistakes), shown)
+	})
+	if err != nil {
+		return Config{}, err
+	}
+	return s.Config(ctx, c, Nothing{})
+}
+
+// whole returns a text with the secrets of the file, whose etag is match; "" is any.
+func (s *Settings) whole(match, text string) ([]byte, masked, error) {
+	file, err := s.live.Read()
+	if err != nil {
+		return nil, masked{}, err
+	}
+	if etag := config.ETag(file); match != "" && etag != match {
+		return nil, masked{}, problem.Newf(problem.Conflict, "%s has been changed meanwhile.", s.live.Path()).
+			WithHint("Read it again, and make the change there.").With("etag", etag)
+	}
+	before := s.live.InForce().Data
+	back, mistakes := s.masker.hide(file, before).restore(text)
+	if mistakes == nil {
+		mistakes = back.exposed(before)
+	}
+	if mistakes != nil {
+		return nil, back.masked, s.refusal(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.masked)
+	}
+	return back.whole, back.masked, nil
+}
+
+// Validate tells what would come of a text, and changes nothing.
+func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validation, error) {
+	v, err := s.validate(in.IfMatch, in.Text)
+	if err != nil || !v.OK || len(in.Set) == 0 {
+		return v, err
+	}
+	if err := s.changeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
+		return v, err
+	}
+	text, err := config.WithKeys([]byte(in.Text), in.Set)
+	if err != nil {
+		return v, err
+	}
+	v, err = s.validate(in.IfMatch, string(text))
+	v.Text = string(text)
+	return v, err
+}
+
+func (s *Settings) validate(match, text string) (Validation, error) {
+	whole, shown, err := s.whole(Match{match}.etag(), text)
+	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
+	if err != nil {
+		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
+		if !ok {
+			return v, err
+		}
+		v.Mistakes = mistakes
+		return v, nil
+	}
+	_, a := s.live.Assess(whole)
+	if v.OK = a.Err == nil; !v.OK {
+		if v.Mistakes = shown.mistakes(a.Mistakes); v.Mistakes == nil {
+			v.Mistakes = []Mistake{{Message: shown.scrub(problem.From(a.Err).Message), Hint: shown.scrub(problem.From(a.Err).Hint)}}
+		}
+		return v, nil
+	}
+	v.Warnings = shown.scrubAll(a.Warnings)
+	v.Changes = s.differences(shown, a.Differences)
+	for _, d := range a.Widens {
+		v.Widens = append(v.Widens, d.Key)
+	}
+	if a.NeedsRestart != nil {
+		v.NeedsRestart = a.NeedsRestart
+	}
+	return v, nil
+}
+
+// Candidate returns the configuration that a text would be, in which placeholders stand
+// for the secrets of the file. The error says with places why it would be refused.
+func (s *Settings) Candidate(text string) (*config.Config, error) {
+	whole, shown, err := s.whole("", text)
+	if err != nil {
+		return nil, err
+	}
+	next, a := s.live.Assess(whole)
+	if a.Err != nil {
+		return nil, s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+	}
+	return next, nil
+}
+
+// Confirm has all of the file in force, what widens too: a person permits it.
+func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, error) {
+	var keys []string
+	for _, d := range s.live.Unconfirmed().Differences {
+		keys = append(keys, d.Key)
+	}
+	err := s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "confirm_config", brief(keys)), func() error {
+		text, err := s.live.Read()
+		if err == nil {
+			_, err = s.live.Confirm(s.gateway.Permit(ctx))
+		}
+		if err == nil {
+			return nil
+		}
+		shown := s.masker.hide(text, s.live.InForce().Data)
+		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
+		return s.refusal(err, shown.mistakes(mistakes), shown)
+	})
+	if err != nil {
+		return Config{}, err
+	}
+	return s.Config(ctx, c, Nothing{})
+}
+
+// differences are differences as they are shown.
+func (s *Settings) differences(of masked, all []config.Difference) []KeyDifference {
+	out := []KeyDifference{}
+	for _, d := range all {
+		out = append(out, KeyDifference{d.Key, s.presentable(of, d.From), s.presentable(of, d.To)})
+	}
+	return out
+}
+
+// presentable is a value without what looks like a credential, and without what is
+// one elsewhere in the text.
+func (s *Settings) presentable(of masked, value json.RawMessage) json.RawMessage {
+	value = redact.JSON(value)
+	if scrubbed := json.RawMessage(of.scrub(string(value))); json.Valid(scrubbed) {
+		return scrubbed
+	}
+	return json.RawMessage(`"***"`)
+}

@@ -1,0 +1,294 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ondisk"
+	"mcpproxy/internal/store/activity"
+)
+
+// State is how something is.
+type State string
+
+// The states.
+const (
+	OK   State = "ok"
+	Warn State = "warn"
+	Bad  State = "bad"
+)
+
+// Words are all states.
+func (State) Words() []string { return []string{string(OK), string(Warn), string(Bad)} }
+
+// Check is one thing that was looked at.
+type Check struct {
+	Code   string `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
+	Title  string `json:"title"`
+	State  State  `json:"state" doc:"ok, warn or bad."`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty" doc:"A command that helps, or what to do."`
+}
+
+// Diagnostics is what was looked at, in a fixed order.
+type Diagnostics struct {
+	Checks []Check `json:"checks"`
+}
+
+// Bounds on what is said.
+const (
+	littleSpace, noSpace = 1 << 30, 100 << 20 // bytes
+	maxSaid              = 200                // servers
+	databaseTime         = 2 * time.Second
+)
+
+// Diagnostics looks at everything that can be wrong. It contacts nobody.
+func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ Nothing) (Diagnostics, error) {
+	trust := s.gateway.TrustWarnings() // before the status, which has them too: what has passed meanwhile is told once
+	status, err := s.gateway.Status(ctx, c, Nothing{})
+	if err != nil {
+		return Diagnostics{}, err
+	}
+	servers, err := s.gateway.Servers(ctx, c, Nothing{})
+	if err != nil {
+		return Diagnostics{}, err
+	}
+	all := []Check{s.logCheck(status), s.databaseCheck(ctx), s.diskCheck(), s.keyCheck()}
+	all = append(all, s.fileChecks(ctx, c)...)
+	all = append(all, restartCheck(status), s.addressCheck(status), clockCheck(time.Now().Round(0).Sub(status.StartedAt.Round(0)), time.Since(status.StartedAt)))
+	all = append(all, unconfirmedCheck(s.live.Unconfirmed()))
+	all = append(all, serverChecks(status, servers)...)
+	all = append(all, s.approvalChecks(status, servers, trust)...)
+	return Diagnostics{all}, nil
+}
+
+func (s *Settings) logCheck(status Status) Check {
+	if h := status.Activity; h.Degraded {
+		return Check{"log", "Activity log", Bad, h.Message, "Make room on the disk of " + status.DataDir + ", and see that it can be written."}
+	}
+	switch v := status.Activity.Verified; {
+	case v == nil:
+		return Check{"log", "Activity log", OK, "It can be written. Nobody has verified it since the start.", ""}
+	case !v.OK:
+		return Check{"log", "Activity log", Bad, "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".", "See GET /activity/verify for the first that differs, and keep a copy of " + status.DataDir + "."}
+	default:
+		return Check{"log", "Activity log", OK, "It can be written, and was unchanged when it was verified: " + v.At.Format(time.RFC3339) + ".", ""}
+	}
+}
+
+func (s *Settings) databaseCheck(ctx context.Context) Check {
+	ctx, cancel := context.WithTimeout(ctx, databaseTime)
+	defer cancel()
+	page, err := s.gateway.Log.List(ctx, activity.Filter{Limit: 1})
+	switch {
+	case err != nil:
+		return Check{"database", "Database", Bad, "It does not answer: " + err.Error(), "mcpproxy status"}
+	case page.Incomplete:
+		return Check{"database", "Database", Warn, "It cannot take records at this time; they wait in the spool.", "mcpproxy status"}
+	}
+	return Check{"database", "Database", OK, "It answers.", ""}
+}
+
+func (s *Settings) diskCheck() Check {
+	check := Check{"disk", "Room on the disk", OK, "It is not known here.", ""}
+	free, known := ondisk.Free(s.dataDir)
+	if !known {
+		return check
+	}
+	check.Detail = fmt.Sprintf("%d MB are free where the data is, in %s.", free>>20, s.dataDir)
+	if free < littleSpace {
+		check.State, check.Fix = Warn, "df -h "+quoted(s.dataDir)
+	}
+	if free < noSpace {
+		check.State = Bad
+	}
+	return check
+}
+
+func (s *Settings) keyCheck() Check {
+	check := Check{"key_file", "Key of the API", OK, "It stands in the configuration.", ""}
+	if s.live.Current().APIKey != "" {
+		return check
+	}
+	path := filepath.Join(s.dataDir, auth.KeyFile)
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		check.State, check.Detail, check.Fix = Warn, path+" cannot be read: "+reason(err), "ls -l "+quoted(path)
+	case lax(info):
+		check.State, check.Detail, check.Fix = Bad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+quoted(path)
+	default:
+		check.Detail = path + " is closed to others."
+	}
+	return check
+}
+
+// lax reports whether other users can get at a file.
+func lax(info os.FileInfo) bool { return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 }
+
+// reason is an error without the path, which stands before it.
+func reason(err error) string {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+func (s *Settings) fileChecks(ctx context.Context, c Caller) []Check {
+	file := Check{"config_file", "Configuration file", OK, s.live.Path() + " is in force.", ""}
+	shown, err := s.Config(ctx, c, Nothing{})
+	info, statErr := os.Stat(s.live.Path())
+	switch {
+	case err != nil:
+		file.State, file.Detail = Bad, err.Error()
+	case shown.Error != "":
+		file.State, file.Detail, file.Fix = Bad, "It is refused, and what was in force stays: "+shown.Error, "mcpproxy config validate"
+	case statErr == nil && lax(info):
+		file.State, file.Fix = Warn, "chmod 600 "+quoted(s.live.Path())
+		file.Detail = fmt.Sprintf("Other users can get at %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
+	case statErr != nil:
+		file.Detail = "There is no file " + s.live.Path() + ": the defaults hold."
+	}
+	past := Check{"config_history", "Earlier configurations", OK, "They are kept in " + s.history.dir + ".", ""}
+	if err := s.history.failure(); err != nil {
+		past.State, past.Detail, past.Fix = Warn, "The last text could not be kept: "+err.Error(), "ls -ld "+quoted(s.history.dir)
+	}
+	return []Check{file, past}
+}
+
+func restartCheck(status Status) Check {
+	if len(status.NeedsRestart) > 0 {
+		return Check{"restart", "Restart", Warn, "These wait for a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
+	}
+	return Check{"restart", "Restart", OK, "Nothing waits for one.", ""}
+}
+
+func (s *Settings) addressCheck(status Status) Check {
+	check := Check{"address", "Address", OK, "", ""}
+	if len(status.Surfaces) > 0 {
+		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
+		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
+		at, _, _ := strings.Cut(rest, "/")
+		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && port(wanted) != port(at) && len(status.NeedsRestart) == 0 {
+			check.State, check.Fix = Warn, "Free the port, then start MCPProxy anew."
+			check.Detail += " It should be " + wanted + ", which was in use."
+		}
+	}
+	return check
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+// clockCheck compares how long MCPProxy runs by the clock and by one that only goes
+// on. It looks for jumps back alone: forward goes every machine that was asleep.
+func clockCheck(clock, steady time.Duration) Check {
+	const most = time.Minute
+	if back := steady - clock; back > most {
+		return Check{"clock", "Clock", Warn, fmt.Sprintf("It was set back by %s since MCPProxy started: times of records overlap.", back.Round(time.Second)), "timedatectl"}
+	}
+	return Check{"clock", "Clock", OK, "It was not set back since MCPProxy started.", ""}
+}
+
+func unconfirmedCheck(waits config.Unconfirmed) Check {
+	confirm := "mcpproxy config confirm"
+	if waits.Remedy != "" { // which is among what is said
+		confirm = "mcpproxy presence test"
+	}
+	switch said := waits.Warnings(); {
+	case waits.Why != "":
+		return Check{"config_unconfirmed", "Unconfirmed changes", Bad, strings.Join(said, "; "), confirm}
+	case len(said) > 0:
+		return Check{"config_unconfirmed", "Unconfirmed changes", Warn, said[0], confirm}
+	}
+	return Check{"config_unconfirmed", "Unconfirmed changes", OK, "Nothing of the file waits for a person.", ""}
+}
+
+func serverChecks(status Status, servers ServerViews) (out []Check) {
+	waits := map[string]bool{} // told of with the approvals and the logins
+	for _, v := range servers.Servers {
+		waits[v.Name] = v.Quarantined || v.NeedsLogin
+	}
+	for _, n := range status.Servers.NotReady {
+		if waits[n.Name] {
+			continue
+		}
+		state := Warn
+		if n.State == "failed" {
+			state = Bad
+		}
+		out = append(out, Check{"server", "Server " + n.Name, state, n.Detail, "mcpproxy upstream logs " + n.Name})
+	}
+	for _, v := range servers.Servers {
+		if v.NeedsLogin {
+			out = append(out, Check{"login", "Login to " + v.Name, Warn, "The server asks for a login.", "mcpproxy upstream login " + v.Name})
+		}
+	}
+	if more := len(out) - maxSaid; more > 0 {
+		out = append(out[:maxSaid], Check{"server", "Servers", Bad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
+	}
+	if out == nil {
+		out = append(out, Check{"server", "Servers", OK, fmt.Sprintf("%d of %d enabled ones can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
+	}
+	return out
+}
+
+func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []string) []Check {
+	tools, quarantined, proposed := 0, 0, 0
+	for _, v := range servers.Servers {
+		if v.Tools != nil && !v.Quarantined {
+			tools += v.Tools[policy.PendingApproval]
+		}
+		switch {
+		case v.ProposedBy != "":
+			proposed++
+		case v.Quarantined:
+			quarantined++
+		}
+	}
+	waits := Check{"approvals", "Approvals", OK, "Nothing waits for you.", ""}
+	if tools+quarantined+proposed+status.Offers.Waiting > 0 {
+		waits.State, waits.Fix = Warn, "mcpproxy approvals"
+		waits.Detail = fmt.Sprintf("These wait for you: servers %d, tools %d, prompts, resources and the like %d.", quarantined+proposed, tools, status.Offers.Waiting)
+	}
+	out := []Check{waits}
+	said := map[string]bool{}
+	for _, w := range trust {
+		said[w] = true
+		if s.gateway.Book.Lost() {
+			out = append(out, Check{"approvals_lost", "Lost approvals", Bad, w, "mcpproxy approvals"})
+		} else {
+			out = append(out, Check{"approvals", "Approvals", Bad, w, "mcpproxy status"})
+		}
+	}
+	for _, v := range servers.Servers {
+		said["Server '"+v.Name+"' asks for a login: mcpproxy upstream login "+v.Name] = v.NeedsLogin
+	}
+	for _, w := range s.live.Unconfirmed().Warnings() {
+		said[w] = true
+	}
+	for _, w := range status.Warnings {
+		if !said[w] && len(out) < maxSaid {
+			out = append(out, Check{"warning", "Warning", Warn, w, "mcpproxy status"})
+		}
+	}
+	return out
+}

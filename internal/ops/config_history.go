@@ -1,0 +1,58 @@
+package ops
+
+import (
+	"context"
+	"io/fs"
+
+	"mcpproxy/internal/problem"
+)
+
+// HistoryQuery asks for a page of the history.
+type HistoryQuery struct {
+	Limit  int `query:"limit" min:"1" max:"100" default:"50" doc:"How many versions at most."`
+	Offset int `query:"offset" min:"0" max:"1000" doc:"How many versions to leave out."`
+}
+
+// VersionList is a page of the history, the newest first.
+type VersionList struct {
+	Versions []Version `json:"versions"`
+	Total    int       `json:"total"`
+	Limit    int       `json:"limit"`
+	Offset   int       `json:"offset"`
+}
+
+// VersionRef names a version.
+type VersionRef struct {
+	ID string `path:"id" doc:"The id of the version."`
+}
+
+// VersionText is the text of a version.
+type VersionText struct {
+	ID   string `json:"id"`
+	Text string `json:"text" doc:"With placeholders, as in GET /config. Those whose secret is still in the file can be saved again."`
+}
+
+// History lists the texts that were in force.
+func (s *Settings) History(_ context.Context, _ Caller, in HistoryQuery) (VersionList, error) {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	all := s.history.versions()
+	from := min(in.Offset, len(all))
+	return VersionList{append([]Version{}, all[from:min(from+in.Limit, len(all))]...), len(all), in.Limit, in.Offset}, nil
+}
+
+// Version returns the text of a version.
+func (s *Settings) Version(_ context.Context, _ Caller, in VersionRef) (VersionText, error) {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	err := error(fs.ErrNotExist)
+	var text []byte
+	if idPattern.MatchString(in.ID) {
+		_, text, err = s.history.read(in.ID, true)
+	}
+	if err != nil {
+		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.Brief(in.ID)).
+			WithHint("GET /config/history lists them.")
+	}
+	return VersionText{in.ID, s.masker.hide(text, nil).text}, nil
+}

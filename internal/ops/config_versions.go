@@ -1,0 +1,229 @@
+package ops
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/ondisk"
+)
+
+// Bounds on the history.
+const (
+	maxVersions = 50
+	maxHistory  = 5 << 20 // bytes, on disk
+	maxHead     = 64 << 10
+	maxKeys     = 100
+)
+
+// Version is a text that was in force.
+type Version struct {
+	ID    string    `json:"id"`
+	At    time.Time `json:"at" doc:"When it came into force."`
+	By    string    `json:"by" doc:"Who brought it into force: an actor, or file for an edit by hand."`
+	Keys  []string  `json:"keys" doc:"What it changed, at most 100."`
+	Bytes int       `json:"bytes"`
+	ETag  string    `json:"etag" doc:"As in GET /config."`
+}
+
+// history keeps texts in a folder, each in a file of its own that begins with a line
+// of JSON about it. Nothing depends on it: what cannot be kept is logged.
+type history struct {
+	dir    string
+	logger *slog.Logger
+
+	mu   sync.Mutex // guards the folder, and what follows
+	last string     // the newest id
+	err  error      // why the last text was not kept
+}
+
+const (
+	idForm    = "20060102T150405.000000000Z"
+	extension = ".jsonc"
+	// next is the file that is being written: one name, so that what a crash has
+	// left is cleared away.
+	next = ".next"
+)
+
+var idPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}Z$`)
+
+func newHistory(dir string, logger *slog.Logger) *history { return &history{dir: dir, logger: logger} }
+
+// add keeps a text; none is nothing to keep.
+func (h *history) add(f config.InForce) {
+	if f.Data == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err = h.write(f); h.err != nil {
+		h.logger.Warn("the text of the configuration could not be kept", "dir", h.dir, "error", h.err)
+	}
+}
+
+// write is add. The caller holds mu.
+func (h *history) write(f config.InForce) error {
+	if err := h.open(); err != nil {
+		return err
+	}
+	v := Version{At: f.Since.UTC(), By: f.By, Keys: f.Keys[:min(len(f.Keys), maxKeys)], Bytes: len(f.Data), ETag: f.ETag()}
+	if all := h.versions(); len(all) > 0 {
+		h.last = max(h.last, all[0].ID)
+	}
+	v.ID = v.At.Format(idForm)
+	if before, err := time.Parse(idForm, h.last); err == nil && v.ID <= h.last {
+		v.ID = before.Add(time.Nanosecond).Format(idForm) // the clock went back
+	}
+	head, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(head) >= maxHead {
+		v.Keys = []string{}
+		head, _ = json.Marshal(v) // it was encoded before
+	}
+	temporary := filepath.Join(h.dir, next)
+	if err := ondisk.WriteNew(temporary, head, []byte("\n"), f.Data); err != nil {
+		_ = os.Remove(temporary) // a disk that is full keeps a part of it
+		return err
+	}
+	if err := os.Rename(temporary, h.path(v.ID)); err != nil {
+		return err
+	}
+	_ = ondisk.SyncDir(h.dir) // not every file system can; the file itself is synced
+	h.last = v.ID
+	h.prune()
+	return nil
+}
+
+// open makes the folder, for nobody else.
+func (h *history) open() error {
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(h.dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", h.dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return os.Chmod(h.dir, 0o700)
+	}
+	return nil
+}
+
+func (h *history) path(id string) string { return filepath.Join(h.dir, id+extension) }
+
+// prune removes the oldest texts that are too many, or too large together; the
+// newest stays.
+func (h *history) prune() {
+	size := int64(0)
+	for i, id := range h.ids() {
+		info, err := os.Lstat(h.path(id))
+		if err != nil {
+			continue
+		}
+		size += info.Size()
+		if i > 0 && (i >= maxVersions || size > maxHistory) {
+			_ = os.Remove(h.path(id)) // tried again with the next text
+		}
+	}
+}
+
+// ids are the names of what is kept, the newest first.
+func (h *history) ids() (ids []string) {
+	entries, _ := os.ReadDir(h.dir) // what cannot be read is not there
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), extension); ok && idPattern.MatchString(id) && e.Type().IsRegular() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	return ids[:min(len(ids), 2*maxVersions)]
+}
+
+// versions are all that can be read, the newest first.
+func (h *history) versions() (all []Version) {
+	for _, id := range h.ids() {
+		if v, _, err := h.read(id, false); err == nil {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// read reads one file, with its text if that is wanted.
+func (h *history) read(id string, whole bool) (v Version, text []byte, err error) {
+	if info, err := os.Lstat(h.path(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
+		return v, nil, errors.Join(err, fs.ErrNotExist)
+	}
+	f, err := os.Open(h.path(id))
+	if err != nil {
+		return v, nil, err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 4096)
+	head, err := readLine(r)
+	if err == nil {
+		err = json.Unmarshal(head, &v)
+	}
+	if err != nil || v.ID != id {
+		return v, nil, fmt.Errorf("%s is not a text of the history: %w", h.path(id), errors.Join(err, fs.ErrNotExist))
+	}
+	if v.Keys == nil {
+		v.Keys = []string{}
+	}
+	if !whole {
+		return v, nil, nil
+	}
+	text, err = io.ReadAll(io.LimitReader(r, maxHistory))
+	if err == nil && config.ETag(text) != v.ETag {
+		err = fmt.Errorf("%s was changed: %w", h.path(id), fs.ErrNotExist)
+	}
+	return v, text, err
+}
+
+// readLine reads the first line, which has a bound.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	for len(line) <= maxHead {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+	return nil, errors.New("the first line is too long")
+}
+
+// newest returns the newest version with its text.
+func (h *history) newest() (Version, []byte, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range h.ids() {
+		if v, text, err := h.read(id, true); err == nil {
+			return v, text, true
+		}
+	}
+	return Version{}, nil, false
+}
+
+// failure is why the last text was not kept.
+func (h *history) failure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}

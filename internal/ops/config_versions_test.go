@@ -1,0 +1,131 @@
+package ops
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/config"
+)
+
+func kept(t *testing.T) *history {
+	return newHistory(filepath.Join(t.TempDir(), "config-history"), slog.New(slog.NewTextHandler(t.Output(), nil)))
+}
+
+func applied(text string) config.InForce {
+	return config.InForce{Data: []byte(text), Since: time.Now(), By: config.ByHand, Keys: []string{"tools_limit"}}
+}
+
+func TestHistoryIsKept(t *testing.T) {
+	h := kept(t)
+	for i := range 60 {
+		h.add(applied(fmt.Sprintf(`{"tools_limit": %d}`, i+1)))
+	}
+	all := h.versions()
+	if len(all) != maxVersions || h.err != nil {
+		t.Fatalf("%d are kept, %v", len(all), h.err)
+	}
+	for i, v := range all {
+		want := fmt.Sprintf(`{"tools_limit": %d}`, 60-i)
+		got, text, err := h.read(v.ID, true)
+		if err != nil || string(text) != want || got.ETag != config.ETag(text) || got.By != "file" || got.Bytes != len(text) || len(got.Keys) != 1 {
+			t.Errorf("%+v %s, %v, want %s", got, text, err, want)
+		}
+		if i > 0 && v.ID >= all[i-1].ID {
+			t.Errorf("%s comes after %s", v.ID, all[i-1].ID)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	entries, err := os.ReadDir(h.dir)
+	if err != nil || len(entries) != maxVersions {
+		t.Errorf("%d files, %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	if info, err := os.Stat(h.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// The size of all is bounded, and the newest is kept however large it is.
+func TestHistoryHasASize(t *testing.T) {
+	h := kept(t)
+	for i := range 8 {
+		h.add(applied(fmt.Sprintf("{} // %d %s", i, strings.Repeat("x", 1<<20))))
+	}
+	if all := h.versions(); len(all) != 4 {
+		t.Errorf("%d are kept", len(all))
+	}
+	if _, text, ok := h.newest(); !ok || !strings.HasPrefix(string(text), "{} // 7 ") {
+		t.Errorf("the newest is %.20s", text)
+	}
+}
+
+// A clock that is set back, other files, files that were changed, and what a crash
+// has left do no harm; a folder that cannot be used is told of.
+func TestHistoryOfABadFolder(t *testing.T) {
+	h := kept(t)
+	h.add(applied("{}"))
+	later := applied(`{"tools_limit": 2}`)
+	later.Since = later.Since.Add(-time.Hour)
+	h.add(later)
+	all := h.versions()
+	if len(all) != 2 || all[0].ETag != later.ETag() {
+		t.Fatalf("%+v", all)
+	}
+	for name, text := range map[string]string{".next": `{"half`, "20260101T000000.000000000Z.jsonc": "{}", "29990101T000000.000000000Z.jsonc": `{"id":"other"}` + "\nx", "notes.txt": "mine"} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(h.path(all[1].ID), []byte(`{"id":"`+all[1].ID+`","etag":"x"}`+"\nchanged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.read(all[1].ID, true); err == nil {
+		t.Error("a text that was changed is shown")
+	}
+	h.add(applied(`{"tools_limit": 3}`))
+	if v, text, ok := h.newest(); !ok || string(text) != `{"tools_limit": 3}` || h.err != nil {
+		t.Errorf("%+v %s %v", v, text, h.err)
+	}
+	again := newHistory(h.dir, h.logger) // as after a restart, with a clock that went back
+	again.add(later)
+	if _, text, ok := again.newest(); !ok || string(text) != string(later.Data) {
+		t.Errorf("the newest is %s", text)
+	}
+	if err := os.RemoveAll(h.dir); err != nil {
+		t.Fatal(err)
+	}
+	h.add(applied("{}"))
+	if _, _, ok := h.newest(); !ok || h.failure() != nil {
+		t.Errorf("a folder that is gone is not made again: %v", h.failure())
+	}
+	if err := os.RemoveAll(h.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.add(applied("{}"))
+	if _, _, ok := h.newest(); ok || h.failure() == nil {
+		t.Error("a file in the place of the folder is not told of")
+	}
+}
+
+func TestClock(t *testing.T) {
+	for clock, want := range map[time.Duration]State{time.Hour: OK, 59*time.Minute + time.Second: OK, 10 * time.Hour: OK, 30 * time.Minute: Warn, -time.Hour: Warn} {
+		if got := clockCheck(clock, time.Hour); got.State != want {
+			t.Errorf("an hour is %s by the clock: %+v", clock, got)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package ops
+
+import (
+	"encoding/json"
+	"testing"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+)
+
+// Every tool is counted under its own status, which comes over JSON as it is.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	d := new(tool.Definition)
+	for s := range policy.Status(policy.StatusCount) {
+		c := count([]*catalog.Tool{{Definition: d, Status: s}, {Definition: d, Status: policy.DisabledByUser}})
+		want := Counts{policy.DisabledByUser: 1}
+		want[s]++
+		if *c != want {
+			t.Errorf("%s: %v", s.Word(), c)
+		}
+		raw, err := json.Marshal(c)
+		var got Counts
+		if err != nil || json.Unmarshal(raw, &got) != nil || got != want {
+			t.Errorf("%s: %s, %v, %v", s.Word(), raw, got, err)
+		}
+	}
+	raw, _ := json.Marshal(Counts{policy.PendingApproval: 1, policy.ServerDisabled: 2})
+	if string(raw) != `{"callable":0,"server_disabled":2,"pending_approval":1}` {
+		t.Errorf("%s", raw)
+	}
+	blocked := count([]*catalog.Tool{{Definition: d, Status: policy.PendingApproval, Blocked: true}, {Definition: d, Status: policy.DisabledByUser, Blocked: true}})
+	if raw, _ := json.Marshal(blocked); string(raw) != `{"callable":0,"disabled_by_user":1,"blocked":1}` {
+		t.Errorf("%s", raw)
+	}
+	if count([]*catalog.Tool{{Definition: d, Status: policy.Callable}}) != nil {
+		t.Error("there are counts where every tool can be called")
+	}
+}

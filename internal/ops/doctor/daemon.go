@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpproxy/internal/ondisk"
+)
+
+func daemonNotRunning(f *Facts) []Finding {
+	if f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
+		return nil
+	}
+	return one(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
+		Do: "Start it; what is looked at without it is said below.", Command: f.mcpproxy("serve")})
+}
+
+func daemonSilent(f *Facts) []Finding {
+	if f.Daemon != nil || f.Silence == "" && !f.Holder.Known() {
+		return nil
+	}
+	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) has the data directory and does not answer.", f.Holder.PID, f.Holder.Name),
+		Do: "End it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
+	if !f.Holder.Known() {
+		found.What, found.Do, found.Command = f.Silence, "Find the process that has the socket, and end it.", "fuser -k "+Quoted(f.Socket)
+	}
+	return one(found)
+}
+
+func daemonOtherVersion(f *Facts) []Finding {
+	d := f.Daemon
+	if d == nil {
+		return skipped(needsDaemon)
+	}
+	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.again(d.PID)}
+	gone := strings.HasSuffix(d.Executable, " (deleted)")
+	switch {
+	case d.Version != f.Version:
+		found.What = fmt.Sprintf("The daemon (process %d) is version %s, this command is %s.", d.PID, d.Version, f.Version)
+	case gone:
+		found.What = fmt.Sprintf("The program of the daemon (process %d) was replaced since it started.", d.PID)
+	case d.Executable != "" && d.Mine != "" && !sameFile(d.Executable, d.Mine):
+		found.What = fmt.Sprintf("The daemon (process %d) runs %s, this command is %s.", d.PID, d.Executable, d.Mine)
+	default:
+		return nil
+	}
+	return one(found)
+}
+
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+func socketOpen(f *Facts) []Finding {
+	s := f.SocketAt
+	if s.Path == "" || s.Mode.Type() != fs.ModeSocket || s.Mode.Perm()&0o077 == 0 {
+		return nil
+	}
+	return one(f.tooOpen(s, "The socket"))
+}
+
+// socketStale looks for a socket that nobody listens on. The daemon may be between its
+// lock and its socket: then somebody has the lock.
+func socketStale(f *Facts) []Finding {
+	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
+		return nil
+	}
+	return one(Finding{State: Warn, Subject: f.Socket, What: "Nobody listens on " + f.Socket + ": the daemon that made it was killed.",
+		Do: "Remove it, or start MCPProxy, which replaces it.", Command: "rm " + Quoted(f.Socket),
+		mend: func() error { return removeStale(f.DataDir, f.Socket) }})
+}
+
+// removeStale removes a socket while no daemon can start.
+func removeStale(dataDir, socket string) error {
+	lock, err := ondisk.Lock(filepath.Join(dataDir, LockFile))
+	if err != nil {
+		return fmt.Errorf("a daemon has begun to start: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	info, err := os.Lstat(socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is no socket any more", socket)
+	}
+	return os.Remove(socket)
+}
+
+func portTaken(f *Facts) []Finding {
+	if f.Daemon != nil {
+		if s := f.Daemon.said("address"); s.State != OK {
+			return one(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.again(f.Daemon.PID)})
+		}
+		return nil
+	}
+	if !f.PortTaken || f.Port.DataDir != "" {
+		return nil
+	}
+	who := "Another program"
+	if f.Port.Known() {
+		who = fmt.Sprintf("Process %d (%s)", f.Port.PID, f.Port.Name)
+	}
+	return one(Finding{State: Bad, Subject: f.Listen, What: who + " listens on " + f.Listen + ", where MCPProxy is to answer.",
+		Do: "End it, or have MCPProxy take another address.", Command: f.mcpproxy("serve --listen %s", f.FreePort)})
+}
+
+func portOther(f *Facts) []Finding {
+	if f.Daemon != nil || f.Port.DataDir == "" || f.Port.DataDir == f.DataDir {
+		return nil
+	}
+	return one(Finding{State: Bad, Subject: f.Listen,
+		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.Port.PID, f.Listen, f.Port.DataDir),
+		Do:   "Use that one, with --data-dir " + Quoted(f.Port.DataDir) + ", or have this one take another address.", Command: f.mcpproxy("serve --listen %s", f.FreePort)})
+}

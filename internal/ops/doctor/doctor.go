@@ -1,0 +1,129 @@
+// Package doctor looks for what is wrong with an installation: a table of numbered
+// checks, each a small function of the facts, which says what is wrong, why it matters
+// and which command mends it.
+//
+// It guarantees that what a running daemon knows is asked of it and not guessed; that
+// without one only files and processes are looked at, all of the database and the log
+// with them where that is asked for, and nothing is started or contacted; that the order of what is said follows from the facts alone; that looking
+// takes at most TotalTime, with what took too long named; and that nothing is changed
+// but by Mend, which does what is safe: modes of the user's own files, a directory that
+// is missing, a socket that nobody listens on. It never prints, decides nothing about
+// servers or tools, and does not know how a daemon is asked: that is given to it.
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/problem"
+)
+
+// Result is a finding with the check that it is of. A check that found nothing has one,
+// whose state is OK or Skipped.
+type Result struct {
+	Code  string `json:"code"`
+	Name  string `json:"name"`
+	Group Group  `json:"group"`
+	Finding
+	Why     string `json:"why,omitempty"`
+	Fixable bool   `json:"fixable,omitempty"` // Mend does it
+}
+
+// Report is what all checks say, in the order of the table.
+type Report struct {
+	Daemon bool     `json:"daemon"` // one answered
+	Checks []Result `json:"checks"`
+	Bad    int      `json:"bad"`
+	Warn   int      `json:"warn"`
+	Fixed  []Fix    `json:"fixed"`
+}
+
+// Fix is what Mend has done, or why it could not.
+type Fix struct {
+	Code    string `json:"code"`
+	Subject string `json:"subject,omitempty"`
+	Command string `json:"command"` // what it amounts to
+	Error   string `json:"error,omitempty"`
+}
+
+// Examine runs the checks that only names by code or name; none means all. The facts
+// are not changed.
+func Examine(f *Facts, only []string) (Report, error) {
+	chosen, err := choose(only)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Daemon: f.Daemon != nil, Checks: []Result{}, Fixed: []Fix{}}
+	for _, c := range chosen {
+		found := c.look(f)
+		if len(found) == 0 {
+			found = []Finding{{State: OK, What: c.Well}}
+		}
+		for _, one := range found {
+			r.add(c, one)
+		}
+	}
+	return r, nil
+}
+
+func (r *Report) add(c check, f Finding) {
+	result := Result{Code: c.Code, Name: c.Name, Group: c.Group, Finding: f, Fixable: f.mend != nil}
+	switch f.State {
+	case Bad:
+		r.Bad++
+	case Warn:
+		r.Warn++
+	}
+	if f.State == Bad || f.State == Warn || f.State == Note {
+		result.Why = c.Why
+	}
+	r.Checks = append(r.Checks, result)
+}
+
+// Mend does what is safe of a report, and returns what was done.
+func Mend(r Report) []Fix {
+	done := []Fix{}
+	for _, c := range r.Checks {
+		if c.mend == nil {
+			continue
+		}
+		fix := Fix{Code: c.Code, Subject: c.Subject, Command: c.Command}
+		if err := c.mend(); err != nil {
+			fix.Error = err.Error()
+		}
+		done = append(done, fix)
+	}
+	return done
+}
+
+// choose returns the checks of that code or name, in the order of the table.
+func choose(only []string) ([]check, error) {
+	if len(only) == 0 {
+		return checks, nil
+	}
+	wanted := map[string]bool{}
+	for _, word := range only {
+		at := slices.IndexFunc(checks, func(c check) bool { return strings.EqualFold(c.Code, word) || strings.EqualFold(c.Name, word) })
+		if at < 0 {
+			return nil, unknownCheck(word)
+		}
+		wanted[checks[at].Code] = true
+	}
+	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return !wanted[c.Code] }), nil
+}
+
+func unknownCheck(word string) error {
+	near := search.Nearest(word, Codes(), 1)
+	return problem.Newf(problem.Usage, "There is no check '%s'.", problem.Brief(word)).
+		WithHint(cmp.Or(strings.Join(near, ""), "D101") + " is one; `mcpproxy doctor -o json` lists all.")
+}
+
+// Codes are the codes and the names of all checks.
+func Codes() (all []string) {
+	for _, c := range checks {
+		all = append(all, c.Code, c.Name)
+	}
+	return all
+}

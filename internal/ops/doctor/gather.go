@@ -1,0 +1,380 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ondisk"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+)
+
+// Options say where to look.
+type Options struct {
+	Version    string
+	ConfigPath string // absolute
+	DataDir    string // absolute
+	Socket     string
+	Flags      string // see Facts
+	Lookup     func(name string) (string, bool)
+	Now        func() time.Time
+	// Ask asks the daemon. The error is Absent when none is there, and any other one
+	// when one is there that does not answer.
+	Ask     func(ctx context.Context) (*Daemon, error)
+	Clients Clients // nil: nothing is known of them
+	// Thorough reads all of the database and of the log, where no daemon has them.
+	Thorough bool
+	// Entries reads what the text of the configuration file says of servers; nil: nothing
+	// is known of that.
+	Entries func(text []byte) []Entry
+}
+
+// ErrAbsent is that no daemon is there.
+var ErrAbsent = errors.New("no daemon is there")
+
+// part is something to look at. What it returns notes what was seen; nil is nothing.
+type part struct {
+	what string
+	look func(ctx context.Context) func(*Facts)
+}
+
+// Gather looks at everything. It takes at most TotalTime, also where a disk or a daemon
+// hangs: what was not seen by then is among Facts.Late.
+func Gather(ctx context.Context, o Options) *Facts {
+	ctx, cancel := context.WithTimeout(ctx, TotalTime)
+	defer cancel()
+	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket}
+	f.gather(ctx, []part{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
+	f.gather(ctx, []part{
+		{"the files", o.files}, {"the processes", func(context.Context) func(*Facts) { return processes(f.Listen, o) }},
+		{"the database", o.database}, {"the pages of the database", f.stopped(o, o.pages)}, {"the activity log", f.stopped(o, o.log)},
+		{"the clients", func(context.Context) func(*Facts) { return o.clients(f.Daemon, f.Listen) }},
+	})
+	f.settle(o)
+	return f
+}
+
+// gather looks at several parts at once and waits for each at most PartTime. A part
+// that comes too late notes nothing.
+func (f *Facts) gather(ctx context.Context, parts []part) {
+	ctx, cancel := context.WithTimeout(ctx, PartTime)
+	defer cancel()
+	seen := make([]chan func(*Facts), len(parts))
+	for i, p := range parts {
+		seen[i] = make(chan func(*Facts), 1)
+		go func() { seen[i] <- p.look(ctx) }()
+	}
+	for i, p := range parts {
+		select {
+		case note := <-seen[i]:
+			if note != nil {
+				note(f)
+			}
+		case <-ctx.Done():
+			f.Late = append(f.Late, p.what)
+		}
+	}
+}
+
+// configuration reads the file as a daemon would that is started here.
+func (o Options) configuration(context.Context) func(*Facts) {
+	needs, clear := o.entries()
+	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
+	if err != nil {
+		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.Default().Listen, mistakesOf(err), needs }
+	}
+	c, warnings := live.Current(), live.Warnings()
+	servers := configured(c.Servers)
+	for i := range servers {
+		servers[i].Clear = clear[servers[i].Name]
+	}
+	return func(f *Facts) {
+		f.Listen, f.Shared, f.Warnings, f.Servers, f.Needs = c.Listen, store.IsPostgres(c.Database), warnings, servers, needs
+	}
+}
+
+// mistakesOf are the mistakes that a refusal of the file names.
+func mistakesOf(err error) []Mistake {
+	p := problem.From(err)
+	if all, ok := p.Detail("problems").([]Mistake); ok && len(all) > 0 {
+		return all
+	}
+	return []Mistake{{Message: p.Message, Hint: p.Hint}}
+}
+
+func (o Options) daemon(ctx context.Context) func(*Facts) {
+	d, err := o.Ask(ctx)
+	switch {
+	case err == nil:
+		return func(f *Facts) { f.Daemon = d }
+	case errors.Is(err, ErrAbsent):
+		return nil
+	}
+	return func(f *Facts) { f.Silence = problem.From(err).Message }
+}
+
+// processes looks for who has the data directory, and the port.
+func processes(listen string, o Options) func(*Facts) {
+	has := HolderOfFile(filepath.Join(o.DataDir, LockFile))
+	_, text, _ := net.SplitHostPort(listen)
+	port, _ := strconv.ParseUint(text, 10, 16)
+	var at Holder
+	taken, free := false, ""
+	if port > 0 {
+		at, taken = HolderOfPort(uint16(port))
+		free = freeNear(uint16(port))
+	}
+	return func(f *Facts) { f.Holder, f.Port, f.PortTaken, f.FreePort = has, at, taken, free }
+}
+
+// freeNear returns the first address above a port on which nobody listens.
+func freeNear(port uint16) string {
+	for p := port + 1; p > port && p < port+50; p++ {
+		if _, taken := HolderOfPort(p); !taken {
+			return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(p)))
+		}
+	}
+	return ""
+}
+
+func (o Options) database(ctx context.Context) func(*Facts) {
+	path := filepath.Join(o.DataDir, databaseName)
+	sight, err := store.See(ctx, path)
+	other := HolderOfFile(path)
+	if has := HolderOfFile(filepath.Join(o.DataDir, LockFile)); other.PID == has.PID {
+		other = HolderOfFile(path, has.PID)
+	}
+	return func(f *Facts) {
+		f.Sight, f.Database = sight, other
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.SightErr = err.Error()
+		}
+	}
+}
+
+// readTime is how long all of the database, or of the log, is read.
+const readTime = PartTime - 500*time.Millisecond
+
+// stopped is a look at all of the database, for when a daemon does not have it.
+func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
+	return func(ctx context.Context) func(*Facts) {
+		path := filepath.Join(o.DataDir, databaseName)
+		info, err := os.Stat(path)
+		if !o.Thorough || f.Daemon != nil || f.Silence != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || HolderOfFile(filepath.Join(o.DataDir, LockFile)).Known() {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, readTime)
+		defer cancel()
+		return look(ctx)
+	}
+}
+
+// pages reads all of the database.
+func (o Options) pages(ctx context.Context) func(*Facts) {
+	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
+	return func(f *Facts) { f.Pages = reading(ctx, err); f.Damage = damage }
+}
+
+// log reads the whole activity log.
+func (o Options) log(ctx context.Context) func(*Facts) {
+	first, err := store.CheckLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
+	return func(f *Facts) { f.Log = reading(ctx, err); f.Altered = first }
+}
+
+// reading is how a reading has ended.
+func reading(ctx context.Context, err error) Reading {
+	switch {
+	case err == nil:
+		return ReadAll
+	case ctx.Err() != nil:
+		return ReadPart
+	}
+	return Unread
+}
+
+func (o Options) clients(d *Daemon, listen string) func(*Facts) {
+	if o.Clients == nil {
+		return nil
+	}
+	all, err := o.Clients.Look(answersAt(d, listen))
+	return func(f *Facts) {
+		f.Clients, f.ClientsKnown = all, true
+		if err != nil {
+			f.ClientsErr = problem.From(err).Message
+		}
+	}
+}
+
+// answersAt is the address at which MCPProxy answers now, else where it would.
+func answersAt(d *Daemon, listen string) string {
+	if d != nil {
+		for _, s := range d.Surfaces {
+			if at, ok := strings.CutSuffix(strings.TrimPrefix(s.Address, "http://"), "/mcp"); ok {
+				return at
+			}
+		}
+	}
+	return listen
+}
+
+// maxEntries bounds how much of the data directory is looked at.
+const maxEntries = 2_000
+
+func (o Options) files(context.Context) func(*Facts) {
+	var found, aside []File
+	var ahead File
+	add := func(path string) {
+		if f := lookAt(path); f.Path != "" {
+			found = append(found, f)
+		}
+	}
+	add(o.DataDir)
+	add(o.ConfigPath)
+	names := entries(o.DataDir)
+	for _, name := range names {
+		path := filepath.Join(o.DataDir, name)
+		switch f := lookAt(path); {
+		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isLink(path):
+		case putAside(name):
+			aside = append(aside, f)
+		default:
+			if name == spoolName {
+				f.Changed = newestIn(f)
+			}
+			if f.Changed.After(ahead.Changed) && f.Changed.After(o.Now().Add(clockLeeway)) {
+				ahead = f
+			}
+			found = append(found, f)
+		}
+	}
+	socket, earlier, keyError := lookAt(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
+	free, known := ondisk.Free(nearest(o.DataDir))
+	return func(f *Facts) {
+		f.Files, f.Aside, f.Ahead, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
+		f.Free, f.FreeKnown = free, known
+	}
+}
+
+// entries are the names in a directory, in order, at most maxEntries.
+func entries(dir string) []string {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = d.Close() }()
+	names, _ := d.Readdirnames(maxEntries)
+	slices.Sort(names)
+	return names
+}
+
+// putAside reports whether a file was a database that was put aside.
+func putAside(name string) bool {
+	rest, ok := strings.CutPrefix(name, databaseName+".")
+	return ok && (strings.HasPrefix(rest, "corrupt-") || strings.HasPrefix(rest, "replaced-"))
+}
+
+// newestIn is when something in a directory was last written.
+func newestIn(dir File) time.Time {
+	newest := dir.Changed
+	for _, name := range entries(dir.Path) {
+		if f := lookAt(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
+			newest = f.Changed
+		}
+	}
+	return newest
+}
+
+// isLink reports whether a link stands at path. In the data directory is none of ours;
+// where it leads is not for Mend to change.
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSymlink
+}
+
+// lookAt looks at a file, through links.
+func lookAt(path string) File {
+	info, err := os.Stat(path)
+	if err != nil {
+		return File{}
+	}
+	return File{path, info.Mode(), ownerOf(info), mayWrite(path), info.Size(), info.ModTime()}
+}
+
+// earlierText is the newest text of the configuration that is kept.
+func earlierText(dataDir string) string {
+	dir := filepath.Join(dataDir, "config-history")
+	for _, name := range slices.Backward(entries(dir)) {
+		if strings.HasSuffix(name, ".jsonc") {
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
+}
+
+// keyError is what is wrong with the file of the key; "" for nothing, or none.
+func keyError(dataDir string) string {
+	path := filepath.Join(dataDir, auth.KeyFile)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return "it cannot be looked at"
+	case !info.Mode().IsRegular():
+		return "it is not a file"
+	case info.Size() < auth.MinKey:
+		return "it holds no key"
+	}
+	return ""
+}
+
+// settle puts together what several parts have seen.
+func (f *Facts) settle(o Options) {
+	if f.Daemon == nil {
+		for i := range f.Servers {
+			w := f.Sight.Waiting[f.Servers[i].Name]
+			f.Servers[i].Waits = w.Tools + w.Offers
+		}
+		for _, name := range f.Sight.Proposed {
+			f.Servers = append(f.Servers, Server{Name: name, ProposedBy: "an agent"})
+		}
+	} else {
+		file := f.Servers
+		f.Mistakes, f.Servers = f.Daemon.Mistakes, f.Daemon.Servers
+		for i := range f.Servers {
+			f.Servers[i].join(file)
+		}
+	}
+	slices.SortFunc(f.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// entries reads the servers of the configuration file as it is.
+func (o Options) entries() (needs map[string][]string, clear map[string][]InClear) {
+	text, err := os.ReadFile(o.ConfigPath)
+	if err != nil || o.Entries == nil {
+		return nil, nil
+	}
+	needs, clear = map[string][]string{}, map[string][]InClear{}
+	for _, e := range o.Entries(text) {
+		for _, v := range e.Variables {
+			needs[v] = append(needs[v], e.Server)
+		}
+		for _, c := range e.Clear {
+			if strings.HasPrefix(c.Place, "env.") || strings.HasPrefix(c.Place, "headers.") {
+				clear[e.Server] = append(clear[e.Server], c)
+			}
+		}
+	}
+	return needs, clear
+}

@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// HolderOfPort returns the process that listens on a TCP port, and whether any does: of
+// another user's it is not known which.
+func HolderOfPort(port uint16) (p Holder, taken bool) {
+	listening := listeners(port)
+	if len(listening) == 0 {
+		return Holder{}, false
+	}
+	return first(nil, func(open opened) bool {
+		return slices.ContainsFunc(open.sockets, func(inode string) bool { return slices.Contains(listening, inode) })
+	}), true
+}
+
+// HolderOfFile returns a process that has the file at path open, other than this one and
+// those that but has the ids of.
+func HolderOfFile(path string, but ...int) Holder {
+	return first(append(but, os.Getpid()), func(open opened) bool { return slices.Contains(open.files, path) })
+}
+
+// opened is what a process has open.
+type opened struct {
+	sockets []string // their inodes
+	files   []string
+}
+
+// first returns the first process that has something open, but for some.
+func first(but []int, has func(opened) bool) Holder {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range processes {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if slices.Contains(but, pid) {
+			continue
+		}
+		if open := opens(dir); has(open) {
+			return describe(pid, dir, open)
+		}
+	}
+	return Holder{}
+}
+
+func describe(pid int, dir string, open opened) Holder {
+	name, _ := os.ReadFile(dir + "/comm")
+	p := Holder{PID: pid, Name: printable(string(name))}
+	for _, f := range open.files {
+		if filepath.Base(f) == LockFile {
+			p.DataDir = filepath.Dir(f)
+		}
+	}
+	return p
+}
+
+// Executable returns the program that a process runs, with " (deleted)" when that is
+// gone or was replaced; "" when it is not known.
+func Executable(pid int) string {
+	file, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	return file
+}
+
+// listeners are the inodes of the sockets that listen on a port.
+func listeners(port uint16) (inodes []string) {
+	at, listens := fmt.Sprintf(":%04X", port), "0A"
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, _ := os.ReadFile(table)
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 9 && strings.HasSuffix(f[1], at) && f[3] == listens {
+				inodes = append(inodes, f[9])
+			}
+		}
+	}
+	return inodes
+}
+
+// opens is what a process has open.
+func opens(process string) (o opened) {
+	open, _ := os.ReadDir(process + "/fd")
+	for _, f := range open {
+		to, _ := os.Readlink(process + "/fd/" + f.Name())
+		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
+			o.sockets = append(o.sockets, strings.TrimSuffix(inode, "]"))
+		} else if filepath.IsAbs(to) {
+			o.files = append(o.files, to)
+		}
+	}
+	return o
+}
+
+// printable is s without what could steer a terminal.
+func printable(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s))
+}

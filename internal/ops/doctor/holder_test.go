@@ -1,0 +1,81 @@
+//go:build linux
+
+package doctor_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"mcpproxy/internal/ops/doctor"
+)
+
+// TestAnotherProcess has a process of its own hold a lock and a port.
+func TestAnotherProcess(t *testing.T) {
+	if path := os.Getenv("HOLDER_TEST_FILE"); path != "" {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Stdout.WriteString(l.Addr().String() + "\n")
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until the test ends it
+		return
+	}
+	lock := filepath.Join(t.TempDir(), doctor.LockFile)
+	other := exec.Command(os.Args[0], "-test.run=^TestAnotherProcess$")
+	other.Env = append(os.Environ(), "HOLDER_TEST_FILE="+lock)
+	stdin, _ := other.StdinPipe()
+	stdout, _ := other.StdoutPipe()
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stdin.Close(); _ = other.Wait() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := net.ResolveTCPAddr("tcp", line[:len(line)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := doctor.Holder{PID: other.Process.Pid, Name: "doctor.test", DataDir: filepath.Dir(lock)}
+	if got, taken := doctor.HolderOfPort(uint16(address.Port)); !taken || got != want {
+		t.Errorf("the port is held by %+v, %v, want %+v", got, taken, want)
+	}
+	if got := doctor.HolderOfFile(lock); got != want {
+		t.Errorf("the file is held by %+v, want %+v", got, want)
+	}
+	if got := doctor.Executable(other.Process.Pid); got != os.Args[0] {
+		t.Errorf("it runs %q, want %q", got, os.Args[0])
+	}
+	if got := doctor.HolderOfFile(lock, want.PID); got.Known() {
+		t.Errorf("but for the one that has it, %+v has the file", got)
+	}
+	if got := doctor.HolderOfFile(lock + ".not"); got.Known() {
+		t.Errorf("a file that nobody has is held by %+v", got)
+	}
+}
+
+// TestFreePort: a port that nobody listens on is not taken.
+func TestFreePort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := uint16(l.Addr().(*net.TCPAddr).Port)
+	if _, taken := doctor.HolderOfPort(port); !taken {
+		t.Error("a port of our own is not taken")
+	}
+	l.Close()
+	if p, taken := doctor.HolderOfPort(port); taken {
+		t.Errorf("a free port is taken by %+v", p)
+	}
+}

@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/upstream/process"
+)
+
+// needs are the programs that a program needs to run, beside itself.
+var needs = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
+
+// family tells which programs come together: what to install when one is not found.
+func family(program string) string {
+	name := strings.TrimSuffix(filepath.Base(program), ".exe")
+	switch name {
+	case "npx", "npm", "node", "pnpm", "pnpx", "yarn":
+		return familyNode
+	case "uvx", "uv":
+		return familyUV
+	case "docker", "podman", "nerdctl":
+		return familyEngine
+	}
+	return ""
+}
+
+// The families.
+const (
+	familyNode   = "node"
+	familyUV     = "uv"
+	familyEngine = "engine"
+)
+
+// configured are the servers of the file.
+func configured(all []config.Server) (out []Server) {
+	for _, s := range all {
+		shown := s.Shown()
+		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
+			Enabled: s.Enabled, Quarantined: s.Quarantined, Twin: twin(s, all)}
+		one.Missing, one.MissingDir = missing(s.Launch)
+		if one.Missing == s.Command {
+			one.Missing = shown.Command // as it may be shown
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// twin is the first other enabled server before s that is launched in the same way, with
+// the same values of its environment.
+func twin(s config.Server, all []config.Server) string {
+	for _, o := range all {
+		if o.Name == s.Name {
+			return ""
+		}
+		if s.Enabled && o.Enabled && sameLaunch(s.Launch, o.Launch) {
+			return o.Name
+		}
+	}
+	return ""
+}
+
+// sameLaunch compares launches with their references resolved: two servers may differ
+// in a token alone, and are two accounts.
+func sameLaunch(a, b config.Launch) bool {
+	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.WorkingDir == b.WorkingDir && a.URL == b.URL &&
+		equalMaps(a.Env, b.Env) && equalMaps(a.Headers, b.Headers)
+}
+
+func equalMaps(a, b map[string]string) bool {
+	for name, value := range a {
+		if other, ok := b[name]; !ok || other != value {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// missing returns what a launch needs on this machine and does not find:
+// a program, in its PATH or else in that of this process, and a directory.
+func missing(s config.Launch) (program, dir string) {
+	if info, err := os.Stat(s.WorkingDir); s.WorkingDir != "" && (err != nil || !info.IsDir()) {
+		dir = s.WorkingDir
+	}
+	if s.Command == "" {
+		return "", dir
+	}
+	for _, name := range append([]string{s.Command}, needs[filepath.Base(s.Command)]...) {
+		if process.Find(name, s.Env["PATH"]) == "" {
+			return name, dir
+		}
+	}
+	return "", dir
+}
+
+// join adds what the file says to what a daemon does.
+func (s *Server) join(file []Server) {
+	for _, o := range file {
+		if o.Name == s.Name {
+			s.Twin, s.Clear = o.Twin, o.Clear
+		}
+	}
+}

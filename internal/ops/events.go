@@ -1,0 +1,55 @@
+package ops
+
+import (
+	"time"
+
+	"mcpproxy/internal/store/activity"
+)
+
+// EventKind is the name of an event.
+type EventKind string
+
+// The kinds. After EventReset the listener has to load everything again.
+const (
+	EventCallStarted    EventKind = "activity.tool_call.started"
+	EventCallCompleted  EventKind = "activity.tool_call.completed"
+	EventPolicyDecision EventKind = "activity.policy_decision"
+	EventRecorded       EventKind = "activity.recorded" // any other record
+	EventServerChanged  EventKind = "server.changed"
+	EventToolChanged    EventKind = "tool.changed"
+	EventConfigChanged  EventKind = "config.changed"
+	EventPendingChanged EventKind = "pending.changed" // calls that wait for a person, or leases
+	EventReset          EventKind = "reset"
+)
+
+// Words are the kinds that can be asked for.
+func (EventKind) Words() []string {
+	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
+		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged)}
+}
+
+// EventRecord is the data of an event of what is on record: a record without
+// arguments and response.
+type EventRecord struct {
+	ID              string          `json:"id"`
+	Type            activity.Type   `json:"type"`
+	Status          activity.Status `json:"status"`
+	ServerName      string          `json:"server_name,omitempty"`
+	ToolName        string          `json:"tool_name,omitempty"`
+	Timestamp       time.Time       `json:"timestamp"`
+	DurationMS      int64           `json:"duration_ms,omitempty"`
+	OperationType   string          `json:"operation_type,omitempty"`
+	DataSensitivity string          `json:"data_sensitivity,omitempty"`
+	SessionID       string          `json:"session_id,omitempty"`
+	RequestID       string          `json:"request_id,omitempty"`
+	ClientName      string          `json:"client_name,omitempty"`
+	Actor           string          `json:"actor,omitempty"`
+	ErrorCode       string          `json:"error_code,omitempty"`
+	Reason          string          `json:"reason,omitempty"`
+}
+
+// EventQuery says which events to send.
+type EventQuery struct {
+	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last event that was read: what has happened since comes first."`
+	Types       []EventKind `query:"types" split:"," doc:"Only events of these types; reset comes in any case."`
+}

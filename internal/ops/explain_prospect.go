@@ -1,0 +1,326 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// Prospects are the operation.
+type Prospects struct {
+	Gateway *Gateway
+	Tokens  *auth.Tokens
+	Account *permission.Account // whose clients are looked at
+}
+
+// Question is a call that somebody might make.
+type Question struct {
+	Who  string          `json:"who" required:"true" doc:"A client (claude-code), a profile, or a token as agent:NAME. client:NAME and profile:NAME say which is meant where both have the name; else the profile is."`
+	Name string          `json:"name" required:"true" doc:"The tool id: server:tool."`
+	Args json.RawMessage `json:"args" type:"object" doc:"The arguments, to be held to the tool's schema; without them they are not checked."`
+}
+
+// Example is what a question looks like.
+func (Question) Example() string { return `{"who": "claude-code", "name": "server:tool", "args": {}}` }
+
+// Prospect is what would become of the call.
+type Prospect struct {
+	Name string      `json:"name" doc:"The tool id."`
+	As   ProspectWho `json:"as"`
+	tool.Judged
+	Status         string         `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called; absent when it can."`
+	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why it cannot."`
+	ConfigRevision string         `json:"config_revision"`
+	Lanes          []ProspectLane `json:"lanes" doc:"The three calling tools, each used as its lane demands."`
+	Can            bool           `json:"can" doc:"Whether MCPProxy lets the call through in one of them, perhaps when a person has approved it."`
+	Notes          []string       `json:"notes" doc:"What should be known besides."`
+}
+
+// ProspectWho is who would call.
+type ProspectWho struct {
+	Kind      string `json:"kind" enum:"client,profile,agent"`
+	Name      string `json:"name"`
+	Profiles  string `json:"profiles,omitempty" doc:"The profiles that bound it, with commas between them."`
+	Token     string `json:"token,omitempty" doc:"The name of the token that it presents."`
+	Connected bool   `json:"connected" doc:"Of a client: whether one of its files has MCPProxy."`
+	Address   string `json:"address,omitempty" doc:"Of a client: the path of MCPProxy's address that it uses."`
+}
+
+// ProspectLane is what would become of the call by one of the calling tools.
+type ProspectLane struct {
+	Tool     string           `json:"tool" words:"variant"`
+	Outcome  activity.Verdict `json:"outcome" doc:"What MCPProxy decides."`
+	Check    string           `json:"check,omitempty" words:"check" doc:"The check that refuses."`
+	Code     string           `json:"code,omitempty" doc:"The code of the refusal."`
+	Why      string           `json:"why" doc:"The rule that decides, in words."`
+	Hint     string           `json:"hint,omitempty" doc:"What a person does about a refusal."`
+	Warnings []string         `json:"warnings,omitempty"`
+	// Client is there for a client.
+	Client *ProspectClient `json:"client,omitempty" doc:"What the client does before that, by its files."`
+}
+
+// ProspectClient is what a client does when its model uses the calling tool.
+type ProspectClient struct {
+	Verdict permission.Verdict `json:"verdict" enum:"runs,asks,denied,unknown"`
+	Rule    permission.Rule    `json:"rule" doc:"What decides."`
+	Why     string             `json:"why,omitempty" doc:"What the rule alone does not say."`
+}
+
+// Can says what would become of a call.
+func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, error) {
+	id, err := tool.ParseID(in.Name)
+	if err != nil {
+		return Prospect{}, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", problem.Brief(in.Name), err).
+			WithHint("Write server:tool, as `mcpproxy tools list` shows it.")
+	}
+	who, err := p.who(ctx, in.Who)
+	if err != nil {
+		return Prospect{}, err
+	}
+	if err := p.known(id); err != nil {
+		return Prospect{}, err
+	}
+	a := Prospect{Name: id.String(), As: who.ProspectWho, Lanes: []ProspectLane{}, Notes: append([]string{}, who.notes...)}
+	for _, v := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+		asked := CallRequest{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
+		asked.Declared.Add("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
+		would := p.Gateway.Judge(asked)
+		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allows(v, &would.Facts)}
+		switch refused := would.Problem; {
+		case refused != nil:
+			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.ForPerson(refused.Message), p.remedy(id, &would.Facts)
+			if lane.Check == policy.CheckScope.String() {
+				lane.Why, lane.Hint = who.outside(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
+			}
+		case would.Asks.Asked():
+			lane.Why = "It would wait for a person, by " + would.Asks.String() + "."
+		case len(would.Warnings) > 0:
+			lane.Why = strings.Join(would.Warnings, " ")
+		}
+		a.Can = a.Can || would.Problem == nil
+		if who.report != nil {
+			lane.Client = who.client(v)
+		}
+		a.Judged, a.Status, a.Further, a.ConfigRevision = would.Facts.Judged, would.Facts.Status, would.Facts.Further, would.Facts.ConfigRevision
+		a.Lanes = append(a.Lanes, lane)
+	}
+	return a, nil
+}
+
+// known refuses a tool that is not there, with the nearest names; of a server that has not
+// told its tools, the door says what becomes of a call.
+func (p *Prospects) known(id tool.ID) error {
+	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.Proposed(id.Server) {
+		return nil
+	}
+	_, err := p.Gateway.FindTool(id)
+	if err == nil {
+		return nil
+	}
+	is := problem.From(err)
+	if near, _ := is.Detail("nearest").([]string); len(near) > 0 {
+		return is.WithHint("Did you mean '" + near[0] + "'? " + is.Hint)
+	}
+	return err
+}
+
+// allows says which rule lets a call through.
+func allows(v policy.Variant, d *activity.Decision) string {
+	said := func(f *tool.HintFact, name string) string {
+		value := " said not to be "
+		if f.Value {
+			value = " said to be "
+		}
+		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by what is inferred"}[f.From]
+		return "The tool is" + value + name + " " + by + "."
+	}
+	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
+	switch h := d.Hints; {
+	case d.Lane != nil && d.Lane.Declared && !d.Lane.Unread:
+		return "By lanes of its server the arguments decide, and these make it " + d.Lane.Operation + "."
+	case v == policy.CallToolDestructive:
+		return "call_tool_destructive passes whatever the hints say."
+	case h == nil || !counts(h.ReadOnly) && !counts(h.Destructive):
+		return "The tool carries no hints that are against it, so the caller's word counts."
+	case counts(h.ReadOnly) && (v == policy.CallToolRead || !counts(h.Destructive)):
+		return said(h.ReadOnly, "read-only")
+	default:
+		return said(h.Destructive, "destructive")
+	}
+}
+
+// remedy is what a person does about a tool that is locked, or about another refusal.
+func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
+	switch policy.ParseCheck(d.Check) {
+	case policy.CheckCallable:
+		for _, s := range policy.Statuses() {
+			if s.String() == d.Status {
+				return s.PromptRemedy(id.Server, id.String())
+			}
+		}
+	case policy.CheckHints:
+		return "Hints are corrected with hint_overrides: `mcpproxy upstream set " + id.Server + " hint_overrides`, see `mcpproxy help upstream set`."
+	case policy.CheckLane:
+		return "Call it in the lane that its arguments have. By which argument it is judged is said with `lanes` of '" + id.Server + "' in mcp_config.json."
+	case policy.CheckSchema, policy.CheckArguments:
+		return "See its input schema with `mcpproxy tools show " + id.String() + "`."
+	case policy.CheckExists:
+		return "See the server with `mcpproxy upstream get " + id.Server + "`."
+	}
+	return ""
+}
+
+// who is who would call, with what a call of theirs is decided by.
+type who struct {
+	ProspectWho
+	caller auth.Caller
+	token  *auth.Held
+	report *permission.Report
+	notes  []string
+}
+
+// who finds out who is meant.
+func (p *Prospects) who(ctx context.Context, word string) (who, error) {
+	kind, name, said := strings.Cut(word, ":")
+	if !said || kind != "client" && kind != "profile" && kind != "agent" {
+		kind, name = "", word
+	}
+	client, clientErr := clients.Find(name)
+	profile := p.Gateway.Config().Profile(name) != nil
+	token, tokens, err := p.Tokens.Named(ctx, name)
+	if err != nil {
+		return who{}, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	}
+	switch {
+	case profile && (kind == "" || kind == "profile"):
+		return p.bounded(who{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
+	case clientErr == nil && (kind == "" || kind == "client"):
+		return p.client(ctx, client)
+	case token != nil && (kind == "" || kind == "agent"):
+		return p.bounded(who{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
+	}
+	names := clients.IDs()
+	for _, one := range p.Gateway.Config().Profiles {
+		names = append(names, one.Name)
+	}
+	for _, one := range tokens {
+		names = append(names, "agent:"+one)
+	}
+	hint := "Give a client (" + strings.Join(clients.IDs()[:3], ", ") + ", …), a profile (`mcpproxy profile list`) or a token as agent:NAME (`mcpproxy token list`)."
+	if near := search.Meant(word, names); near != "" {
+		hint = "Did you mean '" + near + "'? " + hint
+	}
+	return who{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.Brief(word)).WithHint(hint).With("parameter", "who")
+}
+
+// bounded fills in the caller, at the address of a profile ("": of none).
+func (p *Prospects) bounded(w who, profile string) who {
+	w.caller = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: auth.MCP}
+	if w.token != nil {
+		w.Token = w.token.Name
+		w.caller.Actor.Name, w.caller.Actor.ID = w.token.Name, w.token.ID
+		if w.token.Over() {
+			w.notes = append(w.notes, "The token '"+w.Token+"' has expired: it is good for nothing.")
+		}
+	}
+	w.caller.Bounds = auth.Within(w.token, profile, func(name string) *auth.ScopeRule { return p.Gateway.Config().ProfileRule(name) })
+	w.Profiles = w.caller.Scope().Profiles()
+	return w
+}
+
+// client is a client as its files connect it.
+func (p *Prospects) client(ctx context.Context, c clients.Client) (who, error) {
+	env := p.Account.Env
+	report, err := permission.Check(env, c.ID, p.Account.Tools())
+	if err != nil {
+		return who{}, err
+	}
+	w := who{ProspectWho: ProspectWho{Kind: "client", Name: c.ID}, report: &report, notes: report.Notes}
+	var docs []clients.Doc
+	for _, f := range c.Files(env) {
+		if d, there := f.Read(); there {
+			docs = append(docs, d)
+		}
+	}
+	at, connected := clients.Ours(docs, nil)
+	if w.Connected = connected; !connected {
+		return p.bounded(w, ""), nil
+	}
+	use := clients.UseOf(at.Entry)
+	w.Address = use.Path
+	if w.token, err = p.Tokens.Known(ctx, use.Token); err != nil {
+		return who{}, err
+	}
+	switch {
+	case use.Token != "" && w.token == nil:
+		w.notes = append([]string{"The token in " + at.Doc.Path + " is none of this MCPProxy: with it the client is let in nowhere. This is what would hold without one."}, w.notes...)
+	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
+		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
+	}
+	return p.bounded(w, use.Profile), nil
+}
+
+// builtIn reports whether the calling tools are at an address.
+func builtIn(path string) bool {
+	profile, ok := strings.CutPrefix(path, "/mcp/p/")
+	return path == "" || path == "/mcp" || ok && !strings.Contains(profile, "/")
+}
+
+// client is what the client does with a calling tool.
+func (w *who) client(v policy.Variant) *ProspectClient {
+	if !builtIn(w.Address) {
+		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool stands under its own name, and not behind the calling tools"}
+	}
+	for _, lane := range w.report.Lanes {
+		if lane.Tool == v.String() {
+			return &ProspectClient{lane.Verdict, lane.Rule, lane.Why}
+		}
+	}
+	return &ProspectClient{Verdict: permission.Unknown}
+}
+
+// outside says which of the bounds a call is outside of.
+func (w *who) outside(id tool.ID, v policy.Variant, g *Gateway) string {
+	if w.token != nil && w.token.Over() {
+		return "The token '" + w.Token + "' has expired."
+	}
+	type bound struct {
+		of   string
+		rule *auth.ScopeRule
+	}
+	var all []bound
+	if w.token != nil {
+		all = append(all, bound{"The token '" + w.Token + "'", w.token.Rule()})
+	}
+	for _, name := range strings.Split(w.Profiles, ",") {
+		rule := g.Config().ProfileRule(name)
+		if rule == nil && name != "" {
+			return "There is no profile '" + name + "' (any more)."
+		}
+		all = append(all, bound{"The profile '" + name + "'", rule})
+	}
+	t := g.Catalog.Current().Tool(id)
+	for _, b := range all {
+		within := auth.ScopeOf(b.rule)
+		switch {
+		case !within.Server(id.Server):
+			return b.of + " does not have the server '" + id.Server + "'."
+		case !within.Tool(id.Server, id.Tool):
+			return b.of + " does not have the tool."
+		case t != nil && !policy.Within(within, t.Lane()):
+			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the tool counts as " + t.Lane().String() + "."
+		case !policy.Within(within, v.Operation()):
+			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the call would be one to " + v.Operation().String() + "."
+		}
+	}
+	return "It is outside what may be reached."
+}

@@ -1,0 +1,100 @@
+package ops
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// HistoryLog is what History needs of activity.Log.
+type HistoryLog interface {
+	List(ctx context.Context, f activity.Filter) (activity.Page, error)
+	Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
+	Summary(ctx context.Context, q activity.SummaryQuery) (activity.Summary, error)
+	Sessions(ctx context.Context, q activity.SessionQuery) (activity.SessionPage, error)
+	Verify(ctx context.Context) (activity.Verification, error)
+	Redact(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.Field) (activity.Record, error)
+	Export(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) (activity.Position, error)
+	Marks(ctx context.Context, fn func(activity.ChainPart) error) error
+	Key() *activity.Key
+}
+
+// History is the operations.
+type History struct {
+	log HistoryLog
+	now func() time.Time
+}
+
+// NewHistory makes a History.
+func NewHistory(l HistoryLog) *History { return &History{log: l, now: time.Now} }
+
+// most is how many records are counted for one request, the newest.
+const most = 2_000_000
+
+// Verify checks the whole log.
+func (h *History) Verify(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
+	return h.log.Verify(ctx)
+}
+
+// RedactInput names what is to be erased.
+type RedactInput struct {
+	ID     string           `path:"id"`
+	Fields []activity.Field `json:"fields" required:"true" doc:"What to erase of it, for good."`
+}
+
+// Redact erases fields of a record, and puts that on record.
+func (h *History) Redact(ctx context.Context, c Caller, in RedactInput) (activity.Record, error) {
+	by := activity.Record{}
+	by.By(&c)
+	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)
+	CompleteIntent(&r)
+	return r, err
+}
+
+// SessionQuery asks for sessions.
+type SessionQuery struct {
+	Period string `query:"period" doc:"How far back from now: 90s, 30m, 24h, 7d, 2w. 24h when it is left out."`
+	Limit  int    `query:"limit" min:"1" max:"1000" default:"50" doc:"How many sessions at most."`
+	Offset int    `query:"offset" min:"0" max:"2147483648" doc:"How many sessions to leave out."`
+}
+
+// SessionList is a page of sessions.
+type SessionList struct {
+	Sessions   []activity.Session `json:"sessions"`
+	Total      int64              `json:"total"`
+	Limit      int                `json:"limit"`
+	Offset     int                `json:"offset"`
+	Cut        bool               `json:"cut,omitempty" doc:"There are older records that were not looked at."`
+	Incomplete bool               `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
+}
+
+// Sessions returns the sessions that have records in a period, the newest first.
+func (h *History) Sessions(ctx context.Context, _ Caller, in SessionQuery) (SessionList, error) {
+	period, err := span("period", in.Period, historyDay)
+	if err != nil {
+		return SessionList{}, err
+	}
+	now := h.now()
+	p, err := h.log.Sessions(ctx, activity.SessionQuery{Since: now.Add(-period), Limit: in.Limit, Offset: in.Offset, Most: most})
+	return SessionList{p.Sessions, p.Total, in.Limit, in.Offset, p.Cut, p.Incomplete}, err
+}
+
+const historyDay = 24 * time.Hour
+
+// span reads a duration, preset when there is none.
+func span(name, s string, preset time.Duration) (time.Duration, error) {
+	if s == "" {
+		return preset, nil
+	}
+	if d, ok := activity.ParseSpan(s); ok && d >= time.Second && d%time.Second == 0 {
+		return d, nil
+	}
+	return 0, invalid(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")
+}
+
+func invalid(name, value, allowed string) *problem.Problem {
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, allowed).
+		With("parameter", name).With("value", problem.Brief(value)).With("allowed", []string{allowed})
+}

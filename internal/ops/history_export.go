@@ -1,0 +1,170 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/store/activity"
+)
+
+// ExportQuery asks for records as a file.
+type ExportQuery struct {
+	activity.Filter
+	Format Format `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, with what proves it in the place of its place in the chain; behind the records, in lines without id, what proves the whole. Or csv (text/csv): a table of what matters. jsonl when it is left out."`
+	Bodies bool   `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
+}
+
+// Format is how an export is written.
+type Format string
+
+// The formats.
+const (
+	JSONL Format = "jsonl"
+	CSV   Format = "csv"
+)
+
+// Words are all formats.
+func (Format) Words() []string { return []string{string(JSONL), string(CSV)} }
+
+// Export returns the records that are there by now, the newest first, as a file.
+func (h *History) Export(_ context.Context, _ Caller, in ExportQuery) (File, error) {
+	if in.Format == "" {
+		in.Format = JSONL
+	}
+	kind := "application/x-ndjson"
+	if in.Format == CSV {
+		kind = "text/csv; charset=utf-8"
+	}
+	return File{
+		Type: kind, Name: "mcpproxy-activity-" + h.now().UTC().Format("20060102T150405Z") + "." + string(in.Format),
+		Stream: func(ctx context.Context, w io.Writer) error { return h.export(ctx, &in, w) },
+	}, nil
+}
+
+// exportWrite is how many bytes are written at a time, about.
+const exportWrite = 64 << 10
+
+func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) error {
+	if in.Format == JSONL {
+		return h.exportLines(ctx, in, w)
+	}
+	var buf bytes.Buffer
+	table := csv.NewWriter(&buf)
+	if err := table.Write(columns(in.Bodies)); err != nil {
+		return err
+	}
+	err := h.log.Each(ctx, in.Filter, func(r *activity.Record) error {
+		CompleteIntent(r)
+		if err := table.Write(cells(r, in.Bodies)); err != nil {
+			return err
+		}
+		table.Flush()
+		if buf.Len() < exportWrite {
+			return nil
+		}
+		_, err := buf.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	table.Flush()
+	_, err = buf.WriteTo(w)
+	return err
+}
+
+// exportLines writes records in lines, each with its proof, and behind them what proves
+// the whole.
+func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
+	out := lineWriter{to: w, sum: sha256.New()}
+	end := exportEnd{Format: exportFormat, Filtered: !in.Filter.All(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.Key().String()}
+	at, err := h.log.Export(ctx, in.Filter, func(s *activity.Stored) error {
+		end.Records++
+		line, err := recordLine(s, end.Records, in.Bodies)
+		if err != nil {
+			return err
+		}
+		return out.add(line)
+	})
+	if err != nil {
+		return err
+	}
+	end.at(at)
+	if err := h.log.Marks(ctx, func(p activity.ChainPart) error { return out.add(markLine(&p)) }); err != nil {
+		return err
+	}
+	end.SHA256 = hex.EncodeToString(out.sum.Sum(nil))
+	line, err := end.line(h.log.Key().SignText)
+	if err == nil {
+		err = out.add(line)
+	}
+	return errors.Join(err, out.flush())
+}
+
+// lineWriter writes lines, some at a time.
+type lineWriter struct {
+	to  io.Writer
+	sum hash.Hash
+	buf bytes.Buffer
+}
+
+func (w *lineWriter) add(line []byte) error {
+	w.buf.Write(line)
+	w.buf.WriteByte('\n')
+	w.sum.Write(line)
+	w.sum.Write([]byte{'\n'})
+	if w.buf.Len() < exportWrite {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *lineWriter) flush() error {
+	_, err := w.buf.WriteTo(w.to)
+	return err
+}
+
+func columns(bodies bool) []string {
+	all := []string{"id", "time", "type", "status", "server", "tool", "operation_type", "duration_ms", "own_us", "session", "actor", "client", "error_code", "reason"}
+	if bodies {
+		all = append(all, "arguments", "response")
+	}
+	return all
+}
+
+// cells is a record as columns says.
+func cells(r *activity.Record, bodies bool) []string {
+	intent := activity.Intent{}
+	if r.Metadata.Intent != nil {
+		intent = *r.Metadata.Intent
+	}
+	all := []string{
+		r.ID, r.Timestamp.UTC().Format(time.RFC3339Nano), string(r.Type), string(r.Status), r.ServerName, r.ToolName, intent.OperationType,
+		strconv.FormatInt(r.DurationMS, 10), strconv.FormatInt(r.OwnUS, 10), r.SessionID, r.Actor, r.ClientName, r.Metadata.ErrorCode, intent.Reason,
+	}
+	if bodies {
+		all = append(all, string(r.Arguments), string(r.Response))
+	}
+	for i, cell := range all {
+		all[i] = plain(cell)
+	}
+	return all
+}
+
+// plain makes sure that a program for tables shows a cell and does not run it as a
+// formula (OWASP, "CSV Injection").
+func plain(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
+		return "'" + cell
+	}
+	return cell
+}

@@ -1,0 +1,89 @@
+package ops
+
+import (
+	"context"
+	"crypto/rand"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
+)
+
+// Found is a server that a client has.
+type Found struct {
+	ID         string        `json:"id" doc:"Names this server as it stands there now: another launch has another id."`
+	Client     string        `json:"client" doc:"The client's id; empty for a text that was given."`
+	ClientName string        `json:"client_name"`
+	Path       string        `json:"path" doc:"The client's file."`
+	Target     string        `json:"target,omitempty" doc:"The file that the path leads to, where it is a link."`
+	Scope      clients.Scope `json:"scope" doc:"Whose file it is: user, project, or local (the user's, for one project)."`
+	Name       string        `json:"name" doc:"What it is, or would be, called here."`
+	Called     string        `json:"called" doc:"What the client calls it."`
+	Launch     config.Launch `json:"launch" doc:"How it is launched, with what looks like a secret masked."`
+	Secrets    []InClear     `json:"secrets" doc:"What looks like a secret and stands there in clear."`
+	Have       bool          `json:"have" doc:"A server like this is here already."`
+	Ours       bool          `json:"ours" doc:"It is MCPProxy itself, and left out."`
+	Notes      []string      `json:"notes" doc:"What is different here from what the client's file says."`
+}
+
+// InClear is a secret that stands in a client's file.
+type InClear struct {
+	Place string `json:"place" doc:"Where: env.NAME, headers.NAME, args.INDEX from 0, command, or url."`
+	Name  string `json:"name" doc:"Under which name the keyring would keep it."`
+}
+
+// BrokenFile is a file, or a server in it, that cannot be taken over.
+type BrokenFile struct {
+	Client  string `json:"client"`
+	Path    string `json:"path"`
+	Message string `json:"message"`
+	Unread  bool   `json:"-"` // the file as a whole, not a server in it
+}
+
+// Findings are all servers that were found.
+type Findings struct {
+	Found  []Found      `json:"found"`
+	Broken []BrokenFile `json:"broken" doc:"What cannot be read, and servers that are left out."`
+}
+
+// Here is the MCPProxy that servers are taken over to.
+type Here struct {
+	// Text is the configuration file, nil without one.
+	Text func() ([]byte, error)
+	// Names are those that servers have, proposed ones too.
+	Names func(ctx context.Context) ([]string, error)
+	// Itself refuses a launch that leads back to this MCPProxy.
+	Itself func(config.Launch) error
+	// Secret returns the value of a secret, or secret.ErrMissing.
+	Secret func(ctx context.Context, name string) (string, error)
+	Keep   func(ctx context.Context, name, value string) error
+	Forget func(ctx context.Context, name string) error
+	// Add adds servers. What is wrong with one of them is in its place of refused, and keeps
+	// no other from being added; with err none was.
+	Add    func(context.Context, []NewServer) (views []ServerView, refused []error, err error)
+	Change func(context.Context, ServerChange) error
+}
+
+// OneByOne is Add where servers are added one after the other.
+func OneByOne(add func(NewServer) (ServerView, error)) func(context.Context, []NewServer) ([]ServerView, []error, error) {
+	return func(_ context.Context, all []NewServer) ([]ServerView, []error, error) {
+		views, refused := make([]ServerView, len(all)), make([]error, len(all))
+		for i, s := range all {
+			views[i], refused[i] = add(s)
+		}
+		return views, refused, nil
+	}
+}
+
+// ImportAccount are the clients of one account, and where changes of their files are kept.
+type ImportAccount struct {
+	env  clients.Env
+	open func() (*clients.Journal, error)
+	key  [32]byte // of the ids: they are of secrets too, and must not tell them
+}
+
+// NewImport makes an Account. open opens the journal.
+func NewImport(env clients.Env, open func() (*clients.Journal, error)) *ImportAccount {
+	a := &ImportAccount{env: env, open: open}
+	rand.Read(a.key[:]) // never fails
+	return a
+}

@@ -1,0 +1,138 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/upstream/secret"
+)
+
+// world is an account with clients, and an MCPProxy that has nothing yet.
+type world struct {
+	t       *testing.T
+	home    string
+	dir     string
+	live    *config.Live
+	store   *secret.Store
+	account *ops.ImportAccount
+	here    ops.Here
+	sets    int // how often a secret was stored
+}
+
+func newWorld(t *testing.T, configuration string) *world {
+	t.Helper()
+	w := &world{t: t, home: t.TempDir(), dir: t.TempDir()}
+	path := filepath.Join(w.dir, "mcp_config.json")
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := config.Open(path, config.Options{DataDir: w.dir, Lookup: func(string) (string, bool) { return "set", true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.live, w.store = live, secret.Open(w.dir, nil)
+	w.account = ops.NewImport(w.env(), w.journal)
+	file := ops.NewFile(live)
+	w.here = ops.Here{
+		Text: live.Read, Itself: live.Itself, Secret: w.store.Get,
+		Names: func(context.Context) (names []string, err error) {
+			for _, s := range live.Current().Servers {
+				names = append(names, s.Name)
+			}
+			return names, nil
+		},
+		Keep: func(ctx context.Context, name, value string) error {
+			w.sets++
+			_, err := w.store.Set(ctx, name, value)
+			return err
+		},
+		Forget: w.store.Delete,
+		Add:    ops.OneByOne(file.AddServer),
+		Change: func(_ context.Context, c ops.ServerChange) error { _, err := file.ChangeServer(c); return err },
+	}
+	return w
+}
+
+func (w *world) env() clients.Env {
+	return clients.Env{GOOS: "linux", Home: w.home, Dir: filepath.Join(w.home, "project"), Root: w.home, Getenv: func(string) string { return "" }}
+}
+
+func (w *world) journal() (*clients.Journal, error) {
+	return clients.OpenJournal(filepath.Join(w.dir, "client_changes"))
+}
+
+// write writes a file of the account and returns its path.
+func (w *world) write(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.home, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) read(path string) string {
+	w.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (w *world) look(client string) *ops.ImportSet {
+	w.t.Helper()
+	h, err := w.account.Look(w.t.Context(), w.here, client)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// ids are those of all that can be taken over.
+func ids(h *ops.ImportSet) (all []string) {
+	for _, f := range h.Found {
+		if !f.Ours {
+			all = append(all, f.ID)
+		}
+	}
+	return all
+}
+
+// take imports everything that was found.
+func (w *world) take(h *ops.ImportSet, o ops.ImportOptions) []ops.Result {
+	w.t.Helper()
+	out, err := h.Import(w.t.Context(), ids(h), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Results
+}
+
+func (w *world) undo(client string) []clients.Change {
+	w.t.Helper()
+	undone, err := w.account.Undo(client)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return undone
+}
+
+// value is a secret, "" when there is none.
+func (w *world) value(name string) string {
+	w.t.Helper()
+	value, err := w.store.Get(w.t.Context(), name)
+	if err != nil && !errors.Is(err, secret.ErrMissing) {
+		w.t.Fatal(err)
+	}
+	return value
+}

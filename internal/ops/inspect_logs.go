@@ -1,0 +1,130 @@
+package ops
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/redact"
+	"mcpproxy/internal/upstream/process"
+)
+
+// LogQuery asks for the end of a server's log.
+type LogQuery struct {
+	ServerRef
+	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"How many lines."`
+}
+
+// LogTail is the end of a server's log.
+type LogTail struct {
+	Server  string    `json:"server"`
+	Lines   []string  `json:"lines" doc:"Oldest first, as people read them: what is not of its standard error says so."`
+	Entries []LogLine `json:"entries" doc:"The same lines with what is known of each."`
+}
+
+// LogLine is a line of a server's log.
+type LogLine struct {
+	At     *time.Time `json:"at,omitempty" doc:"When it was complete. Absent of lines from before times were kept, and of one that has not ended."`
+	Stream string     `json:"stream" enum:"stderr,stdout,mcpproxy" doc:"stderr: what the server writes to its standard error. stdout: what it writes there that is no message. mcpproxy: a remark of ours."`
+	Text   string     `json:"text"`
+}
+
+// ServerLogs returns the last lines of a server's log.
+func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail, error) {
+	if _, err := i.gateway.FindServer(in.Name); err != nil {
+		return LogTail{}, err
+	}
+	last, err := i.upstreams.LogTail(in.Name, in.Lines)
+	if err != nil {
+		return LogTail{}, err
+	}
+	tail := LogTail{Server: in.Name, Lines: make([]string, len(last)), Entries: make([]LogLine, len(last))}
+	for n := range last {
+		tail.Entries[n] = viewLine(&last[n])
+		tail.Lines[n] = last[n].String()
+	}
+	return tail, nil
+}
+
+// viewLine masks a line and returns it as it is shown.
+func viewLine(l *process.LogLine) LogLine {
+	l.Text = redact.Text(l.Text)
+	return LogLine{At: WhenSet(l.At), Stream: string(l.Stream), Text: l.Text}
+}
+
+// How often a log is looked at that is followed, and how often a stream that is
+// quiet says that it is alive.
+const (
+	followEvery = 250 * time.Millisecond
+	pingEvery   = 15 * time.Second
+)
+
+// FollowLogs returns the last whole lines of a server's log, and those that come, as
+// the data of events. It ends when there is no such server any more.
+func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream, error) {
+	if _, err := i.gateway.FindServer(in.Name); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, w io.Writer) error {
+		select {
+		case i.follows <- struct{}{}:
+			defer func() { <-i.follows }()
+		default:
+			return problem.Newf(problem.Overloaded, "%d logs are followed already, which is the most.", maxFollows).
+				WithHint("Close a page that shows a log, or look at the end of it: GET /servers/{name}/logs.")
+		}
+		log := i.upstreams.ReadLog(in.Name)
+		lines, err := log.Last(in.Lines)
+		if err == nil {
+			err = writeLines(w, lines)
+		}
+		look := time.NewTicker(followEvery)
+		defer look.Stop()
+		for wrote := time.Now(); err == nil; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-i.closed:
+				return nil
+			case <-look.C:
+			}
+			_, gone := i.gateway.FindServer(in.Name)
+			for {
+				if lines, err = log.Next(); err != nil || len(lines) == 0 {
+					break
+				}
+				wrote = time.Now()
+				if err = writeLines(w, lines); err != nil || ctx.Err() != nil {
+					return err
+				}
+			}
+			if err == nil && gone != nil {
+				return nil
+			}
+			if err == nil && time.Since(wrote) >= pingEvery {
+				wrote, err = time.Now(), writeLines(w, nil)
+			}
+		}
+		return err
+	}, nil
+}
+
+// writeLines writes an event for each line; without any a comment, which says that
+// the stream is alive.
+func writeLines(w io.Writer, lines []process.LogLine) error {
+	var out []byte
+	for n := range lines {
+		data, err := wirejson.Marshal(viewLine(&lines[n]))
+		if err != nil {
+			return err
+		}
+		out = append(append(append(out, "data: "...), data...), "\n\n"...)
+	}
+	if out == nil {
+		out = []byte(": ping\n\n")
+	}
+	_, err := w.Write(out)
+	return err
+}

@@ -1,0 +1,70 @@
+package ops
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gate/policy"
+)
+
+// SearchQuery is what people search for. Empty fields are as configured.
+type SearchQuery struct {
+	Query     string `query:"q" required:"true" doc:"What the tool should do, in words."`
+	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
+	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation, or that declare nothing and seem to be of it."`
+	Explain   bool   `query:"explain" doc:"Whether each tool says why it was found."`
+	Locked    bool   `query:"include_disabled" doc:"Whether locked has the tools that fit and cannot be called."`
+}
+
+// SearchAnswer is what a search found. Total counts the callable matches.
+type SearchAnswer struct {
+	Query     string      `json:"query"`
+	Total     int         `json:"total"`
+	TookMS    float64     `json:"took_ms" doc:"How long the search took, without the rest of the request."`
+	Tokens    int         `json:"tokens" doc:"About what the tools cost an agent that finds them: a quarter of their bytes in its answer."`
+	AllTokens int         `json:"all_tokens" doc:"About what all known definitions would cost."`
+	Tools     []FoundTool `json:"tools"`
+	Locked    []FoundTool `json:"locked" doc:"What fits and cannot be called, best first; at most 10. Only with include_disabled."`
+}
+
+// FoundTool is a tool that a search found.
+type FoundTool struct {
+	ToolView
+	Used
+	Guessed bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says which operation call_with is to be."`
+	Tokens  int    `json:"tokens,omitempty" doc:"About what it costs an agent that finds it: a quarter of its bytes in the answer."`
+	Remedy  string `json:"remedy,omitempty" doc:"What would unlock it."`
+}
+
+// SearchTools finds what retrieve_tools finds, in the same order.
+func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (SearchAnswer, error) {
+	operation, _ := policy.ParseOperation(q.Operation) // which the surface has checked
+	began := time.Now()
+	found := i.gateway.Find(&RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
+	var locked []catalog.Hit
+	if q.Locked {
+		locked, _ = found.Locked(nil)
+	}
+	took := time.Since(began)
+	a := SearchAnswer{Query: q.Query, Total: found.Total, TookMS: float64(took.Microseconds()) / 1000,
+		AllTokens: tokensIn(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
+	detail, use := i.gateway.Config().ToolsDetail, i.toolUse(ctx)
+	shown := func(h catalog.Hit) FoundTool {
+		return FoundTool{ToolView: ViewTool(h.Tool, h.Score), Used: use.of(h.Tool), Guessed: h.Tool.Guessed()}
+	}
+	for n, h := range found.Hits {
+		one := shown(h)
+		one.Tokens = tokensIn(BytesAt(n, h, detail))
+		if q.Explain {
+			one.Why = found.Why(h)
+		}
+		a.Tokens += one.Tokens
+		a.Tools[n] = one
+	}
+	for n, h := range locked {
+		a.Locked[n] = shown(h)
+		a.Locked[n].Remedy = h.Tool.Status.Remedy()
+	}
+	return a, nil
+}

@@ -1,0 +1,113 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/gatetest"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/upstream/process"
+)
+
+// inspectorWorld is an Inspector over a catalog in memory, a real log with a real database,
+// and logs of servers in a directory.
+type inspectorWorld struct {
+	*catalogtest.World
+	gateway *Gateway
+	inspect *Inspector
+	log     *activity.Log
+	clock   *activitytest.Clock
+	dir     string // of the logs of servers
+}
+
+func (*inspectorWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
+
+func (*inspectorWorld) Oddities(string) []string { return nil }
+
+func (w *inspectorWorld) LogTail(server string, lines int) ([]process.LogLine, error) {
+	return w.ReadLog(server).Last(lines)
+}
+
+func (w *inspectorWorld) ReadLog(server string) *process.LogReader {
+	return process.ReadLog(w.dir, server)
+}
+
+func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ...string) *inspectorWorld {
+	t.Helper()
+	dir := t.TempDir()
+	w := &inspectorWorld{World: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
+	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
+	w.Catalog.Refresh()
+	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	var err error
+	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: w.clock.Now}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.log.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: gate.New(gatetest.Deps(w.World))})
+	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w})
+	return w
+}
+
+// called puts calls of a tool on record that began now.
+func (w *inspectorWorld) called(server, tool string, n int, status activity.Status, took time.Duration) {
+	w.T.Helper()
+	for range n {
+		r := activity.Record{Type: activity.ToolCall, ServerName: server, ToolName: tool}
+		if err := w.log.Begin(&r); err != nil {
+			w.T.Fatal(err)
+		}
+		if err := w.log.End(r.ID, activity.Outcome{Status: status, Duration: took}); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+	w.projected()
+}
+
+// projected waits until the database has what was recorded.
+func (w *inspectorWorld) projected() {
+	w.T.Helper()
+	if _, err := w.log.List(context.Background(), activity.Filter{Limit: 1}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func (w *inspectorWorld) tools(q ToolQuery) ToolList {
+	w.T.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	l, err := w.inspect.Tools(context.Background(), Caller{}, q)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return l
+}
+
+// defined is a definition with hints.
+func defined(name, description, hints string) string {
+	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{%s}}`, name, description, hints)
+}
+
+const (
+	reads    = `"readOnlyHint":true`
+	writes   = `"readOnlyHint":false,"destructiveHint":false`
+	destroys = `"destructiveHint":true`
+)

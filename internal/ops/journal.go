@@ -1,0 +1,60 @@
+package ops
+
+import (
+	"log/slog"
+	"time"
+
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// Journal has on record what is decided, and who decided.
+type Journal struct {
+	Log    Log
+	Logger *slog.Logger
+}
+
+// Claim is what a person signs.
+type Claim = presence.Claim
+
+// Act does what only a person may do, and has it on record: who asked is
+// durable before anything changes, and how it went after.
+func (j Journal) Act(c Caller, r activity.Record, do func() error) error {
+	if c.Person() {
+		return j.Recorded(r, do)
+	}
+	p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",
+		"Ask the user to do it.")
+	r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
+	if err := j.Log.Append(&r); err != nil {
+		j.Logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
+	}
+	return p
+}
+
+// Recorded does something between the beginning and the end of its record.
+func (j Journal) Recorded(r activity.Record, do func() error) error {
+	started := time.Now()
+	if err := j.Log.Begin(&r); err != nil {
+		return err
+	}
+	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it ended in a panic"}
+	defer func() {
+		outcome.Duration = time.Since(started)
+		if err := j.Log.End(r.ID, outcome); err != nil {
+			j.Logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
+		}
+	}()
+	err := do()
+	if err != nil {
+		p := problem.From(err)
+		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
+		if p.Code == problem.PresenceRequired {
+			outcome.Status = activity.Blocked
+		}
+		return p
+	}
+	outcome.Status, outcome.ErrorCode, outcome.ErrorMessage = activity.Success, "", ""
+	return nil
+}

@@ -1,0 +1,120 @@
+package ops
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream/oauth"
+)
+
+// LoginView is how far the login of a person to a server is.
+type LoginView struct {
+	Server    string     `json:"server"`
+	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the person, done, or failed."`
+	URL       string     `json:"url,omitempty" doc:"Where the person logs in, in a browser on the machine of MCPProxy."`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Until when the person can."`
+	Error     string     `json:"error,omitempty" doc:"Why it failed."`
+}
+
+func viewLogin(server string, p oauth.Progress) LoginView {
+	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
+	if p.Phase == oauth.Waiting {
+		v.URL, v.ExpiresAt = p.URL, WhenSet(p.Expires)
+	}
+	return v
+}
+
+// account finds the account at a server.
+func (g *Gateway) account(name string) (*oauth.Account, error) {
+	if _, err := g.FindServer(name); err != nil {
+		return nil, err
+	}
+	if a := g.Logins.Account(name); a != nil {
+		return a, nil
+	}
+	return nil, problem.Newf(problem.InvalidRequest, "Server '%s' takes no login.", name).
+		WithHint("Only a server with a url does, which is enabled and not quarantined, and whose headers have no Authorization of their own.")
+}
+
+// forgetTime is how long the end of a login may take when its server is removed.
+const forgetTime = 5 * time.Second
+
+// WithoutLogin removes a server, and forgets the login to it once it has gone.
+func (g *Gateway) WithoutLogin(ctx context.Context, name string, remove func() error) error {
+	a := g.Logins.Account(name)
+	if err := remove(); a == nil || err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, forgetTime)
+	defer cancel()
+	if err := a.Logout(ctx); err != nil {
+		g.Logger.Warn("the login to a removed server was not forgotten", "server", name, "error", err)
+	}
+	return nil
+}
+
+// personsAccount is account for what only a person can do.
+func (g *Gateway) personsAccount(c Caller, name, what string) (*oauth.Account, error) {
+	if c.Actor.Kind != auth.Admin {
+		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
+	}
+	return g.account(name)
+}
+
+// LoginServer begins the login of a person to a server, or returns the one that
+// waits already. When it is done the server is connected anew.
+func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
+	a, err := g.personsAccount(c, in.Name, "log in to a server")
+	if err != nil {
+		return LoginView{}, err
+	}
+	progress, err := a.Begin(ctx, func() {
+		g.recordLogin(in.Name, "login", c)
+		if err := g.Upstreams.Restart(in.Name); err != nil {
+			g.Logger.Warn("a server was not connected after its login", "server", in.Name, "error", err)
+		}
+	})
+	if err != nil {
+		return LoginView{}, err
+	}
+	return viewLogin(in.Name, progress), nil
+}
+
+// LoginProgress tells how far the last login to a server is.
+func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (LoginView, error) {
+	a, err := g.account(in.Name)
+	if err != nil {
+		return LoginView{}, err
+	}
+	progress, ok := a.Progress()
+	if !ok {
+		return LoginView{}, problem.Newf(problem.NotFound, "Nobody has begun a login to server '%s'.", in.Name).
+			WithHint("Begin one with `mcpproxy upstream login " + in.Name + "`.")
+	}
+	return viewLogin(in.Name, progress), nil
+}
+
+// LogoutServer forgets the login to a server, and connects it anew without.
+func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
+	a, err := g.personsAccount(c, in.Name, "log out of a server")
+	if err != nil {
+		return ServerView{}, err
+	}
+	if err := a.Logout(ctx); err != nil {
+		return ServerView{}, err
+	}
+	g.recordLogin(in.Name, "logout", c)
+	if err := g.Upstreams.Restart(in.Name); err != nil {
+		return ServerView{}, err
+	}
+	return g.Server(ctx, c, in)
+}
+
+// recordLogin puts on record what a login has come to.
+func (g *Gateway) recordLogin(server, action string, c Caller) {
+	if err := g.record(c, server, action); err != nil {
+		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
+	}
+}

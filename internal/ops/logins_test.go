@@ -1,0 +1,123 @@
+package ops
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/mcptest"
+	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/upstream/oauth"
+)
+
+// noVault keeps nothing.
+type noVault struct{}
+
+func (noVault) Load(context.Context, string) ([]byte, error) { return nil, nil }
+func (noVault) Save(context.Context, string, []byte) error   { return nil }
+func (noVault) Delete(context.Context, string) error         { return nil }
+
+var person = Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceCLI}
+
+func loginWorld(t *testing.T) (*world, *mcptest.Login) {
+	t.Helper()
+	server := mcptest.ServeLogin(t, http.NotFoundHandler())
+	w := newWorld(t, nil)
+	logins := oauth.New(oauth.Options{Vault: noVault{}})
+	logins.Configure([]oauth.Target{{Name: "s", URL: server.URL}})
+	t.Cleanup(func() { _ = logins.Close(context.Background()) })
+	w.gateway.Logins = logins
+	return w, server
+}
+
+// Only a person logs in and out, and it is on record with who.
+func TestLoginIsAPersons(t *testing.T) {
+	w, _ := loginWorld(t)
+	ctx := context.Background()
+	for _, who := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "ci"}} {
+		c := Caller{Actor: who}
+		if _, err := w.gateway.LoginServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
+			t.Errorf("%s may log in: %v", who, err)
+		}
+		if _, err := w.gateway.LogoutServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
+			t.Errorf("%s may log out: %v", who, err)
+		}
+	}
+	if _, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"}); problem.From(err).Code != problem.NotFound {
+		t.Errorf("progress of no login: %v", err)
+	}
+	begun, err := w.gateway.LoginServer(ctx, person, ServerRef{Name: "s"})
+	if err != nil || begun.State != "waiting" || !strings.HasPrefix(begun.URL, "http://127.0.0.1:") || begun.ExpiresAt == nil {
+		t.Fatalf("%+v %v", begun, err)
+	}
+	resp, err := http.Get(begun.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for range look.C {
+		l, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"})
+		if err != nil || l.State == "failed" {
+			t.Fatalf("%+v %v", l, err)
+		}
+		if l.State == "done" {
+			if l.URL != "" {
+				t.Error("the address is shown when it is of no use any more")
+			}
+			break
+		}
+	}
+	if err := w.gateway.Logins.Close(ctx); err != nil { // what follows a login is done then
+		t.Fatal(err)
+	}
+	if len(w.Appended) != 1 || w.Appended[0].Metadata.Action != "login" || w.Appended[0].Actor != "admin" || w.Appended[0].ServerName != "s" {
+		t.Errorf("on record: %+v", w.Appended)
+	}
+	if got := strings.Join(w.Events, " "); !strings.Contains(got, "restart") {
+		t.Errorf("the server was not connected anew: %s", got)
+	}
+}
+
+func TestNeedsLoginIsShown(t *testing.T) {
+	w, _ := loginWorld(t)
+	w.gateway.About = About{Loaded: func() int { return 0 }, Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
+		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
+	shown := func(phase upstream.Phase) ServerView {
+		w.Catalog.StateChanged(upstream.State{Name: "s", Phase: phase})
+		w.Catalog.Refresh()
+		v, err := w.gateway.Server(t.Context(), person, ServerRef{Name: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := shown(upstream.Failed); v.NeedsLogin || v.State != "failed" {
+		t.Errorf("nobody was asked: %+v", v)
+	}
+	w.gateway.Logins.Account("s").Refused(context.Background(), "", 401, "Bearer")
+	if v := shown(upstream.Failed); !v.NeedsLogin || v.State != "needs_login" {
+		t.Errorf("%+v", v)
+	}
+	if v := shown(upstream.Ready); !v.NeedsLogin || v.State != "ready" {
+		t.Errorf("a server that works and asks for more: %+v", v)
+	}
+	if got := w.gateway.loginWarnings(); len(got) != 1 || !strings.Contains(got[0], "mcpproxy upstream login s") {
+		t.Errorf("warnings: %q", got)
+	}
+	for _, name := range []string{"nobody", "s"} {
+		if name == "s" {
+			w.gateway.Logins = nil
+		}
+		if _, err := w.gateway.LoginServer(context.Background(), person, ServerRef{Name: name}); err == nil {
+			t.Errorf("a login to %s began", name)
+		}
+	}
+}

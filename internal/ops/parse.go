@@ -1,0 +1,173 @@
+package ops
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+)
+
+// maxPasted bounds a text that is parsed, in bytes.
+const maxPasted = 256 << 10
+
+// Pasted is a text from which servers are to be read.
+type Pasted struct {
+	Text string `json:"text" required:"true" maxLength:"262144" doc:"A part of a client's file (JSON, with or without comments, TOML, YAML), one command line, or a URL; at most 256 KiB."`
+}
+
+// Example is what such a text looks like.
+func (Pasted) Example() string { return `{"text": "npx -y @modelcontextprotocol/server-github"}` }
+
+// Parsed is the servers of a text. None of them is added by that.
+type Parsed struct {
+	Format   clients.Format `json:"format" doc:"What the text was taken for."`
+	Servers  []ParsedServer `json:"servers"`
+	Mistakes []ParseMistake `json:"mistakes" doc:"What cannot be read of it, and servers that are left out."`
+	Notes    []string       `json:"notes" doc:"What is left out on purpose."`
+}
+
+// ParseMistake is a place of a text. Line and Column count from 1; they are 0 where
+// no place can be named.
+type ParseMistake struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// ParsedServer is a server of a text.
+type ParsedServer struct {
+	Name    string        `json:"name"`
+	Add     AddedServer   `json:"add" doc:"A body that POST /servers takes. It holds the secrets of the text."`
+	Launch  LaunchView    `json:"launch" doc:"How it would be launched, with what looks like a secret masked."`
+	Exists  bool          `json:"exists" doc:"There is a server of this name already."`
+	Secrets []ParseSecret `json:"secrets" doc:"What should not stand in the configuration file."`
+	Notes   []string      `json:"notes" doc:"What is different here from what the text says."`
+}
+
+// AddedServer is a server to add, as POST /servers takes it.
+type AddedServer struct {
+	Name string `json:"name"`
+	config.Launch
+	Trust       string `json:"trust,omitempty"`
+	Quarantined bool   `json:"quarantined,omitempty"`
+}
+
+// ParseSecret is a value of a server that looks like a credential.
+type ParseSecret struct {
+	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The member of add that holds it."`
+	Name       string `json:"name" doc:"Of env and headers the name; of args the index, from 0."`
+	Kind       string `json:"kind" doc:"What it looks like, such as github-token."`
+	Suggestion string `json:"suggestion" doc:"What to write instead of the whole value: a reference to a variable in MCPProxy's environment."`
+}
+
+// ParseServers reads the servers of a text that a person has pasted. One that is
+// MCPProxy itself, as itself says, is left out. Nothing is stored.
+func ParseServers(in Pasted, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
+	if len(in.Text) > maxPasted {
+		return Parsed{}, problem.Newf(problem.TooLarge, "The text is larger than %d bytes.", maxPasted).
+			WithHint("Paste only the part with the servers.").With("limit", maxPasted)
+	}
+	file, format, err := clients.ParsePasted([]byte(in.Text))
+	out := Parsed{Format: format, Servers: []ParsedServer{}, Mistakes: []ParseMistake{}, Notes: []string{}}
+	if err != nil {
+		out.Mistakes = append(out.Mistakes, mistakeOf(problem.From(err)))
+		return out, nil
+	}
+	for _, n := range file.Notes {
+		out.Mistakes = append(out.Mistakes, ParseMistake{n.Line, n.Column, n.Message, n.Hint})
+	}
+	if file.More > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("There are %d more notes.", file.More))
+	}
+	for _, s := range file.Servers {
+		if err := itself(s.Entry.Launch); err != nil {
+			out.Notes = append(out.Notes, "Server '"+s.Called+"' is left out: "+problem.From(err).Message)
+			continue
+		}
+		out.Servers = append(out.Servers, parsedServer(s, c))
+	}
+	return out, nil
+}
+
+// mistakeOf is a mistake with its place, without what its message repeats of that.
+func mistakeOf(p *problem.Problem) ParseMistake {
+	m := ParseMistake{Message: p.Message, Hint: p.Hint}
+	m.Line, _ = p.Detail("line").(int)
+	m.Column, _ = p.Detail("column").(int)
+	m.Message = strings.TrimPrefix(m.Message, fmt.Sprintf("line %d, column %d: ", m.Line, m.Column))
+	return m
+}
+
+func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
+	e := s.Entry
+	shown := config.Server{Name: s.Name, Protocol: "stdio", Launch: e.Launch}
+	if e.URL != "" {
+		shown.Protocol = cmp.Or(e.Protocol, "http")
+	}
+	out := ParsedServer{
+		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.ShownLaunch()),
+		Exists:  slices.ContainsFunc(c.Servers, func(other config.Server) bool { return strings.EqualFold(other.Name, s.Name) }),
+		Secrets: secretsOf(s.Name, e.Launch), Notes: []string{},
+	}
+	for _, n := range s.Notes {
+		text := n.Message
+		if n.Line > 0 {
+			text = fmt.Sprintf("line %d: %s", n.Line, text)
+		}
+		if n.Hint != "" {
+			text += "; " + n.Hint
+		}
+		out.Notes = append(out.Notes, text)
+	}
+	// What narrows and cannot be added at once has the server wait for a person.
+	narrow := func(there bool, note string) {
+		if there {
+			out.Add.Quarantined = true
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	narrow(e.Enabled != nil && !*e.Enabled, "the client has it switched off: it is added for review, and not started before you approve it")
+	narrow(len(e.EnabledTools) > 0, "the client allows some of its tools only, which is not part of add: it is added for review; set enabled_tools to "+listed(e.EnabledTools)+" before you approve it")
+	narrow(len(e.DisabledTools) > 0, "the client forbids some of its tools, which is not part of add: it is added for review; set disabled_tools to "+listed(e.DisabledTools)+" before you approve it")
+	if e.CallTimeout != "" {
+		out.Notes = append(out.Notes, "call_timeout "+e.CallTimeout+" is not part of add: set it afterwards")
+	}
+	if e.Protocol == "sse" {
+		out.Notes = append(out.Notes, "protocol sse is not part of add: set it in the file if the server does not answer otherwise")
+	}
+	return out
+}
+
+// listed are names as a list, not too many.
+func listed(names []string) string {
+	raw, _ := json.Marshal(names) // texts always encode
+	return problem.Brief(string(raw))
+}
+
+// secretsOf returns what of a launch looks like a credential, one for each place.
+func secretsOf(server string, l config.Launch) []ParseSecret {
+	found := CredentialsIn(server, l)
+	taken := map[string]int{}
+	said := ReplaceCredentials(l, found, func(i int) string {
+		name := found[i].Wish
+		if taken[name]++; taken[name] > 1 {
+			name = fmt.Sprintf("%s_%d", name, taken[name])
+		}
+		return "${env:" + name + "}"
+	})
+	out := []ParseSecret{}
+	for i, c := range found {
+		if i > 0 && found[i-1].Place == c.Place {
+			continue
+		}
+		place, name, _ := strings.Cut(c.Place, ".")
+		out = append(out, ParseSecret{place, name, c.Kind, CredentialAt(said, c.Place)})
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/result"
+)
+
+// ReadResult returns a part of a result that was cut, as JSON. A handle works
+// only for the actor that made the call, as far as the tool is still in the scope, and
+// not while its server is quarantined.
+func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
+	stored, gone := g.Stored(ctx, &req.Caller, req.Handle)
+	if gone != nil {
+		return nil, gone
+	}
+	from := result.From{Handle: req.Handle, Path: req.Path, Offset: req.Offset, Limit: req.Limit}
+	var part result.Part
+	var err error
+	if e, bad := policy.ParseSelection(req.Select); bad != nil {
+		return nil, bad
+	} else if e != nil {
+		part, err = result.ReadSelected(stored.Body, from, e)
+	} else {
+		part, err = result.Read(stored.Body, from)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(part)
+}

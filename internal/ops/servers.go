@@ -1,0 +1,206 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/redact"
+	"mcpproxy/internal/upstream"
+)
+
+// Servers returns all servers in the caller's scope, by name, with what is in it of
+// their tools: those that are configured, and those that agents propose.
+func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, error) {
+	within := c.Scope()
+	cfg, snapshot := g.Config(), g.Catalog.Current().Within(within)
+	views := make([]ServerView, 0, len(snapshot.Servers()))
+	for _, s := range snapshot.Servers() {
+		views = append(views, g.viewServer(s, cfg.Server(s.Name)))
+	}
+	for _, p := range g.Proposals() {
+		if within.Server(p.Config.Name) {
+			views = append(views, p.view())
+		}
+	}
+	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
+	return ServerViews{views}, nil
+}
+
+// Server returns one server, with what is in the caller's scope of its tools, or
+// SERVER_NOT_FOUND with the nearest names.
+func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView, error) {
+	cfg := g.Config()
+	s, err := g.findFor(&c, in.Name)
+	if err != nil && problem.From(err).Code == problem.OutOfScope {
+		return ServerView{}, err
+	}
+	if err == nil {
+		return g.viewServer(s, cfg.Server(in.Name)), nil
+	}
+	for _, p := range g.Proposals() {
+		if p.Config.Name == in.Name {
+			return p.view(), nil
+		}
+	}
+	if c := cfg.Server(in.Name); c != nil { // it was added before the catalog follows the configuration
+		return Unstarted(*c), nil
+	}
+	return ServerView{}, err
+}
+
+func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
+	v := ServerView{
+		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
+		State: g.state(s), ToolCount: len(s.Tools),
+		Tools: count(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
+		Since: WhenSet(s.State.Since), RetryAt: WhenSet(s.State.RetryAt),
+		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
+	}
+	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.OffersNow(s.Name))
+	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
+		v.LastError, v.LastErrorAt, v.Failure = LastError(s), WhenSet(st.FailedAt), st.Failure.String()
+	}
+	p := g.Upstreams.Progress(s.Name)
+	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, WhenSet(p.Since), p.Ahead, p.Trouble
+	v.Detail = detail(&v, p)
+	if c != nil {
+		shown := c.Shown()
+		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
+		v.Trust, v.Lazy = string(c.Trust), c.Lazy
+		v.Unhinted = unhinted(s, c)
+		if c.Session == config.SessionShared {
+			v.Session = string(c.Session)
+		}
+		if s.Quarantined {
+			v.Stage = StageOf(*c, g.Book.View(s.Name))
+		}
+	}
+	v.Warnings = append(v.Warnings, g.Upstreams.Oddities(s.Name)...)
+	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
+	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
+		v.Detail = LastError(s)
+	}
+	if v.State == stateNeedsLogin {
+		v.Detail = "needs a login: mcpproxy upstream login " + v.Name
+	}
+	return v
+}
+
+// stateNeedsLogin is the state of a server that cannot be connected before
+// somebody has logged in.
+const stateNeedsLogin = "needs_login"
+
+// state is StateOf with whether somebody has to log in.
+func (g *Gateway) state(s *catalog.Server) string {
+	if s.State.Phase == upstream.Failed && g.Logins.NeedsLogin(s.Name) {
+		return stateNeedsLogin
+	}
+	if s.State.NeedsSecret() {
+		return stateNeedsSecret
+	}
+	if s.State.NeedsVariable() {
+		return stateNeedsVariable
+	}
+	return StateOf(s)
+}
+
+// stateNeedsSecret is the state of a server that cannot be started without a
+// secret.
+const stateNeedsSecret = "needs_secret"
+
+// stateNeedsVariable is the state of a server that cannot be started without an
+// environment variable.
+const stateNeedsVariable = "needs_variable"
+
+// StateOf returns the state of a server as it is shown; nil is one that is only
+// proposed.
+func StateOf(s *catalog.Server) string {
+	if s == nil || s.State.Phase == "" {
+		return string(upstream.Stopped)
+	}
+	return string(s.State.Phase)
+}
+
+// LastError returns what is wrong with a server, with secrets masked. Of one that
+// is ready it is over.
+func LastError(s *catalog.Server) string {
+	if s == nil || s.State.Phase == upstream.Ready {
+		return ""
+	}
+	return redact.Text(s.State.LastError)
+}
+
+// StageOf returns how far the review of a server of the configuration is.
+func StageOf(s config.Server, decided *approval.View) ReviewStage {
+	switch {
+	case !catalog.Quarantined(s, decided):
+		return StageApproved
+	case catalog.LaunchApproved(s, decided):
+		return StageDefinitions
+	}
+	return StageLaunch
+}
+
+// detail says what a server is at that is not ready, or why it is not; "" for
+// one that is ready, or rests, or is switched off.
+func detail(v *ServerView, p upstream.Progress) string {
+	switch {
+	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
+		return ""
+	case v.State == string(upstream.Failed):
+		return "failed, " + v.LastError + "; see `mcpproxy upstream logs " + v.Name + "`"
+	case v.Quarantined && v.State == string(upstream.Stopped):
+		return "waits for your review: mcpproxy upstream approve " + v.Name
+	case v.State == string(upstream.Stopped):
+		return "is about to start"
+	}
+	words := p.String()
+	if words == "" {
+		words = "connecting"
+	}
+	if v.LastError != "" && v.LastErrorAt != nil {
+		words += "; the last try failed " + upstream.Seconds(time.Since(*v.LastErrorAt)) + " ago, " + v.LastError
+	}
+	return words
+}
+
+// unlistedHint says how the tools of a server become known that was never
+// started.
+func unlistedHint(s *catalog.Server) string {
+	if s.State.Phase != upstream.Idle || s.Listed {
+		return ""
+	}
+	return "Its tools are not known, since it is lazy and was never started. `mcpproxy upstream restart " + s.Name +
+		"`, or upstream_servers with operation restart, starts it and lists them."
+}
+
+// WhenSet returns a time, nil when it is zero.
+func WhenSet(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// countOffers is nil when there are none.
+func countOffers(now *catalog.OffersView) *OfferCounts {
+	counts := now.Counts()
+	if len(counts) == 0 {
+		return nil
+	}
+	of := func(kind tool.Kind) *OfferCount {
+		n, ok := counts[kind]
+		if !ok {
+			return nil
+		}
+		return &OfferCount{n.Total, n.Waiting}
+	}
+	return &OfferCounts{of(tool.KindInstructions), of(tool.KindPrompt), of(tool.KindResource), of(tool.KindTemplate)}
+}

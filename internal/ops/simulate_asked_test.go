@@ -1,0 +1,93 @@
+package ops_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/testutil/volume"
+)
+
+// TestWhatWouldBeAsked: a candidate with other rules says how many of the calls would have
+// waited for a person, and one without them how many would not have.
+func TestWhatWouldBeAsked(t *testing.T) {
+	w := newTrialWorld(t, trialBase, append(definitions, `{"name":"query","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)...)
+	const masked = `{"sql":"SELECT 'ghp_0123456789abcdefghijklmnopqrstuvwxyz'"}`
+	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:reads", `{"n":1}`)
+	w.call(catalogtest.AnAgent, policy.CallToolWrite, "s:reads", `{"n":1}`)
+	w.call(catalogtest.AnAgent, policy.CallToolDestructive, "s:destroys", `{}`)
+	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:destroys", `{}`) // refused, whatever is asked
+	w.callByName(catalogtest.AnAgent, "delete_user")
+	w.callByName(catalogtest.AnAgent, "reads")
+	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE x"}`)
+	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`)
+	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", masked)
+	w.call(w.caller("research", ""), policy.CallToolRead, "s:reads", `{"n":1}`)
+	asking := func(rules string) string { return strings.Replace(trialBase, "{\n", "{\n \"ask\": "+rules+",\n", 1) }
+	for name, c := range map[string]struct {
+		text           string
+		asked, unknown int64
+	}{
+		"as it is":         {trialBase, 0, 0},
+		"destructive":      {asking(`{"destructive": "ask"}`), 3, 0}, // what the masked argument does is on record
+		"write, too":       {asking(`{"write": "ask", "destructive": "ask"}`), 4, 0},
+		"a tool":           {asking(`{"tools": {"s:reads": "ask"}}`), 4, 0},
+		"a tool is off":    {asking(`{"destructive": "ask", "tools": {"s:*": "off"}}`), 0, 0},
+		"what is not said": {asking(`{"tools": {"s:query": "ask"}}`), 3, 0},
+		"in a profile":     {strings.Replace(trialBase, `"lanes": ["read"]}`, `"lanes": ["read"], "ask": {"tools": {"s:reads": "ask"}}}`, 1), 1, 0},
+	} {
+		got := w.try(c.text)
+		if got.Asked != c.asked || got.Unknown != c.unknown || got.Refused != 0 || got.Allowed != 0 || got.Same != got.Calls-c.asked-c.unknown {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, g := range got.Groups {
+			if g.Would == ops.Asked && (g.Check != "ask" || g.Code != "APPROVAL_PENDING" || !strings.Contains(g.Why, "ask.") || len(g.Examples) == 0) {
+				t.Errorf("%s: %+v", name, g)
+			}
+		}
+	}
+	off := strings.Replace(trialBase, "{\n", "{\n \"intent_declaration\": {\"judge_arguments\": \"off\"},\n", 1)
+	w = newTrialWorld(t, off, `{"name":"query","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)
+	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", masked)
+	for rules, unknown := range map[string]int64{`{"write": "ask"}`: 0, `{"destructive": "ask"}`: 1, `{"destructive": "ask", "tools": {"s:query": "off"}}`: 0} {
+		if got := w.try(asking(rules)); got.Unknown != unknown || got.Asked != 0 {
+			t.Errorf("what nobody has judged, under %s: %+v", rules, got)
+		}
+	}
+}
+
+// TestWhatWasAsked: calls that have waited would wait again, and without the rule they would
+// not.
+func TestWhatWasAsked(t *testing.T) {
+	volume.Serial(t)
+	text := strings.Replace(trialBase, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
+	w := newTrialWorld(t, text, definitions...)
+	asks := w.db.Asks()
+	w.door.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
+	call := func() { w.call(catalogtest.AnAgent, policy.CallToolDestructive, "s:destroys", `{}`) }
+	call() // held
+	call() // and waits again
+	for _, approve := range []bool{true, false} {
+		all, err := asks.Waiting(t.Context(), time.Now())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		if _, err := asks.Answer(t.Context(), all[0].ID, ask.Answer{Approve: approve, By: "admin", At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		call() // approved, and then denied
+		if approve {
+			call() // held anew
+		}
+	}
+	if got := w.try(text); got.Calls != 5 || got.Same != 5 {
+		t.Errorf("under the same rules: %+v", got)
+	}
+	if got := w.try(trialBase); got.Allowed != 5 {
+		t.Errorf("without them: %+v", got)
+	}
+}

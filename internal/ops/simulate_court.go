@@ -1,0 +1,366 @@
+package ops
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/store/redact"
+)
+
+// trialEvaluator judges calls on record under a configuration.
+type trialEvaluator struct {
+	live, next *config.Config
+	catalog    *catalog.Catalog
+	snapshot   *catalog.Snapshot
+	tokens     map[string]tokenRule // by actor
+	tools      map[toolKey]*catalog.Tool
+}
+
+type tokenRule struct {
+	rule    *policy.ScopeRule
+	created time.Time
+}
+
+// toolKey is a definition of a tool.
+type toolKey struct {
+	id          tool.ID
+	fingerprint string
+}
+
+// maxTrialTools is how many definitions are kept ready.
+const maxTrialTools = 50_000
+
+// verdict is what would have become of a call. Of one that is refused it has the check
+// and the problem; of one that is not known, why.
+type verdict struct {
+	would   Outcome
+	check   policy.Check
+	problem *problem.Problem
+	status  policy.Status
+	why     string
+}
+
+func allowed() verdict           { return verdict{would: Allowed, status: policy.Callable} }
+func unknown(why string) verdict { return verdict{would: Unknown, status: policy.Callable, why: why} }
+
+// Why something is unknown.
+const (
+	whyEarlier  = "The record is from before MCPProxy kept all that judging it again needs."
+	whyName     = "The name of the tool is masked in the record."
+	whyTool     = "It is not known what the server would have listed then."
+	whyApproval = "It is not known whether the definition would have been accepted."
+	whyStatus   = "It could not be told then what was decided about the tool."
+	whyToken    = "The token of that name is gone, or another one, and what it may reach counts."
+	whyMasked   = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
+	whyLane     = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
+	whySchema   = "The definition is not known any more, and the arguments would be held to its schema."
+	whyPlace    = "It was refused as too many calls were waiting, and the limits are others."
+	whyWaited   = "It was refused after it had waited, by what had changed meanwhile."
+)
+
+// judge says what would have become of a call.
+func (c *trialEvaluator) judge(r *activity.Record) verdict {
+	d := r.Metadata.Decision
+	switch {
+	case d == nil || d.Called == "":
+		return unknown(whyEarlier)
+	case redact.HasMask([]byte(r.ServerName)) || redact.HasMask([]byte(r.ToolName)):
+		return unknown(whyName)
+	}
+	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
+	server := c.next.Server(id.Server)
+	t := c.tool(id, d, server)
+	asked := request(r, d, id, t)
+	rules := gate.RulesFor(c.next, t, d.Called == activity.InLane)
+	does, why := c.does(r, d, t, rules)
+	facts, doubt := c.facts(r, d, id, server, t, does)
+	decided := policy.Decide(asked, facts, rules)
+	switch {
+	case decided.Verdict == policy.Reject && doubt.of == decided.Check && doubt.of != policy.NoCheck:
+		return unknown(doubt.why)
+	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.JudgedBy().Declared:
+		return unknown(why) // what the arguments do might count instead
+	case decided.Verdict == policy.Reject:
+		return verdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
+	case doubt.why != "":
+		return unknown(doubt.why)
+	}
+	if v := c.arguments(r, d, t); v.would != Allowed {
+		return v
+	}
+	policy.JudgeArguments(&decided, &asked, &facts, &rules)
+	switch {
+	case why != "":
+		return unknown(why)
+	case decided.Verdict == policy.Reject:
+		return verdict{Refused, decided.Check, decided.Problem, policy.Callable, ""}
+	}
+	switch {
+	case d.Check == policy.CheckPlace.String():
+		if c.sameLimits(id.Server) {
+			return verdict{Refused, policy.CheckPlace, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
+		}
+		return unknown(whyPlace)
+	case r.Type == activity.ToolCall && d.Outcome == activity.Refused:
+		return unknown(whyWaited)
+	}
+	return c.asks(r, d, t, does, asked)
+}
+
+// asks reports whether a call that is allowed would wait for a person first.
+func (c *trialEvaluator) asks(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) verdict {
+	if t == nil {
+		return allowed()
+	}
+	within, _ := c.scope(r, d)
+	caught := c.next.Asks(t.ID, within, gate.WorstLane(t, asked.Variant, asked.OwnNames, &does))
+	if !caught.Asked() {
+		return allowed()
+	}
+	return verdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
+}
+
+// statusOf is the status for which a call was refused, if it was for one.
+func statusOf(check policy.Check, s policy.Status) policy.Status {
+	if check == policy.CheckCallable {
+		return s
+	}
+	return policy.Callable
+}
+
+// tool returns the tool with the definition that was judged, as the configuration has
+// it; nil when none was, or there is no such server.
+func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.Server) *catalog.Tool {
+	if d.Fingerprint == "" || server == nil {
+		return nil
+	}
+	key := toolKey{id, d.Fingerprint}
+	if t := c.tools[key]; t != nil {
+		return t
+	}
+	t := c.snapshot.Tool(id)
+	if t == nil || t.Fingerprint().String() != d.Fingerprint {
+		t = catalog.Remembered(id, &d.Judged)
+	}
+	if len(c.tools) >= maxTrialTools {
+		clear(c.tools)
+	}
+	t = t.Under(c.next, *server)
+	c.tools[key] = t
+	return t
+}
+
+var errAsItWas = errors.New("as it was then")
+
+// request is the call as its record tells of it. What was wrong with it whatever the
+// configuration says is wrong with it again.
+func request(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.Request {
+	asked := policy.Request{Name: id.String(), ID: id, OwnNames: d.Called == activity.ByName}
+	asked.Variant, _ = policy.ParseVariant(r.Metadata.ToolVariant)
+	if asked.OwnNames && t != nil {
+		asked.Variant = t.CallWith
+	}
+	said := policy.Declared{Present: d.Declared, HasOperation: d.Declared, OperationType: asked.Variant.Operation().String()}
+	switch policy.ParseCheck(d.Check) {
+	case policy.CheckName:
+		asked.NameErr = errAsItWas
+	case policy.CheckIntent:
+		switch problem.Code(r.Metadata.ErrorCode) {
+		case problem.MissingIntent:
+			said = policy.Declared{}
+		case problem.MissingOperationType:
+			said = policy.Declared{Present: true}
+		default:
+			said.Malformed = r.ErrorMessage
+		}
+	case policy.CheckArguments:
+		asked.ArgsErr = problem.New(problem.Code(r.Metadata.ErrorCode), r.ErrorMessage, "")
+	}
+	asked.Declared = said
+	return asked
+}
+
+// doubt is why a decision is not to be relied on: if it refuses by the check, or if it
+// allows.
+type doubt struct {
+	of  policy.Check
+	why string
+}
+
+// facts are what was known of a call then, with what the configuration says.
+func (c *trialEvaluator) facts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.Arguments) (policy.Facts, doubt) {
+	within, known := c.scope(r, d)
+	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
+	check := policy.ParseCheck(d.Check)
+	var open doubt
+	if !known && (check != policy.NoCheck && check <= policy.CheckScope || t == nil || t.CallWith.String() != d.CallWith) {
+		open = doubt{why: whyToken}
+	}
+	switch {
+	case !facts.InScope || server == nil:
+		return facts, open
+	case t == nil:
+		facts.Status = catalog.StatusUnder(*server, c.catalog.Book.View(id.Server), id.Tool, false, true)
+		facts.Existence = policy.Exists
+		if facts.Status == policy.Callable {
+			facts.Existence = policy.NoTool
+			if check == policy.CheckCallable || problem.Code(r.Metadata.ErrorCode) == problem.ServerNotFound || !c.sameLaunch(*server) {
+				open = doubt{policy.CheckExists, whyTool}
+			}
+		}
+		return facts, open
+	}
+	had := func(s policy.Status) bool { return d.Status == s.String() || slices.Contains(d.Further, s.String()) }
+	status := catalog.StatusUnder(*server, c.catalog.Book.View(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
+	quarantined := status == policy.ServerQuarantined
+	if status == policy.PendingApproval && (c.otherTrust(*server) || had(policy.ServerQuarantined)) {
+		open, status = doubt{why: whyApproval}, policy.Callable
+	}
+	if status == policy.Callable && had(policy.DisabledUnknown) {
+		open = doubt{why: whyStatus}
+	}
+	return gate.FactsOf(t, within, quarantined, status, does), open
+}
+
+// scope is what the caller may reach, and whether that is known: of a token that is
+// gone it is what its profiles let through.
+func (c *trialEvaluator) scope(r *activity.Record, d *activity.Decision) (within policy.Scope, known bool) {
+	var rules [3]*policy.ScopeRule
+	known = true
+	if strings.HasPrefix(r.Actor, "agent:") {
+		token, there := c.tokens[r.Actor]
+		if known = there && !token.created.After(r.Timestamp); known {
+			rules[0] = token.rule
+		}
+	}
+	if d.Profile != "" {
+		for i, name := range strings.SplitN(d.Profile, ",", 2) {
+			rules[i+1] = c.next.ProfileRule(name)
+			if rules[i+1] == nil {
+				rules[i+1] = policy.NewScopeRule(policy.ScopeLimits{Profile: name, Servers: []string{}, Lanes: []string{}})
+			}
+		}
+	}
+	return policy.ScopeOf(rules[:]...), known
+}
+
+// sameLaunch reports whether the server is the one that is configured now.
+func (c *trialEvaluator) sameLaunch(next config.Server) bool {
+	now := c.live.Server(next.Name)
+	return now != nil && now.LaunchFingerprint() == next.LaunchFingerprint()
+}
+
+// otherTrust reports whether other definitions of the server would be accepted than now.
+func (c *trialEvaluator) otherTrust(next config.Server) bool {
+	now := c.live.Server(next.Name)
+	return now == nil || now.Trust != next.Trust
+}
+
+// sameLimits reports whether as many calls may run and wait as now.
+func (c *trialEvaluator) sameLimits(server string) bool {
+	limits := func(cfg *config.Config) [4]int64 {
+		most := 0
+		if s := cfg.Server(server); s != nil {
+			most = s.MaxConcurrent
+		}
+		return [...]int64{int64(cfg.MaxConcurrent), int64(cfg.QueueSize), int64(cfg.QueueTimeout), int64(most)}
+	}
+	return limits(c.live) == limits(c.next)
+}
+
+// arguments judges the arguments of a call that policy allows, as the door does.
+func (c *trialEvaluator) arguments(r *activity.Record, d *activity.Decision, t *catalog.Tool) verdict {
+	switch {
+	case d.Called == activity.ByName:
+		return allowed()
+	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // beside args
+		return verdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
+	}
+	if mode := c.next.Validation(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
+		return allowed()
+	}
+	fit, why := d.Arguments, ""
+	if fit == "" {
+		fit, why = fitOf(r, t)
+	}
+	switch {
+	case why != "":
+		return unknown(why)
+	case fit == activity.Unfit:
+		return verdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
+	}
+	return allowed()
+}
+
+// does says what the call does by its arguments; why says why that is not known, where it
+// matters.
+func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.Arguments, why string) {
+	if t == nil {
+		return does, ""
+	}
+	rule := t.JudgedBy()
+	if rule == nil {
+		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // its schema has shown it then
+			return recorded(d.Lane), ""
+		}
+		return does, ""
+	}
+	args := r.Arguments
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	alone := r.Repeated <= 1 // else it has the arguments of the first of many refusals
+	if alone && !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
+		return rule.Judge(args), ""
+	}
+	if l := d.Lane; (alone || d.Check == policy.CheckLane.String()) && l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
+		does = recorded(l)
+		does.Declared = rule.Declared
+		return does, ""
+	}
+	within, _ := c.scope(r, d)
+	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).Asked() }
+	if asked(policy.Destructive) && (rule.Declared || !asked(t.OwnLane())) {
+		return does, whyLane
+	}
+	if rules.JudgeArguments == policy.JudgeOff && within.AllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllLanes() && !rule.Declared {
+		return does, "" // it would be a warning at most
+	}
+	return does, whyLane
+}
+
+// recorded is what a record says that the arguments did.
+func recorded(l *activity.ArgumentLane) policy.Arguments {
+	o, _ := policy.ParseOperation(l.Operation)
+	return policy.Arguments{Operation: o, Word: l.Word, By: policy.LaneBy(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
+}
+
+// fitOf holds the arguments of a record to the tool's schema; why says why that cannot
+// be done.
+func fitOf(r *activity.Record, t *catalog.Tool) (fit activity.Fit, why string) {
+	args := r.Arguments
+	switch {
+	case !t.HasSchema():
+		return "", whySchema
+	case t.Arguments().Broken() != nil:
+		return "", "" // nobody holds them to it
+	case r.ArgumentsTruncated || redact.HasMask(args) || r.HasErased(activity.FieldArguments):
+		return "", whyMasked
+	case len(args) == 0:
+		args = json.RawMessage("{}")
+	}
+	if violations, err := t.Arguments().Check(args); err != nil || len(violations) > 0 {
+		return activity.Unfit, ""
+	}
+	return activity.Fits, ""
+}

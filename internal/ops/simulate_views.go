@@ -1,0 +1,52 @@
+package ops
+
+import "time"
+
+// Outcome is what a candidate would have done to a call.
+type Outcome string
+
+// The outcomes.
+const (
+	Allowed Outcome = "allowed"
+	Refused Outcome = "refused"
+	Asked   Outcome = "asked" // it would wait for a person
+	Unknown Outcome = "unknown"
+)
+
+// Words are all outcomes.
+func (Outcome) Words() []string {
+	return []string{string(Allowed), string(Refused), string(Asked), string(Unknown)}
+}
+
+// Trial is what a candidate would have done to the calls on record.
+type Trial struct {
+	Since    time.Time    `json:"since"`
+	Revision string       `json:"config_revision" doc:"Of the configuration that was tried."`
+	InForce  string       `json:"in_force_revision" doc:"Of the one in force."`
+	Calls    int64        `json:"calls" doc:"Calls that were judged, a repeated refusal each time."`
+	Others   int64        `json:"other_configurations" doc:"Those of them that were decided about under another configuration than the one in force: they may differ even if nothing was changed."`
+	Same     int64        `json:"same" doc:"Calls to which the same would have happened."`
+	Refused  int64        `json:"refused" doc:"Calls that would have been refused instead of allowed."`
+	Allowed  int64        `json:"allowed" doc:"Calls that would have been allowed instead of refused, or of waiting for a person."`
+	Asked    int64        `json:"asked" doc:"Calls that would have waited for a person instead."`
+	Unknown  int64        `json:"unknown" doc:"Calls of which that cannot be said."`
+	Groups   []TrialGroup `json:"groups" doc:"What is not the same, by tool and reason, the most calls first, at most 200."`
+	LeftOut  int64        `json:"left_out" doc:"Calls that are not the same and in no group here."`
+	TookMS   int64        `json:"took_ms"`
+}
+
+// TrialGroup is calls of one tool for which the same would be otherwise for the same reason.
+type TrialGroup struct {
+	Tool     string    `json:"tool" doc:"server:tool"`
+	Variant  string    `json:"tool_variant" words:"variant"`
+	Called   string    `json:"called,omitempty" doc:"lane or name: how they were called."`
+	Was      Outcome   `json:"was"`
+	Would    Outcome   `json:"would"`
+	Check    string    `json:"check,omitempty" words:"check" doc:"The check that would refuse, or that has refused."`
+	Code     string    `json:"code,omitempty" doc:"The code of that refusal."`
+	Status   string    `json:"status,omitempty" words:"status" doc:"The status for which the tool would be locked, or was."`
+	Why      string    `json:"why" doc:"The reason in words: of the refusal, or why it is unknown."`
+	Calls    int64     `json:"calls"`
+	Last     time.Time `json:"last" doc:"When the newest of them was."`
+	Examples []string  `json:"examples" doc:"Ids of up to three records, the newest first."`
+}

@@ -1,0 +1,168 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/store/activity"
+)
+
+// The bounds of what is looked at for statistics.
+const (
+	statsRecords = 20_000 // calls, the latest
+	statsPage    = 200
+	statsTools   = 1_000 // tools that are named
+)
+
+// ToolStats is how well tools are found and which are used, by the log alone.
+type ToolStats struct {
+	Since    time.Time `json:"since" doc:"The first call that was looked at, or what was asked for."`
+	Calls    int       `json:"calls" doc:"Calls that were looked at."`
+	Cut      bool      `json:"cut,omitempty" doc:"There are older calls that were not looked at."`
+	Searches int       `json:"searches" doc:"Searches that calls followed. A search that no call followed is not known."`
+	Recall1  float64   `json:"recall_1" doc:"Of the tools called after a search, the part that its answer had first; the mean over the searches."`
+	Recall3  float64   `json:"recall_3"`
+	Recall5  float64   `json:"recall_5"`
+	Recall10 float64   `json:"recall_10"`
+	MRR      float64   `json:"mrr" doc:"One by the place of the best tool called after a search; the mean over the searches."`
+	Missed   int       `json:"missed" doc:"Tools called after searches that did not find them."`
+	Tools    []ToolUse `json:"tools" doc:"The tools that were called, the most called first; at most 1,000."`
+	Dead     []string  `json:"dead" doc:"Callable tools that nobody called; at most 1,000."`
+	DeadAll  int       `json:"dead_count"`
+}
+
+// ToolUse is how one tool is used.
+type ToolUse struct {
+	Name   string    `json:"name"`
+	Calls  int       `json:"calls"`
+	Found  int       `json:"found" doc:"Searches that found it before it was called."`
+	Missed int       `json:"missed,omitempty" doc:"Searches that did not."`
+	Rank   float64   `json:"rank,omitempty" doc:"Its mean place in the answers that had it."`
+	Last   time.Time `json:"last"`
+}
+
+// ToolStats reads the calls since a time, at most the latest 20,000.
+func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
+	t := newTally()
+	err := eachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.add(r) })
+	if err != nil {
+		return ToolStats{}, err
+	}
+	s := t.stats()
+	if !in.Since.IsZero() && !s.Cut {
+		s.Since = in.Since
+	}
+	for _, server := range g.Catalog.Current().Servers() {
+		for _, x := range server.Tools {
+			if x.Callable() && t.tools[x.ID] == nil {
+				s.Dead = append(s.Dead, x.ID.String())
+			}
+		}
+	}
+	slices.Sort(s.Dead)
+	s.DeadAll = len(s.Dead)
+	s.Dead = s.Dead[:min(len(s.Dead), statsTools)]
+	return s, nil
+}
+
+// eachCall passes the calls since a time, the latest first.
+func eachCall(ctx context.Context, log Log, since time.Time, do func(*activity.Record)) error {
+	f := activity.Filter{Types: []activity.Type{activity.ToolCall}, Since: since, Limit: statsPage}
+	for n := 0; n < statsRecords; n += statsPage {
+		page, err := log.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			do(&page.Records[i])
+		}
+		if f.Cursor = page.NextCursor; f.Cursor == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// tally counts calls.
+type tally struct {
+	calls    int
+	first    time.Time
+	tools    map[tool.ID]*ToolUse
+	searches map[tallied]map[tool.ID]int // search → the tools called after it → their places
+}
+
+// tallied is one search: the same words in the same session are one.
+type tallied struct{ session, query string }
+
+func newTally() *tally {
+	return &tally{tools: map[tool.ID]*ToolUse{}, searches: map[tallied]map[tool.ID]int{}}
+}
+
+func (t *tally) add(r *activity.Record) {
+	t.calls++
+	t.first = r.Timestamp // the last to come is the earliest
+	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
+	use := t.tools[id]
+	if use == nil {
+		use = &ToolUse{Name: id.String(), Last: r.Timestamp}
+		t.tools[id] = use
+	}
+	use.Calls++
+	if r.Metadata.Search == nil {
+		return
+	}
+	key := tallied{r.SessionID, r.Metadata.Search.Query}
+	called := t.searches[key]
+	if called == nil {
+		called = map[tool.ID]int{}
+		t.searches[key] = called
+	}
+	if rank := r.Metadata.Search.Rank; called[id] == 0 || rank > 0 && rank < called[id] {
+		called[id] = rank
+	}
+}
+
+func (t *tally) stats() ToolStats {
+	s := ToolStats{Since: t.first, Calls: t.calls, Cut: t.calls >= statsRecords, Searches: len(t.searches), Tools: []ToolUse{}, Dead: []string{}}
+	for _, called := range t.searches {
+		best := 0
+		within := func(k int) float64 {
+			n := 0
+			for _, rank := range called {
+				if 0 < rank && rank <= k {
+					n++
+				}
+			}
+			return float64(n) / float64(len(called)) / float64(len(t.searches))
+		}
+		s.Recall1, s.Recall3 = s.Recall1+within(1), s.Recall3+within(3)
+		s.Recall5, s.Recall10 = s.Recall5+within(5), s.Recall10+within(10)
+		for id, rank := range called {
+			use := t.tools[id]
+			if rank == 0 {
+				use.Missed++
+				s.Missed++
+				continue
+			}
+			use.Rank = (use.Rank*float64(use.Found) + float64(rank)) / float64(use.Found+1)
+			use.Found++
+			if best == 0 || rank < best {
+				best = rank
+			}
+		}
+		if best > 0 {
+			s.MRR += 1 / float64(best) / float64(len(t.searches))
+		}
+	}
+	for _, use := range t.tools {
+		s.Tools = append(s.Tools, *use)
+	}
+	slices.SortFunc(s.Tools, func(a, b ToolUse) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name))
+	})
+	s.Tools = s.Tools[:min(len(s.Tools), statsTools)]
+	return s
+}

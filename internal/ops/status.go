@@ -1,0 +1,89 @@
+package ops
+
+import (
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/upstream"
+)
+
+// Status tells what runs.
+func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, error) {
+	snapshot, cfg, health := g.Catalog.Current(), g.Config(), g.Log.Health()
+	s := Status{
+		Version: g.About.Version, PID: os.Getpid(), StartedAt: g.About.StartedAt,
+		UptimeSeconds: int64(time.Since(g.About.StartedAt).Seconds()),
+		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
+		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
+		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.TrustWarnings(), g.loginWarnings()),
+		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.Loaded(), snapshot.DefinitionBytes()},
+		Held: g.About.Held(ctx),
+	}
+	if g.About.Unconfirmed != nil {
+		s.Unconfirmed = g.About.Unconfirmed().Count()
+	}
+	if err := g.About.ConfigError(); err != nil {
+		s.ConfigError = err.Error()
+	}
+	for _, server := range snapshot.Servers() {
+		for _, n := range g.Catalog.OffersNow(server.Name).Counts() {
+			s.Offers.Total, s.Offers.Waiting = s.Offers.Total+n.Total, s.Offers.Waiting+n.Waiting
+		}
+		s.Servers.Total++
+		if server.Enabled {
+			s.Servers.Enabled++
+		}
+		switch server.State.Phase {
+		case upstream.Ready:
+			s.Servers.Ready++
+			continue
+		case upstream.Idle:
+			s.Servers.Idle++
+			continue
+		}
+		if v := g.viewServer(server, nil); v.Enabled {
+			s.Servers.NotReady = append(s.Servers.NotReady, NotReady{v.Name, v.State, v.Detail, v.Since, v.RetryAt})
+		}
+	}
+	return s, nil
+}
+
+// Forgotten reports whether the approvals of a server were lost, and no person has
+// approved it since.
+func (g *Gateway) Forgotten(s *catalog.Server) bool {
+	return g.Book.Lost() && !s.Quarantined && g.Book.View(s.Name).Launch() == nil
+}
+
+// TrustWarnings tell why nothing is approved, where that is no person's decision.
+func (g *Gateway) TrustWarnings() []string {
+	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
+	switch {
+	case g.Book.RestrictionsLost():
+		return []string{lost + RestrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
+	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.Forgotten):
+		return []string{lost + "What was blocked or switched off stays so. " +
+			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
+	}
+	select {
+	case <-g.Book.Loaded():
+		return nil
+	default:
+		return []string{"The approvals are not read yet, so no tool can be called. If it stays so, see the log of the daemon."}
+	}
+}
+
+// loginWarnings tell which servers ask for a login.
+func (g *Gateway) loginWarnings() (out []string) {
+	for _, s := range g.Catalog.Current().Servers() {
+		if g.Logins.NeedsLogin(s.Name) {
+			out = append(out, "Server '"+s.Name+"' asks for a login: mcpproxy upstream login "+s.Name)
+		}
+	}
+	return out
+}
+
+// RestrictionsLost is what a person is told whose refusals may not be known.
+const RestrictionsLost = "What was blocked or switched off earlier is lost, at least in part: look at each tool before you approve."

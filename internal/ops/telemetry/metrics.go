@@ -1,0 +1,123 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/store/activity"
+)
+
+const (
+	// maxServers is how many servers have labels of their own; those that are called
+	// after these are counted together.
+	maxServers = 200
+	others     = "others"
+	// unknown is the label of calls that name no configured server.
+	unknown = ""
+)
+
+// metrics are counted as calls go.
+type metrics struct {
+	calls    *prometheus.CounterVec
+	refusals *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	own      *prometheus.HistogramVec
+	searches prometheus.Histogram
+
+	series *sync.Map // of → *series
+	labels *labels
+}
+
+// of is what a series is of.
+type of struct{ server, lane string }
+
+// series are the metrics of one server in one lane, found once.
+type series struct {
+	ok, failed, refused prometheus.Counter
+	took, own           prometheus.Observer
+}
+
+// labels bounds the servers that have a label.
+type labels struct {
+	mu   sync.Mutex // guards seen
+	seen map[string]bool
+}
+
+// label returns the label of a server.
+func (l *labels) label(server string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if server == unknown || l.seen[server] {
+		return server
+	}
+	if len(l.seen) >= maxServers {
+		return others
+	}
+	l.seen[server] = true
+	return server
+}
+
+func newMetrics(r *prometheus.Registry) metrics {
+	m := metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_calls_total",
+			Help: "Calls of tools by server, lane (read, write, destructive) and outcome (success, error, blocked, held: it waits for a person). The server of a call that names none that is configured is empty."},
+			[]string{"server", "lane", "outcome"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_problems_total",
+			Help: "Calls that were refused or failed, by the code of the problem."}, []string{"code"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_duration_seconds",
+			Help:    "How long calls took that were neither refused nor held, waiting included.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"server", "lane"}),
+		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_own_duration_seconds",
+			Help:    "What MCPProxy itself took of the duration of a call: all but waiting for a place and for the server.",
+			Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}, []string{"lane"}),
+		searches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mcpproxy_search_duration_seconds",
+			Help:    "How long retrieve_tools took.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}),
+		series: &sync.Map{}, labels: &labels{seen: map[string]bool{}},
+	}
+	r.MustRegister(m.calls, m.refusals, m.took, m.own, m.searches)
+	return m
+}
+
+// Searched is told how long a search took.
+func (m *metrics) Searched(took time.Duration) { m.searches.Observe(took.Seconds()) }
+
+func (m *metrics) count(o *gate.Observed) {
+	s := m.of(of{o.Server, o.Operation})
+	switch o.Status {
+	case activity.Success:
+		s.ok.Inc()
+	case activity.Blocked:
+		s.refused.Inc()
+	case activity.Held:
+		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // which few are
+	default:
+		s.failed.Inc()
+	}
+	if o.Code != "" {
+		m.refusals.WithLabelValues(o.Code).Inc()
+	}
+	if o.Status != activity.Blocked && o.Status != activity.Held {
+		s.took.Observe(o.Took.Seconds())
+		s.own.Observe(o.Own.Seconds())
+	}
+}
+
+func (m *metrics) of(what of) *series {
+	if s, ok := m.series.Load(what); ok {
+		return s.(*series)
+	}
+	server, lane := m.labels.label(what.server), what.lane
+	s := &series{
+		ok: m.calls.WithLabelValues(server, lane, string(activity.Success)), failed: m.calls.WithLabelValues(server, lane, string(activity.Failed)),
+		refused: m.calls.WithLabelValues(server, lane, string(activity.Blocked)),
+		took:    m.took.WithLabelValues(server, lane), own: m.own.WithLabelValues(lane),
+	}
+	if server == what.server { // of the others nothing is kept
+		m.series.Store(what, s)
+	}
+	return s
+}

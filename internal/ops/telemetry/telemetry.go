@@ -1,0 +1,146 @@
+// Package telemetry shows people who operate MCPProxy how it runs: metrics that
+// Prometheus reads on /metrics, and, where the configuration names an endpoint, the
+// same metrics and a trace of each call over OTLP.
+//
+// It guarantees that nothing is sent without an endpoint; that no argument, result,
+// header, token or text of a client or server is in a metric or a trace; that labels
+// are bounded in number, whatever servers are configured and called; and that following
+// a call waits for nothing: spans that the endpoint does not take in time are dropped. It decides nothing, and keeps nothing that is needed to answer.
+//
+// metrics.go has what is counted as calls go, state.go what is looked up when somebody
+// reads, traces.go the spans, otlp.go how they are sent.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"mcpproxy/internal/gate"
+)
+
+// Options are what a Telemetry is made of.
+type Options struct {
+	Version string
+	// Endpoint is the address of an OTLP receiver over HTTP, to which /v1/traces and
+	// /v1/metrics are appended; "" sends nothing.
+	Endpoint string
+	State    func() State
+	Logger   *slog.Logger
+}
+
+// Telemetry is a gate.Observer.
+type Telemetry struct {
+	metrics
+	registry *prometheus.Registry
+	logger   *slog.Logger
+
+	// The rest is there with an endpoint only.
+	traces  *traces
+	to      *sender
+	version string
+	began   time.Time
+	stop    context.CancelFunc
+	sending sync.WaitGroup
+	failing atomic.Bool
+}
+
+// sendEvery is how often the metrics are sent.
+const sendEvery = 30 * time.Second
+
+// New makes a Telemetry. With an endpoint it begins to send; the endpoint need not
+// answer.
+func New(ctx context.Context, o Options) (*Telemetry, error) {
+	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger, version: o.Version, began: time.Now()}
+	t.metrics = newMetrics(t.registry)
+	about := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcpproxy_build_info", Help: "1; the label is the version.", ConstLabels: prometheus.Labels{"version": o.Version}})
+	about.Set(1)
+	t.registry.MustRegister(about, state{o.State}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.Endpoint == "" {
+		return t, nil
+	}
+	var err error
+	if t.to, err = newSender(o.Endpoint); err == nil {
+		t.traces, err = newTraces(ctx, t.to, o.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	ctx, t.stop = context.WithCancel(ctx)
+	t.sending.Go(func() {
+		tick := time.NewTicker(sendEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				t.say(t.send(ctx))
+			}
+		}
+	})
+	return t, nil
+}
+
+// send sends the metrics as they are.
+func (t *Telemetry) send(ctx context.Context) error {
+	gathered, err := t.registry.Gather()
+	if err != nil {
+		return err
+	}
+	return t.to.post(ctx, "/v1/metrics", metricsOf(gathered, t.version, t.began, time.Now()))
+}
+
+// say logs when the endpoint begins to fail, and when it is well again.
+func (t *Telemetry) say(err error) {
+	switch {
+	case err != nil && !t.failing.Swap(true):
+		t.logger.Warn("the endpoint of telemetry takes nothing; what it does not take is lost", "error", err)
+	case err == nil && t.failing.Swap(false):
+		t.logger.Info("the endpoint of telemetry takes what is sent again")
+	}
+}
+
+// ServeHTTP answers with the metrics, as Prometheus reads them.
+func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(t.logger.Handler(), slog.LevelWarn)}).ServeHTTP(w, r)
+}
+
+// Follow implements gate.Observer.
+func (t *Telemetry) Follow(began time.Time, parent, state string) gate.Trace {
+	if t.traces == nil {
+		return nil
+	}
+	return t.traces.follow(began, parent, state)
+}
+
+// Ended implements gate.Observer.
+func (t *Telemetry) Ended(o gate.Observed, followed gate.Trace) {
+	t.count(&o)
+	if s, ok := followed.(*span); ok {
+		s.end(&o)
+	}
+}
+
+// Close sends what is left, as long as ctx lasts.
+func (t *Telemetry) Close(ctx context.Context) error {
+	if t.traces == nil {
+		return nil
+	}
+	t.stop()
+	t.sending.Wait()
+	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.send(ctx), t.to.Stop(ctx)); err != nil {
+		t.logger.Info("telemetry that the endpoint did not take is lost", "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/store/activity"
+)
+
+// maxSpans is how many spans wait for the endpoint; further ones are dropped.
+const maxSpans = 4096
+
+// The names of traceparent and tracestate, as propagation has them.
+const (
+	parentKey = "traceparent"
+	stateKey  = "tracestate"
+)
+
+// traces has a trace of each call sent.
+type traces struct {
+	spans  *sdk.TracerProvider
+	tracer trace.Tracer
+	w3c    propagation.TraceContext
+}
+
+func newTraces(ctx context.Context, to *sender, version string) (*traces, error) {
+	exporter, err := otlptrace.New(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	about := resource.NewSchemaless(attribute.String("service.name", serviceName), attribute.String("service.version", version))
+	t := &traces{spans: sdk.NewTracerProvider(sdk.WithResource(about),
+		sdk.WithBatcher(exporter, sdk.WithMaxQueueSize(maxSpans), sdk.WithExportTimeout(sendTimeout)))}
+	t.tracer = t.spans.Tracer(serviceName)
+	return t, nil
+}
+
+// span is a call in its trace.
+type span struct {
+	of     *traces
+	call   trace.Span
+	server trace.Span // nil while the server was not asked
+}
+
+func (t *traces) follow(began time.Time, parent, state string) *span {
+	ctx := t.w3c.Extract(context.Background(), propagation.MapCarrier{parentKey: parent, stateKey: state})
+	s := &span{of: t}
+	_, s.call = t.tracer.Start(ctx, mcp.CallTool, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(began))
+	return s
+}
+
+// Asking implements gate.Trace.
+func (s *span) Asking() string {
+	ctx, server := s.of.tracer.Start(trace.ContextWithSpan(context.Background(), s.call), mcp.CallTool, trace.WithSpanKind(trace.SpanKindClient))
+	s.server = server
+	carried := propagation.MapCarrier{}
+	s.of.w3c.Inject(ctx, carried)
+	return carried[parentKey]
+}
+
+// Answered implements gate.Trace.
+func (s *span) Answered() { s.server.End() }
+
+// end ends the call's span with how it went.
+func (s *span) end(o *gate.Observed) {
+	about := make([]attribute.KeyValue, 0, 8)
+	about = append(about, attribute.String("mcp.method.name", mcp.CallTool), attribute.String("mcpproxy.outcome", string(o.Status)))
+	for _, a := range [...]struct{ key, value string }{
+		{"mcpproxy.server", o.Server}, {"gen_ai.tool.name", o.Tool}, {"mcpproxy.lane", o.Operation}, {"error.type", o.Code}, {"mcpproxy.record", o.Record},
+	} {
+		if a.value != "" {
+			about = append(about, attribute.String(a.key, a.value))
+		}
+	}
+	if o.Own > 0 {
+		about = append(about, attribute.Float64("mcpproxy.own_ms", float64(o.Own.Microseconds())/1000))
+	}
+	s.call.SetAttributes(about...)
+	if o.Status != activity.Success {
+		s.call.SetStatus(codes.Error, o.Code)
+	}
+	s.call.End()
+}

@@ -1,0 +1,303 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// Access is the operations.
+type Access struct {
+	gateway *Gateway
+	tokens  *auth.Tokens
+}
+
+// NewAccess makes an Access.
+func NewAccess(g *Gateway, t *auth.Tokens) *Access { return &Access{g, t} }
+
+// TokenRef names a token.
+type TokenRef struct {
+	Name string `path:"name" doc:"The name of the token."`
+}
+
+// NewToken is a token to make. What is left out does not limit.
+type NewToken struct {
+	Name      string   `json:"name" required:"true" doc:"The name of the token: what it does is on record as agent:NAME."`
+	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every door."`
+	Servers   []string `json:"servers" doc:"The servers that it may reach: names or patterns."`
+	Lanes     []string `json:"lanes" enum:"read,write,destructive" doc:"What it may do."`
+	ExpiresIn string   `json:"expires_in" doc:"For how long it is good, such as 12h, 30d or 8w."`
+}
+
+// Example is what a token to make looks like.
+func (NewToken) Example() string {
+	return `{"name": "ci", "profile": "research", "lanes": ["read"], "expires_in": "30d"}`
+}
+
+// TokenView is a token as people see it. What is left out does not limit.
+type TokenView struct {
+	Name       string     `json:"name"`
+	Profile    string     `json:"profile,omitempty" doc:"The profile that it is bound to."`
+	Servers    []string   `json:"servers,omitempty" doc:"The servers that it may reach."`
+	Lanes      []string   `json:"lanes,omitempty" doc:"What it may do: read, write, destructive."`
+	CreatedBy  string     `json:"created_by"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"Absent: never."`
+	Expired    bool       `json:"expired,omitempty"`
+	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"Absent: never, as far as is known."`
+	Answers    bool       `json:"answers,omitempty" doc:"The form of the client that presents it may approve calls that wait: ask.answer_by_client names it."`
+	Warning    string     `json:"warning,omitempty" doc:"Why it reaches nothing, or less than it says."`
+}
+
+// TokenList is all tokens, by name.
+type TokenList struct {
+	Tokens []TokenView `json:"tokens"`
+}
+
+// CreatedToken is a token that was made, with its text, which is told this once.
+type CreatedToken struct {
+	TokenView
+	Token string `json:"token" doc:"The token itself: it is kept nowhere, and told this once."`
+}
+
+// RevokedToken names a token that is good for nothing any more.
+type RevokedToken struct {
+	Revoked string `json:"revoked"`
+}
+
+// The bounds of how long a token is good.
+const (
+	shortestLife = time.Minute
+	longestLife  = 10 * 365 * 24 * time.Hour
+)
+
+// Tokens returns all tokens, those that have expired, too.
+func (a *Access) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, error) {
+	all, err := a.tokens.All(ctx)
+	if err != nil {
+		return TokenList{}, explained(err, "")
+	}
+	views := make([]TokenView, len(all))
+	for i, t := range all {
+		views[i] = a.view(t)
+	}
+	return TokenList{views}, nil
+}
+
+// CreateToken makes a token for a person.
+func (a *Access) CreateToken(ctx context.Context, c Caller, in NewToken) (made CreatedToken, err error) {
+	at, name := a.gateway.Presence.Draft(ctx)
+	wanted, err := a.checked(in, at)
+	if err != nil {
+		return made, err
+	}
+	wanted.ID, wanted.By = name, c.Actor.String()
+	return made, a.act(c, "create_token", described(wanted), func() error {
+		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.Require(ctx, TokenClaim(t)) })
+		if err == nil {
+			made = CreatedToken{a.view(t), text}
+		}
+		return explained(err, in.Name)
+	})
+}
+
+// TokenClaim is what a person signs who makes a token: everything that it reaches.
+func TokenClaim(t *auth.Token) presence.Claim {
+	limit := func(list []string) string {
+		if list == nil {
+			return "all"
+		}
+		return fmt.Sprintf("%q", list)
+	}
+	return presence.NewClaim("token", t.Name, "profile "+t.Profile, "servers "+limit(t.Servers), "lanes "+limit(t.Lanes), "until "+cmp.Or(whenText(t.Expires), "revoked"),
+		"sha256:"+hex.EncodeToString(t.Hash[:]), "id "+t.ID)
+}
+
+// TokenClaims are those of all tokens.
+func TokenClaims(ctx context.Context, tokens *auth.Tokens) (all []presence.Claim, err error) {
+	list, err := tokens.All(ctx)
+	for i := range list {
+		all = append(all, TokenClaim(&list[i]))
+	}
+	return all, explained(err, "")
+}
+
+// RevokeToken makes a token good for nothing, at once and for ever: its sessions end.
+func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
+	return RevokedToken{in.Name}, a.act(c, "revoke_token", problem.Brief(in.Name), func() error {
+		_, err := a.tokens.Revoke(ctx, in.Name)
+		if err = explained(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
+			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.Brief(in.Name)).
+				WithHint("Revoke it once more; see the log of the daemon for the cause.").Because(err)
+		}
+		return err
+	})
+}
+
+// act does what only a person may do, and has it on record.
+func (a *Access) act(c Caller, action, detail string, do func() error) error {
+	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)
+	return Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}.Act(c, r, do)
+}
+
+// described is a token as its record has it.
+func described(t auth.Token) string {
+	out := t.Name
+	for _, part := range []struct{ name, value string }{
+		{"profile", t.Profile}, {"servers", strings.Join(t.Servers, ",")}, {"lanes", strings.Join(t.Lanes, ",")}, {"expires", whenText(t.Expires)},
+	} {
+		if part.value != "" {
+			out += " " + part.name + "=" + part.value
+		}
+	}
+	return problem.Shown(out, 500)
+}
+
+func whenText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// explained says in our words what was wrong with a token.
+func explained(err error, name string) error {
+	name = problem.Brief(name)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, auth.ErrTokenExists):
+		return problem.Newf(problem.Conflict, "There is a token named '%s' already.", name).
+			WithHint("Choose another name, or revoke that one first: `mcpproxy token revoke " + name + "`.")
+	case errors.Is(err, auth.ErrNoToken):
+		return problem.Newf(problem.NotFound, "There is no token named '%s'.", name).WithHint("See the tokens with `mcpproxy token list`.")
+	case errors.Is(err, auth.ErrTooManyTokens):
+		return problem.Newf(problem.Conflict, "There are %d tokens, which is the most.", auth.MaxTokens).
+			WithHint("Revoke some that are not used: `mcpproxy token list` says when each was last used.")
+	case errors.Is(err, auth.ErrTokensUnread):
+		return problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	}
+	return err
+}
+
+// checked is a token that can be made.
+func (a *Access) checked(in NewToken, now time.Time) (t auth.Token, err error) {
+	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: given(in.Servers), Lanes: given(in.Lanes)}
+	if err := tool.CheckServerName(in.Name); err != nil {
+		return t, accessInvalid("name", in.Name, "a name like that of a server: "+err.Error())
+	}
+	if in.Profile != "" && a.gateway.Config().Profile(in.Profile) == nil {
+		return t, a.noProfile(in.Profile)
+	}
+	for _, s := range in.Servers {
+		if err := config.CheckServerPattern(s); err != nil {
+			return t, accessInvalid("servers", s, "the name of a server, or a pattern such as web-*")
+		}
+	}
+	for _, l := range in.Lanes {
+		if _, ok := auth.ParseLane(l); !ok {
+			return t, accessInvalid("lanes", l, strings.Join(auth.LaneWords(), ", "))
+		}
+	}
+	if in.ExpiresIn != "" {
+		life, ok := accessSpan(in.ExpiresIn)
+		if !ok || life < shortestLife || life > longestLife {
+			return t, accessInvalid("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
+		}
+		t.Expires = now.Add(life).UTC().Truncate(time.Second)
+	}
+	return t, nil
+}
+
+// given is a list that limits; nil when it does not.
+func given(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func accessInvalid(parameter, value, allowed string) error {
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.Brief(value), allowed).
+		WithHint("Give it as allowed, or leave it out where it may be.").
+		With("parameter", parameter).With("value", problem.Brief(value)).With("allowed", allowed)
+}
+
+func (a *Access) noProfile(name string) error {
+	var names []string
+	for _, p := range a.gateway.Config().Profiles {
+		names = append(names, p.Name)
+	}
+	hint := "See the profiles with `mcpproxy profile list`; they stand under profiles in mcp_config.json."
+	if near := search.Meant(name, names); near != "" {
+		hint = "Did you mean '" + near + "'? " + hint
+	}
+	return problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.Brief(name)).WithHint(hint).With("parameter", "profile")
+}
+
+// accessSpan reads a span of time with one unit.
+func accessSpan(text string) (time.Duration, bool) {
+	for unit, is := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(text, unit); ok && len(number) <= 5 {
+			d, err := time.ParseDuration(number + "h")
+			return d * (is / time.Hour), err == nil && !strings.ContainsAny(number, "hms")
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil
+}
+
+func (a *Access) view(t auth.Token) TokenView {
+	v := TokenView{
+		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
+		ExpiresAt: WhenSet(t.Expires), LastUsedAt: WhenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
+		Answers: a.gateway.Config().AnswersByClient(t.Name),
+	}
+	switch {
+	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
+		v.Warning = "There is no profile '" + t.Profile + "' any more, so that the token reaches nothing."
+	default:
+		v.Warning = a.strangers(t.Servers)
+	}
+	return v
+}
+
+// NoSuchTokens warns of names in ask.answer_by_client that no token has.
+func NoSuchTokens(c *config.Config, tokens *auth.Tokens) (warnings []string) {
+	for _, name := range c.AnswerByClient {
+		if !tokens.Has(name) {
+			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client names '%s', and no token has this name, so that no form approves for it; take the name out, or make the token: `mcpproxy token create %[1]s`", name))
+		}
+	}
+	return warnings
+}
+
+// strangers says which names and patterns fit no server; "" when each does.
+func (a *Access) strangers(patterns []string) string {
+	var none []string
+	for _, p := range patterns {
+		fits := false
+		for _, s := range a.gateway.Config().Servers {
+			fits = fits || auth.MatchesPattern(p, s.Name)
+		}
+		if !fits {
+			none = append(none, "'"+p+"'")
+		}
+	}
+	if none == nil {
+		return ""
+	}
+	return "There is no server for " + strings.Join(none, ", ") + "."
+}

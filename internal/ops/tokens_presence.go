@@ -1,0 +1,146 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// PresenceView is how it is proven that a person decides.
+type PresenceView struct {
+	On          bool            `json:"on" doc:"What widens needs a person's signature."`
+	Kind        presence.Kind   `json:"kind" doc:"Of the anchor that is set."`
+	Void        string          `json:"void,omitempty" doc:"Why nothing that widens counts; absent when what is signed does."`
+	Remedy      string          `json:"remedy,omitempty" doc:"What to do about that."`
+	Since       *time.Time      `json:"since,omitempty"`
+	Fingerprint string          `json:"fingerprint,omitempty" doc:"Of the anchor."`
+	Anchor      json.RawMessage `json:"anchor,omitempty" type:"object" doc:"The anchor, with its key as the passphrase seals it."`
+	Head        string          `json:"head" doc:"The fingerprint after which the next anchor is to stand."`
+	ResetAt     *time.Time      `json:"reset_at,omitempty" doc:"When it was reset."`
+	CallOff     bool            `json:"call_off,omitempty" doc:"The anchor can call the reset off."`
+	MaySet      bool            `json:"may_set" doc:"An anchor can be set that no other one has to sign."`
+	MayJoin     bool            `json:"may_join" doc:"The anchor can prove that its fingerprint belongs where it is missing."`
+	Places      []PresencePlace `json:"places" doc:"Where the fingerprint is, beside the database."`
+	Signed      int             `json:"signed" doc:"Statements that verify."`
+	Bad         []string        `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
+	Unsigned    []string        `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
+}
+
+// Unproven says what of the decisions is not as a person has signed it; "" when all is.
+func (v *PresenceView) Unproven() string {
+	switch {
+	case !v.On:
+		return ""
+	case len(v.Bad) > 0:
+		return fmt.Sprintf("Of the statements that persons have signed %d do not verify: %s.", len(v.Bad), problem.Shown(strings.Join(v.Bad, ", "), maxNamed))
+	case v.Void != "":
+		return v.Void
+	case len(v.Unsigned) > 0:
+		return fmt.Sprintf("Nobody has signed %d decisions: %s.", len(v.Unsigned), problem.Shown(strings.Join(v.Unsigned, ", "), maxNamed))
+	}
+	return ""
+}
+
+// maxNamed is how many bytes name what is wrong.
+const maxNamed = 2000
+
+// PresencePlace is one place of the fingerprint.
+type PresencePlace struct {
+	Name  string              `json:"name"`
+	State presence.PlaceState `json:"state" doc:"How it stands."`
+}
+
+// NewAnchor is an anchor to set.
+type NewAnchor struct {
+	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, as GET /presence shows it. It never has the passphrase."`
+}
+
+// Example is what an anchor to set looks like.
+func (NewAnchor) Example() string {
+	return `{"anchor": {"kind": "none", "since": "2026-11-26T10:00:00Z", "before": "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}`
+}
+
+// Presence returns how presence stands.
+func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceView, error) {
+	s, err := a.gateway.Presence.Standing(ctx)
+	if err != nil {
+		return PresenceView{}, unread(err)
+	}
+	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: WhenSet(s.Reset),
+		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
+	if s.Anchor != nil {
+		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
+		if v.Anchor, err = s.Anchor.Text(); err != nil {
+			return v, err
+		}
+	}
+	for _, p := range s.Places {
+		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
+	}
+	if s.On { // what somebody has put into the database is told of by nobody
+		if err := a.gateway.Book.Reload(ctx, approval.Decided{}); err != nil {
+			return PresenceView{}, unread(err)
+		}
+		v.Unsigned, err = a.unsigned(ctx)
+	}
+	return v, err
+}
+
+func unread(err error) error {
+	return problem.New(problem.ServerUnavailable, "What persons have decided cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+}
+
+// unsigned names what is decided and does not count.
+func (a *Access) unsigned(ctx context.Context) (names []string, err error) {
+	claims, err := TokenClaims(ctx, a.tokens)
+	for _, c := range append(claims, a.gateway.Book.Unsigned()...) {
+		if !a.gateway.Presence.Confirmed(c) {
+			names = append(names, string(c))
+		}
+	}
+	return names, err
+}
+
+// SetPresence sets what proves that a person decides.
+func (a *Access) SetPresence(ctx context.Context, c Caller, in NewAnchor) (PresenceView, error) {
+	anchor, err := presence.ParseAnchor(in.Anchor)
+	if err != nil {
+		return PresenceView{}, problem.New(problem.InvalidParameter, "This is no anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
+	}
+	return a.prove(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.Set(ctx, anchor) })
+}
+
+// JoinPresence has the anchor be known where its fingerprint is missing.
+func (a *Access) JoinPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+	return a.prove(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.Join(ctx) })
+}
+
+// ResetPresence makes everything that was signed void.
+func (a *Access) ResetPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+	return a.prove(ctx, c, "reset_presence", "", func() error { return a.gateway.Presence.Reset(ctx) })
+}
+
+// KeepPresence calls a reset off.
+func (a *Access) KeepPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+	return a.prove(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CallOff(ctx) })
+}
+
+func (a *Access) prove(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
+	// Another instance may have set an anchor, and the day of a reset be over.
+	if err := a.gateway.Presence.Look(ctx); err != nil {
+		return PresenceView{}, unread(err)
+	}
+	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)
+	if err := (Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).Act(c, r, do); err != nil {
+		return PresenceView{}, err
+	}
+	return a.Presence(ctx, c, Nothing{})
+}

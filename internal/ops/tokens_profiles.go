@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"context"
+
+	"mcpproxy/internal/config/auth"
+)
+
+// ProfileView is a profile of the configuration, and what it lets through now. What
+// is left out of the first does not limit.
+type ProfileView struct {
+	Name    string         `json:"name"`
+	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers."`
+	Tools   []ProfileTools `json:"tools,omitempty" doc:"To which tools it narrows servers."`
+	Lanes   []string       `json:"lanes,omitempty" doc:"Which of read, write, destructive its tools may count as."`
+	Reaches []Reached      `json:"reaches" doc:"The servers that are in it now, by name."`
+}
+
+// ProfileTools narrows the servers that a pattern fits to some tools.
+type ProfileTools struct {
+	Server   string   `json:"server" doc:"A name or pattern."`
+	Patterns []string `json:"patterns" doc:"Names or patterns of tools."`
+}
+
+// Reached is a server in a profile.
+type Reached struct {
+	Server   string `json:"server"`
+	Tools    int    `json:"tools" doc:"Its tools that are in the profile."`
+	Callable int    `json:"callable" doc:"Those of them that can be called."`
+}
+
+// ProfileList is all profiles, in the order of the file.
+type ProfileList struct {
+	Profiles []ProfileView `json:"profiles"`
+}
+
+// Profiles returns the profiles.
+func (a *Access) Profiles(context.Context, Caller, Nothing) (ProfileList, error) {
+	cfg, snapshot := a.gateway.Config(), a.gateway.Catalog.Current()
+	list := ProfileList{[]ProfileView{}}
+	for _, p := range cfg.Shown().Profiles {
+		v := ProfileView{Name: p.Name, Servers: p.Servers, Lanes: p.Lanes, Reaches: []Reached{}}
+		for _, t := range p.Tools {
+			v.Tools = append(v.Tools, ProfileTools{t.Server, append([]string{}, t.Patterns...)})
+		}
+		for _, s := range snapshot.Within(auth.ScopeOf(cfg.ProfileRule(p.Name))).Servers() {
+			v.Reaches = append(v.Reaches, Reached{s.Name, len(s.Tools), s.Callable})
+		}
+		list.Profiles = append(list.Profiles, v)
+	}
+	return list, nil
+}

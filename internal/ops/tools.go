@@ -1,0 +1,53 @@
+package ops
+
+import (
+	"context"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
+)
+
+// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
+// names.
+func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error) {
+	t, err := g.FindTool(tool.ID(in))
+	if err != nil {
+		return ToolView{}, err
+	}
+	return g.ViewTrusted(t), nil
+}
+
+// ViewTool returns what is known of a tool, but not what is decided about it. Score
+// is that of a search, or 0.
+func ViewTool(t *catalog.Tool, score float64) ToolView {
+	v := ToolView{
+		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
+		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: StatusOf(t), Deprecated: t.Deprecated(), Score: score,
+	}
+	if t.Effective != t.Hints {
+		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
+	}
+	if in := t.Inferred(); in.Operation != policy.NoOperation {
+		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
+	}
+	if v.LaneBy = laneBy(t); v.LaneBy != "" {
+		v.LaneDeclared = t.JudgedBy().Declared
+	}
+	return v
+}
+
+// ViewTrusted returns ViewTool with what is decided.
+func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
+	v, e := ViewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
+	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Judge(approval.Rules{}, e, t.Candidate()).Why}
+	if e.Pin != nil {
+		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At
+	}
+	if e.Off != nil {
+		v.Trust.OffBy, v.Trust.OffAt = e.Off.By, &e.Off.At
+	}
+	return v
+}

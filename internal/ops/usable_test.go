@@ -1,0 +1,34 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+)
+
+// What an actor can use are the enabled, approved servers in its scope, with the
+// tools that can be called.
+func TestUsable(t *testing.T) {
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers = append(c.Servers, config.Server{Name: "new", Enabled: true}, config.Server{Name: "off"}, config.Server{Name: "jail", Enabled: true, Quarantined: true})
+		c.Servers[0].DisabledTools = []string{"destroys"}
+	}, readsTool, destroysTool)
+	got, changed := w.gateway.Usable(&anAgent)
+	if want := []Usable{{"new", false, 0}, {"s", true, 1}}; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got, _ := w.gateway.Usable(&auth.Caller{}); got != nil {
+		t.Errorf("nobody: %+v", got)
+	}
+	w.Reload(func(c *config.Config) { c.Servers[0].DisabledTools = nil })
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody is told of a change")
+	}
+	if got, _ := w.gateway.Usable(&anAgent); got[1].Tools != 2 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,421 @@
+package activity
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+func drawJSON(t *rapid.T, name string) json.RawMessage {
+	switch rapid.IntRange(0, 3).Draw(t, name+" kind") {
+	case 0:
+		return nil
+	case 1: // no JSON at all, and what the format itself uses
+		return rapid.SampledFrom([]json.RawMessage{
+			[]byte(`{"a":tru}`), []byte(`}`), []byte(`,"response":`), []byte(`"raw":[1,2]`), []byte("\x00\xff"),
+		}).Draw(t, name)
+	case 2:
+		return []byte("{\n  \"a\" : [1,\r\n 12345678901234567890]\n}")
+	}
+	b, err := json.Marshal(rapid.String().Draw(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// asStored is what comes back for raw JSON: without line ends, and as a string
+// when it is none.
+func asStored(raw json.RawMessage) json.RawMessage {
+	return asJSON(wirejson.AppendLine(nil, raw))
+}
+
+func drawRecord(t *rapid.T) Record {
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", `"`, `","kind":"end"`, "\x00\n\u2028", "\xff\xfe"}))
+	r := Record{
+		ID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", Type: Type(text.Draw(t, "type")), Status: Pending,
+		ServerName: text.Draw(t, "server"), ToolName: text.Draw(t, "tool"),
+		Arguments: drawJSON(t, "arguments"), Response: drawJSON(t, "response"),
+		ResponseTruncated: rapid.Bool().Draw(t, "truncated"), ErrorMessage: text.Draw(t, "error"),
+		Timestamp:  time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "time")).UTC(),
+		DurationMS: rapid.Int64().Draw(t, "duration"), OwnUS: rapid.Int64().Draw(t, "own"), RequestBytes: rapid.Int64().Draw(t, "request bytes"),
+		ResponseBytes: rapid.Int64().Draw(t, "response bytes"), SessionID: text.Draw(t, "session"),
+		RequestID: text.Draw(t, "request"), ParentID: text.Draw(t, "parent"), Source: SourceMCP,
+		Actor: text.Draw(t, "actor"), ClientName: text.Draw(t, "client"), ClientVersion: text.Draw(t, "version"),
+	}
+	r.Metadata = Metadata{
+		ToolVariant: text.Draw(t, "variant"), Warnings: rapid.SliceOfN(text, 0, 3).Draw(t, "warnings"),
+		ErrorCode: text.Draw(t, "code"), Action: text.Draw(t, "action"), Detail: text.Draw(t, "detail"),
+	}
+	if rapid.Bool().Draw(t, "search") {
+		r.Metadata.Search = &Search{text.Draw(t, "query"), rapid.IntRange(0, 100).Draw(t, "rank")}
+	}
+	if rapid.Bool().Draw(t, "intent") {
+		r.Metadata.Intent = &Intent{text.Draw(t, "operation"), text.Draw(t, "sensitivity"), text.Draw(t, "reason"), drawDeclared(t)}
+	}
+	if rapid.Bool().Draw(t, "decision") {
+		r.Metadata.Decision = drawDecision(t, text)
+	}
+	return r
+}
+
+// drawDeclared draws what bound makes of a declaration: JSON.
+func drawDeclared(t *rapid.T) json.RawMessage {
+	return rapid.SampledFrom([]json.RawMessage{nil, []byte(`{"intent":{"operation_type":"none"}}`), []byte(`"{\"intent\":"`)}).Draw(t, "declared")
+}
+
+func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
+	fact := func(name string) *tool.HintFact {
+		if rapid.Bool().Draw(t, name) {
+			return nil
+		}
+		return &tool.HintFact{Value: rapid.Bool().Draw(t, name+" value"), From: tool.HintSource(rapid.SampledFrom(tool.HintSource("").Words()).Draw(t, name+" from"))}
+	}
+	d := &Decision{
+		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
+		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
+		Further: rapid.SliceOfN(text, 0, 2).Draw(t, "further"),
+		Judged: tool.Judged{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
+			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},
+	}
+	if rapid.Bool().Draw(t, "how") { // else it is from before
+		d.Called, d.Declared = rapid.SampledFrom([]Manner{InLane, ByName}).Draw(t, "called"), rapid.Bool().Draw(t, "declared")
+		d.Arguments = rapid.SampledFrom([]Fit{"", Fits, Unfit}).Draw(t, "fit")
+	}
+	if rapid.Bool().Draw(t, "overridden") {
+		d.Overridden = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}
+	}
+	if rapid.Bool().Draw(t, "hints") {
+		d.Hints = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}
+	}
+	if ms := rapid.Int64Range(0, 4e12).Draw(t, "approved at"); ms > 0 {
+		at := time.UnixMilli(ms).UTC()
+		d.ApprovedAt = &at
+	}
+	if rapid.Bool().Draw(t, "prepared") {
+		d.Judged = d.Prepared()
+	}
+	return d
+}
+
+// utf8Record is r as JSON can hold it.
+func utf8Record(t *rapid.T, r Record) Record {
+	plain := r
+	plain.Arguments, plain.Response = nil, nil
+	b, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Record
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	out.Arguments, out.Response = asStored(r.Arguments), asStored(r.Response)
+	return out
+}
+
+var sameRecord = cmp.Options{
+	cmpopts.IgnoreUnexported(tool.Judged{}),
+	cmp.Comparer(func(a, b []string) bool {
+		return strings.Join(a, "\x01") == strings.Join(b, "\x01") && len(a) == len(b)
+	}),
+}
+
+// stored is a payload with a prefix as it is stored.
+func stored(prefix []byte, b body) []byte {
+	return b.finish(append(prefix, b.data[:b.chained]...))
+}
+
+func TestRecordsComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecord(t)
+		data := appendPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
+		data = stored(data, newBody(&payload{Record: r, kind: KindWhole}))
+		if bytes.ContainsAny(data, "\n\r") {
+			t.Fatalf("an entry of more than one line: %q", data)
+		}
+		got, err := Decode(data, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, data)
+		}
+		if d := cmp.Diff(utf8Record(t, r), got, sameRecord); d != "" {
+			t.Fatalf("%s\n%s", d, data)
+		}
+		if _, err := json.Marshal(got); err != nil {
+			t.Fatalf("cannot be shown: %v", err)
+		}
+	})
+}
+
+func TestOutcomesComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecord(t)
+		r.Response, r.ResponseTruncated = nil, false
+		entry := appendPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
+		entry = stored(entry, newBody(&payload{Record: r, kind: KindBegin}))
+		text := rapid.String()
+		o := Outcome{
+			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
+			ErrorMessage: text.Draw(t, "message"), ErrorCode: text.Draw(t, "code"),
+			Duration: time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "ms")) * time.Millisecond,
+			Own:      time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "own")) * time.Microsecond,
+			Check:    rapid.SampledFrom([]string{"", "callable"}).Draw(t, "refused by"),
+			Warnings: rapid.SliceOfN(text, 0, 2).Draw(t, "more warnings"),
+		}
+		truncated := rapid.Bool().Draw(t, "truncated")
+		outcome := appendPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
+		p := ending(7, &o)
+		p.ResponseTruncated = truncated
+		outcome = stored(outcome, newBody(&p))
+		want := ended(r, o, o.Response, truncated)
+		got, err := Decode(entry, outcome)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(utf8Record(t, want), got, sameRecord); d != "" {
+			t.Fatalf("%s\n%s\n%s", d, entry, outcome)
+		}
+		if _, err := Decode(nil, outcome); err != nil {
+			t.Fatalf("an outcome alone: %v", err)
+		}
+	})
+}
+
+func ended(r Record, o Outcome, kept []byte, cut bool) Record {
+	r.Status = o.Status
+	r.Response, r.ResponseTruncated, r.ResponseBytes = kept, cut, o.ResponseBytes
+	r.DurationMS, r.OwnUS = o.Duration.Milliseconds(), o.Own.Microseconds()
+	if d := r.Metadata.Decision; d != nil && o.Check != "" {
+		refused := *d
+		refused.Outcome, refused.Check = Refused, o.Check
+		r.Metadata.Decision = &refused
+	}
+	if o.ErrorMessage != "" {
+		r.ErrorMessage = o.ErrorMessage
+	}
+	if o.ErrorCode != "" {
+		r.Metadata.ErrorCode = o.ErrorCode
+	}
+	r.Metadata.Warnings = append(slices.Clip(r.Metadata.Warnings), o.Warnings...)
+	return r
+}
+
+// TestEntriesAreTwoObjects pins the format, and that what is chained commits to what is open.
+func TestEntriesAreTwoObjects(t *testing.T) {
+	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
+		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
+	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
+	data = stored(data, newBody(&payload{Record: r, kind: KindWhole}))
+	sealed, open, _ := bytes.Cut(data, []byte{'\t'})
+	if !json.Valid(sealed) {
+		t.Fatalf("%s", sealed)
+	}
+	want := `{"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":7,"timestamp":"1970-01-01T00:00:00.005Z","kind":"record","type":"tool_call","server_name":"a\tb",` +
+		`"metadata":{"intent":{"operation_type":"read"},"search":{"rank":2},"detail":"seen"}}`
+	if string(sealed) != want {
+		t.Errorf("got  %s\nwant %s", sealed, want)
+	}
+	inner := regexp.MustCompile(`"([a-z_]+)":\[(\d+),("[A-Za-z0-9_-]{22} *",(.*?))\](?:,"|}$)`)
+	var commits, fields []string
+	for at := 0; at < len(open)-1; {
+		found := inner.FindSubmatchIndex(open[at:])
+		if found == nil {
+			t.Fatalf("%s", open[at:])
+		}
+		m := [5][]byte{}
+		for i := range m {
+			m[i] = open[at+found[2*i] : at+found[2*i+1]]
+		}
+		at += found[1] - 1
+		sum := sha256.Sum256(m[3])
+		commits = append(commits, fmt.Sprintf(`"%s":"%x"`, m[1], sum))
+		fields = append(fields, string(m[1])+string(m[4]))
+		if string(m[2]) != strconv.Itoa(len(m[3])) || len(m[3]) < innerLen {
+			t.Errorf("%s has %d bytes", m[0], len(m[3]))
+		}
+	}
+	if got := strings.Join(fields, " "); got != "arguments{\"x\":\t[1]} response{\"not JSON error_message\"é\\n\" reason\"why\" declared{} query\"q\" warnings[\"one\",\"two\"]" {
+		t.Error(got)
+	}
+	want = strings.TrimSuffix(want, "}") + `,"commit":{` + strings.Join(commits, ",") + "}}"
+	if chained, ok := appendChained(nil, sealed, open); !ok || string(chained) != want {
+		t.Errorf("got %s, want %s", chained, want)
+	}
+	b := newBody(&payload{Record: r, kind: KindWhole})
+	if again := bodyOf(b.data); again.chained != b.chained || again.commits != b.commits {
+		t.Errorf("got %+v, want %+v", again, b)
+	}
+}
+
+// TestEveryByteIsChained: what is written, and what is left when fields are erased, in the files and in
+// the database. Of an erased field the time, and that nothing else is left, are for a record to prove.
+func TestEveryByteIsChained(t *testing.T) {
+	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
+	whole := stored(appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), newBody(&payload{Record: r, kind: KindWhole}))
+	prev := Hash{1, 2, 3}
+	h, ok := payloadHash(prev, whole)
+	if !ok {
+		t.Fatalf("%s", whole)
+	}
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	inFile, had := erase(whole, []Field{FieldArguments, FieldResponse}, at, true)
+	inStore, had2 := erase(inFile, []Field{FieldArguments, FieldResponse, FieldWarnings}, at, false)
+	if !had || !had2 || len(inFile) != len(whole) || bytes.Contains(inStore, []byte("long")) {
+		t.Fatalf("%s\n%s", inFile, inStore)
+	}
+	for _, data := range [][]byte{whole, inFile, inStore} {
+		if !follows(prev, data, h) {
+			t.Fatalf("%s does not follow", data)
+		}
+		for i := range data {
+			for bit := range 8 {
+				changed := bytes.Clone(data)
+				changed[i] ^= 1 << bit
+				c := erasures{recorded: map[erasure]bool{}, said: map[erasure]int64{}}
+				for _, f := range fields {
+					c.recorded[erasure{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", f, at.Unix()}] = true
+				}
+				if follows(prev, changed, h) && c.add(7, changed) && c.end() == nil {
+					t.Fatalf("%s is taken for %s", changed, data)
+				}
+			}
+		}
+	}
+	for _, data := range []string{string(whole) + "\t", string(whole) + " ", strings.Replace(string(whole), "\t{", "\t{{", 1), string(whole[:bytes.IndexByte(whole, '\t')+1])} {
+		if follows(prev, []byte(data), h) {
+			t.Errorf("%s is taken for %s", data, whole)
+		}
+	}
+}
+
+// TestTheChainCanBeCheckedWithAShell pins what the documentation says.
+func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
+	prev := Hash{1, 2, 3}
+	payload := `{"id":1}`
+	line := append(make([]byte, hexLen), " "+payload...)
+	h := seal(line, prev)
+	sum := sha256.Sum256([]byte(hex.EncodeToString(prev[:]) + " " + payload))
+	if is, ok := payloadHash(prev, []byte(payload)); h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || !ok || is != h {
+		t.Fatalf("line %s does not have the hash %x", line, sum)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
+	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
+	f.Add(stored(data, newBody(&payload{Record: r, kind: KindWhole})))
+	f.Add([]byte(`{"kind":"end","raw":[99999999999999999999,1]}`))
+	f.Add([]byte(`"kind":"end","raw":[1,0]"arguments":}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := json.Marshal(DecodeAny(data, data)); err != nil {
+			t.Fatalf("cannot be shown: %v", err)
+		}
+		if r, err := Decode(data, nil); err == nil {
+			if _, err := json.Marshal(r); err != nil {
+				t.Fatalf("cannot be shown: %v", err)
+			}
+		}
+		for _, trusted := range []bool{false, true} {
+			decodeEntry(Hash{}, data, trusted) //nolint:errcheck // it must not panic
+		}
+		placeOf(data)
+		splitLine(data)
+		is, _ := payloadHash(Hash{}, data)
+		follows(Hash{}, data, is)
+		for _, in := range []bool{false, true} {
+			sealed, _, _ := parts(data)
+			erased, had := erase(data, []Field{FieldArguments, FieldResponse}, time.Unix(0, 0), in)
+			if again, _, _ := parts(erased); string(again) != string(sealed) || had && in && len(erased) != len(data) {
+				t.Fatalf("%q became %q", data, erased)
+			}
+		}
+		parseHeader(data)
+	})
+}
+
+func FuzzCloseJSON(f *testing.F) {
+	f.Add(`{"a":[1,2.5e3,true,null,"x\u00e9\n\"",{"b":{}}],"c":"d"}`, uint(7))
+	f.Add(`[[["é😀"]]]`, uint(6))
+	f.Fuzz(func(t *testing.T, text string, n uint) {
+		text = strings.TrimSpace(text)
+		n %= uint(len(text) + 1)
+		cut := closeJSON([]byte(text)[:n])
+		if json.Valid([]byte(text)) && n > 0 && !json.Valid(cut) {
+			t.Fatalf("%q cut to %d bytes became %q", text, n, cut)
+		}
+	})
+}
+
+func TestCloseJSONAtEveryByte(t *testing.T) {
+	text := `{"a":[1,-2.5e3,true,null,"x\u00e9\n\"é😀",{"b":{}, "":[]} ],"long":"d","e":false} `
+	for n := 1; n <= len(text); n++ {
+		if cut := closeJSON([]byte(text[:n])); !json.Valid(cut) || !utf8.Valid(cut) {
+			t.Errorf("%q became %q", text[:n], cut)
+		}
+	}
+}
+
+func TestKeptResponse(t *testing.T) {
+	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
+	tests := []struct {
+		name      string
+		raw       string
+		max       int
+		truncated bool
+	}{
+		{"fits", `{"a":1}`, 7, false},
+		{"one too many", `{"a":12}`, 7, true},
+		{"a secret inside", `{"token":"` + secret + `"}`, 1000, false},
+		{"a secret on the cut", `{"text":"` + strings.Repeat("x", 80) + " " + secret + `"}`, 100, true},
+		{"a secret named long before the cut", `{"password":"` + strings.Repeat("hunter2 ", 2000) + `"}`, 100, true},
+		{"a character on the cut", `{"text":"` + strings.Repeat("é", 100) + `"}`, 100, true},
+		{"no JSON", strings.Repeat("<html>", 1000), 100, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			kept, truncated := keptJSON([]byte(tt.raw), tt.max)
+			if truncated != tt.truncated || !json.Valid(kept) {
+				t.Fatalf("kept %q, truncated %v", kept, truncated)
+			}
+			if truncated {
+				var text string
+				if err := json.Unmarshal(kept, &text); err != nil || len(text) > tt.max || !utf8.ValidString(text) {
+					t.Fatalf("kept %q (%v)", kept, err)
+				}
+			}
+			if bytes.Contains(kept, []byte(secret[:20])) || strings.Contains(string(kept), "hunter2") {
+				t.Fatalf("kept a secret: %s", kept)
+			}
+		})
+	}
+}
+
+func TestHashesAreHexadecimal(t *testing.T) {
+	var h Hash
+	for first := range 256 {
+		for i := range h {
+			h[i] = byte(first + 7*i)
+		}
+		got := []byte(strings.Repeat("-", hexLen+1))
+		h.put(got)
+		if want := hex.EncodeToString(h[:]) + "-"; string(got) != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package activity
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// takeOld cuts the raw parts, which nobody has checked, off an entry of an earlier
+// version. head is a copy.
+func takeOld(data []byte) (head, args, response []byte, err error) {
+	a, r, err := rawLengths(data)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	end := len(data) - 1 // before the last brace
+	response, end, err = cutRaw(data, end, responseName, r)
+	if err == nil {
+		args, end, err = cutRaw(data, end, argumentsName, a)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	head = append(make([]byte, 0, end+1), data[:end]...)
+	return append(head, '}'), args, response, nil
+}
+
+const (
+	argumentsName = `,"arguments":`
+	responseName  = `,"response":`
+)
+
+// parse reads an entry but for its raw parts, which it returns. trusted reports
+// whether the hash of the entry was checked. p holds no reference to data.
+func parse(data []byte, trusted bool) (p payload, args, response []byte, err error) {
+	head, open, old := parts(data)
+	if old {
+		head, args, response, err = takeOld(data)
+	}
+	if err == nil && !trusted && !json.Valid(head) {
+		err = errPayload
+	}
+	if err == nil {
+		err = p.read(head)
+	}
+	if err == nil && !old {
+		args, response, err = p.readOpen(open)
+	}
+	return p, args, response, err
+}
+
+// decodePayload reads one entry. The result holds no reference to data.
+func decodePayload(data []byte) (payload, error) {
+	p, args, response, err := parse(data, false)
+	p.Arguments, p.Response = asJSON(args), asJSON(response)
+	return p, err
+}
+
+// rawLengths finds the lengths of the raw parts. They stand before anything
+// that a caller or a server wrote, so the first "raw" is the right one.
+func rawLengths(data []byte) (args, response int, err error) {
+	_, rest, ok := bytes.Cut(data, []byte(`"raw":[`))
+	list, _, closed := bytes.Cut(rest, []byte{']'})
+	first, second, pair := bytes.Cut(list, []byte{','})
+	if !ok || !closed || !pair {
+		return 0, 0, fmt.Errorf("read an entry of the log: it does not give its lengths")
+	}
+	args, err1 := strconv.Atoi(string(first))
+	response, err2 := strconv.Atoi(string(second))
+	if err1 != nil || err2 != nil || args < 0 || response < 0 {
+		return 0, 0, fmt.Errorf("read an entry of the log: its lengths are not numbers")
+	}
+	return args, response, nil
+}
+
+// cutRaw takes the member with this name and length from before end.
+func cutRaw(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
+	if length == 0 {
+		return nil, end, nil
+	}
+	at := end - length
+	start := at - len(name)
+	if length > end || start < 0 || string(data[start:at]) != name {
+		return nil, 0, fmt.Errorf("read an entry of the log: %d bytes of %s do not fit", length, name)
+	}
+	return data[at:end], start, nil
+}
+
+// Decode reads a record from the payload of the entry that began it (or held it
+// whole) and that of its outcome. One of them may be empty: without an outcome
+// the record is as it was begun; of an outcome alone, whose beginning was lost,
+// it has what that says.
+func Decode(entry, outcome []byte) (Record, error) {
+	if len(entry) == 0 {
+		return decodeOrphan(outcome)
+	}
+	p, err := decodePayload(entry)
+	if err != nil || len(outcome) == 0 {
+		return p.Record, err
+	}
+	o, err := decodePayload(outcome)
+	if err != nil {
+		return p.Record, err
+	}
+	return p.endedBy(&o), nil
+}
+
+// endedBy is the record with its outcome.
+func (p *payload) endedBy(o *payload) Record {
+	r := p.Record
+	if o.kind == KindRepeat && o.LastTime != nil {
+		r.repeat(o.Repeated, *o.LastTime, o.ErrorMessage)
+		return r
+	}
+	for _, gone := range o.Erased {
+		if !r.HasErased(gone.Field) {
+			r.Erased = append(r.Erased, gone)
+		}
+	}
+	r.Status = o.Status
+	r.DurationMS, r.OwnUS = o.DurationMS, o.OwnUS
+	r.Response, r.ResponseBytes, r.ResponseTruncated = o.Response, o.ResponseBytes, o.ResponseTruncated
+	r.ErrorMessage = cmp.Or(o.ErrorMessage, r.ErrorMessage)
+	r.Metadata.ErrorCode = cmp.Or(o.Metadata.ErrorCode, r.Metadata.ErrorCode)
+	r.Metadata.Warnings = append(r.Metadata.Warnings, o.Metadata.Warnings...)
+	if d := r.Metadata.Decision; d != nil && o.check != "" {
+		d.Outcome, d.Check = Refused, o.check
+	}
+	return r
+}
+
+// DecodeAny is Decode for a record that has to be shown in any case: one that is
+// damaged says so, and has what can still be read.
+func DecodeAny(entry, outcome []byte) Record {
+	r, err := Decode(entry, outcome)
+	if err == nil {
+		return r
+	}
+	if r.Type == "" {
+		r.Type = System
+	}
+	r.Status = Failed
+	r.ErrorMessage = "This record is damaged in the database. " + r.ErrorMessage
+	r.Metadata.Detail = err.Error()
+	return r
+}
+
+func decodeOrphan(outcome []byte) (Record, error) {
+	p, err := decodePayload(outcome)
+	if err != nil {
+		return p.Record, err
+	}
+	return p.orphan(), nil
+}
+
+// orphan is the record of an outcome whose beginning is lost.
+func (p *payload) orphan() Record {
+	r := p.Record
+	if r.Type == "" {
+		r.Type = ToolCall
+	}
+	if ms, ok := ulidMillis(r.ID); ok && r.Timestamp.IsZero() {
+		r.Timestamp = time.UnixMilli(ms).UTC()
+	}
+	r.Metadata.Detail = "The beginning of this record is lost."
+	return r
+}
+
+// Texts calls fn with the JSON of everything of a record that a full text search
+// looks at, without reading the rest. What fn gets is valid until it returns. Of
+// an entry that is damaged there is nothing to search.
+func Texts(entry, outcome []byte, fn func(text []byte)) {
+	for _, data := range [][]byte{entry, outcome} {
+		if len(data) == 0 {
+			continue
+		}
+		head, open, old := parts(data)
+		if old {
+			oldTexts(data, fn)
+			continue
+		}
+		// What stands behind a damaged field is left out.
+		_ = eachOpen(open, func(f openField) {
+			switch {
+			case f.erased() != nil:
+			case f.name == FieldArguments, f.name == FieldResponse, f.name == FieldError, f.name == FieldReason:
+				fn(f.value())
+			}
+		})
+		fn(wirejson.Find(wirejson.Find(head, "metadata"), "detail"))
+	}
+}
+
+func oldTexts(data []byte, fn func(text []byte)) {
+	head, args, response, err := takeOld(data)
+	if err != nil {
+		return
+	}
+	fn(args)
+	fn(response)
+	fn(wirejson.Find(head, "error_message"))
+	metadata := wirejson.Find(head, "metadata")
+	fn(wirejson.Find(metadata, "detail"))
+	fn(wirejson.Find(wirejson.Find(metadata, "intent"), "reason"))
+}
+
+// decodeEntry reads an entry from the spool into what the Store gets. trusted
+// says that its hash was checked.
+func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
+	p, _, _, err := parse(data, trusted)
+	if err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, Of: p.of, Hash: h, Payload: data}
+	switch e.Kind {
+	case KindRepeat:
+		e.Facts = Facts{Times: p.Repeated}
+	case KindEnd:
+		facts := FactsOf(&p.Record)
+		e.Facts = Facts{}.EndedBy(&facts)
+	default:
+		e.Facts, e.Redacts = FactsOf(&p.Record), p.redacts()
+	}
+	return e, nil
+}

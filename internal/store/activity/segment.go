@@ -1,0 +1,237 @@
+package activity
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+const (
+	segmentSuffix = ".spool"
+	segmentDigits = 20
+)
+
+// segment is one file of the spool.
+type segment struct {
+	first int64 // the number of its first entry; also its name
+	size  int64
+	path  string
+}
+
+// header is the first line of a segment: where it continues the chain. Its hash
+// is that of the last entry before the segment, so that a segment can be read,
+// and its links checked, by itself. Sum is a check of the line.
+type header struct {
+	Chain string `json:"chain"` // names the chain; a new one when the spool was lost
+	First int64  `json:"first"`
+	At    int64  `json:"at"` // milliseconds that ids are already past
+	Sum   string `json:"sum"`
+}
+
+func appendHeader(dst []byte, prev Hash, h header) []byte {
+	start := len(dst)
+	dst = hex.AppendEncode(dst, prev[:])
+	dst = append(dst, ` {"chain":`...)
+	dst = wirejson.AppendString(dst, h.Chain)
+	dst = append(dst, `,"first":`...)
+	dst = strconv.AppendInt(dst, h.First, 10)
+	dst = append(dst, `,"at":`...)
+	dst = strconv.AppendInt(dst, h.At, 10)
+	sum := sha256.Sum256(dst[start:])
+	dst = append(dst, `,"sum":"`...)
+	dst = hex.AppendEncode(dst, sum[:8])
+	return append(dst, "\"}\n"...)
+}
+
+func parseHeader(line []byte) (header, Hash, bool) {
+	var h header
+	prev, data, ok := splitLine(line)
+	if !ok || json.Unmarshal(data, &h) != nil || h.Chain == "" || h.First < 1 {
+		return header{}, prev, false
+	}
+	again := appendHeader(nil, prev, h)
+	return h, prev, bytes.Equal(again[:len(again)-1], line)
+}
+
+func segmentPath(dir string, first int64) string {
+	return filepath.Join(dir, fmt.Sprintf("%0*d%s", segmentDigits, first, segmentSuffix))
+}
+
+// listSegments returns the segments of dir, oldest first.
+func listSegments(dir string) ([]*segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []*segment
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), segmentSuffix)
+		first, err := strconv.ParseInt(name, 10, 64)
+		if !ok || err != nil || len(name) != segmentDigits || first < 1 {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		size, err := usedSize(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &segment{first: first, size: size, path: path})
+	}
+	slices.SortFunc(out, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
+	return out, nil
+}
+
+// usedSize returns the size of a segment without the zeros that it ends in: a
+// process that was killed leaves what it had reserved.
+func usedSize(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 16<<10)
+	for size := info.Size(); size > 0; {
+		from := max(0, size-int64(len(buf)))
+		part := buf[:size-from]
+		if _, err := f.ReadAt(part, from); err != nil {
+			return 0, fmt.Errorf("read the end of the spool: %w", err)
+		}
+		if used := len(bytes.TrimRight(part, "\x00")); used > 0 {
+			return from + int64(used), nil
+		}
+		size = from
+	}
+	return 0, nil
+}
+
+// tail is the last good link of the chain, and where it ends.
+type tail struct {
+	chain string
+	seq   int64
+	hash  Hash
+	at    int64 // milliseconds that ids are already past
+	size  int64 // of the segment up to the link
+	fresh bool  // nothing more may be written behind it: a new segment begins
+}
+
+// findTail looks for the last good link of a segment from its end, so that
+// opening does not depend on how much the spool holds. ok is false when it has
+// not one. The chain is empty when the header is unreadable.
+func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
+	for window := int64(64 << 10); ; window *= 4 {
+		from := max(0, size-window)
+		buf, err := readRange(f, from, size)
+		if err != nil {
+			return t, false, err
+		}
+		if t, ok = lastLink(buf, from); ok {
+			break
+		}
+		if from == 0 {
+			return tail{}, false, nil
+		}
+	}
+	if h, ok := readHeader(f); ok {
+		t.chain, t.at = h.Chain, max(t.at, h.At)
+	}
+	return t, true, nil
+}
+
+func readRange(f io.ReaderAt, from, past int64) ([]byte, error) {
+	b := make([]byte, past-from)
+	if n, err := f.ReadAt(b, from); n < len(b) {
+		return nil, fmt.Errorf("read the end of the spool: %w", err)
+	}
+	return b, nil
+}
+
+// lastLink finds the last line in buf whose hash fits the line before. buf
+// begins at offset from of the segment; its first line counts as whole only at
+// the beginning of the file.
+func lastLink(buf []byte, from int64) (tail, bool) {
+	end := bytes.LastIndexByte(buf, '\n')
+	for end >= 0 {
+		start := bytes.LastIndexByte(buf[:end], '\n') + 1
+		if start == 0 {
+			h, prev, ok := parseHeader(buf[:end])
+			return tail{seq: h.First - 1, hash: prev, at: h.At, size: int64(end) + 1}, ok && from == 0
+		}
+		before := bytes.LastIndexByte(buf[:start-1], '\n') + 1
+		if before == 0 && from > 0 {
+			return tail{}, false // the line before may begin outside of buf
+		}
+		prev, _, ok := splitLine(buf[before : start-1])
+		h, data, ok2 := splitLine(buf[start:end])
+		if ok && ok2 && follows(prev, data, h) {
+			if seq, at, ok := placeOf(data); ok {
+				return tail{seq: seq, hash: h, at: at, size: from + int64(end) + 1}, true
+			}
+		}
+		end = start - 1
+	}
+	return tail{}, false
+}
+
+// placeOf reads the number of an entry and the time of its id.
+func placeOf(data []byte) (seq, at int64, ok bool) {
+	var p struct {
+		ID  string `json:"id"`
+		Seq int64  `json:"seq"`
+		At  int64  `json:"at"`
+	}
+	head, _, found := bytes.Cut(data, []byte(`,"kind":`))
+	if !found || json.Unmarshal(append(bytes.Clone(head), '}'), &p) != nil {
+		return 0, 0, false
+	}
+	ms, ok := ulidMillis(p.ID)
+	return p.Seq, max(p.At, ms), ok && p.Seq > 0
+}
+
+func readHeader(f io.ReaderAt) (header, bool) {
+	buf := make([]byte, 512)
+	n, _ := f.ReadAt(buf, 0) // a shorter file is one without a header, or with a short one
+	line, _, found := bytes.Cut(buf[:n], []byte{'\n'})
+	if !found {
+		return header{}, false
+	}
+	h, _, ok := parseHeader(line)
+	return h, ok
+}
+
+const tornInfix = ".torn-"
+
+func tornPath(path string, now time.Time) string {
+	return fmt.Sprintf("%s%s%d", path, tornInfix, now.UnixMilli())
+}
+
+func tailOf(seg *segment) (t tail, ok bool, err error) {
+	f, err := os.Open(seg.path)
+	if err != nil {
+		return t, false, err
+	}
+	defer f.Close()
+	return findTail(f, seg.size)
+}
+
+func newChain() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,140 @@
+package redact
+
+import (
+	"bytes"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Values that text tells in words: my password is …
+
+// told returns the value that the text tells behind a name of a credential which
+// ends at end: "the password for the database is …", password "…".
+func told(t []byte, end int) (v value, kind string, ok bool) {
+	if end+2 >= len(t) || t[end] != ' ' || !mayBeCredential(t, end) {
+		return v, "", false
+	}
+	low := max(0, end-maxName)
+	from := pastEscapeStart(t, runStart(t, low, end, ident), end)
+	short := sayable(t[from:end])
+	if from > low && t[from-1] == ' ' { // API key
+		from = pastEscapeStart(t, runStart(t, low, from-1, ident), from-1)
+	}
+	kind, how := classify(t[from:end])
+	if how != strong {
+		return v, "", false
+	}
+	at, said := toldAt(t, end+1)
+	v = valueAt(t, at)
+	for !v.cut && v.to > v.from && !v.quoted && (t[v.to-1] == '!' || t[v.to-1] == '?') {
+		v.to--
+	}
+	text := t[v.from:v.to]
+	if v.quoted && (v.to == len(t) || t[v.to] != v.quote && t[v.to] != '\\') {
+		return v, "", false
+	}
+	if len(text) < 6 || placeholder(text) || bytes.ContainsAny(text, " /(") || !short && (len(text) < minToken || runEnd(text, 0, base64|dot) < len(text)) {
+		return v, "", false
+	}
+	switch {
+	case !short && !looksRandom(text, 1):
+	case said, v.quoted:
+		ok = looksRandom(text, 1) || len(text) >= 8 && bytes.ContainsAny(text[1:len(text)-1], symbols)
+	default:
+		ok = len(text) >= 8 && looksRandom(text, 2) && bytes.IndexByte(text, '.') < 0 && (text[0] != 'v' || !has(text[1], digit))
+	}
+	return v, kind, ok
+}
+
+// sayable reports whether a name holds password or passwd, with which the quick
+// test finds it, whatever follows.
+func sayable(name []byte) bool {
+	last := name[runStart(name, 0, len(name), alnum):]
+	return bytes.Contains(last, []byte("swo")) || bytes.Contains(last, []byte("swd"))
+}
+
+// toldAt goes over the words from i that may stand between a name and its value,
+// and returns where they end and whether they say that the value follows.
+func toldAt(t []byte, i int) (at int, said bool) {
+	const most = 8
+	about := false
+	for at = i; at < i+maxName; {
+		end := runEnd(t, at, lower)
+		if end == at || end+1 >= len(t) || t[end] != ' ' && (t[end] != ':' || t[end+1] != ' ') || end-at > 2*most {
+			break
+		}
+		w := string(t[at:end])
+		switch {
+		case w == "is" || w == "was" || w == "be" || w == "are":
+			said, about = true, false
+		case said && saying(t[at:end]):
+		case !said && (w == "for" || w == "of" || w == "on" || w == "in" || w == "to"), about, w == "will":
+			about = true
+		default:
+			return at, said
+		}
+		if at = end + 1; t[end] == ':' {
+			at++
+		}
+	}
+	if !said && at > i {
+		return i, false
+	}
+	return at, said
+}
+
+// atTold masks the value that the text tells behind a name that ends at end, and
+// returns the place behind it, or end.
+func (f *finder) atTold(t []byte, end int) int {
+	if v, kind, ok := told(t, end); ok {
+		return f.addValue(t, v.from, v.whole(t), kind)
+	}
+	return end
+}
+
+// toldBefore reports whether text tells the long word at begin behind a name.
+func toldBefore(b []byte, begin, end int) bool {
+	i := begin - 1
+	for i > 0 && (has(b[i], quoted) || b[i] == '\\') {
+		i--
+	}
+	if i < 3 || b[i] != ' ' {
+		return false
+	}
+	if b[i-1] == ':' {
+		i--
+	}
+	if !mayBeCredential(b, i) && !saying(b[runStart(b, max(0, i-10), i, lower):i]) || !looksRandom(b[begin:end], 1) {
+		return false
+	}
+	for i := max(0, begin-2*maxName); i < begin; i++ {
+		if b[i] == ' ' {
+			if v, _, ok := told(b, i); ok && v.from >= begin-1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// saying reports whether a word may stand right before a value that is told.
+func saying(w []byte) bool {
+	switch string(w) {
+	case "is", "was", "are", "be", "set", "to", "now", "currently", "still":
+		return true
+	}
+	return false
+}
+
+// toldRaw is told for text in JSON, where an escape may go on with the value.
+func toldRaw(b []byte, end int) bool {
+	v, _, ok := told(b, end)
+	if ok {
+		return true
+	}
+	if v.to == 0 || v.to+1 >= len(b) || b[v.to] != '\\' {
+		return false
+	}
+	_, n := wirejson.Escape(b[v.to:])
+	return n > 2
+}

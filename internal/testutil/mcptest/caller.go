@@ -1,0 +1,203 @@
+package mcptest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Surface is where a client meets the gateway, and in which era.
+type Surface struct {
+	Path   string // "/mcp", "/mcp/all" or "/mcp/servers/"
+	Modern bool
+}
+
+// Surfaces are all of them.
+func Surfaces() []Surface {
+	var all []Surface
+	for _, path := range []string{"/mcp", "/mcp/all", serverPath} {
+		all = append(all, Surface{path, false}, Surface{path, true})
+	}
+	return all
+}
+
+const serverPath = "/mcp/servers/"
+
+func (s Surface) String() string {
+	era := "legacy"
+	if s.Modern {
+		era = "modern"
+	}
+	return strings.TrimSuffix(s.Path, "/") + " " + era
+}
+
+// Caller is a client that calls the tools of one server through the gateway,
+// one call at a time, and returns what came of it. It begins another session
+// when the one before is over.
+type Caller struct {
+	Base    string // of the gateway: http://host:port
+	Surface Surface
+	Server  string
+	HTTP    *http.Client
+
+	session string
+}
+
+// Outcome is what came of a call.
+type Outcome struct {
+	// What is "ok", the code of a typed error, "session over" when the client has
+	// to begin another session; else what no client can make sense of.
+	What    string
+	Unclear bool
+	Took    time.Duration
+}
+
+func unclear(format string, args ...any) Outcome {
+	return Outcome{What: fmt.Sprintf(format, args...), Unclear: true}
+}
+
+// callIDs make that an answer to another call is known as such.
+var callIDs atomic.Int64
+
+// Call makes one call. What is right has the text in it; when it is empty no
+// answer is.
+func (c *Caller) Call(tool, args, right string) Outcome {
+	began := time.Now()
+	if !c.Surface.Modern && c.session == "" {
+		if o, opened := c.open(); !opened {
+			o.Took = time.Since(began)
+			return o
+		}
+		began = time.Now()
+	}
+	id := callIDs.Add(1)
+	name := tool
+	switch c.Surface.Path {
+	case "/mcp":
+		name = "call_tool_destructive"
+		args = fmt.Sprintf(`{"name":"%s:%s","args":%s}`, c.Server, tool, args)
+	case "/mcp/all":
+		name = c.Server + "__" + tool
+	}
+	meta := `"progressToken":1`
+	if c.Surface.Modern {
+		meta += `,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
+	}
+	resp, answer, err := c.send(http.MethodPost, name, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%s}}}`,
+		id, name, args, meta))
+	o := c.judge(resp, answer, err, id, right)
+	o.Took = time.Since(began)
+	return o
+}
+
+// open begins a session.
+func (c *Caller) open() (Outcome, bool) {
+	resp, answer, err := c.send(http.MethodPost, "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"caller","version":"1"}}}`)
+	if err != nil {
+		return unclear("initialize: %v", err), false
+	}
+	if c.session = resp.Header.Get(sessionHeader); c.session == "" {
+		return c.judge(resp, answer, nil, 0, ""), false
+	}
+	if _, _, err := c.send(http.MethodPost, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`); err != nil {
+		return unclear("initialized: %v", err), false
+	}
+	return Outcome{}, true
+}
+
+// judge returns what an answer means.
+func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, right string) Outcome {
+	var m struct {
+		ID     json.RawMessage
+		Result *struct {
+			IsError           bool
+			StructuredContent struct{ Error struct{ Code string } }
+		}
+		Error *struct {
+			Code int
+			Data struct{ Code string }
+		}
+	}
+	if err != nil {
+		return unclear("%v", err)
+	}
+	if err := json.Unmarshal(answer, &m); err != nil {
+		return unclear("status %d, %v in %.200q", resp.StatusCode, err, answer)
+	}
+	switch {
+	case resp.StatusCode == http.StatusNotFound && m.Error != nil && c.session != "":
+		c.session = ""
+		return Outcome{What: "session over"}
+	case string(m.ID) != fmt.Sprint(id):
+		return unclear("the answer to %s came to %d", m.ID, id)
+	case m.Error != nil && m.Error.Data.Code != "":
+		return Outcome{What: m.Error.Data.Code}
+	case m.Error != nil:
+		return Outcome{What: fmt.Sprint("error ", m.Error.Code)}
+	case m.Result == nil:
+		return unclear("neither a result nor an error in %.200q", answer)
+	case m.Result.IsError && m.Result.StructuredContent.Error.Code != "":
+		return Outcome{What: m.Result.StructuredContent.Error.Code}
+	case m.Result.IsError, right == "", !bytes.Contains(answer, []byte(right)):
+		return unclear("a wrong answer: %.200q", answer)
+	}
+	return Outcome{What: "ok"}
+}
+
+// send sends a message and returns the last one of the answer. name is of the
+// tool that it calls, if it does.
+func (c *Caller) send(method, name, body string) (*http.Response, []byte, error) {
+	url := c.Base + c.Surface.Path
+	if c.Surface.Path == serverPath {
+		url += c.Server
+	}
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	switch {
+	case c.Surface.Modern:
+		req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		req.Header.Set("Mcp-Method", "tools/call")
+		req.Header.Set("Mcp-Name", name)
+	case c.session != "":
+		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+		req.Header.Set(sessionHeader, c.session)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		answer, err := io.ReadAll(resp.Body)
+		return resp, answer, err
+	}
+	var last []byte
+	for events := wirejson.NewEventReader(resp.Body, maxMessage); ; {
+		e, err := events.Next()
+		if err == io.EOF {
+			return resp, last, nil
+		}
+		if err != nil {
+			return resp, last, err
+		}
+		last = bytes.Clone(e.Data)
+	}
+}
+
+// Close ends the session, if there is one.
+func (c *Caller) Close() {
+	if c.session != "" {
+		_, _, _ = c.send(http.MethodDelete, "", "") // it may have ended
+	}
+}

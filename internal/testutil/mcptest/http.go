@@ -1,0 +1,232 @@
+package mcptest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+const sessionHeader = "Mcp-Session-Id"
+
+// ServeHTTP is the server's streamable HTTP endpoint.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		s.post(w, r)
+	case http.MethodGet:
+		s.stream(w, r)
+	case http.MethodDelete:
+		if c := s.session(w, r); c != nil {
+			s.mu.Lock()
+			delete(s.conns, r.Header.Get(sessionHeader))
+			s.mu.Unlock()
+			c.close()
+		}
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// session returns the client of a request, or answers that there is none.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) *conn {
+	id := r.Header.Get(sessionHeader)
+	s.mu.Lock()
+	c := s.conns[id]
+	if c == nil && (s.opt.Stateless || s.opt.Modern) {
+		c = newConn(s)
+		s.conns[""] = c
+	}
+	s.mu.Unlock()
+	if c == nil && s.opt.OldStatus {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		w.Write(wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: -32000, Message: "Bad Request: No valid session ID provided"}))
+	} else if c == nil {
+		http.Error(w, "session not found", http.StatusNotFound)
+	}
+	return c
+}
+
+func (s *Server) newSession(w http.ResponseWriter) *conn {
+	c := newConn(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := ""
+	if !s.opt.Stateless {
+		s.sessions++
+		id = "session-" + strconv.Itoa(s.sessions)
+		w.Header().Set(sessionHeader, id)
+	}
+	s.conns[id] = c
+	return c
+}
+
+func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err != nil {
+		return
+	}
+	m, err := wirejson.Parse(body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.remember(&m, r.Header)
+	var c *conn
+	if m.Method == "initialize" && !s.opt.Modern {
+		c = s.newSession(w)
+	} else if c = s.session(w, r); c == nil {
+		return
+	}
+	a := &httpAnswer{w: w, events: s.opt.Events, statuses: s.opt.Modern}
+	answer := c.handle(r.Context(), &m, Call{HTTP: w, send: a.send, raw: a.raw})
+	switch {
+	case answer != nil:
+		a.finish(answer)
+	case m.IsRequest() && s.opt.Mute:
+		<-r.Context().Done()
+	case !m.IsRequest():
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// httpAnswer is the response to a request: one JSON message, or an event
+// stream as soon as something comes before the response.
+type httpAnswer struct {
+	w http.ResponseWriter
+
+	mu      sync.Mutex // guards what follows and orders what is written
+	events  bool
+	started bool
+
+	statuses bool // errors have a status of their own
+}
+
+func (a *httpAnswer) send(msg []byte) { a.raw(wirejson.AppendEvent(nil, "", msg)) }
+
+func (a *httpAnswer) raw(b []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.started {
+		a.w.Header().Set("Content-Type", "text/event-stream")
+		a.events, a.started = true, true
+	}
+	a.w.Write(b)
+	a.w.(http.Flusher).Flush()
+}
+
+func (a *httpAnswer) finish(answer []byte) {
+	a.mu.Lock()
+	events := a.events
+	a.mu.Unlock()
+	if events {
+		a.send(answer)
+		return
+	}
+	a.w.Header().Set("Content-Type", "application/json")
+	if m, err := wirejson.Parse(answer); a.statuses && err == nil && m.Error != nil {
+		status := http.StatusBadRequest
+		if m.Error.Code == wirejson.CodeMethodNotFound {
+			status = http.StatusNotFound
+		}
+		a.w.WriteHeader(status)
+	}
+	a.w.Write(answer)
+}
+
+// stream is the stream of the server's own messages.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	if s.opt.NoStream {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	c := s.session(w, r)
+	if c == nil {
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	flusher := w.(http.Flusher)
+	flusher.Flush()
+	msgs := make(chan []byte, 100_000)
+	c.attach(func(msg []byte) {
+		select {
+		case msgs <- bytes.Clone(msg):
+		default:
+		}
+	})
+	defer c.attach(nil)
+	for {
+		select {
+		case msg := <-msgs:
+			w.Write(wirejson.AppendEvent(nil, "", msg))
+			if len(msgs) == 0 {
+				flusher.Flush()
+			}
+		case <-r.Context().Done():
+			return
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// HTTP is a handler that is served on a port of its own.
+type HTTP struct {
+	URL  string // of the MCP endpoint
+	addr string
+	h    http.Handler
+	t    testing.TB
+
+	mu     sync.Mutex // guards server
+	server *http.Server
+	done   chan struct{}
+}
+
+// Serve serves h, a Server or any other handler, on 127.0.0.1 until the test
+// ends.
+func Serve(t testing.TB, h http.Handler) *HTTP {
+	t.Helper()
+	s := &HTTP{addr: "127.0.0.1:0", h: h, t: t}
+	s.Start()
+	s.URL = "http://" + s.addr + "/mcp"
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start serves again after Stop, on the same port.
+func (s *HTTP) Start() {
+	s.t.Helper()
+	ln, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addr = ln.Addr().String()
+	server, done := &http.Server{Handler: s.h}, make(chan struct{})
+	s.server, s.done = server, done
+	go func() {
+		defer close(done)
+		server.Serve(ln)
+	}()
+}
+
+// Stop breaks all connections and stops serving, as a crash would.
+func (s *HTTP) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return
+	}
+	s.server.Close()
+	<-s.done
+	s.server.Shutdown(context.Background())
+	s.server = nil
+}

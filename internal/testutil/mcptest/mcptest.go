@@ -1,0 +1,456 @@
+// Package mcptest is fake MCP servers for tests: good ones and every kind of
+// bad one, over streamable HTTP and over stdio, in the legacy revisions, and
+// where that is asked for in 2026-07-28.
+//
+// A Server has tools, each with its definition as raw JSON and a handler from
+// raw arguments to a raw result; a handler may also notify, write what it likes
+// to the wire, wait, or end the process. Zoo has ready-made tools of all these
+// kinds. Over stdio a server runs in a process of its own, which is the test
+// binary again: see Child.
+//
+// It is for tests only: no package of the product imports it.
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// Options are how a Server behaves apart from its tools. The zero value is a
+// good server of 2025-11-25.
+type Options struct {
+	Name         string // in serverInfo; "fake" when empty
+	Protocol     string // the revision it answers with; the one asked for when empty
+	Instructions string
+	PageSize     int  // tools per page of tools/list; 0 = all on one page
+	NoTools      bool // it declares no tools capability
+	EndlessPages bool // every page of tools/list has a next one
+	PageText     int  // with EndlessPages: each page has a tool of its own with a description of so many bytes
+	Mute         bool // it answers nothing at all, not even initialize
+	Modern       bool // it speaks 2026-07-28 alone
+	// Capabilities is what it declares, as JSON; "" is tools and logging.
+	Capabilities string
+	// Other answers the requests that the server has no answer for; nil: none.
+	Other func(method string, c *Call) (json.RawMessage, error)
+
+	// Over HTTP.
+	Events    bool // answers are event streams even without notifications
+	Stateless bool // it issues no session id
+	NoStream  bool // it offers no stream for its own messages
+	OldStatus bool // it answers 400 instead of 404 for a session it does not know
+
+	// Over stdio.
+	Banner     string // written to stdout before anything else
+	IgnoreTerm bool   // SIGTERM and the end of stdin do not end it
+}
+
+// Tool is one tool of a Server. Definition is the tool object; it has a name.
+// A nil Handle answers with an empty result.
+type Tool struct {
+	Definition string
+	Handle     func(*Call) (json.RawMessage, error)
+}
+
+// name is the tool's name in its definition.
+func (t Tool) name() string {
+	name, _ := wirejson.String(wirejson.Find([]byte(t.Definition), "name"))
+	return name
+}
+
+// Server is a fake MCP server. Its methods may be called at any time.
+type Server struct {
+	opt   Options
+	text  string       // of PageText, as JSON
+	pages atomic.Int64 // that were listed with it
+
+	endless atomic.Int64 // pages that were listed with EndlessPages
+
+	mu       sync.Mutex // guards what follows
+	tools    []Tool
+	conns    map[string]*conn // by session id; "" is the stateless or stdio one
+	sessions int
+	seen     []Seen
+}
+
+// Seen is a message that the server got.
+type Seen struct {
+	Method string
+	ID     string // of a request, as JSON
+	Params json.RawMessage
+	Header map[string][]string // of the HTTP request it came in
+}
+
+// New makes a Server.
+func New(opt Options, tools ...Tool) *Server {
+	if opt.Name == "" {
+		opt.Name = "fake"
+	}
+	return &Server{opt: opt, text: quote(strings.Repeat("x", opt.PageText)), tools: tools, conns: map[string]*conn{}}
+}
+
+// SetTools replaces the tools and says so to every client.
+func (s *Server) SetTools(tools ...Tool) {
+	s.mu.Lock()
+	s.tools = tools
+	s.mu.Unlock()
+	s.Broadcast("notifications/tools/list_changed", nil)
+}
+
+// Broadcast sends a notification to every client.
+func (s *Server) Broadcast(method string, params json.RawMessage) {
+	msg := wirejson.AppendNotification(nil, method, params)
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.conns))
+	for _, c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.push(msg)
+	}
+}
+
+// Seen returns the messages of a method that have come so far, all when method
+// is empty.
+func (s *Server) Seen(method string) []Seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Seen
+	for _, m := range s.seen {
+		if method == "" || m.Method == method {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// DropSessions forgets all sessions: their clients must initialise again.
+func (s *Server) DropSessions() {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = map[string]*conn{}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.close()
+	}
+}
+
+// maxSeen bounds what Seen remembers.
+const maxSeen = 100_000
+
+func (s *Server) remember(m *wirejson.Message, header map[string][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) < maxSeen {
+		s.seen = append(s.seen, Seen{Method: m.Method, ID: string(m.ID),
+			Params: append(json.RawMessage(nil), m.Params...), Header: header})
+	}
+}
+
+// initialize is the result of the handshake.
+func (s *Server) initialize(params json.RawMessage) json.RawMessage {
+	version := s.opt.Protocol
+	if version == "" {
+		version, _ = wirejson.String(wirejson.Find(params, "protocolVersion"))
+	}
+	caps := `{"tools":{"listChanged":true},"logging":{}}`
+	if s.opt.NoTools {
+		caps = `{}`
+	}
+	if s.opt.Capabilities != "" {
+		caps = s.opt.Capabilities
+	}
+	if s.opt.Modern {
+		return fmt.Appendf(nil, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":%s,"ttlMs":0,"cacheScope":"private",`+
+			`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}}`, caps, quote(s.opt.Name))
+	}
+	return fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":{"name":%s,"version":"1"},"instructions":%s}`,
+		quote(version), caps, quote(s.opt.Name), quote(s.opt.Instructions))
+}
+
+// list is one page of tools.
+func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
+	s.mu.Lock()
+	tools := s.tools
+	s.mu.Unlock()
+	from := 0
+	if cursor, ok := wirejson.String(wirejson.Find(params, "cursor")); ok && !s.opt.EndlessPages {
+		if _, err := fmt.Sscanf(cursor, "from-%d", &from); err != nil || from > len(tools) {
+			return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "bad cursor"}
+		}
+	}
+	to := len(tools)
+	if s.opt.PageSize > 0 {
+		to = min(to, from+s.opt.PageSize)
+	}
+	out := []byte(`{"tools":[`)
+	for i, t := range tools[from:to] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, t.Definition...)
+	}
+	if s.opt.PageText > 0 {
+		if to > from {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(slices.Grow(out, len(s.text)+200), `{"name":"only_on_page_%d","description":%s,"inputSchema":{"type":"object"}}`,
+			s.pages.Add(1), s.text)
+	}
+	out = append(out, ']')
+	switch {
+	case s.opt.EndlessPages:
+		out = fmt.Appendf(out, `,"nextCursor":"page-%d"`, s.endless.Add(1))
+	case to < len(tools):
+		out = fmt.Appendf(out, `,"nextCursor":"from-%d"`, to)
+	}
+	return append(out, '}'), nil
+}
+
+func (s *Server) tool(name string) (Tool, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		if t.name() == name {
+			return t, true
+		}
+	}
+	return Tool{}, false
+}
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string can always be encoded
+	}
+	return string(b)
+}
+
+// ErrNoAnswer is what a handler returns when there is to be no response.
+var ErrNoAnswer = errors.New("no answer")
+
+// conn is one client: a session, or the client on stdio.
+type conn struct {
+	server *Server
+
+	mu      sync.Mutex // guards what follows
+	calls   map[string]context.CancelFunc
+	asked   map[string]chan wirejson.Message // requests to the client, by id
+	asks    int
+	out     func(msg []byte) // where messages go that belong to no call; nil while there is no such place
+	waiting [][]byte         // what was pushed while there was none
+	closed  chan struct{}
+}
+
+func newConn(s *Server) *conn {
+	return &conn{server: s, calls: map[string]context.CancelFunc{}, asked: map[string]chan wirejson.Message{},
+		closed: make(chan struct{})}
+}
+
+// push sends a message that belongs to no call.
+func (c *conn) push(msg []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.out != nil:
+		c.out(msg)
+	case len(c.waiting) < 100:
+		c.waiting = append(c.waiting, msg)
+	}
+}
+
+// attach says where pushed messages go from now on.
+func (c *conn) attach(out func([]byte)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = out
+	if out == nil {
+		return
+	}
+	for _, msg := range c.waiting {
+		out(msg)
+	}
+	c.waiting = nil
+}
+
+func (c *conn) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+		return
+	default:
+	}
+	close(c.closed)
+	for _, cancel := range c.calls {
+		cancel()
+	}
+}
+
+// Call is one tools/call. Its methods are for its handler.
+type Call struct {
+	Tool      string
+	ID        json.RawMessage
+	Params    json.RawMessage
+	Arguments json.RawMessage
+	Server    *Server
+	// HTTP is the response of the call over HTTP, for handlers that write it
+	// themselves and then return ErrNoAnswer; nil over stdio.
+	HTTP http.ResponseWriter
+
+	ctx  context.Context
+	conn *conn
+	send func(msg []byte) // a message that belongs to this call
+	raw  func(b []byte)
+}
+
+// Context ends when the call is cancelled or the client has gone.
+func (c *Call) Context() context.Context { return c.ctx }
+
+// Int returns an argument that is an integer, or def.
+func (c *Call) Int(name string, def int) int {
+	if n, ok := wirejson.Int(wirejson.Find(c.Arguments, name)); ok {
+		return int(n)
+	}
+	return def
+}
+
+// Notify sends a notification that belongs to the call.
+func (c *Call) Notify(method string, params json.RawMessage) {
+	c.send(wirejson.AppendNotification(nil, method, params))
+}
+
+// Progress sends progress n, if the caller wants to know.
+func (c *Call) Progress(n int) {
+	token := wirejson.Find(wirejson.Find(c.Params, "_meta"), "progressToken")
+	if token == nil {
+		return
+	}
+	params := append([]byte(`{"progressToken":`), token...)
+	c.Notify("notifications/progress", append(strconv.AppendInt(append(params, `,"progress":`...), int64(n), 10), '}'))
+}
+
+// Log sends a log message.
+func (c *Call) Log(text string) {
+	c.Notify("notifications/message", json.RawMessage(`{"level":"info","data":`+quote(text)+`}`))
+}
+
+// Raw writes b to the wire as it is: over stdio to stdout, over HTTP to the
+// event stream of the call.
+func (c *Call) Raw(b []byte) { c.raw(b) }
+
+// Ask sends a request to the client and returns its response.
+func (c *Call) Ask(method string, params json.RawMessage) (wirejson.Message, error) {
+	c.conn.mu.Lock()
+	c.conn.asks++
+	id := uint64(c.conn.asks)
+	answer := make(chan wirejson.Message, 1)
+	c.conn.asked[strconv.FormatUint(id, 10)] = answer
+	c.conn.mu.Unlock()
+	c.send(wirejson.AppendRequest(nil, id, method, params))
+	select {
+	case m := <-answer:
+		return m, nil
+	case <-c.ctx.Done():
+		return wirejson.Message{}, c.ctx.Err()
+	}
+}
+
+// handle deals with one message. For a request it returns the response, nil
+// when there is to be none.
+func (c *conn) handle(ctx context.Context, m *wirejson.Message, call Call) []byte {
+	if c.server.opt.Mute {
+		return nil
+	}
+	switch {
+	case m.IsResponse():
+		c.answered(m)
+		return nil
+	case m.IsNotification():
+		if m.Method == "notifications/cancelled" {
+			c.cancelled(string(wirejson.Find(m.Params, "requestId")))
+		}
+		return nil
+	}
+	result, err := c.result(ctx, m, call)
+	var e *wirejson.RPCError
+	switch {
+	case errors.Is(err, ErrNoAnswer):
+		return nil
+	case errors.As(err, &e):
+		return wirejson.AppendError(nil, m.ID, e)
+	case err != nil:
+		return wirejson.AppendError(nil, m.ID, &wirejson.RPCError{Code: wirejson.CodeInternal, Message: err.Error()})
+	}
+	return wirejson.AppendResult(nil, m.ID, result)
+}
+
+func (c *conn) result(ctx context.Context, m *wirejson.Message, call Call) (json.RawMessage, error) {
+	switch opt := &c.server.opt; {
+	case m.Method == "initialize" && !opt.Modern, m.Method == "server/discover" && opt.Modern:
+		return c.server.initialize(m.Params), nil
+	case m.Method == "ping" && !opt.Modern:
+		return json.RawMessage("{}"), nil
+	case m.Method == "tools/list":
+		return c.server.list(m.Params)
+	case m.Method == "tools/call":
+		return c.call(ctx, m, call)
+	case opt.Other != nil:
+		call.ID, call.Params, call.Server, call.ctx, call.conn = m.ID, m.Params, c.server, ctx, c
+		return opt.Other(m.Method, &call)
+	}
+	return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + m.Method}
+}
+
+func (c *conn) call(ctx context.Context, m *wirejson.Message, call Call) (json.RawMessage, error) {
+	name, _ := wirejson.String(wirejson.Find(m.Params, "name"))
+	t, ok := c.server.tool(name)
+	if !ok {
+		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Unknown tool: " + name}
+	}
+	if t.Handle == nil {
+		return json.RawMessage(`{"content":[]}`), nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	id := string(m.ID)
+	c.mu.Lock()
+	c.calls[id] = cancel
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, id)
+		c.mu.Unlock()
+	}()
+	call.Tool, call.ID, call.Params = name, m.ID, m.Params
+	call.Arguments = wirejson.Find(m.Params, "arguments")
+	call.Server, call.ctx, call.conn = c.server, ctx, c
+	return t.Handle(&call)
+}
+
+func (c *conn) cancelled(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.calls[id]; cancel != nil {
+		cancel()
+	}
+}
+
+func (c *conn) answered(m *wirejson.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer := c.asked[string(m.ID)]; answer != nil {
+		delete(c.asked, string(m.ID))
+		answer <- *m
+	}
+}

@@ -1,0 +1,111 @@
+package mcptest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// maxMessage bounds what a fake server reads.
+const maxMessage = 256 << 20
+
+// ServeStdio serves one client on r and w until r ends. Calls run side by side.
+func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error {
+	var mu sync.Mutex // one message at a time on w
+	raw := func(b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Write(b)
+	}
+	send := func(msg []byte) { raw(append(bytes.Clone(msg), '\n')) }
+	c := newConn(s)
+	c.attach(send)
+	defer c.close()
+	s.mu.Lock()
+	s.conns[""] = c
+	s.mu.Unlock()
+	if s.opt.Banner != "" {
+		raw([]byte(s.opt.Banner + "\n"))
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := wirejson.NewLineReader(r, maxMessage)
+	for {
+		line, err := lines.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m, err := wirejson.Parse(bytes.Clone(line))
+		if err != nil {
+			continue
+		}
+		s.remember(&m, nil)
+		handle := func() {
+			if answer := c.handle(ctx, &m, Call{send: send, raw: raw}); answer != nil {
+				send(answer)
+			}
+		}
+		if m.Method == "tools/call" || s.opt.Other != nil && m.IsRequest() && m.Method != "initialize" {
+			wg.Go(handle)
+		} else {
+			handle()
+		}
+	}
+}
+
+// childVar names the server that this process is to be.
+const childVar = "MCPTEST_SERVER"
+
+// Child makes the test binary a stdio server when it has been started by the
+// command of Command, and does not return then. Call it first in TestMain.
+func Child(servers map[string]func() *Server) {
+	name := os.Getenv(childVar)
+	if name == "" {
+		return
+	}
+	build, ok := servers[name]
+	if !ok {
+		os.Stderr.WriteString("mcptest: there is no server " + name + "\n")
+		os.Exit(2)
+	}
+	s := build()
+	if s.opt.IgnoreTerm {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	err := s.ServeStdio(context.Background(), os.Stdin, os.Stdout)
+	if s.opt.IgnoreTerm {
+		for { // it stays until it is killed
+			time.Sleep(time.Hour)
+		}
+	}
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Command returns the command and the environment that start the server of that
+// name of the map that this test binary passes to Child.
+func Command(t testing.TB, name string) (command string, env map[string]string) {
+	t.Helper()
+	command, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return command, map[string]string{childVar: name}
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+package compat
+
+import (
+	"encoding/json"
+	"fmt"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/testutil/cputime"
+	"mcpproxy/internal/testutil/mcptest"
+)
+
+// BenchmarkCall is a small call, with 1, 8 and 64 callers at a time; cpu-µs/op
+// is the processor time of this process, which for stdio is ours alone and for
+// HTTP holds the server too.
+func BenchmarkCall(b *testing.B) {
+	f := newFixture(b)
+	f.Apply([]Spec{
+		stdioSpec(b, "stdio", "zoo"),
+		{Name: "http", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{}, mcptest.Zoo()...)).URL},
+		{Name: "events", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{Events: true}, mcptest.Zoo()...)).URL},
+	})
+	args := json.RawMessage(`{"message":"` + strings.Repeat("x", 400) + `"}`)
+	judged := session.Judge("echo", nil, func() error { return nil })
+	for _, server := range []string{"stdio", "http", "events"} {
+		f.untilReady(b, server, 0)
+		for _, callers := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("%s/%d", server, callers), func(b *testing.B) {
+				b.ReportAllocs()
+				used, surface := cputime.Process(), f.Surface(server)
+				share(b, callers, func() error {
+					r := session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: "echo", Arguments: args}, Judged: judged}
+					_, err := surface.Do(b.Context(), &r)
+					return err
+				})
+				b.ReportMetric(float64((cputime.Process()-used).Microseconds())/float64(b.N), "cpu-µs/op")
+			})
+		}
+	}
+}
+
+// share does b.N calls from so many goroutines.
+func share(b *testing.B, callers int, call func() error) {
+	next := make(chan struct{}, b.N)
+	for range b.N {
+		next <- struct{}{}
+	}
+	close(next)
+	done := make(chan error, callers)
+	b.ResetTimer()
+	for range callers {
+		go func() {
+			for range next {
+				if err := call(); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range callers {
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package compat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/upstream"
+)
+
+// listen holds a subscription of the modern revision: the session that it stands
+// on is its own.
+func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+	wanted := wirejson.Find(r.Params, "notifications")
+	if wirejson.Kind(wanted) != '{' {
+		return refusedParams("params.notifications must be an object"), nil
+	}
+	if r.Say == nil {
+		return refusedParams("a subscription needs a client that takes an event stream"), nil
+	}
+	a := aboutOf(r.Params)
+	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
+	s, err := m.checkout(ctx, "", a, false, true)
+	if err != nil {
+		return session.Reply{}, err
+	}
+	defer s.Close()
+	agreed, passes, err := m.subscribe(ctx, s, c.Greeting(), wanted)
+	if err != nil {
+		return session.Reply{}, err
+	}
+	meta := field{"_meta", object(field{mcp.MetaSubscription, r.ID})}
+	r.Say(session.Event{Method: mcp.Acknowledged, Params: object(meta, field{"notifications", agreed})})
+	err = s.peer.Listen(ctx, func(e session.Event) {
+		if e.ID == nil && slices.Contains(passes, e.Method) {
+			own := wirejson.SetMember(orObject(wirejson.Find(e.Params, "_meta")), mcp.MetaSubscription, r.ID)
+			r.Say(session.Event{Method: e.Method, Params: wirejson.SetMember(e.Params, "_meta", own)})
+		}
+	}, func() {})
+	var refused *transport.StatusError
+	if errors.As(err, &refused) { // it says nothing by itself
+		<-ctx.Done()
+		return session.Reply{}, ctx.Err()
+	}
+	if err != nil {
+		return session.Reply{}, err
+	}
+	return session.Reply{Result: object(field{"resultType", text("complete")}, meta)}, nil
+}
+
+// subscribe subscribes to the resources that are wanted, and returns what can be
+// told of all that is wanted, and by which notifications.
+func (m *modern) subscribe(ctx context.Context, s *Session, g *upstream.Greeting, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
+	agreed = json.RawMessage("{}")
+	for _, list := range lists {
+		if on, _ := wirejson.Bool(wirejson.Find(wanted, list.wish)); on && g.Promises(list.kind) {
+			agreed = wirejson.SetMember(agreed, list.wish, json.RawMessage("true"))
+			passes = append(passes, list.method)
+		}
+	}
+	uris := wirejson.Find(wanted, "resourceSubscriptions")
+	can, _ := wirejson.Bool(wirejson.Find(wirejson.Find(g.Capabilities, "resources"), "subscribe"))
+	if wirejson.Kind(uris) != '[' || !can {
+		return agreed, passes, nil
+	}
+	var list [][]byte
+	n := 0
+	err = wirejson.Elements(uris, func(uri []byte) error {
+		if n++; n > maxSubscriptions {
+			return nil
+		}
+		params := object(field{"uri", uri})
+		reply, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Subscribe, Params: params})
+		if err == nil && reply.Error == nil {
+			list = append(list, uri)
+		}
+		return err
+	})
+	passes = append(passes, mcp.ResourceUpdated)
+	return wirejson.SetMember(agreed, "resourceSubscriptions", slices.Concat([]byte{'['}, bytes.Join(list, []byte{','}), []byte{']'})), passes, err
+}

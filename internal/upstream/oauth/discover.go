@@ -1,0 +1,198 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/dialpolicy"
+)
+
+// resourceMetadata is what a server says of itself (RFC 9728).
+type resourceMetadata struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+	Scopes   []string `json:"scopes_supported"`
+}
+
+// serverMetadata is what an authorization server says of itself (RFC 8414).
+type serverMetadata struct {
+	Issuer        string   `json:"issuer"`
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	Registration  string   `json:"registration_endpoint"`
+	Revocation    string   `json:"revocation_endpoint"`
+	Scopes        []string `json:"scopes_supported"`
+	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
+	PKCE          []string `json:"code_challenge_methods_supported"`
+	IssParameter  bool     `json:"authorization_response_iss_parameter_supported"`
+	Documents     bool     `json:"client_id_metadata_document_supported"`
+}
+
+// discovered is what a login needs to know.
+type discovered struct {
+	resource string // to ask the token for
+	scopes   []string
+	as       serverMetadata
+}
+
+// discover finds out where the person has to log in.
+func (w *web) discover(ctx context.Context, server *url.URL, asked challenge, s *Settings) (*discovered, error) {
+	rm, err := w.resourceMetadata(ctx, server, asked.metadata)
+	if errors.Is(err, errAbsent) {
+		return w.discoverOld(ctx, server)
+	}
+	if err != nil {
+		return nil, err
+	}
+	issuer, err := choose(rm.Servers, s.AuthorizationServer)
+	if err != nil {
+		return nil, err
+	}
+	as, err := w.serverMetadata(ctx, issuer)
+	if errors.Is(err, errAbsent) {
+		return nil, fmt.Errorf("the authorization server %s says nothing about itself at the places where it should", place(issuer))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &discovered{resource: rm.Resource, scopes: rm.Scopes, as: *as}, w.usable(as)
+}
+
+// choose takes the configured authorization server, or the first one that the
+// server names.
+func choose(named []string, wanted string) (string, error) {
+	if len(named) == 0 {
+		return "", errors.New("the server names no authorization server")
+	}
+	if wanted == "" {
+		return named[0], nil
+	}
+	if i := slices.IndexFunc(named, func(n string) bool { return sameIssuer(n, wanted) }); i >= 0 {
+		return named[i], nil
+	}
+	return "", fmt.Errorf("the server does not name the authorization server that oauth.authorization_server is set to; it names %s", place(named[0]))
+}
+
+// sameIssuer compares issuers. A slash alone as the path, which some write and
+// others leave out, makes no other issuer.
+func sameIssuer(a, b string) bool { return rootless(a) == rootless(b) }
+
+func rootless(issuer string) string {
+	if u, err := url.Parse(issuer); err == nil && u.Path == "/" && u.RawQuery == "" && u.Fragment == "" {
+		return strings.TrimSuffix(issuer, "/")
+	}
+	return issuer
+}
+
+// resourceMetadata finds what the server says of itself, at the place that its
+// challenge names or at the two where it should be; errAbsent when there is none.
+func (w *web) resourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
+	root := url.URL{Scheme: server.Scheme, Host: server.Host}
+	places := []string{root.String() + "/.well-known/oauth-protected-resource"}
+	if path := strings.TrimSuffix(server.EscapedPath(), "/"); path != "" {
+		places = slices.Insert(places, 0, places[0]+path)
+	}
+	if named != "" {
+		places = slices.Insert(places, 0, named)
+	}
+	rm := &resourceMetadata{}
+	address, err := w.first(ctx, places, rm)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find out where to log in: %w", err)
+	case !covers(rm.Resource, server):
+		return nil, fmt.Errorf("the metadata at %s is for another resource than this server", place(address))
+	}
+	return rm, nil
+}
+
+// first fetches the first of the documents that is there, and returns its
+// address; errAbsent when none is.
+func (w *web) first(ctx context.Context, addresses []string, into any) (string, error) {
+	for _, address := range addresses {
+		if err := w.document(ctx, address, into); !errors.Is(err, errAbsent) {
+			return address, err
+		}
+	}
+	return "", errAbsent
+}
+
+// covers reports whether a resource is the server: the same origin, and the path
+// or a part of it from its beginning.
+func covers(resource string, server *url.URL) bool {
+	r, err := url.Parse(resource)
+	if err != nil || !strings.EqualFold(r.Scheme, server.Scheme) || !strings.EqualFold(dialpolicy.HostPort(r), dialpolicy.HostPort(server)) || r.User != nil {
+		return false
+	}
+	path := strings.TrimSuffix(r.EscapedPath(), "/")
+	return path == strings.TrimSuffix(server.EscapedPath(), "/") || strings.HasPrefix(server.EscapedPath(), path+"/")
+}
+
+// serverMetadata finds what an authorization server says of itself, in the
+// order of the MCP specification, and holds its issuer against the one asked.
+func (w *web) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
+	u, err := url.Parse(issuer)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the issuer of the authorization server is no usable URL")
+	}
+	root := u.Scheme + "://" + u.Host
+	path := strings.TrimSuffix(u.EscapedPath(), "/")
+	places := []string{root + "/.well-known/oauth-authorization-server" + path, root + "/.well-known/openid-configuration" + path}
+	if path != "" {
+		places = append(places, root+path+"/.well-known/openid-configuration")
+	}
+	as := &serverMetadata{}
+	address, err := w.first(ctx, places, as)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask the authorization server: %w", err)
+	case !sameIssuer(as.Issuer, issuer):
+		return nil, fmt.Errorf("the metadata at %s is of another issuer than the one that the server names", place(address))
+	}
+	return as, nil
+}
+
+// discoverOld is for servers of revision 2025-03-26: they are the authorization
+// server themselves, at fixed places when they do not say which.
+func (w *web) discoverOld(ctx context.Context, server *url.URL) (*discovered, error) {
+	root := server.Scheme + "://" + server.Host
+	as, err := w.serverMetadata(ctx, root)
+	if errors.Is(err, errAbsent) {
+		as, err = &serverMetadata{Issuer: root, Authorization: root + "/authorize", Token: root + "/token",
+			Registration: root + "/register", PKCE: []string{"S256"}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &discovered{resource: server.String(), as: *as}, w.usable(as)
+}
+
+// usable judges the endpoints before any is used.
+func (w *web) usable(as *serverMetadata) error {
+	for _, endpoint := range []struct {
+		name, address string
+		needed        bool
+	}{
+		{"authorization_endpoint", as.Authorization, true}, {"token_endpoint", as.Token, true},
+		{"registration_endpoint", as.Registration, false}, {"revocation_endpoint", as.Revocation, false},
+	} {
+		if endpoint.address == "" && !endpoint.needed {
+			continue
+		}
+		u, err := url.Parse(endpoint.address)
+		if err != nil || u.Host == "" || u.Fragment != "" || strings.ContainsFunc(endpoint.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return fmt.Errorf("the %s of the authorization server is no usable URL", endpoint.name)
+		}
+		if err := w.guard.check(u); err != nil {
+			return fmt.Errorf("the %s of the authorization server: %w", endpoint.name, err)
+		}
+	}
+	if !slices.Contains(as.PKCE, "S256") {
+		return errors.New("the authorization server does not say that it supports PKCE with S256, without which a login is not safe")
+	}
+	return nil
+}

@@ -1,0 +1,441 @@
+package oauth
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/testutil/mcptest"
+)
+
+func TestLogin(t *testing.T) {
+	w := newWorld(t, Settings{})
+	if w.ask() != 401 || !w.account.NeedsLogin() {
+		t.Fatal("the server does not ask for a login, or it is not noticed")
+	}
+	w.mustLogin()
+	if w.ask() != 200 || w.account.NeedsLogin() {
+		t.Fatal("logged in, and yet not")
+	}
+	a, tok := w.last("/authorize").Form, w.last("/token").Form
+	for name, want := range map[string]string{"response_type": "code", "code_challenge_method": "S256", "resource": w.server.URL, "scope": "read", "client_id": "client-1"} {
+		if a.Get(name) != want {
+			t.Errorf("authorize: %s is %q, want %q", name, a.Get(name), want)
+		}
+	}
+	if len(a.Get("state")) < 22 || len(a.Get("code_challenge")) != 43 || !strings.HasPrefix(a.Get("redirect_uri"), "http://127.0.0.1:") {
+		t.Errorf("authorize: %v", a)
+	}
+	for name, want := range map[string]string{"grant_type": "authorization_code", "resource": w.server.URL, "client_id": "client-1", "redirect_uri": a.Get("redirect_uri")} {
+		if tok.Get(name) != want {
+			t.Errorf("token: %s is %q, want %q", name, tok.Get(name), want)
+		}
+	}
+	reg := w.last("/register").Body
+	if reg["application_type"] != "native" || reg["token_endpoint_auth_method"] != "none" || reg["client_name"] != "MCPProxy" {
+		t.Errorf("register: %v", reg)
+	}
+}
+
+// A login outlives the process, and so does the registration.
+func TestLoginIsKept(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.mustLogin()
+	w = w.again(Settings{})
+	if w.ask() != 200 {
+		t.Fatal("the login is lost")
+	}
+	w.server.Expire(true)
+	w.account.cred.Load().Obtained = time.Now().Add(-time.Hour) // the only holder is this test
+	if w.ask() != 401 || !w.account.NeedsLogin() {
+		t.Fatal("a login that has ended goes on")
+	}
+	w.mustLogin()
+	if w.ask() != 200 || w.times("/register") != 1 {
+		t.Errorf("registered %d times", w.times("/register"))
+	}
+}
+
+// What is stored for one URL is of no use for another one under the same name.
+func TestCredentialStaysWithItsServer(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.mustLogin()
+	other := mcptest.ServeLogin(t, http.NotFoundHandler())
+	for key, value := range w.vault.values {
+		w.vault.values[strings.Replace(key, w.server.URL, other.URL, 1)] = value // somebody copies it
+	}
+	o := worldOf(t, other, w.vault, Settings{})
+	if auth, err := o.account.Authorization(context.Background()); auth != "" || err != nil {
+		t.Errorf("%q is sent to another server (%v)", auth, err)
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	const prm, asm = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/as"
+	for _, tt := range []struct {
+		name   string
+		change func(l *mcptest.Login)
+		want   string // error; "" = it works
+	}{
+		{"at the root", func(l *mcptest.Login) { l.Move(prm, "/.well-known/oauth-protected-resource") }, ""},
+		{"for the whole origin", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": l.Base() + "/"}) }, ""},
+		{"OpenID with the path in front", func(l *mcptest.Login) { l.Move(asm, "/.well-known/openid-configuration/as") }, ""},
+		{"OpenID with the path behind", func(l *mcptest.Login) { l.Move(asm, "/as/.well-known/openid-configuration") }, ""},
+		{"a slash more", func(l *mcptest.Login) {
+			l.Document(prm, map[string]any{"authorization_servers": []string{l.Base() + "/"}})
+			l.Move(asm, "/.well-known/oauth-authorization-server")
+			l.Document("/.well-known/oauth-authorization-server", map[string]any{"issuer": l.Base()})
+		}, ""},
+		{"2025-03-26 with metadata", func(l *mcptest.Login) {
+			l.Move(prm, "")
+			l.Move(asm, "/.well-known/oauth-authorization-server")
+			l.Document("/.well-known/oauth-authorization-server", map[string]any{"issuer": l.Base()})
+		}, ""},
+		{"2025-03-26 without", func(l *mcptest.Login) { l.Move(prm, ""); l.Move(asm, "") }, ""},
+		{"another resource", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": "https://evil.example/mcp"}) }, "for another resource"},
+		{"a sibling", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": l.Base() + "/mc"}) }, "for another resource"},
+		{"no resource", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": nil}) }, "for another resource"},
+		{"no authorization server", func(l *mcptest.Login) { l.Document(prm, map[string]any{"authorization_servers": nil}) }, "names no authorization server"},
+		{"another issuer", func(l *mcptest.Login) { l.Document(asm, map[string]any{"issuer": "https://evil.example"}) }, "another issuer"},
+		{"no issuer", func(l *mcptest.Login) { l.Document(asm, map[string]any{"issuer": nil}) }, "another issuer"},
+		{"no metadata", func(l *mcptest.Login) { l.Move(asm, "") }, "says nothing about itself"},
+		{"no PKCE", func(l *mcptest.Login) { l.Document(asm, map[string]any{"code_challenge_methods_supported": nil}) }, "PKCE"},
+		{"plain PKCE", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"code_challenge_methods_supported": []string{"plain"}})
+		}, "PKCE"},
+		{"no registration", func(l *mcptest.Login) { l.Document(asm, map[string]any{"registration_endpoint": nil}) }, "set oauth.client_id"},
+		{"javascript", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"authorization_endpoint": "javascript:alert(1)"})
+		}, "no usable URL"},
+		{"a file", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"authorization_endpoint": "file:///etc/passwd"})
+		}, "no usable URL"},
+		{"a command", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"authorization_endpoint": "https://as.example/$(touch /tmp/x) "})
+		}, "no usable URL"},
+		{"plain http elsewhere", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"token_endpoint": "http://as.example/token"})
+		}, "not https"},
+		{"a user in the URL", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"authorization_endpoint": "https://u:p@as.example/"})
+		}, "cannot be used"},
+		{"link-local", func(l *mcptest.Login) {
+			l.Document(asm, map[string]any{"token_endpoint": "https://169.254.169.254/token"})
+		}, "no address of a host"},
+		{"private", func(l *mcptest.Login) {
+			l.Document(prm, map[string]any{"authorization_servers": []string{"https://10.0.0.1"}})
+		}, "allow_private allows it"},
+		{"not a document", func(l *mcptest.Login) { l.Document(asm, map[string]any{"issuer": 5}) }, "not the JSON"},
+		{"no end", func(l *mcptest.Login) { l.Document(prm, map[string]any{"x": strings.Repeat("x", maxDocument)}) }, "larger than"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, Settings{})
+			tt.change(w.server)
+			if tt.want == "" {
+				w.mustLogin()
+				if w.ask() != 200 {
+					t.Error("logged in, and yet not")
+				}
+				return
+			}
+			w.failLogin(tt.want)
+			if w.times("/authorize")+w.times("/token") != 0 {
+				t.Error("something was asked of the authorization server")
+			}
+		})
+	}
+}
+
+func TestIssuerOfTheAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name, iss string
+		promised  bool
+		want      string
+	}{
+		{"left out", "", false, ""},
+		{"own", "own", true, ""},
+		{"own though not promised", "own", false, ""},
+		{"left out though promised", "", true, "does not say"},
+		{"another", "https://evil.example", true, "another authorization server"},
+		{"another though not promised", "https://evil.example", false, "another authorization server"},
+		{"nearly", "own/", true, "another authorization server"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, Settings{})
+			w.server.Document("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_response_iss_parameter_supported": tt.promised})
+			w.server.Set(func(r *mcptest.LoginRules) { r.Iss = tt.iss })
+			if tt.want == "" {
+				w.mustLogin()
+				return
+			}
+			w.failLogin(tt.want)
+			if w.times("/token") != 0 {
+				t.Error("the code was sent")
+			}
+		})
+	}
+}
+
+func TestRegistrationOrder(t *testing.T) {
+	const asm = "/.well-known/oauth-authorization-server/as"
+	for _, tt := range []struct {
+		name      string
+		settings  Settings
+		documents bool
+		methods   []string
+		secret    string // of the registration
+		client    string
+		basic     string
+		post      string // the client_secret in the body
+	}{
+		{"by hand", Settings{ClientID: "mine", ClientMetadataURL: "https://x.example/c"}, true, nil, "", "mine", "", ""},
+		{"by hand, with a secret", Settings{ClientID: "m:e", ClientSecret: "a b"}, true, nil, "", "m:e", "m%3Ae:a+b", ""},
+		{"by hand, posting", Settings{ClientID: "mine", ClientSecret: "s"}, false, []string{"client_secret_post"}, "", "mine", "", "s"},
+		{"document", Settings{ClientMetadataURL: "https://x.example/c"}, true, nil, "", "https://x.example/c", "", ""},
+		{"document not taken", Settings{ClientMetadataURL: "https://x.example/c"}, false, nil, "", "client-1", "", ""},
+		{"dynamic with a secret", Settings{}, false, []string{"client_secret_basic"}, "s", "client-1", "client-1:s", ""},
+		{"dynamic, posting", Settings{}, false, []string{"client_secret_post"}, "s", "client-1", "", "s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, tt.settings)
+			w.server.Set(func(r *mcptest.LoginRules) { r.Secret = tt.secret })
+			w.server.Document(asm, map[string]any{"client_id_metadata_document_supported": tt.documents, "token_endpoint_auth_methods_supported": tt.methods})
+			w.mustLogin()
+			a, tok := w.last("/authorize").Form, w.last("/token")
+			if a.Get("client_id") != tt.client || tok.Basic != tt.basic || tok.Form.Get("client_secret") != tt.post {
+				t.Errorf("authorize as %q, token: %+v", a.Get("client_id"), tok)
+			}
+		})
+	}
+}
+
+// What one authorization server has issued is not shown to another one.
+func TestAnotherAuthorizationServer(t *testing.T) {
+	const prm, asm = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/as"
+	move := func(l *mcptest.Login) {
+		l.Move(asm, "/.well-known/oauth-authorization-server/new")
+		l.Document("/.well-known/oauth-authorization-server/new", map[string]any{"issuer": l.Base() + "/new"})
+		l.Document(prm, map[string]any{"authorization_servers": []string{l.Base() + "/new"}})
+		l.Expire(true)
+	}
+	w := newWorld(t, Settings{})
+	w.mustLogin()
+	move(w.server)
+	w.mustLogin()
+	if w.times("/register") != 2 || w.last("/authorize").Form.Get("client_id") == "client-1" {
+		t.Error("the client of the old authorization server is shown to the new one")
+	}
+
+	byHand := Settings{ClientID: "mine", ClientSecret: "secret"}
+	w = newWorld(t, byHand)
+	w.mustLogin()
+	move(w.server)
+	w.failLogin("names another authorization server")
+	if w.times("/token") != 1 {
+		t.Error("the secret went to the new one")
+	}
+	byHand.AuthorizationServer = w.server.Base() + "/new"
+	w.keeper.Configure([]Target{{Name: "s", URL: w.server.URL, Settings: byHand}})
+	w.mustLogin()
+	byHand.AuthorizationServer = "https://third.example"
+	w.keeper.Configure([]Target{{Name: "s", URL: w.server.URL, Settings: byHand}})
+	w.failLogin("does not name")
+}
+
+func TestScopes(t *testing.T) {
+	const asm = "/.well-known/oauth-authorization-server/as"
+	w := newWorld(t, Settings{})
+	w.server.Set(func(r *mcptest.LoginRules) { r.Scope = "list" })
+	w.ask()
+	w.mustLogin()
+	if got := w.last("/authorize").Form.Get("scope"); got != "list" {
+		t.Errorf("asked for %q, the challenge says list", got)
+	}
+	// A step up asks for what there was, too.
+	w.server.Set(func(r *mcptest.LoginRules) { r.Scope = "call" })
+	if w.ask() != 403 || !w.account.NeedsLogin() {
+		t.Fatal("no step up")
+	}
+	w.mustLogin()
+	if got := w.last("/authorize").Form.Get("scope"); got != "list call" || w.ask() != 200 {
+		t.Errorf("asked for %q", got)
+	}
+
+	w = newWorld(t, Settings{Scopes: []string{"mine"}})
+	w.server.Document(asm, map[string]any{"scopes_supported": []string{"offline_access", "mine"}})
+	w.mustLogin()
+	if got := w.last("/authorize").Form.Get("scope"); got != "mine offline_access" {
+		t.Errorf("asked for %q", got)
+	}
+	w = newWorld(t, Settings{})
+	w.server.Document("/.well-known/oauth-protected-resource/mcp", map[string]any{"scopes_supported": nil})
+	w.mustLogin()
+	if w.last("/authorize").Form.Has("scope") {
+		t.Error("a scope that nobody asked for")
+	}
+}
+
+// The callback takes one answer, with the right state, and nothing else.
+func TestCallback(t *testing.T) {
+	w := newWorld(t, Settings{})
+	begun, err := w.account.Begin(context.Background(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := w.account.Begin(context.Background(), func() {})
+	if err != nil || same.URL != begun.URL {
+		t.Errorf("a second login began: %v", err)
+	}
+	u, err := url.Parse(begun.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, state := u.Query().Get("redirect_uri"), u.Query().Get("state")
+	for _, bad := range []string{
+		back, back + "?code=x", back + "?code=x&state=", back + "?code=x&state=" + state + "x", back + "?code=x&state=" + strings.ToLower(state),
+		back + "?code=x&state=a&state=" + state, strings.Replace(back, "/callback", "/", 1) + "?code=x&state=" + state,
+		strings.Replace(back, "127.0.0.1", "localhost", 1) + "?code=x&state=" + state,
+	} {
+		if status, page := visit(t, bad); status != 400 || strings.Contains(page, state) {
+			t.Errorf("%s: %d %s", bad, status, page)
+		}
+	}
+	if resp, err := http.PostForm(back, url.Values{"code": {"x"}, "state": {state}}); err != nil || resp.StatusCode != 400 {
+		t.Errorf("POST: %v", err)
+	} else {
+		resp.Body.Close()
+	}
+	if p, _ := w.account.Progress(); p.Phase != Waiting {
+		t.Fatalf("an attacker ended the login: %+v", p)
+	}
+	w.server.Set(func(r *mcptest.LoginRules) { r.Deny = `access_denied"<script>` })
+	w.failLogin(`answers "access_denied<script>"`)
+	if _, err := http.Get(back + "?code=x&state=" + state); err == nil {
+		t.Error("the callback is still there")
+	}
+}
+
+func TestLogout(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.mustLogin()
+	if err := w.account.Logout(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if w.ask() != 401 || len(w.vault.values) != 0 || !strings.HasPrefix(w.last("/revoke").Form.Get("token"), "refresh-") {
+		t.Errorf("after the logout: %d kept, %v", len(w.vault.values), w.server.Asked("/revoke"))
+	}
+	// A login that waits ends with it.
+	if _, err := w.account.Begin(context.Background(), func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.account.Logout(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.keeper.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := w.account.Progress(); p.Phase != Failed || p.Err != "it was given up" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.server.Set(func(r *mcptest.LoginRules) { r.Lifetime = 3600 })
+	w.mustLogin()
+	age := func(expires time.Duration) {
+		c := *w.account.cred.Load()
+		c.Obtained, c.Expires = time.Now().Add(-time.Hour), time.Now().Add(expires)
+		w.account.cred.Store(&c)
+	}
+	if w.ask() != 200 || w.times("/token") != 1 {
+		t.Fatal("a fresh token is renewed")
+	}
+	age(30 * time.Second)
+	if w.ask() != 200 || w.times("/token") != 2 || w.last("/token").Form.Get("resource") != w.server.URL {
+		t.Error("a token that is about to expire is not renewed, or not for its resource")
+	}
+	// While it is good, a renewal that does not work is no harm; what is
+	// refused for good ends the login.
+	w.server.Set(func(r *mcptest.LoginRules) { r.TokenError = "temporarily_unavailable" })
+	age(30 * time.Second)
+	if w.ask() != 200 {
+		t.Error("a good token is not used")
+	}
+	age(-time.Second)
+	if _, err := w.account.Authorization(context.Background()); err == nil || w.account.NeedsLogin() {
+		t.Errorf("an expired token, and no authorization server: %v", err)
+	}
+	w.server.Set(func(r *mcptest.LoginRules) { r.TokenError = "invalid_grant" })
+	if w.ask() != 401 || !w.account.NeedsLogin() {
+		t.Error("a login that has ended goes on")
+	}
+	for _, value := range w.vault.values {
+		if strings.Contains(string(value), "access-") || strings.Contains(string(value), "refresh-") {
+			t.Errorf("kept: %s", value)
+		}
+	}
+}
+
+// Many requests that are refused at the same time cause one renewal, and the
+// one who asked first may leave.
+func TestOneRenewal(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.mustLogin()
+	c := *w.account.cred.Load()
+	c.Obtained = time.Now().Add(-time.Hour)
+	w.account.cred.Store(&c)
+	w.server.Expire(false)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.server.Set(func(r *mcptest.LoginRules) { r.Hold = func() { close(arrived); <-release } })
+
+	first, leave := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if w.account.Refused(first, c.header(), 401, "Bearer") {
+			t.Error("who has left is told of a new token")
+		}
+	})
+	<-arrived
+	leave()
+	wg.Wait()
+	for range 50 {
+		wg.Go(func() {
+			if !w.account.Refused(context.Background(), c.header(), 401, "Bearer") {
+				t.Error("no new token")
+			}
+		})
+	}
+	close(release)
+	wg.Wait()
+	if n := w.times("/token"); n != 2 || w.ask() != 200 || w.account.NeedsLogin() {
+		t.Errorf("%d tokens were asked for", n)
+	}
+}
+
+// A server that refuses a token that was just made is not given another one.
+func TestNoEndlessRenewal(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.mustLogin()
+	w.server.Expire(false)
+	if w.ask() != 401 || w.times("/token") != 1 || !w.account.NeedsLogin() {
+		t.Errorf("%d tokens were asked for", w.times("/token"))
+	}
+	if w.account.Refused(context.Background(), "", 403, `Bearer error="other"`) {
+		t.Error("403 for another reason is taken for a challenge")
+	}
+}
+
+// Without a vault that takes it a login holds as long as the process.
+func TestVaultThatFails(t *testing.T) {
+	w := newWorld(t, Settings{})
+	w.vault.fail = true
+	w.mustLogin()
+	if w.ask() != 200 {
+		t.Error("not logged in")
+	}
+}

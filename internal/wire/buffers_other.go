@@ -1,7 +1,0 @@
-//go:build !linux
-
-package wire
-
-func newBuffer(n int) []byte { return make([]byte, n) }
-func emptyBuffer([]byte)     {}
-func endBuffer([]byte)       {}
