@@ -1,16 +1,3 @@
-// Package catalog makes one immutable snapshot of what configuration, upstreams
-// and approvals say: the servers, the tools with their effective hints and
-// status, the counts, and the search index. It keeps each server's last known
-// tools, also across restarts, so that a server which is away, disabled or
-// still connecting can be found. What a server lists is put before approval
-// (Book.Admit, which asks Judge; admit.go) and only then published: what the server's trust allows is approved, the rest
-// waits. Prompts and resources are judged likewise, and kept outside the snapshots
-// (Offers).
-//
-// It guarantees that Current is one atomic load, that everything read from one
-// Snapshot belongs together, that a snapshot never changes, and that discovery
-// and calls see the same hints and the same status. It contacts no server and
-// decides no call.
 package catalog
 
 import (

@@ -1,11 +1,3 @@
-// Package cli is the command line: it turns arguments into requests to the
-// daemon (or into a run of Serve or Demo) and answers into what a person or a
-// program reads.
-//
-// It guarantees that data goes to stdout and talk to stderr, that -o json and
-// -o yaml write the full data, that the exit code follows from the code of the
-// problem, and that text from servers cannot steer the terminal. It decides
-// nothing: what it shows is what the daemon said.
 package cli
 
 import (

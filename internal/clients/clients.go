@@ -1,11 +1,3 @@
-// Package clients knows MCP clients: what they are called, in which files they keep
-// their servers on each system, how MCPProxy looks as one of them, and what shows
-// that a client is installed. The facts are those of the vendors' documents and
-// source; docs/guide/clients.md says how sure each is.
-//
-// It guarantees that only the files that it names are read, whose paths follow from
-// the account and the names of clients and never from what anybody asks for. It
-// writes nothing and starts nothing.
 package clients
 
 import (

@@ -1,25 +1,3 @@
-// Package gate is the one way to the tools of servers: it has policy decide about a
-// call, records it, waits until it may run, asks the server and records the outcome. What
-// clients say to one server by themselves it guards as well: a server's Surface,
-// as clients get it, is the door's.
-//
-// It guarantees that a call is decided about on the catalog as it is then
-// (policy.Decide on one snapshot), and once more after every wait, so that no lock
-// set meanwhile is missed; that a call about which a person is asked is made only with the
-// answer, whatever way it came; that its record is in the spool before the server is
-// asked, and its outcome always, also on panic and cancellation; that what is
-// forwarded is the bytes that were judged; and that every refusal is on record.
-// It is the one caller of session.Judge, without whose proof no connection sends
-// a tools/call. It knows no transport, opens no connection, and decides nothing
-// that policy does not say.
-//
-// Where things are: the way of a call is call.go and settle.go, what it asks policy
-// decide.go; how many requests run at a time, in all and at each server, admission.go;
-// the check
-// of arguments against the schema arguments.go; what a person is asked about is asked.go, and how the calling client asks its own form.go; a large result of the built-in tools and REST is cut,
-// and the whole of it put into the store, in result.go;
-// what clients say to one server by themselves is wrap.go; who counts and traces calls
-// is told by observe.go, and followed.go is a call that is traced.
 package gate
 
 import (

@@ -1,23 +1,3 @@
-// Package mcpserver is MCP for clients of both protocol eras, over streamable HTTP
-// on one URL and, on connections of the socket that were upgraded to it, in lines
-// (docs/adr/0050-lines-over-the-socket.md): it reads what they send, has it
-// answered by the surface that the path stands for, and writes what comes of it.
-// It does not know which surface it speaks for: the built-in tools on /mcp, all
-// servers at once on /mcp/all, or a server by itself on /mcp/servers/{server} and
-// /mcp/s/{server}; at the address of a profile, /mcp/p/{profile}, the first two of
-// them, with bounds to what the caller may reach.
-//
-// It guarantees that a request is checked before it is read (host, origin,
-// actor, size), that what it hands on are the bytes of a text that was parsed
-// strictly once, that the headers of a request say what its body says, that a
-// session belongs to the actor who opened it and cannot be guessed, and that a
-// client that does not read its answer holds up nobody else. It decides nothing
-// about a call and answers no request itself.
-//
-// A message is read and put to its surface in one place, message.go, whatever it
-// came by. What differs is around it: over HTTP request.go reads and answer.go
-// answers, over lines lines.go does both. What is said to a client besides
-// answers goes through an outlet.
 package mcpserver
 
 import (

@@ -1,13 +1,3 @@
-// Package ops is the operations that look and operate: it finds tools, reads
-// on in large results, shows servers, a tool, the log and what runs, and has
-// servers restarted and logged in to. Each operation is a method. The inputs and
-// answers of its operations stand here, those of package admin, too. What people
-// are shown beyond that is package inspect's.
-//
-// It guarantees that what is shown and found is what the catalog holds now, that
-// what nobody has approved is shown to no model, and that secrets are masked. It
-// decides nothing about what may run, which is package admin's, calls a tool only
-// through the door, and knows no protocol: MCP, REST and the CLI translate to and from its types.
 package ops
 
 import (

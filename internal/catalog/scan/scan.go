@@ -1,26 +1,3 @@
-// Package scan finds poisoned definitions, of tools and of what else servers
-// offer: instructions to the model, hidden and confusable Unicode, shadowing of
-// other tools, exfiltration, secrets and encoded payloads. It looks at every
-// string that a client could see, after normalising and decoding it, and
-// explains each finding with the span that caused it.
-//
-// Beside the rules a judge (package judge) has learned what poison reads like. What
-// it finds is read by a person and never blocks; findings of weak rules count only
-// in sentences where it agrees.
-//
-// It guarantees that the same definition gives the same report, byte for byte;
-// that its work is bounded; and that what it could not look at in full, or
-// where a rule failed, is never called clean. It does no I/O and keeps no
-// state. It is a sieve and no proof: it does not see what a server's code does,
-// and decides nothing itself, for what follows from a verdict is the business
-// of approval.
-//
-// The files stand on one another in this order: report (verdicts, findings),
-// characters, normal (a text as a model reads it), rules (places, word lists);
-// words (lexicon and splitter), pattern (the grammar of the rules), view (a
-// text in which rules look); scanner, and on it what fills it (collect), what
-// looks (look, judgement, mention, orders, raw, unicode, hints) and what finds hidden
-// texts (respell, segment, decode, uncover).
 package scan
 
 import (

@@ -1,14 +1,3 @@
-// Package tool holds what a tool is: its id, its three-state hints, its
-// definition as the server sent it, and the fingerprint of that definition.
-//
-// It guarantees that nothing a server said is lost or invented: a definition
-// keeps the server's bytes, a hint that was not said stays unsaid, and equal
-// definitions (whatever their key order and white space) have equal
-// fingerprints while any other difference gives another one. It does no I/O
-// and takes no decision: what hints allow is the business of policy.
-//
-// Canonical stands at the bottom, beside id and skeleton; on it hints, on these
-// definition, and on that offer.
 package tool
 
 import (

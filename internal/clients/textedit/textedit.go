@@ -1,10 +1,3 @@
-// Package textedit changes one entry in a text of JSON with comments, TOML or
-// YAML, as its author wrote it: everything else stays as it is, byte for byte,
-// comments, order, alignment, line ends and byte order mark.
-//
-// It guarantees that what it returns says the same as before but for that entry:
-// it reads its own result again and compares. What it cannot edit so it refuses,
-// with the place and what to do, and nothing is changed. It opens no files.
 package textedit
 
 import (

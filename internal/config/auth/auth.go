@@ -1,14 +1,3 @@
-// Package auth decides who is asking: it turns the socket, an API key, the session
-// of a page of the web UI or an agent token into an Actor, and says what bounds there
-// are to what a caller may reach. It has the tokens: makes them, knows them by their
-// hashes, revokes them.
-//
-// It guarantees that a request that proves nothing is an agent at most, never
-// the admin, that a request with a wrong key, or a token that has expired, was
-// revoked or never was, is nobody, that a token is never the admin, and that keys,
-// codes, sessions and tokens are never logged and never taken from a URL.
-// A session counts where it is asked for, which is REST alone. It does not judge:
-// what an actor may do to a tool is policy's, and what a route needs is the api's.
 package auth
 
 import (

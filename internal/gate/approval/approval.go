@@ -1,17 +1,3 @@
-// Package approval keeps what was decided about servers, their tools and what
-// else they offer (prompts, resources, templates, instructions): which
-// definition is approved, which one a person refused, which tools a person
-// switched off, how a server under review may be launched, and what agents
-// propose. Judge (judge.go) says whether a new or changed definition is accepted by
-// itself or waits for a person. A View is an immutable picture of what is decided
-// about one server.
-//
-// It guarantees that a decision is stored before it takes effect, and does not
-// take effect when it cannot be stored; that what could not be read is unknown
-// and approves nothing; that a change which loosens a hint is never accepted
-// by itself; and that reading a View takes no lock and allocates nothing. It
-// does not say which status a tool has (policy does), keeps no definition that
-// waits (the catalog has what a server lists), and contacts nobody.
 package approval
 
 import (

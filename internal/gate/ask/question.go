@@ -1,11 +1,3 @@
-// Package ask is what a person is asked about a call before it is made, and what becomes of
-// that: the key of the one call that an approval is for, the states of a question, and what
-// a lease covers.
-//
-// It guarantees that a key is another one as soon as anything differs that the person has
-// seen or could have seen, that the first answer counts, and that no answer outlives its
-// time. It is pure: it does not say which calls are asked about (package policy does), stores
-// nothing (package store), and has nobody wait (package hold).
 package ask
 
 import (

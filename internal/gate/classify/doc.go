@@ -1,24 +1,20 @@
-// Package classify says what a call does by its arguments: whether it reads, writes or
-// destroys. It reads SQL, shell lines, command lines of known programs, HTTP methods,
-// GraphQL and the names of actions, and finds out which argument of a tool is one.
+// Package classify finds out what a call does: it reads, writes or destroys. Two sources:
+//   - Arguments: SQL, shell, command lines of known programs, HTTP methods, GraphQL, action names.
+//     It also finds which argument of a tool holds such a text.
+//   - The definition of a tool without hints: name, title, description, schema (hints_*.go).
 //
-// It guarantees that what is judged to read consists of what it knows: statements,
-// functions, commands, options and verbs that stand in its lists. What it does not know is
-// a write; what is known to take away is destructive; what it cannot read to its end is
-// never less than a write, and what is longer than 64 KB, or a shell text of more commands
-// or words than anybody reads, is destructive. SQL is read as every database would read it
-// (where quotes and comments end), and the worst reading counts; several statements are
-// never a read. A command reads only with the options on its list; one that runs another
-// counts as that one, and arguments in other members count with it. Each verdict names the
-// word that decided. It is pure and deterministic, and bounded in time by the length of the
-// text.
+// Guarantees:
+//   - A verdict of "read" needs known words only: statements, functions, commands, options and verbs
+//     on its lists. An unknown word is a write. A text that cannot be parsed to its end is at least a
+//     write. More than 64 KB, or too many commands, is destructive.
+//   - SQL is parsed as every database would parse it, and the worst reading counts. More than one
+//     statement is never a read. A command reads only with options on its list.
+//   - A verdict names the word that decided. Inferred hints give their reason.
+//   - It is pure, deterministic, and bounded in time by the length of the text.
 //
-// It does not know what is behind a name: a view, a function, an operator or a program
-// that stands in its lists and was replaced by another. It does not run, resolve or
-// expand anything, and it does not decide about calls; policy does.
+// It does not know what a name refers to (a view, a replaced program), runs and expands nothing, and
+// does not protect from a server that lies. Policy decides about the call.
 //
-// verdict is at the bottom; the readers of each language use it (sql on its words and lexer;
-// shell on programs on options; http, graphql, action), rule picks the reader, and on rule are
-// lane, which judges a call, neighbours, which reads what is next to a command, and detect,
-// which finds rules in schemas.
+// Files: verdict (base), sql*, shell and programs, options, http, graphql, action; rule picks the
+// reader; lane judges a call; detect finds rules in schemas; hints_* infer hints.
 package classify

@@ -1,25 +1,3 @@
-// Package session has the three small interfaces of everything that a client of
-// MCP can talk to: a Doer answers requests, a Session is the state of one legacy
-// client on top of that, a Surface is what a path of a URL stands for. A connection to a
-// server, a bridge between protocol eras, all servers at once, the built-in
-// tools, and the door in front of them are all one of these. The package has
-// also what such things share: the Request and its Reply, the proof that a call
-// was decided about, a bounded queue of events, and the clock of a request.
-//
-// The contract:
-//
-//   - Order. All calls of Request.Say end before Do returns, and never overlap.
-//     An Event is valid while it is handed on. Say may block, except where Listen
-//     says otherwise.
-//   - Request.Head is called before the first event and before Do returns; the
-//     last call counts.
-//   - The end of ctx cancels the request. Where its cause is a Cancelled, the
-//     server gets the client's own words. initialize is never cancelled.
-//   - A question of the server is an Event with an ID; Session.Respond answers it.
-//     Modern servers do not ask: their Result says that input is required.
-//   - A Request is only read, and nothing of it is kept after Do has returned.
-//
-// It opens no connection, decides nothing and records nothing.
 package session
 
 import (

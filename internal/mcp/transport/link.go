@@ -1,16 +1,3 @@
-// Package transport is one connection to one MCP server, over stdio, streamable HTTP
-// or the SSE transport of 2024-11-05: what the protocol calls a session, with
-// what its supervisor has to know of it.
-//
-// It guarantees that params and results pass as the bytes they are, that what
-// the server says is handed on in order and before the response that it
-// precedes, that it goes to the request or the client that it belongs to and to
-// nobody by guess, that a server which does not read or never stops sending
-// holds up nobody but itself, and that everything is bounded. An answer's stream
-// that a legacy server ends early is taken up again with Last-Event-ID (follow.go); a
-// link that is lost stays lost: its supervisor makes another one. It decides nothing
-// about a call,
-// and it starts no process by itself.
 package transport
 
 import (

@@ -1,22 +1,3 @@
-// Package wirejson is the only reader and writer of JSON bytes: the strict parse
-// of what comes from outside and policy looks at (Check), a cursor and what
-// stands on it, to find and change members without touching other bytes, and
-// strings with their escapes, both ways.
-//
-// It guarantees that what Check accepts means the same to every JSON parser, so
-// that what was judged is what is forwarded: RFC 8259 JSON in valid UTF-8
-// without lone surrogates, without numbers beyond a float64, without two members
-// of one object whose names are equal when case is folded (as Go, among others,
-// would take one for the other), without member names that hold a NUL (where
-// C strings end), and within the bounds on size and depth. Check never recurses,
-// and up to 64 members per object and 64 levels it allocates nothing. No
-// function panics, whatever the text. What is written reads back the same.
-//
-// The package does not decode values into Go types beyond strings, integers and
-// booleans, and does not know JSON-RPC.
-//
-// Scan, the strict walk, stands at the bottom; on it rawjson (Check), cursor and
-// text (strings); on these names, read and member.
 package wirejson
 
 import (

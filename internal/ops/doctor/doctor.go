@@ -1,14 +1,3 @@
-// Package doctor looks for what is wrong with an installation: a table of numbered
-// checks, each a small function of the facts, which says what is wrong, why it matters
-// and which command mends it.
-//
-// It guarantees that what a running daemon knows is asked of it and not guessed; that
-// without one only files and processes are looked at, all of the database and the log
-// with them where that is asked for, and nothing is started or contacted; that the order of what is said follows from the facts alone; that looking
-// takes at most TotalTime, with what took too long named; and that nothing is changed
-// but by Mend, which does what is safe: modes of the user's own files, a directory that
-// is missing, a socket that nobody listens on. It never prints, decides nothing about
-// servers or tools, and does not know how a daemon is asked: that is given to it.
 package doctor
 
 import (

@@ -1,13 +1,3 @@
-// Package process runs the processes of servers: it starts, watches and stops
-// them, writes to them, and keeps the log of each server.
-//
-// It guarantees that a process starts without a shell, in a group of its own
-// and with the allowed part of our environment; that it is always reaped, and
-// ends with us where the system allows, and on Linux what an earlier run has left
-// behind ends with the start of the next one; that who writes to it never waits for
-// it; and that its log holds no secrets, does not steer a terminal, and has a
-// bound on its size and its rate. It does not know what is said over the pipes,
-// and never decides what starts when.
 package process
 
 import (
