@@ -112,7 +112,7 @@ type daemon struct {
 	demands   demands // that the file is another one
 	book      *approval.Book
 	catalog   *catalog.Catalog
-	logins    *oauth.Keeper
+	logins    *oauth.Accounts
 	tokens    *auth.Tokens
 	upstreams *compat.Set
 	offers    *catalog.PrimitiveGuard

@@ -16,7 +16,7 @@ import (
 type launcher struct {
 	config    func() *config.Config
 	book      *approval.Book
-	logins    *oauth.Keeper
+	logins    *oauth.Accounts
 	upstreams *upstream.Set
 	secrets   *secretValues
 
@@ -24,7 +24,7 @@ type launcher struct {
 }
 
 // newLauncher makes a launcher, which starts servers once the decisions are read.
-func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Keeper, upstreams *upstream.Set, secrets *secretValues) *launcher {
+func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretValues) *launcher {
 	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
 	secrets.changed = l.apply
 	book.Follow(func(approval.Decided) { l.launch() })
@@ -109,7 +109,7 @@ func targets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
 
 // account returns what finds the account at a server, without the nil of a type
 // in it.
-func account(logins *oauth.Keeper) func(server string) transport.Account {
+func account(logins *oauth.Accounts) func(server string) transport.Account {
 	return func(server string) transport.Account {
 		if a := logins.Account(server); a != nil {
 			return a

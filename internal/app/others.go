@@ -13,7 +13,7 @@ import (
 // decisions is where decisions are kept. What narrows has a second home beside a
 // database that is a file here. A database that is shared is the only home: what one
 // instance remembers must not undo what another has decided.
-func (d *daemon) decisions(dir string) approval.Keeper {
+func (d *daemon) decisions(dir string) approval.Store {
 	if d.shared != nil {
 		return d.shared
 	}

@@ -44,7 +44,7 @@ func many(kind tool.Kind) string {
 }
 
 // judged is one record of what became of one or many tools, or offers of a kind.
-func judged(server string, all []approval.Judgement, status activity.Status, action, actor string) activity.Record {
+func judged(server string, all []approval.Evaluation, status activity.Status, action, actor string) activity.Record {
 	names := make([]string, 0, len(all))
 	for _, j := range all {
 		name := j.Tool

@@ -12,9 +12,9 @@ import (
 // However many tools a server lists, what became of them is one record that
 // says how many and names some.
 func TestOneRecordForManyTools(t *testing.T) {
-	var all []approval.Judgement
+	var all []approval.Evaluation
 	for i := range 10_000 {
-		all = append(all, approval.Judgement{Tool: fmt.Sprint("tool", i), Why: approval.Changed, Loosened: []string{"destructiveHint"}})
+		all = append(all, approval.Evaluation{Tool: fmt.Sprint("tool", i), Why: approval.Changed, Loosened: []string{"destructiveHint"}})
 	}
 	r := judged("s", all, activity.Blocked, "hold_tools", "system")
 	if r.Type != activity.Approval || r.ServerName != "s" || r.ToolName != "" || len(r.Metadata.Detail) > 2_000 {

@@ -21,8 +21,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Keeper remembers the last known tools of servers across restarts.
-type Keeper interface {
+// Store remembers the last known tools of servers across restarts.
+type Store interface {
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error
@@ -68,7 +68,7 @@ type Options struct {
 	Servers []config.Server  // that are configured at the start
 	Infer   policy.InferMode // as configured at the start
 	Judge   policy.JudgeMode
-	Keeper  Keeper
+	Keeper  Store
 	Book    *approval.Book
 	// Observe is told what became of definitions that were not approved before.
 	// It must not call the catalog. Nil when nobody wants to know.

@@ -83,7 +83,7 @@ func enabled(name string) config.Server {
 
 // start runs a catalog and returns a function that lists tools and waits for the
 // snapshot that has them.
-func start(t *testing.T, keeper Keeper, servers ...config.Server) *Catalog {
+func start(t *testing.T, keeper Store, servers ...config.Server) *Catalog {
 	t.Helper()
 	c := New(Options{Servers: servers, Keeper: keeper, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
 	ctx, cancel := context.WithCancel(context.Background())

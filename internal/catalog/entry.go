@@ -111,7 +111,7 @@ type Tool struct {
 	override  tool.Hints     // what a person has said
 	declared  *classify.Rule // by which a person has it judged
 	pin       *approval.Pin  // the approval of this definition, nil when there is none
-	judged    atomic.Pointer[tool.Judged]
+	judged    atomic.Pointer[tool.Facts]
 }
 
 // Callable reports whether the tool can be called.

@@ -6,11 +6,11 @@ import (
 )
 
 // Judged is what records say of the tool: made once, when it is first called.
-func (t *Tool) Judged() tool.Judged {
+func (t *Tool) Judged() tool.Facts {
 	if j := t.judged.Load(); j != nil {
 		return *j
 	}
-	j := tool.Judged{
+	j := tool.Facts{
 		Hints: tool.JudgeHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
 		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
 	}

@@ -17,14 +17,14 @@ func (t *Tool) JudgedBy() *classify.Rule {
 	return t.entry.nature.JudgedBy()
 }
 
-// JudgeArguments says what a call of the tool does by its arguments; nothing where it is
+// ClassifyArguments says what a call of the tool does by its arguments; nothing where it is
 // judged by none.
-func (t *Tool) JudgeArguments(args json.RawMessage) policy.Arguments {
+func (t *Tool) ClassifyArguments(args json.RawMessage) policy.Arguments {
 	rule := t.JudgedBy()
 	if rule == nil {
 		return policy.Arguments{}
 	}
-	return rule.Judge(args)
+	return rule.Classify(args)
 }
 
 // declaredRule is the last of the rules of a server that is for a tool; nil without one.

@@ -93,7 +93,7 @@ func (c *Catalog) OffersShown(ctx context.Context, server string, kind tool.Kind
 			}
 		case own != nil && own.Fingerprint != one.Fingerprint:
 			strange = true
-			pass[i] = rules.Trust == approval.Auto && approval.Judge(rules, decided.Of(kind, one.Name), one.Candidate()).Accepted
+			pass[i] = rules.Trust == approval.Auto && approval.Evaluate(rules, decided.Of(kind, one.Name), one.Candidate()).Accepted
 		default:
 			news, at = append(news, one), append(at, i)
 		}

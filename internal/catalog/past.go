@@ -16,7 +16,7 @@ func (t *Tool) Under(c *config.Config, server config.Server) *Tool {
 
 // Remembered returns a tool of which nothing is known any more but what a record says
 // of it. It has no schema (see HasSchema), and no status.
-func Remembered(id tool.ID, judged *tool.Judged) *Tool {
+func Remembered(id tool.ID, judged *tool.Facts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
 	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, nature: classify.KnownNature(in)}

@@ -22,8 +22,8 @@ type Admission struct {
 	Server   string
 	Kind     tool.Kind
 	Trust    approval.Trust
-	Accepted []approval.Judgement // by the trust in the server
-	Held     []approval.Judgement // that wait for a person from now on
+	Accepted []approval.Evaluation // by the trust in the server
+	Held     []approval.Evaluation // that wait for a person from now on
 }
 
 // Quarantined reports whether a server waits for review: its configuration says

@@ -250,7 +250,7 @@ func records() []activity.Record {
 	full.Metadata.Warnings = []string{"Tool 'x' is read-only: call_tool_read is enough."}
 	full.OwnUS = 312
 	approved := at("2026-01-14T08:00:00Z")
-	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", Judged: tool.Judged{
+	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", Facts: tool.Facts{
 		Hints:    tool.JudgeHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
 		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
 	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
@@ -258,7 +258,7 @@ func records() []activity.Record {
 	blocked.Repeated, blocked.FirstTime, blocked.LastTime = 1071, &first, &last
 	blocked.Type, blocked.ErrorMessage = activity.PolicyDecision, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	blocked.Metadata.ErrorCode = "SERVER_MISMATCH"
-	blocked.Metadata.Decision = &activity.Decision{Outcome: activity.Refused, Check: "hints", Judged: tool.Judged{CallWith: "call_tool_destructive"}}
+	blocked.Metadata.Decision = &activity.Decision{Outcome: activity.Refused, Check: "hints", Facts: tool.Facts{CallWith: "call_tool_destructive"}}
 	blocked.Metadata.Intent.Declared = json.RawMessage(`{"intent":{"operation_type":"look\u001b"}}`)
 	change := activity.Record{ID: "01JG2K1ZZZ0000000000000004", Type: activity.ServerChange, Status: activity.Success, ServerName: "notes",
 		Timestamp: at("2026-01-15T09:29:00Z"), Metadata: activity.Metadata{Action: "restart"}}

@@ -230,7 +230,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 	f.add("Called", oneLine(map[activity.Manner]string{activity.InLane: "in a lane", activity.ByName: "by its own name"}[d.Called]))
 	f.add("Hints", judgedHints(d.Hints))
 	f.add("Overridden", judgedHints(d.Overridden))
-	f.add("Seems to", seemsTo(&d.Judged))
+	f.add("Seems to", seemsTo(&d.Facts))
 	f.add("Call with", oneLine(d.CallWith))
 	f.add("Tool status", oneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
 	f.add("Arguments", oneLine(map[activity.Fit]string{activity.Fits: "fit the schema", activity.Unfit: "do not fit the schema"}[d.Arguments]))
@@ -243,7 +243,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 }
 
 // seemsTo is what a tool seems to do that does not say so.
-func seemsTo(j *tool.Judged) string {
+func seemsTo(j *tool.Facts) string {
 	if j.Inferred == "" || !j.Unsure {
 		return oneLine(j.Inferred)
 	}

@@ -179,7 +179,7 @@ func writeProspect(p *printer, out ops.Prospect) {
 	f.add("Tool", oneLine(out.Name))
 	f.add("Hints", judgedHints(out.Hints))
 	f.add("Overridden", judgedHints(out.Overridden))
-	f.add("Seems to", seemsTo(&out.Judged))
+	f.add("Seems to", seemsTo(&out.Facts))
 	f.add("Call with", oneLine(out.CallWith))
 	f.add("Status", oneLine(strings.Join(append([]string{cmp.Or(out.Status, policy.Callable.Word())}, out.Further...), ", ")))
 	f.add("As", oneLine(asWho(out.As)))

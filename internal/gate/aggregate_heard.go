@@ -20,15 +20,15 @@ var announced = [...]struct{ method, wish string }{
 	catalog.ListResources: {mcp.ResourcesChanged, "resourcesListChanged"},
 }
 
-// heard is what a client knows of the lists.
-type heard struct {
+// knownLists is what a client knows of the lists.
+type knownLists struct {
 	mu    sync.Mutex // guards what follows
 	knows [len(announced)]bool
 	last  aggregateListed
 }
 
 // gets notes that the client gets a list.
-func (h *heard) gets(l catalog.PrimitiveList, now aggregateListed) {
+func (h *knownLists) gets(l catalog.PrimitiveList, now aggregateListed) {
 	l = min(l, catalog.ListResources)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,7 +37,7 @@ func (h *heard) gets(l catalog.PrimitiveList, now aggregateListed) {
 
 // changed returns the lists that are not what the client knows. What it has never
 // been told of it gets to know now.
-func (h *heard) changed(now aggregateListed) (lists []int) {
+func (h *knownLists) changed(now aggregateListed) (lists []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range announced {

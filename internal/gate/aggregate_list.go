@@ -26,7 +26,7 @@ const listTime = 5 * time.Second
 
 // list answers with the page of a list that begins at the cursor: by name, so
 // that a page goes on where the one before ended, whatever has changed meanwhile.
-func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l catalog.PrimitiveList, h *heard) (session.Reply, error) {
+func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l catalog.PrimitiveList, h *knownLists) (session.Reply, error) {
 	cursor := ""
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' {
 		var ok bool

@@ -9,7 +9,7 @@ import (
 )
 
 // announce says which lists have changed until ctx ends.
-func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *heard, say func(list int)) {
+func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLists, say func(list int)) {
 	for {
 		now, again := s.listed(r)
 		for _, list := range h.changed(now) {
@@ -37,7 +37,7 @@ func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Repl
 			agreed = wirejson.SetMember(agreed, a.wish, json.RawMessage("true"))
 		}
 	}
-	var h heard
+	var h knownLists
 	now, _ := s.listed(r)
 	h.changed(now) // before the client can list
 	session.Acknowledge(r, string(agreed))

@@ -36,9 +36,9 @@ func (e *aggregateEntry) definition(l catalog.PrimitiveList) json.RawMessage {
 
 func byName(a, b *aggregateEntry) int { return strings.Compare(a.name, b.name) }
 
-// tools are the tools of one snapshot by the names that they have among those of
+// aggregateTools are the tools of one snapshot by the names that they have among those of
 // all servers. They are immutable.
-type tools struct {
+type aggregateTools struct {
 	version  uint64                   // of the snapshot, which must not outlive its time for this
 	callable []*aggregateEntry        // by name
 	digested map[string]*catalog.Tool // by the names that do not say what they stand for
@@ -46,10 +46,12 @@ type tools struct {
 }
 
 // current reports whether the tools are those of a snapshot, or of a later one.
-func (t *tools) current(s *catalog.Snapshot) bool { return t != nil && t.version >= s.Version() }
+func (t *aggregateTools) current(s *catalog.Snapshot) bool {
+	return t != nil && t.version >= s.Version()
+}
 
-func nameTools(s *catalog.Snapshot) *tools {
-	all := &tools{version: s.Version(), digested: map[string]*catalog.Tool{}}
+func nameTools(s *catalog.Snapshot) *aggregateTools {
+	all := &aggregateTools{version: s.Version(), digested: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
 			name := tool.Alias(t.ID.Server, t.ID.Tool)

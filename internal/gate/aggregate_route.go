@@ -52,7 +52,7 @@ func (s *Aggregate) call(ctx context.Context, r *routed, open aggregateOpener) (
 	if !isText {
 		return session.Reply{}, s.Gate.Unnamed(ctx, "", &r.Request)
 	}
-	n := Named{Name: name, Open: open}
+	n := NamedCall{Name: name, Open: open}
 	var known bool
 	if n.ID, known = s.toolOf(&r.Request, name); known {
 		r.server = n.ID.Server

@@ -18,22 +18,22 @@ import (
 type AggregateSession struct {
 	*Aggregate
 	initialize session.Request // what the client said of itself, and who has opened it
-	heard      heard
+	heard      knownLists
 	end        *session.End
 
 	mu       sync.Mutex // guards what follows, and one.s
-	byServer map[string]*one
+	byServer map[string]*serverSession
 	level    json.RawMessage // params of logging/setLevel; nil: none was set
 }
 
-// one is the session with one server, opened by the first request that needs it.
-type one struct {
+// serverSession is the session with one server, opened by the first request that needs it.
+type serverSession struct {
 	opening sync.Mutex
 	s       session.Session
 }
 
 // live returns the session unless it has ended.
-func (o *one) live() session.Session {
+func (o *serverSession) live() session.Session {
 	if o.s != nil {
 		select {
 		case <-o.s.Done():
@@ -55,7 +55,7 @@ func (s *Aggregate) Open(_ context.Context, initialize *session.Request) (sessio
 	}
 	version := session.RequestedVersion(initialize.Params)
 	caller := *initialize.Caller
-	c := &AggregateSession{Aggregate: s, end: session.NewEnd(), byServer: map[string]*one{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+	c := &AggregateSession{Aggregate: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
 		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.capabilities(initialize) +
 		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + instructions + `"}`)}, nil
@@ -79,7 +79,7 @@ func (c *AggregateSession) sessionWith(ctx context.Context, r *session.Request, 
 	c.mu.Lock()
 	o := c.byServer[server]
 	if o == nil {
-		o = &one{}
+		o = &serverSession{}
 		c.byServer[server] = o
 	}
 	c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *AggregateSession) sessionWith(ctx context.Context, r *session.Request, 
 	return s, nil
 }
 
-// open introduces the client to a server.
+// openSession introduces the client to a server.
 func (c *AggregateSession) open(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
 	initialize.Caller = r.Caller

@@ -103,7 +103,7 @@ func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) 
 	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
 	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
-		if err := r.Judged.Recheck(); err != nil {
+		if err := r.Permit.Recheck(); err != nil {
 			return session.Reply{}, err
 		}
 		m.mu.Lock()

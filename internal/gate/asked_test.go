@@ -74,7 +74,7 @@ func (a *asking) use(text string) {
 // hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
 func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
 
-// open opens the database, and the door before it.
+// openSession opens the database, and the door before it.
 func (a *asking) open() {
 	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
@@ -122,7 +122,7 @@ func (a *asking) answer(approve bool) ask.Question {
 
 const atOnce = `"ask": {"write": "ask", "destructive": "ask", "wait": "1s"}`
 
-// asked counts the calls that have reached a server.
+// policyRequest counts the calls that have reached a server.
 func (a *asking) asked() (n int) {
 	for _, e := range a.Events {
 		if strings.HasPrefix(e, "call ") {
@@ -269,10 +269,10 @@ func (a *asking) catches(variant, name, args string) string {
 	var c *call
 	snapshot := a.Catalog.Current()
 	if variant == "" {
-		c = &call{door: a.door, cfg: a.Config(), caller: anAgent, asked: policy.Request{OwnNames: true, Name: "s:" + name}}
+		c = &call{gate: a.door, cfg: a.Config(), caller: anAgent, policyRequest: policy.Request{OwnNames: true, Name: "s:" + name}}
 		c.name(snapshot, "s:"+name)
-		c.asked.Variant = c.tool.CallWith
-		c.parts.Arguments, c.asked.ArgsErr = readArguments("arguments", json.RawMessage(args))
+		c.policyRequest.Variant = c.tool.CallWith
+		c.parts.Arguments, c.policyRequest.ArgsErr = readArguments("arguments", json.RawMessage(args))
 	} else {
 		v, ok := policy.ParseVariant("call_tool_" + variant)
 		if !ok {
@@ -313,7 +313,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"all servers": func() error {
-			_, err := a.door.CallNamed(t.Context(), Named{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
+			_, err := a.door.CallNamed(t.Context(), NamedCall{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
 			return err
 		},
 	} {
@@ -409,7 +409,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 			a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 				a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
 				change.do(a)
-				return session.Reply{}, r.Judged.Recheck()
+				return session.Reply{}, r.Permit.Recheck()
 			}
 			go func() { done <- a.destroy(t.Context(), `{}`) }()
 			a.waits(1)
@@ -425,7 +425,7 @@ func TestARuleThatComesLater(t *testing.T) {
 	a := newAsking(t, textWith(`"tools_limit": 7`), destroysTool)
 	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		a.use(textWith(atOnce))
-		return session.Reply{}, r.Judged.Recheck()
+		return session.Reply{}, r.Permit.Recheck()
 	}
 	wantCode(t, "a rule that came meanwhile", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 	if o := a.Ended[0]; o.Check != "ask" || o.Status != activity.Failed {

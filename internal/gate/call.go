@@ -17,15 +17,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Options is how calls come in by one of the ways.
+// Options are the properties of an entry: the call tools, one server, all servers, REST.
 type Options struct {
 	Declares  bool // who calls names tools server:tool and can declare an intent; else by what a server calls them, and not
 	Validates bool // the arguments are held to the tool's schema
 	Cuts      bool // the result is cut to result_limit, and has to be one: no task, no question
 }
 
-// inquiry is what a person is asked about a call.
-type inquiry struct {
+// pendingApproval is the approval that a call waits for.
+type pendingApproval struct {
 	call   ask.Call
 	rule   policy.AskedBy
 	worst  policy.Operation // that the call counts as
@@ -42,8 +42,8 @@ type returned struct {
 	answer   json.RawMessage // nil: none, or it was looked at
 }
 
-// way is what a request goes to: a server, or a client's session with it.
-type way struct {
+// target receives a request: a server, or a client's session with it.
+type target struct {
 	server string
 	session.Doer
 	asks *session.Asks // nil without a session
@@ -52,42 +52,42 @@ type way struct {
 // opener opens a client's session with a server.
 type opener func(ctx context.Context, server string) (session.Session, error)
 
-// call is one call on its way through the door, with what goes to the server in
-// the same piece of memory.
+// call is the state of one call. The request to the server is part of it, so that a call takes one
+// allocation.
 type call struct {
 	Options
-	door   *Gate
-	cfg    *config.Config
-	caller auth.Caller
-	asked  policy.Request
-	strays []UnknownArgument
-	limit  time.Duration // that its caller has set; 0: none
-	way    way
-	open   opener // opens its session; nil: it has what it needs
+	gate          *Gate
+	cfg           *config.Config
+	caller        auth.Caller
+	policyRequest policy.Request
+	unknown       []UnknownArgument
+	limit         time.Duration // that its caller has set; 0: none
+	target        target
+	openSession   opener // opens its session; nil: it has what it needs
 
-	tool      *catalog.Tool     // that was judged
-	arguments policy.Arguments  // what they do; nothing where nobody has looked
-	supposed  bool              // nobody has said with which arguments
-	stateless bool              // its caller has no session
-	selection *policy.Selection // what to show of the result; nil: as the configuration says
-	handed    []handed          // results that are still to be put into the arguments
-	recorded  json.RawMessage   // the arguments as the record has them; nil: as they are
-	seen      func() []byte     // the arguments as a person sees them; nil: as they are
+	tool       *catalog.Tool     // that was judged
+	arguments  policy.Arguments  // what they do; nothing where nobody has looked
+	supposed   bool              // nobody has said with which arguments
+	stateless  bool              // its caller has no session
+	selection  *policy.Selection // what to show of the result; nil: as the configuration says
+	resultRefs []resultRef       // results that are still to be put into the arguments
+	recorded   json.RawMessage   // the arguments as the record has them; nil: as they are
+	seen       func() []byte     // the arguments as a person sees them; nil: as they are
 	// sensitivity is that of the results that were put in.
-	sensitivity string
-	status      policy.Status // that counted; Callable where it is not known which tool is meant
-	fit         activity.Fit  // of the arguments; "" where they were not checked
-	decision    policy.Decision
-	started     time.Time
-	waited      time.Duration // since then, for a place and for the server
-	trace       Trace         // nil: nobody follows it
-	record      activity.Record
-	judged      activity.Decision // of the record
-	again       atomic.Uint32     // the policy.Check that has refused it when it had waited
-	inquiry     *inquiry          // nil: nobody has to be asked about it
-	returned    *returned         // by a client that was asked; nil: nothing
-	request     session.Request
-	parts       session.Call // with the arguments; in the request where the call is our own
+	sensitivity      string
+	status           policy.Status // that counted; Callable where it is not known which tool is meant
+	fit              activity.Fit  // of the arguments; "" where they were not checked
+	decision         policy.Decision
+	started          time.Time
+	waited           time.Duration // since then, for a place and for the server
+	trace            Trace         // nil: nobody follows it
+	record           activity.Record
+	recordedDecision activity.Decision // of the record
+	failedRecheck    atomic.Uint32     // the policy.Check that has refused it when it had waited
+	pending          *pendingApproval  // nil: nobody has to be asked about it
+	returned         *returned         // by a client that was asked; nil: nothing
+	request          session.Request
+	parts            session.Call // with the arguments; in the request where the call is our own
 
 	id      string // of the record
 	result  json.RawMessage
@@ -95,94 +95,114 @@ type call struct {
 	handle  string // of a result that was cut
 }
 
-// longBegin is from when on the record of a call counts as a wait: then it is
-// decided once more.
-const longBegin = time.Millisecond
+// recheckAfter is the time until a slot above which a call is decided about again: the write of
+// the record is part of it.
+const recheckAfter = time.Millisecond
 
-// through is the way of every call: decide, have a person asked, record, wait, ask, record.
-func (d *Gate) through(ctx context.Context, c *call, snapshot *catalog.Snapshot) (session.Reply, error) {
-	d.anonymous.name(&c.caller)
+// execute runs one call: decide, approve, begin the record, send, settle.
+func (g *Gate) execute(ctx context.Context, c *call, snapshot *catalog.Snapshot) (session.Reply, error) {
+	g.anonymous.name(&c.caller)
 	c.follow()
-	p := d.decide(c, snapshot)
-	if p == nil && c.handed != nil {
-		if p = d.putIn(ctx, c); p != nil {
-			c.decision.Check = policy.CheckResults
-		} else {
-			p = d.decide(c, snapshot)
-		}
+	if p := g.admit(ctx, c, snapshot); p != nil {
+		return g.rejected(ctx, c, p)
 	}
-	if p == nil {
-		if p = d.admission.Load().full(c.asked.ID.Server); p != nil { // without this, each would be a record of a call
-			c.decision.Check = policy.CheckPlace
-		}
-	}
-	if p == nil {
-		p = d.askPerson(ctx, c)
-	}
-	if p != nil {
-		if c.inquiry == nil || c.inquiry.record == "" {
-			c.id = d.refuse(ctx, c, p)
-		} else { // it is on record already
-			took := time.Since(c.started)
-			c.observed(activity.Held, string(p.Code), took, took-c.waited)
-		}
-		if c.asksFirst() && p.Code == problem.ApprovalPending {
-			return session.Reply{Result: c.inquiry.form}, nil
-		}
-		return session.Reply{}, p
-	}
-	d.describe(c, activity.ToolCall, policy.NoCheck)
-	if err := d.Log.Begin(&c.record); err != nil {
-		took := time.Since(c.started)
-		c.observed(activity.Blocked, string(problem.From(err).Code), took, took)
+	if err := g.begin(c); err != nil {
 		return session.Reply{}, err
 	}
-	c.id = c.record.ID
 	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "the call ended in a panic"}
-	defer func() { d.end(c, &outcome) }()
-	reply, err := d.ask(ctx, c)
-	return reply, d.settle(ctx, c, &reply, err, &outcome)
+	defer func() { g.end(c, &outcome) }()
+	reply, err := g.send(ctx, c)
+	return reply, g.settle(ctx, c, &reply, err, &outcome)
 }
 
-// ask waits for a place and for the server's answer, within the time that the
-// call has.
-func (d *Gate) ask(ctx context.Context, c *call) (session.Reply, error) {
+// admit decides about a call and waits for its approval. It returns nil if the call may be sent.
+// The decision is made again when results of earlier calls are known that the arguments name.
+func (g *Gate) admit(ctx context.Context, c *call, snapshot *catalog.Snapshot) *problem.Problem {
+	if p := g.decide(c, snapshot); p != nil {
+		return p
+	}
+	if c.resultRefs != nil {
+		if p := g.insertResults(ctx, c); p != nil {
+			c.decision.Check = policy.CheckResults
+			return p
+		}
+		if p := g.decide(c, snapshot); p != nil {
+			return p
+		}
+	}
+	if p := g.admission.Load().full(c.policyRequest.ID.Server); p != nil { // before the record of a call is written
+		c.decision.Check = policy.CheckPlace
+		return p
+	}
+	return g.approve(ctx, c)
+}
+
+// rejected records a call that was not admitted, unless its wait for an approval is on record, and
+// returns what its caller gets: the problem, or a form that the client shows.
+func (g *Gate) rejected(ctx context.Context, c *call, p *problem.Problem) (session.Reply, error) {
+	if c.pending == nil || c.pending.record == "" {
+		c.id = g.refuse(ctx, c, p)
+	} else {
+		took := time.Since(c.started)
+		c.observed(activity.Held, string(p.Code), took, took-c.waited)
+	}
+	if c.asksFirst() && p.Code == problem.ApprovalPending {
+		return session.Reply{Result: c.pending.form}, nil
+	}
+	return session.Reply{}, p
+}
+
+// begin writes the record of a call to the spool. Without it the call is not sent.
+func (g *Gate) begin(c *call) error {
+	g.describe(c, activity.ToolCall, policy.NoCheck)
+	if err := g.Log.Begin(&c.record); err != nil {
+		took := time.Since(c.started)
+		c.observed(activity.Blocked, string(problem.From(err).Code), took, took)
+		return err
+	}
+	c.id = c.record.ID
+	return nil
+}
+
+// send waits for a slot and a session, decides again after each wait, and sends the call with the
+// proof of the decision. All of it is within the time limit of the call.
+func (g *Gate) send(ctx context.Context, c *call) (session.Reply, error) {
 	ctx, clock, end := session.StartClock(ctx, c.time())
 	defer end()
-	leave, waited, err := d.admission.Load().enter(ctx, c.asked.ID.Server)
+	leave, waited, err := g.admission.Load().enter(ctx, c.policyRequest.ID.Server)
 	c.waited += waited
 	if err != nil {
-		return session.Reply{}, late(ctx, err)
+		return session.Reply{}, timeoutErr(ctx, err)
 	}
 	defer leave()
 	entered := time.Since(c.started)
 	defer func() { c.waited += time.Since(c.started) - entered }()
-	if waited > 0 || entered >= longBegin {
+	if waited > 0 || entered >= recheckAfter {
 		err = c.recheck() // before a server that was locked gets a process
 	}
-	if err == nil && c.open != nil {
-		if c.way, err = d.opened(ctx, c); err == nil {
+	if err == nil && c.openSession != nil {
+		if c.target, err = g.opened(ctx, c); err == nil {
 			err = c.recheck()
 		}
 	}
 	if err != nil {
-		return session.Reply{}, late(ctx, err)
+		return session.Reply{}, timeoutErr(ctx, err)
 	}
-	defer c.way.asks.Time(clock)()
-	say, done := c.way.asks.Noting(c.request.Say)
+	defer c.target.asks.Time(clock)()
+	say, done := c.target.asks.Noting(c.request.Say)
 	defer done()
-	c.request.Say, c.request.Judged = say, session.Judge(c.asked.ID.Tool, c.tool.Raw, c.recheck)
+	c.request.Say, c.request.Permit = say, session.NewPermit(c.policyRequest.ID.Tool, c.tool.Raw, c.recheck)
 	if c.trace != nil {
 		c.asking()
 		defer c.trace.Answered()
 	}
-	reply, err := c.way.Do(ctx, &c.request)
-	return reply, late(ctx, err)
+	reply, err := c.target.Do(ctx, &c.request)
+	return reply, timeoutErr(ctx, err)
 }
 
-// late makes the end of a context by its clock that of a time limit, where
-// nobody has said yet what it means.
-func late(ctx context.Context, err error) error {
+// timeoutErr maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the
+// error is a problem already.
+func timeoutErr(ctx context.Context, err error) error {
 	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimeIsUp(ctx) {
 		return context.DeadlineExceeded
 	}

@@ -17,18 +17,18 @@ import (
 
 // decide brings the facts to the policy, checks the arguments against the tool's
 // schema, and has policy hold what they do against the lane. It does no I/O.
-func (d *Gate) decide(c *call, s *catalog.Snapshot) *problem.Problem {
+func (g *Gate) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 	rules := c.rules(c.tool)
-	c.arguments = c.judgeArguments(c.tool, &rules)
-	facts := d.facts(c, c.tool, s)
-	c.decision, c.status = policy.Decide(c.asked, facts, rules), policy.Callable
+	c.arguments = c.classifyArguments(c.tool, &rules)
+	facts := g.facts(c, c.tool, s)
+	c.decision, c.status = policy.Decide(c.policyRequest, facts, rules), policy.Callable
 	if facts.Existence == policy.Exists {
 		c.status = facts.Status
 	}
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
-	if c.handed != nil { // what the arguments are is not known yet
+	if c.resultRefs != nil { // what the arguments are is not known yet
 		return nil
 	}
 	c.decision.Intent.Sensitivity = policy.Stricter(c.decision.Intent.Sensitivity, c.sensitivity)
@@ -36,7 +36,7 @@ func (d *Gate) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 		c.decision.Check = policy.CheckSchema
 		return p
 	}
-	policy.JudgeArguments(&c.decision, &c.asked, &facts, &rules)
+	policy.DecideByArguments(&c.decision, &c.policyRequest, &facts, &rules)
 	return c.decision.Problem
 }
 
@@ -48,41 +48,41 @@ func (c *call) validate() *problem.Problem {
 	if p := misplaced(c); p != nil {
 		return p
 	}
-	fit, warnings, p := checkArguments(c.tool, c.parts.Arguments, c.cfg.Validation(c.asked.ID.Server))
+	fit, warnings, p := checkArguments(c.tool, c.parts.Arguments, c.cfg.Validation(c.policyRequest.ID.Server))
 	c.fit = fit
 	c.decision.Warnings = append(c.decision.Warnings, warnings...)
 	return p
 }
 
-// judgeArguments says what the call does by its arguments, where that counts.
-func (c *call) judgeArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
-	if t == nil || c.supposed || c.handed != nil || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.uncounted() {
+// classifyArguments says what the call does by its arguments, where that counts.
+func (c *call) classifyArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
+	if t == nil || c.supposed || c.resultRefs != nil || c.policyRequest.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.uncounted() {
 		return policy.Arguments{}
 	}
-	return t.JudgeArguments(c.parts.Arguments)
+	return t.ClassifyArguments(c.parts.Arguments)
 }
 
 // uncounted reports whether neither the lanes of the caller nor what a person is asked
 // depend on what the arguments do.
 func (c *call) uncounted() bool {
 	within := c.caller.Scope()
-	return within.AllLanes() && !c.cfg.MayAsk(c.asked.ID.Server, within)
+	return within.AllLanes() && !c.cfg.MayAsk(c.policyRequest.ID.Server, within)
 }
 
 // recheck decides about the call once more, after it has waited. Connections call it,
 // too, perhaps when the call itself is over.
 func (c *call) recheck() error {
-	s := c.door.Catalog.Current()
-	t := s.Tool(c.asked.ID)
-	rules, facts := c.rules(t), c.door.facts(c, t, s)
-	d := policy.Decide(c.asked, facts, rules)
-	policy.JudgeArguments(&d, &c.asked, &facts, &rules)
+	s := c.gate.Catalog.Current()
+	t := s.Tool(c.policyRequest.ID)
+	rules, facts := c.rules(t), c.gate.facts(c, t, s)
+	d := policy.Decide(c.policyRequest, facts, rules)
+	policy.DecideByArguments(&d, &c.policyRequest, &facts, &rules)
 	if d.Verdict == policy.Reject {
-		c.again.Store(uint32(d.Check))
+		c.failedRecheck.Store(uint32(d.Check))
 		return d.Problem
 	}
 	if p := c.consented(t); p != nil {
-		c.again.Store(uint32(policy.CheckAsk))
+		c.failedRecheck.Store(uint32(policy.CheckAsk))
 		return p
 	}
 	return nil
@@ -107,32 +107,32 @@ func RulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
 
 // facts is what a snapshot, which has the tool or not, and what is decided at
 // this moment say about the call.
-func (d *Gate) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
+func (g *Gate) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
 	within := c.caller.Scope()
-	facts := policy.Facts{InScope: within.Tool(c.asked.ID.Server, c.asked.ID.Tool), Lanes: within.Lanes()}
+	facts := policy.Facts{InScope: within.Tool(c.policyRequest.ID.Server, c.policyRequest.ID.Tool), Lanes: within.Lanes()}
 	switch {
-	case c.asked.NameErr != nil:
-		facts.Nearest = s.Within(within).Named(c.asked.Name)
+	case c.policyRequest.NameErr != nil:
+		facts.Nearest = s.Within(within).Named(c.policyRequest.Name)
 		return facts
 	case !facts.InScope:
 		return facts
 	case t == nil:
-		server := s.Server(c.asked.ID.Server)
-		if facts.Status = d.lockOf(server, c.asked.ID.Server); facts.Status != policy.Callable {
+		server := s.Server(c.policyRequest.ID.Server)
+		if facts.Status = g.lockOf(server, c.policyRequest.ID.Server); facts.Status != policy.Callable {
 			facts.Existence = policy.Exists // or not: nothing of this server can be called
 			return facts
 		}
 		facts.Existence, facts.Unlisted = missing(server)
-		facts.LoginNeeded = facts.Existence == policy.Unlisted && d.NeedsLogin(server.Name)
-		facts.Nearest = s.Within(within).Nearest(c.asked.ID)
+		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
+		facts.Nearest = s.Within(within).Nearest(c.policyRequest.ID)
 		return facts
 	}
 	does := c.arguments
 	if t != c.tool { // it has waited, and by now the tool may be judged otherwise
 		rules := c.rules(t)
-		does = c.judgeArguments(t, &rules)
+		does = c.classifyArguments(t, &rules)
 	}
-	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, d.Catalog.StatusNow(t), does)
+	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, g.Catalog.StatusNow(t), does)
 }
 
 // FactsOf returns the facts about a tool that is there, for who may reach it as far as
@@ -157,9 +157,9 @@ func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status poli
 // lockOf is why nothing of a server can be called, whatever it is named; Callable
 // when only what is known of its tools can stand against it. One that an agent has
 // proposed is quarantined.
-func (d *Gate) lockOf(s *catalog.Server, name string) policy.Status {
+func (g *Gate) lockOf(s *catalog.Server, name string) policy.Status {
 	if s == nil {
-		return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: true, Quarantined: d.Proposed(name), Approved: true})
+		return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: true, Quarantined: g.Proposed(name), Approved: true})
 	}
 	return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: s.Enabled, Quarantined: s.Quarantined, Approved: true})
 }
@@ -193,8 +193,8 @@ func OutOfScope(c *auth.Caller, server string) *problem.Problem {
 func MayRead(c *auth.Caller) bool { return policy.Within(c.Scope(), policy.Read) }
 
 // Reachable returns why a server cannot be spoken to, nil when it can.
-func (d *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
-	snapshot := d.Catalog.Current()
+func (g *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
+	snapshot := g.Catalog.Current()
 	s := snapshot.Server(server)
 	p := OutOfScope(c, server)
 	switch {
@@ -224,16 +224,16 @@ func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
 
 // describe fills the record with what is known before the call. refused is the check
 // that it has not passed, if any.
-func (d *Gate) describe(c *call, kind activity.Type, refused policy.Check) {
+func (g *Gate) describe(c *call, kind activity.Type, refused policy.Check) {
 	operation := c.decision.Intent.Operation
 	if operation == policy.NoOperation {
-		operation = c.asked.Variant.Operation()
+		operation = c.policyRequest.Variant.Operation()
 	}
-	d.judge(c, refused)
+	g.recordDecision(c, refused)
 	c.record = activity.Record{
 		Type:         kind,
-		ServerName:   c.asked.ID.Server,
-		ToolName:     c.asked.ID.Tool,
+		ServerName:   c.policyRequest.ID.Server,
+		ToolName:     c.policyRequest.ID.Tool,
 		Arguments:    c.forRecord(),
 		RequestBytes: int64(c.request.Size),
 		Metadata: activity.Metadata{
@@ -242,20 +242,20 @@ func (d *Gate) describe(c *call, kind activity.Type, refused policy.Check) {
 				DataSensitivity: c.decision.Intent.Sensitivity,
 				Reason:          c.decision.Intent.Reason,
 			},
-			ToolVariant: c.asked.Variant.String(),
+			ToolVariant: c.policyRequest.Variant.String(),
 			Warnings:    c.decision.Warnings,
-			Decision:    &c.judged,
+			Decision:    &c.recordedDecision,
 		},
 	}
-	if c.inquiry != nil {
-		c.judged.Approval, c.record.ParentID = c.inquiry.pass.ID, c.inquiry.pass.Record
+	if c.pending != nil {
+		c.recordedDecision.Approval, c.record.ParentID = c.pending.pass.ID, c.pending.pass.Record
 	}
 	if c.decision.Unsound {
-		c.record.Metadata.Intent.Declared = c.asked.Declared.Letter()
+		c.record.Metadata.Intent.Declared = c.policyRequest.Declared.Letter()
 	}
 	c.record.By(&c.caller)
 	if c.Declares {
-		c.record.Metadata.Search = d.searches.found(c.caller.SessionID, c.asked.ID)
+		c.record.Metadata.Search = g.searches.found(c.caller.SessionID, c.policyRequest.ID)
 	}
 }
 
@@ -267,56 +267,56 @@ func (c *call) forRecord() json.RawMessage {
 	return c.parts.Arguments
 }
 
-// judge notes the facts that have decided.
-func (d *Gate) judge(c *call, refused policy.Check) {
-	c.judged = activity.Decision{
-		Outcome: activity.Allowed, Check: refused.String(), Called: activity.ByName, Declared: c.asked.Declared.HasOperation,
+// recordDecision notes the facts that have decided.
+func (g *Gate) recordDecision(c *call, refused policy.Check) {
+	c.recordedDecision = activity.Decision{
+		Outcome: activity.Allowed, Check: refused.String(), Called: activity.ByName, Declared: c.policyRequest.Declared.HasOperation,
 		Status: c.status.String(), Arguments: c.fit, ConfigRevision: c.cfg.Revision(),
 	}
 	if c.Declares {
-		c.judged.Called = activity.InLane
+		c.recordedDecision.Called = activity.InLane
 	}
 	switch {
 	case refused != policy.NoCheck:
-		c.judged.Outcome = activity.Refused
+		c.recordedDecision.Outcome = activity.Refused
 	case len(c.decision.Warnings) > 0:
-		c.judged.Outcome = activity.Warned
+		c.recordedDecision.Outcome = activity.Warned
 	}
 	if a := &c.arguments; a.Operation != policy.NoOperation {
-		c.judged.Lane = &activity.ArgumentLane{Operation: a.Operation.String(), Word: a.Word, By: string(a.By), Argument: a.Path, Declared: a.Declared, Unread: a.Unread}
+		c.recordedDecision.Lane = &activity.ArgumentLane{Operation: a.Operation.String(), Word: a.Word, By: string(a.By), Argument: a.Path, Declared: a.Declared, Unread: a.Unread}
 	}
 	if within := c.caller.Scope(); within.Bounded() {
-		c.judged.Profile = within.Profiles()
+		c.recordedDecision.Profile = within.Profiles()
 	}
 	if c.tool != nil {
-		c.judged.Judged = c.tool.Judged()
+		c.recordedDecision.Facts = c.tool.Judged()
 	}
 	if c.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
-		for _, s := range d.Catalog.LocksNow(c.tool) { // the one that counted hides them, or an earlier check
-			if word := s.String(); c.judged.Status == "" {
-				c.judged.Status = word
-			} else if word != c.judged.Status {
-				c.judged.Further = append(c.judged.Further, word)
+		for _, s := range g.Catalog.LocksNow(c.tool) { // the one that counted hides them, or an earlier check
+			if word := s.String(); c.recordedDecision.Status == "" {
+				c.recordedDecision.Status = word
+			} else if word != c.recordedDecision.Status {
+				c.recordedDecision.Further = append(c.recordedDecision.Further, word)
 			}
 		}
 	}
 }
 
 // refuse records a refusal and returns the id of the record.
-func (d *Gate) refuse(ctx context.Context, c *call, p *problem.Problem) string {
-	d.describe(c, activity.PolicyDecision, c.decision.Check)
+func (g *Gate) refuse(ctx context.Context, c *call, p *problem.Problem) string {
+	g.describe(c, activity.PolicyDecision, c.decision.Check)
 	c.record.ErrorMessage = p.Message
 	c.record.Metadata.ErrorCode = string(p.Code)
 	if p.Code == problem.ApprovalPending {
-		c.judged.Outcome = activity.Asked
+		c.recordedDecision.Outcome = activity.Asked
 	}
 	took := time.Since(c.started)
 	own := took - c.waited
 	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
-	if c.asked.ID.Server == "" {
-		c.record.ToolName = problem.Brief(c.asked.Name)
+	if c.policyRequest.ID.Server == "" {
+		c.record.ToolName = problem.Brief(c.policyRequest.Name)
 	}
-	c.id = d.keep(ctx, &c.record)
+	c.id = g.keep(ctx, &c.record)
 	c.observed(activity.Blocked, string(p.Code), took, own)
 	return c.id
 }
@@ -324,7 +324,7 @@ func (d *Gate) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 // time is how long the call may take: as its caller asks for, if that is shorter
 // than what the configuration allows.
 func (c *call) time() time.Duration {
-	allowed := timeout(c.cfg, c.asked.ID.Server)
+	allowed := timeout(c.cfg, c.policyRequest.ID.Server)
 	if c.limit > 0 && c.limit < allowed {
 		return c.limit
 	}

@@ -17,7 +17,7 @@ const (
 
 // follow has the call followed from its beginning.
 func (c *call) follow() {
-	if c.door.Observer == nil {
+	if c.gate.Observer == nil {
 		return
 	}
 	var parent, state string
@@ -25,7 +25,7 @@ func (c *call) follow() {
 		parent, _ = wirejson.String(wirejson.Find(meta, metaTraceParent))
 		state, _ = wirejson.String(wirejson.Find(meta, metaTraceState))
 	}
-	c.trace = c.door.Observer.Follow(c.started, parent, state)
+	c.trace = c.gate.Observer.Follow(c.started, parent, state)
 }
 
 // meta returns the _meta of the call as its client sent it.
@@ -60,22 +60,22 @@ func (c *call) asking() {
 
 // observed tells how a call went.
 func (c *call) observed(status activity.Status, code string, took, own time.Duration) {
-	d := c.door
+	d := c.gate
 	if d.Observer == nil {
 		return
 	}
-	o := Observed{Operation: c.asked.Variant.Operation().String(), Status: status, Code: code, Record: c.id, Took: took, Own: own}
+	o := CallStats{Operation: c.policyRequest.Variant.Operation().String(), Status: status, Code: code, Record: c.id, Took: took, Own: own}
 	if c.tool != nil {
 		o.Server, o.Tool = c.tool.ID.Server, c.tool.ID.Tool
 	} else {
-		o.Server = d.known(c.asked.ID.Server)
+		o.Server = d.known(c.policyRequest.ID.Server)
 	}
 	d.Observer.Ended(o, c.trace)
 }
 
 // known returns the name of a server; "" when there is none of that name.
-func (d *Gate) known(server string) string {
-	if d.Catalog.Current().Server(server) == nil {
+func (g *Gate) known(server string) string {
+	if g.Catalog.Current().Server(server) == nil {
 		return ""
 	}
 	return server

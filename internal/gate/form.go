@@ -53,7 +53,7 @@ func (c *call) takeReturned(ctx context.Context, params json.RawMessage) (forSer
 		return params
 	}
 	id, isText := wirejson.String(wirejson.Find([]byte(text), stateOf))
-	if !isText || !c.door.Ask.Knows(ctx, id) {
+	if !isText || !c.gate.Ask.Knows(ctx, id) {
 		return params
 	}
 	c.returned = &returned{question: id, answer: wirejson.Find(wirejson.Find(params, responses), formKey)}
@@ -76,9 +76,9 @@ func (c *call) asksClient(ctx context.Context, h *ask.HeldCall) func(q *ask.Ques
 	if !inSession && (!c.request.Forms || len(c.state("")) > maxState) {
 		return nil
 	}
-	c.inquiry.asks = "asked in a form of the client, too, which can deny"
+	c.pending.asks = "asked in a form of the client, too, which can deny"
 	if c.mayApprove(h) {
-		c.inquiry.asks += " or approve"
+		c.pending.asks += " or approve"
 	}
 	if inSession {
 		return func(q *ask.Question) (func(), bool) { return c.showForm(ctx, h, q.ID), true }
@@ -86,14 +86,14 @@ func (c *call) asksClient(ctx context.Context, h *ask.HeldCall) func(q *ask.Ques
 	return func(q *ask.Question) (func(), bool) {
 		waits := c.returned != nil && c.returned.question == q.ID
 		if !waits {
-			c.inquiry.form = c.inputRequired(h, q.ID)
+			c.pending.form = c.inputRequired(h, q.ID)
 		}
 		return func() {}, waits
 	}
 }
 
 // asksFirst reports whether the answer to the call is that its client is asked.
-func (c *call) asksFirst() bool { return c.inquiry != nil && c.inquiry.form != nil }
+func (c *call) asksFirst() bool { return c.pending != nil && c.pending.form != nil }
 
 // showForm has the client of a session show a form until done.
 func (c *call) showForm(ctx context.Context, h *ask.HeldCall, id string) (done func()) {
@@ -134,15 +134,15 @@ func (c *call) takeAnswer(ctx context.Context, h *ask.HeldCall, id string, resul
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
-	if err := c.door.Answer(ctx, c.caller, id, h.Key, a); err != nil {
-		c.door.Logger.Info("the answer of a client's form does not count", "question", id, "actor", c.caller.Actor.String(), "error", err)
+	if err := c.gate.Answer(ctx, c.caller, id, h.Key, a); err != nil {
+		c.gate.Logger.Info("the answer of a client's form does not count", "question", id, "actor", c.caller.Actor.String(), "error", err)
 	}
 }
 
 // mayApprove reports whether the client's form approves: its token may, no person has to sign
 // it, and it has been shown all of the arguments.
 func (c *call) mayApprove(h *ask.HeldCall) bool {
-	return isWhole(h) && (c.door.Presence == nil || !c.door.Presence()) && c.door.Config().AnswersByClient(c.caller.Actor.Name)
+	return isWhole(h) && (c.gate.Presence == nil || !c.gate.Presence()) && c.gate.Config().AnswersByClient(c.caller.Actor.Name)
 }
 
 // isWhole reports whether a form shows all of the arguments.

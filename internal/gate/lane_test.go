@@ -125,19 +125,19 @@ func TestJudgedAgain(t *testing.T) {
 	}
 	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeEnforce })
 	c.cfg = w.Config()
-	if err := c.recheck(); err == nil || policy.Check(c.again.Load()) != policy.CheckLane {
-		t.Errorf("%v, %s", err, policy.Check(c.again.Load()))
+	if err := c.recheck(); err == nil || policy.Check(c.failedRecheck.Load()) != policy.CheckLane {
+		t.Errorf("%v, %s", err, policy.Check(c.failedRecheck.Load()))
 	}
 }
 
 // TestSupposed: a question without arguments is not judged by them.
 func TestSupposed(t *testing.T) {
 	w := newWorld(t, enforced, queryTool)
-	j := w.door.Judge(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Caller: anAgent})
+	j := w.door.Evaluate(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Caller: anAgent})
 	if j.Problem != nil || j.Facts.Lane != nil {
 		t.Errorf("%+v", j)
 	}
-	j = w.door.Judge(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	j = w.door.Evaluate(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
 	if j.Problem == nil || j.Facts.Lane == nil || j.Facts.Outcome != activity.Refused || j.Facts.Check != "lane" {
 		t.Errorf("%+v", j)
 	}

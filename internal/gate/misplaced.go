@@ -22,7 +22,7 @@ const (
 // something else than was meant. They are not taken from there, so that what is
 // judged and forwarded is one value, which was given as the arguments.
 func misplaced(c *call) *problem.Problem {
-	if len(c.strays) == 0 {
+	if len(c.unknown) == 0 {
 		return nil
 	}
 	properties := wirejson.Find(c.tool.InputSchema, "properties")
@@ -46,7 +46,7 @@ func misplaced(c *call) *problem.Problem {
 // with them.
 func beside(c *call, properties []byte) (names []string, args json.RawMessage) {
 	args = c.parts.Arguments
-	for _, s := range c.strays {
+	for _, s := range c.unknown {
 		if wirejson.Find(properties, s.Name) == nil {
 			continue
 		}
@@ -64,7 +64,7 @@ func instead(c *call, properties []byte) (name string, args json.RawMessage) {
 	if anyMember(c.parts.Arguments, func(string) bool { return true }) {
 		return "", nil
 	}
-	for _, s := range c.strays {
+	for _, s := range c.unknown {
 		inside, err := readArguments("", meant(s.Value))
 		if err == nil && anyMember(inside, func(name string) bool { return wirejson.Find(properties, name) != nil }) {
 			return s.Name, inside

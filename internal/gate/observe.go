@@ -14,7 +14,7 @@ type Observer interface {
 	Follow(began time.Time, parent, state string) Trace
 	// Ended is told how a call went. t is what Follow returned, nil for a call that was
 	// refused before anybody followed it.
-	Ended(o Observed, t Trace)
+	Ended(o CallStats, t Trace)
 }
 
 // Trace is a call that is followed.
@@ -26,8 +26,8 @@ type Trace interface {
 	Answered()
 }
 
-// Observed is how a call went.
-type Observed struct {
+// CallStats is how a call went.
+type CallStats struct {
 	// Server and Tool are "" where the catalog has none of that name: what was asked
 	// for in their place is a client's text.
 	Server, Tool string

@@ -11,10 +11,10 @@ import (
 )
 
 // observer remembers what it is told.
-type observer struct{ all []Observed }
+type observer struct{ all []CallStats }
 
 func (o *observer) Follow(time.Time, string, string) Trace { return nil }
-func (o *observer) Ended(one Observed, _ Trace)            { o.all = append(o.all, one) }
+func (o *observer) Ended(one CallStats, _ Trace)           { o.all = append(o.all, one) }
 
 // deaf is a log that takes nothing.
 type deaf struct{ Log }
@@ -32,7 +32,7 @@ func TestObserved(t *testing.T) {
 	w.call(policy.CallToolDestructive, "nobody:x", `{}`)
 	w.door.Log = deaf{w.door.Log}
 	w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
-	want := []Observed{
+	want := []CallStats{
 		{Server: "s", Tool: "reads", Operation: "read", Status: activity.Success},
 		{Operation: "destructive", Status: activity.Blocked, Code: "SERVER_NOT_FOUND"},
 		{Server: "s", Tool: "reads", Operation: "read", Status: activity.Blocked, Code: "AUDIT_UNAVAILABLE"},

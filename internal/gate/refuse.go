@@ -29,12 +29,12 @@ type Refusal struct {
 
 // Refuse records a refusal of a surface and returns the id of the record. It
 // returns when the client may have its answer: see paces.
-func (d *Gate) Refuse(ctx context.Context, r Refusal) string {
-	d.anonymous.name(&r.Caller)
+func (g *Gate) Refuse(ctx context.Context, r Refusal) string {
+	g.anonymous.name(&r.Caller)
 	record := activity.Record{
 		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
 		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail,
-			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: d.Config().Revision()}},
+			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
 	}
 	variant := r.Variant
 	if v, ok := policy.ParseVariant(r.Tool); ok && r.Server == "" {
@@ -44,9 +44,9 @@ func (d *Gate) Refuse(ctx context.Context, r Refusal) string {
 		record.Metadata.Intent = &activity.Intent{OperationType: variant.Operation().String()}
 	}
 	record.By(&r.Caller)
-	id := d.keep(ctx, &record)
-	if d.Observer != nil {
-		d.Observer.Ended(Observed{Server: d.known(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
+	id := g.keep(ctx, &record)
+	if g.Observer != nil {
+		g.Observer.Ended(CallStats{Server: g.known(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
 	}
 	return id
 }
@@ -71,19 +71,19 @@ func checkOf(code problem.Code) policy.Check {
 
 // Refused is Refuse for a client's tools/call. server is whose tool it is, ""
 // where nobody knows.
-func (d *Gate) Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+func (g *Gate) Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
 	name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
-	d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
+	g.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
 }
 
 // keep puts a refusal on record. A refusal that cannot be recorded is a
 // refusal all the same.
-func (d *Gate) keep(ctx context.Context, r *activity.Record) string {
-	if err := d.Log.Refuse(r); err != nil {
-		d.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)
+func (g *Gate) keep(ctx context.Context, r *activity.Record) string {
+	if err := g.Log.Refuse(r); err != nil {
+		g.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)
 		r.ID = ""
 	}
 	now := time.Now()
-	d.paces.wait(ctx, max(d.paces.take("of "+r.Actor, actorPace, now), d.paces.take(r.Origin, originPace, now)))
+	g.paces.wait(ctx, max(g.paces.take("of "+r.Actor, actorLimit, now), g.paces.take(r.Origin, originLimit, now)))
 	return r.ID
 }

@@ -71,14 +71,14 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 		if took := time.Since(began); took < 5*time.Second {
 			t.Errorf("50,000 refusals took %v", took)
 		}
-		if n := len(w.door.paces.newer) + len(w.door.paces.before); n > 2*maxPaced {
+		if n := len(w.door.paces.newer) + len(w.door.paces.before); n > 2*maxRateLimited {
 			t.Errorf("%d connections are remembered", n)
 		}
 		var longest time.Duration
 		for range 20_000 {
-			longest = max(longest, w.door.paces.take("of agent", actorPace, time.Now()))
+			longest = max(longest, w.door.paces.take("of agent", actorLimit, time.Now()))
 		}
-		if longest > maxPaceWait {
+		if longest > maxRateLimitWait {
 			t.Errorf("somebody would wait %v", longest)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

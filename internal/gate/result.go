@@ -18,27 +18,27 @@ const warningsKey = "mcpproxy/warnings"
 
 // fit puts the result into what the caller gets: what is selected of it, cut to
 // result_limit, with the whole kept for read_result, and with the warnings.
-func (d *Gate) fit(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) {
-	c.result = d.selected(ctx, c, whole, o)
+func (g *Gate) fit(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) {
+	c.result = g.selected(ctx, c, whole, o)
 	if limit := c.cfg.ResultLimit; limit > 0 && len(c.result) > limit {
-		handle := d.kept(ctx, c, rand.Text(), c.result)
+		handle := g.kept(ctx, c, rand.Text(), c.result)
 		c.result, _ = result.Cut(c.result, limit, handle)
 		c.handle = handle
 	}
 	if warnings := append(c.decision.Warnings, o.Warnings...); len(warnings) > 0 {
 		c.result, c.decision.Warnings = addWarnings(c.result, warnings), warnings
 		for _, w := range warnings {
-			d.Logger.Warn("call let through with a warning", "id", c.record.ID, "tool", c.asked.ID.String(), "warning", w)
+			g.Logger.Warn("call let through with a warning", "id", c.record.ID, "tool", c.policyRequest.ID.String(), "warning", w)
 		}
 	}
 }
 
 // selected is what is selected of a result, and the result itself where nothing can be. A
 // failure of the tool is never selected from.
-func (d *Gate) selected(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) json.RawMessage {
+func (g *Gate) selected(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) json.RawMessage {
 	e := c.selection
 	if e == nil {
-		e = c.cfg.Selection(c.asked.ID)
+		e = c.cfg.Selection(c.policyRequest.ID)
 	}
 	if e == nil || e.Same() || c.isError {
 		return whole
@@ -49,21 +49,21 @@ func (d *Gate) selected(ctx context.Context, c *call, whole json.RawMessage, o *
 		o.Warnings = append(o.Warnings, "The selection could not be made, so this is the whole result: "+err.Error()+".")
 		return whole
 	}
-	if d.kept(ctx, c, handle, whole) == "" {
+	if g.kept(ctx, c, handle, whole) == "" {
 		part, _ = result.Select(whole, e, "")
 	}
 	return part
 }
 
 // kept keeps a result for read_result, and returns its handle; "" when it cannot.
-func (d *Gate) kept(ctx context.Context, c *call, handle string, body json.RawMessage) string {
-	err := d.Results.PutResult(ctx, store.StoredResult{
-		Handle: handle, Actor: c.caller.Actor.Principal(), Server: c.asked.ID.Server, Tool: c.asked.ID.Tool,
+func (g *Gate) kept(ctx context.Context, c *call, handle string, body json.RawMessage) string {
+	err := g.Results.PutResult(ctx, store.StoredResult{
+		Handle: handle, Actor: c.caller.Actor.Principal(), Server: c.policyRequest.ID.Server, Tool: c.policyRequest.ID.Tool,
 		Sensitivity: c.decision.Intent.Sensitivity, Body: body, Expires: time.Now().Add(store.ResultLife),
 	})
 	if err != nil {
 		// The part that fits is still worth having.
-		d.Logger.Warn("a large result cannot be kept for read_result", "id", c.record.ID, "error", err)
+		g.Logger.Warn("a large result cannot be kept for read_result", "id", c.record.ID, "error", err)
 		return ""
 	}
 	return handle

@@ -18,15 +18,15 @@ const (
 	maxQueryOfCall = 500 // bytes of the query that the record of a call keeps
 )
 
-// searches remember what each session searched for and was told, so that the
+// recentSearches remember what each session searched for and was told, so that the
 // record of a call can say how its tool was found. They are in memory only.
-type searches struct {
+type recentSearches struct {
 	mu        sync.Mutex // guards what follows
-	bySession map[string]*searched
+	bySession map[string]*sessionSearches
 }
 
-// searched are the latest searches of one session, the last one first.
-type searched struct {
+// sessionSearches are the latest searches of one session, the last one first.
+type sessionSearches struct {
 	at      time.Time
 	answers []searchAnswer
 }
@@ -36,18 +36,20 @@ type searchAnswer struct {
 	tools []tool.ID
 }
 
-func newSearches() *searches { return &searches{bySession: map[string]*searched{}} }
+func newRecentSearches() *recentSearches {
+	return &recentSearches{bySession: map[string]*sessionSearches{}}
+}
 
 // remember notes an answer, and keeps told.
-func (s *searches) remember(session, query string, told []tool.ID) {
+func (s *recentSearches) remember(session, query string, told []tool.ID) {
 	a := searchAnswer{query: problem.Shown(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.bySession[session]
 	if of == nil {
-		forget(s.bySession, maxSearchers, func(of *searched) bool { return now.Sub(of.at) > rememberedFor })
-		of = &searched{}
+		forget(s.bySession, maxSearchers, func(of *sessionSearches) bool { return now.Sub(of.at) > rememberedFor })
+		of = &sessionSearches{}
 		s.bySession[session] = of
 	}
 	of.at = now
@@ -56,7 +58,7 @@ func (s *searches) remember(session, query string, told []tool.ID) {
 }
 
 // found returns how a session came to a tool; nil when it did not search.
-func (s *searches) found(session string, id tool.ID) *activity.Search {
+func (s *recentSearches) found(session string, id tool.ID) *activity.Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.bySession[session]

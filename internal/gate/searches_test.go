@@ -8,7 +8,7 @@ import (
 )
 
 func TestSearchesAreBounded(t *testing.T) {
-	s := newSearches()
+	s := newRecentSearches()
 	told := make([]tool.ID, 100)
 	for i := range told {
 		told[i] = tool.ID{Server: "s", Tool: fmt.Sprint(i)}

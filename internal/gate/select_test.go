@@ -247,7 +247,7 @@ func TestNoResultAsAnArgument(t *testing.T) {
 		} else {
 			r = w.Appended[len(w.Appended)-1]
 		}
-		if !tt.without && strings.Contains(string(r.Arguments), handle) && len(handedIn(json.RawMessage(args))) > 0 {
+		if !tt.without && strings.Contains(string(r.Arguments), handle) && len(resultRefsIn(json.RawMessage(args))) > 0 {
 			t.Errorf("%s: the handle is on record: %s", name, r.Arguments)
 		}
 		if p != nil && strings.Contains(p.Message+p.Hint, handle) {

@@ -21,15 +21,15 @@ var ErrStopping = errors.New("the daemon is being stopped")
 
 // settle says in the outcome how the call ended, and returns the problem that
 // this is for its caller.
-func (d *Gate) settle(ctx context.Context, c *call, reply *session.Reply, err error, o *activity.Outcome) error {
+func (g *Gate) settle(ctx context.Context, c *call, reply *session.Reply, err error, o *activity.Outcome) error {
 	var p *problem.Problem
 	switch {
 	case err != nil:
-		p, o.Check = c.failed(ctx, err), policy.Check(c.again.Load()).String()
+		p, o.Check = c.failed(ctx, err), policy.Check(c.failedRecheck.Load()).String()
 	case reply.Error != nil:
-		p = refusedBy(c.asked.ID, reply.Error)
+		p = refusedBy(c.policyRequest.ID, reply.Error)
 		if onlyAsTask(c.tool.Raw) {
-			p.Hint = taskHint(c.asked.ID.Server)
+			p.Hint = taskHint(c.policyRequest.ID.Server)
 		}
 		o.Response, o.ResponseBytes = reply.Error.Data, int64(len(reply.Error.Data))
 	default:
@@ -45,37 +45,37 @@ func (d *Gate) settle(ctx context.Context, c *call, reply *session.Reply, err er
 		o.Status, o.ErrorMessage = activity.Failed, firstText(reply.Result)
 	}
 	if c.Cuts {
-		d.fit(ctx, c, reply.Result, o)
+		g.fit(ctx, c, reply.Result, o)
 	} else if bytes.Contains(c.request.Params, []byte("task")) { // the client has said that it knows any
 		if id, ok := taskIn(reply.Result); ok {
-			d.tasks.begun(c.asked.ID.Server, id, c.caller.Actor.Principal())
+			g.tasks.begun(c.policyRequest.ID.Server, id, c.caller.Actor.Principal())
 		}
 	}
 	return nil
 }
 
 // end writes the outcome. What was no waiting is our own time.
-func (d *Gate) end(c *call, o *activity.Outcome) {
+func (g *Gate) end(c *call, o *activity.Outcome) {
 	o.Duration = time.Since(c.started)
 	o.Own = max(1, o.Duration-c.waited)
 	c.observed(o.Status, o.ErrorCode, o.Duration, o.Own)
-	if err := d.Log.End(c.record.ID, *o); err != nil {
-		d.Logger.Error("the outcome of a call could not be recorded", "id", c.record.ID, "error", err)
+	if err := g.Log.End(c.record.ID, *o); err != nil {
+		g.Logger.Error("the outcome of a call could not be recorded", "id", c.record.ID, "error", err)
 	}
 }
 
 // unsound returns why what a server answered with is no result for the caller.
 func (c *call) unsound(result json.RawMessage) *problem.Problem {
 	if wirejson.Kind(result) != '{' {
-		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with something that is not a result object.", c.asked.ID).
-			WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + c.asked.ID.Server + "`.")
+		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with something that is not a result object.", c.policyRequest.ID).
+			WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + c.policyRequest.ID.Server + "`.")
 	}
 	if !c.Cuts {
 		return nil
 	}
 	if what := unfinished(result); what != "" {
-		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with %s, which it was not asked for.", c.asked.ID, what).
-			WithHint(taskHint(c.asked.ID.Server))
+		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with %s, which it was not asked for.", c.policyRequest.ID, what).
+			WithHint(taskHint(c.policyRequest.ID.Server))
 	}
 	return nil
 }
@@ -87,12 +87,12 @@ func (c *call) failed(ctx context.Context, err error) *problem.Problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(context.Cause(ctx), ErrStopping):
-		return problem.Newf(problem.ServerUnavailable, "MCPProxy is being stopped, so it waits no longer for '%s'.", c.asked.ID).
+		return problem.Newf(problem.ServerUnavailable, "MCPProxy is being stopped, so it waits no longer for '%s'.", c.policyRequest.ID).
 			WithHint("The call may have been carried out: check before you try again, when MCPProxy runs again.").Because(err)
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
-		return problem.Newf(problem.Interrupted, "The call of '%s' was cancelled by its caller.", c.asked.ID).Because(err)
+		return problem.Newf(problem.Interrupted, "The call of '%s' was cancelled by its caller.", c.policyRequest.ID).Because(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return problem.Newf(problem.Timeout, "Tool '%s' did not answer within %s.", c.asked.ID, c.time()).
+		return problem.Newf(problem.Timeout, "Tool '%s' did not answer within %s.", c.policyRequest.ID, c.time()).
 			WithHint("Try again, or raise call_timeout for the server in mcp_config.json.").Because(err)
 	}
 	return problem.From(err)

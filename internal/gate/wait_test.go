@@ -71,7 +71,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		},
 		"for its record, on a slow disk": func(w *world, call func(*world) error, lock func()) error {
 			w.Beginning = func() {
-				time.Sleep(longBegin)
+				time.Sleep(recheckAfter)
 				lock()
 			}
 			return call(w)
@@ -81,7 +81,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			w.Answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
 				w.Events = w.Events[:len(w.Events)-1] // it has not reached the server
 				lock()
-				if err := r.Judged.Recheck(); err != nil {
+				if err := r.Permit.Recheck(); err != nil {
 					return session.Reply{}, err
 				}
 				w.Note("call", nil)
@@ -90,7 +90,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			return call(w)
 		},
 		"for its session": func(w *world, _ func(*world) error, lock func()) error {
-			_, err := w.door.CallNamed(w.T.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
+			_, err := w.door.CallNamed(w.T.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
 				s, _, err := w.door.Surface(server).Open(ctx, passed("initialize", `{}`))
 				if err != nil { // no longer reachable, which is as good
@@ -201,7 +201,7 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 		return s, err
 	}
 	w.Events = nil
-	_, err = w.door.CallNamed(t.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
+	_, err = w.door.CallNamed(t.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
 	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.Events, []string{"begin", "end"}) {
 		t.Errorf("in a session that is not the door's: %v, %q", err, w.Events)
 	}

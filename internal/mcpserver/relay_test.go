@@ -60,7 +60,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 	if r.Method == "tools/call" {
 		name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
 		judged := *r
-		judged.Judged = session.Judge(name, nil, func() error { return nil })
+		judged.Permit = session.NewPermit(name, nil, func() error { return nil })
 		r = &judged
 	}
 	return d.Do(ctx, r)

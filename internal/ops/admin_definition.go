@@ -17,14 +17,14 @@ import (
 type definition struct {
 	approval.Candidate
 	server     string
-	status     string             // "" when it can be used
-	waits      approval.Judgement // why, if it does
+	status     string              // "" when it can be used
+	waits      approval.Evaluation // why, if it does
 	pin        *approval.Pin
 	forClients bool
 }
 
 func define(c approval.Candidate, server, status string, e approval.Entry) definition {
-	return definition{Candidate: c, server: server, status: status, waits: approval.Judge(approval.Rules{}, e, c), pin: e.Pin}
+	return definition{Candidate: c, server: server, status: status, waits: approval.Evaluate(approval.Rules{}, e, c), pin: e.Pin}
 }
 
 func toolDefinition(t *catalog.Tool, decided *approval.View) definition {

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Keeper stores questions and leases: see store.Asks.
-type Keeper interface {
+// PendingStore stores questions and leases: see store.Asks.
+type PendingStore interface {
 	Question(ctx context.Context, id string) (ask.Question, error)
 	Waiting(ctx context.Context, now time.Time) ([]ask.Question, error)
 	Count(ctx context.Context, now time.Time) (int, error)
@@ -33,14 +33,14 @@ type Waiters interface {
 // Consent is the operations.
 type Consent struct {
 	gateway *Gateway
-	keeper  Keeper
+	keeper  PendingStore
 	waiters Waiters
 	tokens  *auth.Tokens
 	changed func() // is told that something was answered, given or revoked
 }
 
 // NewConsent makes a Consent.
-func NewConsent(g *Gateway, k Keeper, w Waiters, t *auth.Tokens, changed func()) *Consent {
+func NewConsent(g *Gateway, k PendingStore, w Waiters, t *auth.Tokens, changed func()) *Consent {
 	return &Consent{g, k, w, t, changed}
 }
 

@@ -25,7 +25,7 @@ const (
 // Run tells what happens, until ctx ends. It sleeps while nobody listens.
 func (h *Hub) Run(ctx context.Context) {
 	defer h.Close()
-	t := &teller{Hub: h, later: time.NewTimer(0)}
+	t := &notifier{Hub: h, later: time.NewTimer(0)}
 	defer t.rest()
 	defer t.later.Stop()
 	for {
@@ -52,7 +52,7 @@ func (h *Hub) Run(ctx context.Context) {
 }
 
 // tellAll tells what happens, until for a moment nothing does.
-func (t *teller) tellAll(ctx context.Context) {
+func (t *notifier) tellAll(ctx context.Context) {
 	for pause := collectTime; ; pause = busyTime + time.Duration(t.listening()-1)*busyMore {
 		select {
 		case <-ctx.Done():
@@ -73,8 +73,8 @@ func (h *Hub) listening() int {
 	return h.listeners
 }
 
-// teller puts what happens into the hub's chunks, in one goroutine.
-type teller struct {
+// notifier puts what happens into the hub's chunks, in one goroutine.
+type notifier struct {
 	*Hub
 	reader   *activity.Reader // nil while nobody listens
 	appended <-chan struct{}
@@ -86,7 +86,7 @@ type teller struct {
 	later    *time.Timer       // when they may be told again
 }
 
-func (t *teller) begin() {
+func (t *notifier) begin() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
 	t.replaced = t.snapshot.Replaced()
@@ -95,7 +95,7 @@ func (t *teller) begin() {
 	t.recent.begin(t.reader.At())
 }
 
-func (t *teller) rest() {
+func (t *notifier) rest() {
 	if t.reader == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func (t *teller) rest() {
 }
 
 // tell tells what there is, and reports whether anything happened.
-func (t *teller) tell(ctx context.Context) (happened bool) {
+func (t *notifier) tell(ctx context.Context) (happened bool) {
 	was := t.reader.At()
 	for ctx.Err() == nil && t.tellSteps(ctx) {
 	}
@@ -129,7 +129,7 @@ func (t *teller) tell(ctx context.Context) (happened bool) {
 
 // tellSteps makes a chunk of what was appended to the log, and reports whether
 // there may be more.
-func (t *teller) tellSteps(ctx context.Context) (more bool) {
+func (t *notifier) tellSteps(ctx context.Context) (more bool) {
 	c := &chunk{from: t.reader.At(), to: t.reader.At()}
 	for len(c.data) < maxChunk {
 		var err error
@@ -153,7 +153,7 @@ func (t *teller) tellSteps(ctx context.Context) (more bool) {
 
 // startOver goes on at the end of the log: what is between cannot be read, and
 // everybody has to load again.
-func (t *teller) startOver() {
+func (t *notifier) startOver() {
 	t.reader.Close()
 	t.reader, t.appended = t.Log.Follow()
 	at := t.reader.At()
@@ -164,7 +164,7 @@ func (t *teller) startOver() {
 }
 
 // tellChanges makes a chunk of what is no record.
-func (t *teller) tellChanges(ctx context.Context) {
+func (t *notifier) tellChanges(ctx context.Context) {
 	now := t.Catalog.Current()
 	t.mu.Lock()
 	what := t.changes
@@ -180,7 +180,7 @@ func (t *teller) tellChanges(ctx context.Context) {
 	t.put(c)
 }
 
-func (t *teller) put(c *chunk) {
+func (t *notifier) put(c *chunk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recent.add(c)

@@ -36,7 +36,7 @@ func (Question) Example() string { return `{"who": "claude-code", "name": "serve
 type Prospect struct {
 	Name string      `json:"name" doc:"The tool id."`
 	As   ProspectWho `json:"as"`
-	tool.Judged
+	tool.Facts
 	Status         string         `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called; absent when it can."`
 	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why it cannot."`
 	ConfigRevision string         `json:"config_revision"`
@@ -93,7 +93,7 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 	for _, v := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 		asked := CallRequest{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
 		asked.Declared.Add("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
-		would := p.Gateway.Judge(asked)
+		would := p.Gateway.Evaluate(asked)
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allows(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:
@@ -110,7 +110,7 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 		if who.report != nil {
 			lane.Client = who.client(v)
 		}
-		a.Judged, a.Status, a.Further, a.ConfigRevision = would.Facts.Judged, would.Facts.Status, would.Facts.Further, would.Facts.ConfigRevision
+		a.Facts, a.Status, a.Further, a.ConfigRevision = would.Facts.Facts, would.Facts.Status, would.Facts.Further, would.Facts.ConfigRevision
 		a.Lanes = append(a.Lanes, lane)
 	}
 	return a, nil

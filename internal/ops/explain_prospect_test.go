@@ -191,7 +191,7 @@ func TestAsTheDoorDoes(t *testing.T) {
 					c := ops.CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AnAgent}
 					c.Declared.Add("intent", []byte(`"`+v.Operation().String()+`"`))
 					c.Caller.Bounds = auth.Within(nil, profile, w.Config().ProfileRule)
-					would := w.prospects.Gateway.Judge(c)
+					would := w.prospects.Gateway.Evaluate(c)
 					begun, appended := len(w.Begun), len(w.Appended)
 					_, err := w.prospects.Gateway.Call(context.Background(), c)
 					var got string

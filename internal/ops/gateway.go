@@ -43,7 +43,7 @@ type Deps struct {
 	Book       *approval.Book
 	Upstreams  Upstreams
 	Log        Log
-	Logins     *oauth.Keeper // nil: no server takes a login
+	Logins     *oauth.Accounts // nil: no server takes a login
 	About      About
 	Presence   *presence.Gate // which asks for a person's presence; nil asks for nobody's
 	// Timed is told how long each search took.

@@ -40,9 +40,9 @@ type toolKey struct {
 // maxTrialTools is how many definitions are kept ready.
 const maxTrialTools = 50_000
 
-// verdict is what would have become of a call. Of one that is refused it has the check
+// trialVerdict is what would have become of a call. Of one that is refused it has the check
 // and the problem; of one that is not known, why.
-type verdict struct {
+type trialVerdict struct {
 	would   Outcome
 	check   policy.Check
 	problem *problem.Problem
@@ -50,8 +50,10 @@ type verdict struct {
 	why     string
 }
 
-func allowed() verdict           { return verdict{would: Allowed, status: policy.Callable} }
-func unknown(why string) verdict { return verdict{would: Unknown, status: policy.Callable, why: why} }
+func allowed() trialVerdict { return trialVerdict{would: Allowed, status: policy.Callable} }
+func unknown(why string) trialVerdict {
+	return trialVerdict{would: Unknown, status: policy.Callable, why: why}
+}
 
 // Why something is unknown.
 const (
@@ -69,7 +71,7 @@ const (
 )
 
 // judge says what would have become of a call.
-func (c *trialEvaluator) judge(r *activity.Record) verdict {
+func (c *trialEvaluator) judge(r *activity.Record) trialVerdict {
 	d := r.Metadata.Decision
 	switch {
 	case d == nil || d.Called == "":
@@ -91,24 +93,24 @@ func (c *trialEvaluator) judge(r *activity.Record) verdict {
 	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.JudgedBy().Declared:
 		return unknown(why) // what the arguments do might count instead
 	case decided.Verdict == policy.Reject:
-		return verdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
+		return trialVerdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
 	case doubt.why != "":
 		return unknown(doubt.why)
 	}
 	if v := c.arguments(r, d, t); v.would != Allowed {
 		return v
 	}
-	policy.JudgeArguments(&decided, &asked, &facts, &rules)
+	policy.DecideByArguments(&decided, &asked, &facts, &rules)
 	switch {
 	case why != "":
 		return unknown(why)
 	case decided.Verdict == policy.Reject:
-		return verdict{Refused, decided.Check, decided.Problem, policy.Callable, ""}
+		return trialVerdict{Refused, decided.Check, decided.Problem, policy.Callable, ""}
 	}
 	switch {
 	case d.Check == policy.CheckPlace.String():
 		if c.sameLimits(id.Server) {
-			return verdict{Refused, policy.CheckPlace, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
+			return trialVerdict{Refused, policy.CheckPlace, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
 		}
 		return unknown(whyPlace)
 	case r.Type == activity.ToolCall && d.Outcome == activity.Refused:
@@ -118,7 +120,7 @@ func (c *trialEvaluator) judge(r *activity.Record) verdict {
 }
 
 // asks reports whether a call that is allowed would wait for a person first.
-func (c *trialEvaluator) asks(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) verdict {
+func (c *trialEvaluator) asks(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) trialVerdict {
 	if t == nil {
 		return allowed()
 	}
@@ -127,7 +129,7 @@ func (c *trialEvaluator) asks(r *activity.Record, d *activity.Decision, t *catal
 	if !caught.Asked() {
 		return allowed()
 	}
-	return verdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
+	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
 }
 
 // statusOf is the status for which a call was refused, if it was for one.
@@ -150,7 +152,7 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 	}
 	t := c.snapshot.Tool(id)
 	if t == nil || t.Fingerprint().String() != d.Fingerprint {
-		t = catalog.Remembered(id, &d.Judged)
+		t = catalog.Remembered(id, &d.Facts)
 	}
 	if len(c.tools) >= maxTrialTools {
 		clear(c.tools)
@@ -279,12 +281,12 @@ func (c *trialEvaluator) sameLimits(server string) bool {
 }
 
 // arguments judges the arguments of a call that policy allows, as the door does.
-func (c *trialEvaluator) arguments(r *activity.Record, d *activity.Decision, t *catalog.Tool) verdict {
+func (c *trialEvaluator) arguments(r *activity.Record, d *activity.Decision, t *catalog.Tool) trialVerdict {
 	switch {
 	case d.Called == activity.ByName:
 		return allowed()
 	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // beside args
-		return verdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
+		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
 	}
 	if mode := c.next.Validation(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
 		return allowed()
@@ -297,7 +299,7 @@ func (c *trialEvaluator) arguments(r *activity.Record, d *activity.Decision, t *
 	case why != "":
 		return unknown(why)
 	case fit == activity.Unfit:
-		return verdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
+		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
 	}
 	return allowed()
 }
@@ -321,7 +323,7 @@ func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catal
 	}
 	alone := r.Repeated <= 1 // else it has the arguments of the first of many refusals
 	if alone && !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
-		return rule.Judge(args), ""
+		return rule.Classify(args), ""
 	}
 	if l := d.Lane; (alone || d.Check == policy.CheckLane.String()) && l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
 		does = recorded(l)

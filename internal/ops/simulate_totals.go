@@ -28,7 +28,7 @@ type groupKey struct {
 }
 
 // add counts a call, or as many as its record stands for.
-func (t *trialTotals) add(r *activity.Record, v verdict) {
+func (t *trialTotals) add(r *activity.Record, v trialVerdict) {
 	times := max(1, r.Repeated)
 	t.Calls += times
 	d := r.Metadata.Decision
@@ -58,7 +58,7 @@ func (t *trialTotals) add(r *activity.Record, v verdict) {
 	t.group(r, was, v, times)
 }
 
-func (t *trialTotals) group(r *activity.Record, was Outcome, v verdict, times int64) {
+func (t *trialTotals) group(r *activity.Record, was Outcome, v trialVerdict, times int64) {
 	d, variant := r.Metadata.Decision, r.Metadata.ToolVariant
 	g := TrialGroup{Tool: r.ServerName + ":" + r.ToolName, Variant: variant, Was: was, Would: v.would, Why: v.why, Last: r.Timestamp}
 	if d != nil {

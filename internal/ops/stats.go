@@ -86,8 +86,8 @@ func eachCall(ctx context.Context, log Log, since time.Time, do func(*activity.R
 	return nil
 }
 
-// tally counts calls.
-type tally struct {
+// searchTally counts calls.
+type searchTally struct {
 	calls    int
 	first    time.Time
 	tools    map[tool.ID]*ToolUse
@@ -97,11 +97,11 @@ type tally struct {
 // tallied is one search: the same words in the same session are one.
 type tallied struct{ session, query string }
 
-func newTally() *tally {
-	return &tally{tools: map[tool.ID]*ToolUse{}, searches: map[tallied]map[tool.ID]int{}}
+func newTally() *searchTally {
+	return &searchTally{tools: map[tool.ID]*ToolUse{}, searches: map[tallied]map[tool.ID]int{}}
 }
 
-func (t *tally) add(r *activity.Record) {
+func (t *searchTally) add(r *activity.Record) {
 	t.calls++
 	t.first = r.Timestamp // the last to come is the earliest
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
@@ -125,7 +125,7 @@ func (t *tally) add(r *activity.Record) {
 	}
 }
 
-func (t *tally) stats() ToolStats {
+func (t *searchTally) stats() ToolStats {
 	s := ToolStats{Since: t.first, Calls: t.calls, Cut: t.calls >= statsRecords, Searches: len(t.searches), Tools: []ToolUse{}, Dead: []string{}}
 	for _, called := range t.searches {
 		best := 0

@@ -42,7 +42,7 @@ func ViewTool(t *catalog.Tool, score float64) ToolView {
 // ViewTrusted returns ViewTool with what is decided.
 func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
 	v, e := ViewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
-	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Judge(approval.Rules{}, e, t.Candidate()).Why}
+	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.Rules{}, e, t.Candidate()).Why}
 	if e.Pin != nil {
 		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At
 	}

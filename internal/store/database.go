@@ -15,7 +15,7 @@ import (
 // Database is all that is kept in one database, of SQLite or PostgreSQL.
 type Database interface {
 	activity.Store
-	approval.Keeper
+	approval.Store
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error

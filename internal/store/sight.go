@@ -13,9 +13,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Sight is what a database says to somebody who only looks, perhaps while no daemon
+// Peeked is what a database says to somebody who only looks, perhaps while no daemon
 // has it open.
-type Sight struct {
+type Peeked struct {
 	Version int64 // of its schema
 	Newest  int64 // that this program knows
 	// The following is known of a database whose version is the newest.
@@ -26,19 +26,19 @@ type Sight struct {
 // Waiting counts what of a server waits for a person.
 type Waiting struct{ Tools, Offers int }
 
-// See looks into the database at path. It makes, migrates and mends nothing. The error
+// Peek looks into the database at path. It makes, migrates and mends nothing. The error
 // is fs.ErrNotExist when there is none.
-func See(ctx context.Context, path string) (Sight, error) {
+func Peek(ctx context.Context, path string) (Peeked, error) {
 	if info, err := os.Stat(path); err != nil {
-		return Sight{}, err
+		return Peeked{}, err
 	} else if !info.Mode().IsRegular() {
-		return Sight{}, fmt.Errorf("%s is not a file", path)
+		return Peeked{}, fmt.Errorf("%s is not a file", path)
 	} else if info.Size() == 0 {
-		return Sight{}, fs.ErrNotExist // it is about to be made
+		return Peeked{}, fs.ErrNotExist // it is about to be made
 	}
 	db, err := connect(path, 1, "query_only(1)")
 	if err != nil {
-		return Sight{}, err
+		return Peeked{}, err
 	}
 	s, err := see(ctx, db)
 	return s, errors.Join(err, db.Close())
@@ -79,8 +79,8 @@ func CheckLog(ctx context.Context, path, spool string) (*activity.Break, error) 
 	return first, errors.Join(err, db.Close())
 }
 
-func see(ctx context.Context, db *sql.DB) (Sight, error) {
-	s := Sight{Newest: newestVersion(), Waiting: map[string]Waiting{}}
+func see(ctx context.Context, db *sql.DB) (Peeked, error) {
+	s := Peeked{Newest: newestVersion(), Waiting: map[string]Waiting{}}
 	var id int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return s, err

@@ -20,7 +20,7 @@ import (
 func TestSee(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
-	if _, err := store.See(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := store.Peek(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no file: %v", err)
 	}
 	db := store.Open(path, nil)
@@ -44,7 +44,7 @@ func TestSee(t *testing.T) {
 	}
 	look := func(when string) {
 		t.Helper()
-		s, err := store.See(t.Context(), path)
+		s, err := store.Peek(t.Context(), path)
 		if err != nil || s.Version != s.Newest || s.Newest < 8 || !maps.Equal(s.Waiting, map[string]store.Waiting{"s": {Tools: 2, Offers: 1}}) ||
 			len(s.Proposed) != 1 || s.Proposed[0] != "idea" {
 			t.Errorf("%s: %+v, %v", when, s, err)
@@ -58,7 +58,7 @@ func TestSee(t *testing.T) {
 	if _, err := database(t, path).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := store.See(t.Context(), path); err != nil || s.Version != 99 {
+	if s, err := store.Peek(t.Context(), path); err != nil || s.Version != 99 {
 		t.Errorf("a newer one: %+v, %v", s, err)
 	}
 }
@@ -72,13 +72,13 @@ func TestSeeWhatIsNotOurs(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.See(t.Context(), path); err == nil {
+	if _, err := store.Peek(t.Context(), path); err == nil {
 		t.Error("no error")
 	}
 	if after, _ := os.ReadFile(path); string(after) != text {
 		t.Error("it was changed")
 	}
-	if _, err := store.See(t.Context(), dir); err == nil {
+	if _, err := store.Peek(t.Context(), dir); err == nil {
 		t.Error("a directory: no error")
 	}
 }

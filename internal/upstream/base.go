@@ -25,8 +25,8 @@ type Options struct {
 	MaxMessage int // the largest message a server may send, in bytes; 0 = 64 MiB
 }
 
-// surroundings are what all servers have in common.
-type surroundings struct {
+// shared are what all servers have in common.
+type shared struct {
 	Options
 	launch *process.Launcher
 	large  transport.Buffers   // of all budgets
@@ -36,22 +36,22 @@ type surroundings struct {
 }
 
 // NextID returns an id of ours, as JSON.
-func (s *surroundings) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
+func (s *shared) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
 
 // Hard returns what is closed when stopping must not take its time any more.
-func (s *surroundings) Hard() <-chan struct{} { return s.hard }
+func (s *shared) Hard() <-chan struct{} { return s.hard }
 
 // base is what the parts of a server have in common.
 type base struct {
-	*surroundings
-	Spec     Spec           // only read
-	runner   process.Runner // what fetches the server before it starts
-	mask     process.Masker
-	log      *process.Log
-	presence presence
-	place    atomic.Pointer[process.StartSlot] // among those that start; nil when there is none
-	began    atomic.Int64                      // when the last try began, in Unix nanoseconds
-	oddities oddities
+	*shared
+	Spec         Spec           // only read
+	runner       process.Runner // what fetches the server before it starts
+	mask         process.Masker
+	log          *process.Log
+	availability availability
+	place        atomic.Pointer[process.StartSlot] // among those that start; nil when there is none
+	began        atomic.Int64                      // when the last try began, in Unix nanoseconds
+	oddities     oddities
 }
 
 // oddities are what a server does otherwise than the protocol asks, in our own words. They are
@@ -88,9 +88,9 @@ func (o *oddities) forget() {
 	o.words = nil
 }
 
-func newBase(spec Spec, around *surroundings) *base {
-	b := &base{surroundings: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets),
-		presence: newPresence(spec.Name, around.Observer)}
+func newBase(spec Spec, around *shared) *base {
+	b := &base{shared: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets),
+		availability: newAvailability(spec.Name, around.Observer)}
 	b.log = process.NewLog(around.LogDir, spec.Name, b.mask)
 	return b
 }

@@ -62,7 +62,7 @@ func TestClientsAreTold(t *testing.T) {
 	a.inUse.Store(true)
 	superviseFor(t, a, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second, IdleTimeout: idleAfter}, nil, func(t *testing.T, b *bench) {
 		a.mu.Lock()
-		a.live = b.sv.presence.live.Load
+		a.live = b.sv.availability.live.Load
 		a.mu.Unlock()
 		want := func(when string, want ...Ending) {
 			t.Helper()
@@ -108,7 +108,7 @@ func TestClientsAreTold(t *testing.T) {
 			t.Errorf("%d tries, connections told early: %v", b.tries(), a.early)
 		}
 		b.Apply(nil)
-		<-b.sv.presence.done
+		<-b.sv.availability.done
 		want("it is not wanted", Sessions, ForGood)
 	})
 }

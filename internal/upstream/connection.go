@@ -79,11 +79,11 @@ func (c *Connection) busy() bool { return int64(c.link.Health().InFlight) > c.wa
 
 // stillLists reports whether the tool of a call is what the caller has judged.
 func (c *Connection) stillLists(r *session.Request) bool {
-	judged := r.Judged.Listed()
+	judged := r.Permit.Listed()
 	if judged == nil { // that does not matter
 		return true
 	}
-	d, ok := c.tools.Load().all[r.Judged.Tool()]
+	d, ok := c.tools.Load().all[r.Permit.Tool()]
 	return ok && bytes.Equal(d.Raw, judged)
 }
 

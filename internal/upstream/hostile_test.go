@@ -469,7 +469,7 @@ func TestNobodyWaitsForTheEndOfASession(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.must("s", "echo", "{}")
-	done := f.find("s").presence.done
+	done := f.find("s").availability.done
 	f.Apply(nil)
 	<-asked
 	select {

@@ -28,7 +28,7 @@ func TestLearn(t *testing.T) {
 	listed := func(want ...string) {
 		t.Helper()
 		f.until(t, fmt.Sprint("the tools are ", want), func() bool {
-			l := f.find("s").presence.live.Load()
+			l := f.find("s").availability.live.Load()
 			if l == nil {
 				return false
 			}
@@ -71,7 +71,7 @@ func TestLearn(t *testing.T) {
 		t.Fatal(err)
 	}
 	passed := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`),
-		Judged: session.Judge("theirs", own.Listed, func() error { return nil })}
+		Permit: session.NewPermit("theirs", own.Listed, func() error { return nil })}
 	if r, err := sv.Try(t.Context(), &passed, func(c *Connection) (session.Reply, error) { return c.Do(t.Context(), &passed) }); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
 		t.Errorf("it was not passed on: %+v %v", r, err)
 	}
@@ -121,7 +121,7 @@ func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	}
 	f.until(t, "both tools are listed", func() bool { return len(f.lastTools("s")) == 2 })
 	f.Refresh(t.Context(), "s", time.Now())
-	kept := f.find("s").presence.live.Load().tools.Load()
+	kept := f.find("s").availability.live.Load().tools.Load()
 	f.watcher.mu.Lock()
 	defer f.watcher.mu.Unlock()
 	lists := f.lists["s"]

@@ -9,10 +9,10 @@ import (
 	"mcpproxy/internal/mcp/transport"
 )
 
-// presence is whether a server is there: its connection, its state, those who
+// availability is whether a server is there: its connection, its state, those who
 // wait for it, and what was asked for besides calls: that it runs, and that it is
 // started anew.
-type presence struct {
+type availability struct {
 	live     atomic.Pointer[Connection] // nil unless Ready
 	nudge    chan struct{}              // cap 1: somebody waits, or wishes something
 	done     chan struct{}              // closed when the server has stopped for good
@@ -33,8 +33,8 @@ type presence struct {
 	interrupt  context.CancelFunc // ends the try or the connection for a restart
 }
 
-func newPresence(server string, observer Observer) presence {
-	return presence{nudge: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}), observer: observer,
+func newAvailability(server string, observer Observer) availability {
+	return availability{nudge: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}), observer: observer,
 		state: State{Name: server, Phase: Stopped, Since: time.Now()}}
 }
 
@@ -49,7 +49,7 @@ func (e *awayError) Error() string { return "the server is " + string(e.state.Ph
 
 // ready returns the connection. Without one it has one made at once, and waits
 // for it: until it is there, or a try has failed, or ctx or the limit ends.
-func (p *presence) ready(ctx context.Context, limit time.Duration) (*Connection, error) {
+func (p *availability) ready(ctx context.Context, limit time.Duration) (*Connection, error) {
 	if c := p.live.Load(); c.usable() {
 		return c, nil
 	}
@@ -89,28 +89,28 @@ func (p *presence) ready(ctx context.Context, limit time.Duration) (*Connection,
 }
 
 // waiting returns how many wait for the connection.
-func (p *presence) waiting() int {
+func (p *availability) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiters
 }
 
 // needed reports whether somebody waits for the server to start, or has asked for it.
-func (p *presence) needed() bool {
+func (p *availability) needed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiters > 0 || p.hasty
 }
 
 // away returns the state as an error.
-func (p *presence) away() *awayError {
+func (p *availability) away() *awayError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &awayError{p.state, p.lastErr}
 }
 
 // ended reports whether the server has stopped for good.
-func (p *presence) ended() bool {
+func (p *availability) ended() bool {
 	select {
 	case <-p.done:
 		return true
@@ -119,7 +119,7 @@ func (p *presence) ended() bool {
 	}
 }
 
-func (p *presence) snapshot() State {
+func (p *availability) snapshot() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state
@@ -127,7 +127,7 @@ func (p *presence) snapshot() State {
 
 // update changes the state, with the lock held, wakes those who wait for a
 // change, and tells the observer.
-func (p *presence) update(change func(*State)) {
+func (p *availability) update(change func(*State)) {
 	p.mu.Lock()
 	before := p.state.Phase
 	change(&p.state)
@@ -144,27 +144,27 @@ func (p *presence) update(change func(*State)) {
 
 // reset puts the state to phase, in which nothing is wrong; why says what a
 // request is told that cannot wait. The lock is held.
-func (p *presence) reset(phase Phase, why error) {
+func (p *availability) reset(phase Phase, why error) {
 	st := &p.state
 	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.Failure{}, time.Time{}, 0
 	p.lastErr = why
 }
 
 // wake wakes those who wait for a change. The lock is held.
-func (p *presence) wake() {
+func (p *availability) wake() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
 // look has those who wait look for the connection: they may have missed it.
-func (p *presence) look() {
+func (p *availability) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wake()
 }
 
 // run has the server run.
-func (p *presence) run() {
+func (p *availability) run() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hasty = true
@@ -172,7 +172,7 @@ func (p *presence) run() {
 }
 
 // restart has the server started anew: it ends the try or the connection.
-func (p *presence) restart() {
+func (p *availability) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.again, p.restarted = true, time.Now()
@@ -183,7 +183,7 @@ func (p *presence) restart() {
 }
 
 // restartable returns a context that a restart ends, too.
-func (p *presence) restartable(ctx context.Context) (context.Context, context.CancelFunc) {
+func (p *availability) restartable(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +195,7 @@ func (p *presence) restartable(ctx context.Context) (context.Context, context.Ca
 }
 
 // takeRestart reports, once, whether a restart was asked for.
-func (p *presence) takeRestart() bool {
+func (p *availability) takeRestart() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again := p.again

@@ -22,7 +22,7 @@ var (
 // subject returns what messages about a request name.
 func subject(r *session.Request) string {
 	if r.Method == mcp.CallTool {
-		return r.Judged.Tool()
+		return r.Permit.Tool()
 	}
 	return r.Method
 }
@@ -65,14 +65,14 @@ func (b *base) Explain(ctx context.Context, r *session.Request, err error) error
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
 		return b.unlisted(r)
-	case ctx.Err() != nil && b.presence.live.Load() == nil:
-		isAway, away = true, b.presence.away()
+	case ctx.Err() != nil && b.availability.live.Load() == nil:
+		isAway, away = true, b.availability.away()
 	case ctx.Err() != nil:
 		return b.problem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+subject(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
 	if !isAway && session.NotSent(err) {
-		isAway, away = true, b.presence.away()
+		isAway, away = true, b.availability.away()
 		away.state.Failure = b.failure(err)
 	}
 	if isAway {

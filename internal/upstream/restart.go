@@ -17,11 +17,11 @@ const (
 
 // restartQuietly is Set.RestartQuietly.
 func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
-	if err := s.presence.claim(); err != nil {
+	if err := s.availability.claim(); err != nil {
 		return err
 	}
-	defer s.presence.release()
-	c := s.presence.live.Load()
+	defer s.availability.release()
+	c := s.availability.live.Load()
 	var err error
 	if c != nil {
 		c.leaving.Store(true)
@@ -33,7 +33,7 @@ func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
 	if err != nil {
 		if c != nil { // back into use
 			c.leaving.Store(false)
-			s.presence.look()
+			s.availability.look()
 		}
 		return err
 	}
@@ -67,13 +67,13 @@ func (s *Server) untilQuiet(ctx context.Context, c *Connection) error {
 // quiet reports whether all who use the server wait for its connection. Who
 // only listens goes on with the next one.
 func (s *Server) quiet(c *Connection) bool {
-	waiting := int64(s.presence.waiting()) // for the next connection
+	waiting := int64(s.availability.waiting()) // for the next connection
 	return s.usage.uses.Load()-s.usage.listening.Load() <= waiting && !c.busy()
 }
 
 // claim takes the turn of a restart that an agent asks for, or says when it may
 // be asked for.
-func (p *presence) claim() error {
+func (p *availability) claim() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, phase := time.Now(), p.state.Phase
@@ -97,7 +97,7 @@ func (p *presence) claim() error {
 }
 
 // release ends the turn.
-func (p *presence) release() {
+func (p *availability) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restarting = false

@@ -62,7 +62,7 @@ type Server struct {
 }
 
 // newServer makes a server; run starts it.
-func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *Server {
+func newServer(spec Spec, around *shared, clients func(*Server) Clients) *Server {
 	b := newBase(spec, around)
 	s := &Server{base: b, handshake: handshake{base: b}, listing: newListing(),
 		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1), verdict: make(chan struct{}, 1)}
@@ -101,7 +101,7 @@ func (r reports) Heard(method string, params json.RawMessage) bool {
 }
 
 func (r reports) Missed() {
-	c := r.s.presence.live.Load()
+	c := r.s.availability.live.Load()
 	if c == nil || c.greeting.saysChanges {
 		signal(r.s.listing.relist)
 	}
@@ -122,7 +122,7 @@ func (r reports) Odd(what string) { r.s.odd(what) }
 func (s *Server) apply(spec Spec) {
 	s.usage.pace.Store(spec.pace())
 	signal(s.usage.paced)
-	signal(s.presence.nudge)
+	signal(s.availability.nudge)
 	if s.shared.Swap(spec.Shared) != spec.Shared {
 		s.Clients.End(Sessions)
 	}
@@ -130,10 +130,10 @@ func (s *Server) apply(spec Spec) {
 
 // Wake has the server started if it rests. It returns at once.
 func (s *Server) Wake() {
-	if s.presence.live.Load() != nil {
+	if s.availability.live.Load() != nil {
 		return
 	}
-	s.presence.run()
+	s.availability.run()
 }
 
 // restart ends the connection, or the try, and makes a new one at once. Clients
@@ -141,7 +141,7 @@ func (s *Server) Wake() {
 func (s *Server) restart() {
 	s.listing.forget()
 	s.failing.forgive()
-	s.presence.restart()
+	s.availability.restart()
 }
 
 // inUse reports whether somebody needs the server now: a request is in flight,
@@ -153,7 +153,7 @@ func (s *Server) Shared() bool { return s.shared.Load() }
 
 // Ready waits for the connection, and has one made if there is none.
 func (s *Server) Ready(ctx context.Context) (*Connection, error) {
-	return s.presence.ready(ctx, s.Spec.ConnectTime())
+	return s.availability.ready(ctx, s.Spec.ConnectTime())
 }
 
 // Place waits for a place among the processes that start, where a link of a

@@ -25,7 +25,7 @@ const defaultMaxMessage = 64 << 20
 
 // Set is the servers that are wanted, each supervised by itself.
 type Set struct {
-	around  surroundings
+	around  shared
 	clients func(*Server) Clients
 	wg      sync.WaitGroup
 
@@ -49,7 +49,7 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 		opt.ClientVersion = "dev"
 	}
 	s := &Set{clients: clients, applied: make(chan struct{}),
-		around: surroundings{Options: opt, starts: process.NewStartQueue(), hard: make(chan struct{})}}
+		around: shared{Options: opt, starts: process.NewStartQueue(), hard: make(chan struct{})}}
 	s.around.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
 		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
 	})
@@ -111,7 +111,7 @@ func (s *Set) start(spec Spec, before *Server) *Server {
 	sv.cancel = cancel
 	var gone <-chan struct{}
 	if before != nil {
-		gone = before.presence.done
+		gone = before.availability.done
 	}
 	s.wg.Go(func() {
 		defer cancel()
@@ -153,7 +153,7 @@ func (s *Set) State(server string) (State, bool) {
 	if sv == nil {
 		return State{}, false
 	}
-	return sv.presence.snapshot(), true
+	return sv.availability.snapshot(), true
 }
 
 // Oddities returns what a server does otherwise than the protocol asks, for people.
@@ -171,7 +171,7 @@ func (s *Set) Progress(server string) Progress {
 	if sv == nil {
 		return Progress{}
 	}
-	state := sv.presence.snapshot()
+	state := sv.availability.snapshot()
 	return sv.progress(&state)
 }
 
@@ -200,7 +200,7 @@ func (s *Set) Learn(server string, definitions []json.RawMessage) bool {
 	if sv == nil {
 		return false
 	}
-	c := sv.presence.live.Load()
+	c := sv.availability.live.Load()
 	if c == nil {
 		return false
 	}

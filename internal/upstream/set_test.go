@@ -274,7 +274,7 @@ func TestCancelAtRandom(t *testing.T) {
 		}
 		wg.Wait()
 		f.must("zoo", "echo", "{}")
-		l := f.find("zoo").presence.live.Load().link
+		l := f.find("zoo").availability.live.Load().link
 		if n := l.Health().InFlight; n != 0 {
 			t.Errorf("%d requests are still in flight", n)
 		}

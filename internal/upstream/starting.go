@@ -90,14 +90,14 @@ func (b *base) progress(st *State) Progress {
 // before others.
 func (b *base) turn(ctx context.Context) error {
 	if queue := b.queue(); queue != nil {
-		p := queue.Join(b.runner, b.presence.needed())
+		p := queue.Join(b.runner, b.availability.needed())
 		b.place.Store(p)
 		for granted := false; !granted; {
 			select {
 			case <-p.Turn():
 				granted = true
-			case <-b.presence.nudge:
-				if b.presence.needed() {
+			case <-b.availability.nudge:
+				if b.availability.needed() {
 					p.Hurry()
 				}
 			case <-ctx.Done():

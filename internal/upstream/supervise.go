@@ -47,7 +47,7 @@ func (b *backoff) next() time.Duration {
 // run connects, serves and reconnects until ctx ends. It starts when before is
 // closed: a server that is launched anew must not run twice.
 func (s *Server) run(ctx context.Context, before <-chan struct{}) {
-	defer close(s.presence.done)
+	defer close(s.availability.done)
 	defer s.log.Close()
 	defer s.dialer.close()
 	defer s.Clients.End(ForGood)
@@ -86,7 +86,7 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 		}
 		s.waitToRetry(ctx, start, c == nil, &bo)
 	}
-	s.presence.update(func(st *State) {
+	s.availability.update(func(st *State) {
 		*st = State{Name: st.Name, Phase: Stopped, Restarts: st.Restarts, LastError: st.LastError, Failure: st.Failure,
 			FailedAt: st.FailedAt, Since: st.Since}
 	})
@@ -94,8 +94,8 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 
 // try makes one connection, when its turn to start has come. A restart ends it.
 func (s *Server) try(ctx context.Context) (*Connection, error) {
-	s.presence.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
-	ctx, cancel := s.presence.restartable(ctx)
+	s.availability.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
+	ctx, cancel := s.availability.restartable(ctx)
 	defer cancel()
 	if err := s.turn(ctx); err != nil {
 		return nil, err
@@ -129,12 +129,12 @@ func (s *Server) connect(ctx context.Context) (*Connection, error) {
 	s.listing.noteListed(start)
 	s.usage.Used()
 	s.Clients.Connected(c)
-	s.presence.live.Store(c)
-	s.presence.update(func(st *State) {
+	s.availability.live.Store(c)
+	s.availability.update(func(st *State) {
 		if st.ProtocolVersion != "" && !s.slept {
 			st.Restarts++
 		}
-		s.slept, s.presence.hasty = false, false
+		s.slept, s.availability.hasty = false, false
 		st.Phase, st.PID = Ready, c.link.Health().PID
 		st.Offers = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = c.greeting.Version, c.greeting.Info
@@ -146,11 +146,11 @@ func (s *Server) connect(ctx context.Context) (*Connection, error) {
 
 // keep serves a connection until it is lost and returns the reason.
 func (s *Server) keep(ctx context.Context, c *Connection, bo *backoff) error {
-	ctx, cancel := s.presence.restartable(ctx)
+	ctx, cancel := s.availability.restartable(ctx)
 	defer cancel()
 	ready := time.Now()
 	err := s.serve(ctx, c)
-	s.presence.live.Store(nil)
+	s.availability.live.Store(nil)
 	s.log.Remark("disconnected: " + err.Error())
 	if time.Since(ready) >= stableTime {
 		bo.reset()
@@ -214,7 +214,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 			reoffer = s.reoffer
 			drain(reoffer)
 			offers.done(now, true)
-			s.presence.update(func(st *State) { st.Offers = s.ids.Add(1) })
+			s.availability.update(func(st *State) { st.Offers = s.ids.Add(1) })
 		case <-look.C:
 			if !c.greeting.saysChanges || !c.attended() {
 				signal(s.listing.relist)
@@ -286,7 +286,7 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 
 // showVerdict shows whether the server that is connected fails every call.
 func (s *Server) showVerdict() {
-	s.presence.update(func(st *State) {
+	s.availability.update(func(st *State) {
 		if st.Phase == Failed {
 			st.Phase = Ready
 		}
@@ -354,7 +354,7 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 	}
 	err = s.mask.Err(err)
 	failure := s.failure(err)
-	p := &s.presence
+	p := &s.availability
 	again := false
 	p.update(func(st *State) {
 		if again = p.again; again { // by a person: no failure, and nothing to wait for
@@ -379,7 +379,7 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 // took long and failed is dear, and callers may come without end.
 func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
-	if at := s.presence.snapshot().FailedAt; failed {
+	if at := s.availability.snapshot().FailedAt; failed {
 		pause = max(pause, min(s.tried(at), maxDemandPause)-time.Since(at))
 	}
 	return pause
@@ -389,15 +389,15 @@ func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
 // a restart is asked for. start is when the last try began, which may have
 // failed.
 func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, bo *backoff) {
-	due := time.NewTimer(time.Until(s.presence.snapshot().RetryAt))
+	due := time.NewTimer(time.Until(s.availability.snapshot().RetryAt))
 	defer due.Stop()
 	var demanded <-chan time.Time
 	for {
-		if s.presence.takeRestart() {
+		if s.availability.takeRestart() {
 			bo.reset()
 			return
 		}
-		if demanded == nil && s.presence.waiting() > 0 {
+		if demanded == nil && s.availability.waiting() > 0 {
 			demanded = time.After(s.demandPause(start, failed))
 		}
 		select {
@@ -407,7 +407,7 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 			return
 		case <-demanded:
 			return
-		case <-s.presence.nudge:
+		case <-s.availability.nudge:
 		}
 	}
 }
@@ -420,12 +420,12 @@ func (s *Server) retire(c *Connection) bool {
 	}
 	// The order matters: who enters looks for the connection afterwards. Either
 	// it is not found, or the use is seen here.
-	s.presence.live.Store(nil)
+	s.availability.live.Store(nil)
 	if !s.inUse() {
 		return true
 	}
-	s.presence.live.Store(c)
-	s.presence.look()
+	s.availability.live.Store(c)
+	s.availability.look()
 	return false
 }
 
@@ -433,7 +433,7 @@ func (s *Server) retire(c *Connection) bool {
 func (s *Server) sleep(ctx context.Context) {
 	s.slept = true
 	s.failing.forgive()
-	p := &s.presence
+	p := &s.availability
 	p.update(func(*State) { p.reset(Idle, nil) })
 	began := s.usage.pace.Load()
 	for !p.takeRestart() && !p.needed() {

@@ -26,7 +26,7 @@ const maxSends = 2
 // Callers call Enter before it and Leave after it.
 func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsCall(r)
-	if isCall && !r.Judged.Allows(toolOf(r)) {
+	if isCall && !r.Permit.Allows(toolOf(r)) {
 		return session.Reply{}, Unjudged()
 	}
 	reached := false // the server has seen the call, and refused it
@@ -96,17 +96,17 @@ func toolOf(r *session.Request) string {
 // reports whether that had to be waited for.
 func (s *Server) current(ctx context.Context, r *session.Request) (c *Connection, waited bool, err error) {
 	for {
-		if c = s.presence.live.Load(); !c.usable() {
+		if c = s.availability.live.Load(); !c.usable() {
 			waited = true
 			if c, err = s.Ready(ctx); err != nil {
 				return nil, waited, err
 			}
 		}
-		if r.Judged.Listed() == nil || !s.listing.stale(c) {
+		if r.Permit.Listed() == nil || !s.listing.stale(c) {
 			return c, waited, nil
 		}
 		waited = true
-		if err = s.listing.await(ctx, c, s.presence.done); err == nil || c.link.Cause() == nil {
+		if err = s.listing.await(ctx, c, s.availability.done); err == nil || c.link.Cause() == nil {
 			return c, waited, err
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Server) current(ctx context.Context, r *session.Request) (c *Connection
 // has waited, and the tool has to be the one that was judged.
 func (s *Server) gate(c *Connection, r *session.Request, waited bool) error {
 	if waited {
-		if err := r.Judged.Recheck(); err != nil {
+		if err := r.Permit.Recheck(); err != nil {
 			return err
 		}
 	}
@@ -135,8 +135,8 @@ func (s *Server) Recheck(ctx context.Context, c *Connection, r *session.Request)
 	if !IsCall(r) {
 		return nil
 	}
-	if r.Judged.Listed() != nil && s.listing.stale(c) {
-		if err := s.listing.await(ctx, c, s.presence.done); err != nil {
+	if r.Permit.Listed() != nil && s.listing.stale(c) {
+		if err := s.listing.await(ctx, c, s.availability.done); err != nil {
 			return err
 		}
 	}

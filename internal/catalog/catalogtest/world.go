@@ -244,7 +244,7 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 	} else if err := json.Unmarshal(r.Params, &asked); err != nil {
 		f.w.T.Error(err)
 	}
-	if !r.Judged.Allows(asked.Name) {
+	if !r.Permit.Allows(asked.Name) {
 		f.w.T.Errorf("a call of %q without the proof that it was decided about", asked.Name)
 	}
 	f.w.Note("call "+string(asked.Arguments), nil)

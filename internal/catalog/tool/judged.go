@@ -7,9 +7,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Judged is what counted of a tool when a call of it was decided about: its effective
+// Facts is what counted of a tool when a call of it was decided about: its effective
 // hints, and the definition that they and its approval are of.
-type Judged struct {
+type Facts struct {
 	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
 	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"What the server says of the hints that a person's hint_overrides say otherwise or as well; absent when it says none of them."`
 	Inferred    string       `json:"inferred,omitempty" words:"operation" doc:"What the tool seems to do, where its server does not say it, whether that counted or not."`
@@ -79,7 +79,7 @@ func JudgeHints(effective, override, declared Hints) *JudgedHints {
 
 // Declared returns the hints that the server has given: what counted that it has said
 // itself, and what was overridden.
-func (j *Judged) Declared() (h Hints) {
+func (j *Facts) Declared() (h Hints) {
 	said := h.booleans()
 	for _, from := range [...]*JudgedHints{j.Hints, j.Overridden} {
 		if from == nil {
@@ -117,14 +117,14 @@ func (h *JudgedHints) all() [4]**HintFact {
 
 // Prepared returns j with the bytes that AppendMembers appends. Nothing of it may
 // change from then on.
-func (j Judged) Prepared() Judged {
+func (j Facts) Prepared() Facts {
 	j.written = j.AppendMembers(nil)
 	return j
 }
 
 // AppendMembers appends j to dst as records are stored, far shorter than as JSON: as
 // members of an object, each with a comma before it.
-func (j *Judged) AppendMembers(dst []byte) []byte {
+func (j *Facts) AppendMembers(dst []byte) []byte {
 	if j.written != nil {
 		return append(dst, j.written...)
 	}
@@ -149,7 +149,7 @@ func (j *Judged) AppendMembers(dst []byte) []byte {
 }
 
 // Read takes a member that AppendMembers has written; others it ignores.
-func (j *Judged) Read(name, value []byte) {
+func (j *Facts) Read(name, value []byte) {
 	text, _ := wirejson.String(value)
 	switch string(name) {
 	case "hints":
@@ -176,7 +176,7 @@ type textMember struct {
 	text *string
 }
 
-func (j *Judged) texts() [4]textMember {
+func (j *Facts) texts() [4]textMember {
 	return [...]textMember{{"call_with", &j.CallWith}, {"inferred", &j.Inferred}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
 }
 

@@ -12,9 +12,9 @@ import (
 // once. When that cannot be stored nothing is accepted: the judgements then say
 // that everything waits, beside the error. Followers are not told: who asks
 // publishes what is accepted together with the list.
-func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidate) ([]Judgement, error) {
+func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidate) ([]Evaluation, error) {
 	b.consult(server, r, all)
-	judged := make([]Judgement, len(all))
+	judged := make([]Evaluation, len(all))
 	err := b.change(ctx, func(s *state) (Change, error) {
 		v := s.view(server)
 		r.Acquainted = s.acquainted(v)
@@ -22,7 +22,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
-			judged[i] = Judge(r, e, candidate)
+			judged[i] = Evaluate(r, e, candidate)
 			doubted := !judged[i].Accepted && !r.Quarantined && e.Pin == nil && e.Block == nil && candidate.doubtful(r.Trust)
 			if !judged[i].Accepted && !doubted {
 				continue
@@ -33,7 +33,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 					left = &room[1]
 				}
 				if *left--; *left < 0 {
-					judged[i] = Judgement{Kind: candidate.Kind, Tool: candidate.Tool, Why: New}
+					judged[i] = Evaluation{Kind: candidate.Kind, Tool: candidate.Tool, Why: New}
 					continue
 				}
 			}
@@ -66,7 +66,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 // order something about a tool of another server: until a person approves them, also
 // when that server is gone by then. It returns what waits from now on. What a person
 // has approved stays approved, and what waits keeps waiting.
-func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidate) (held []Judgement, err error) {
+func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidate) (held []Evaluation, err error) {
 	err = b.decide(ctx, Decided{Server: server}, func(s *state) (Change, error) {
 		held = nil
 		v, c := s.view(server), Change{Server: server}
@@ -74,7 +74,7 @@ func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidat
 			e := v.Of(candidate.Kind, candidate.Tool)
 			if e.ByScan(candidate.Fingerprint) && candidate.doubtful(r.Trust) {
 				c.Tools = append(c.Tools, doubt(e, candidate, Mark{r.Trust.By(), b.now()}))
-				held = append(held, Judgement{Kind: candidate.Kind, Tool: candidate.Tool, Why: New})
+				held = append(held, Evaluation{Kind: candidate.Kind, Tool: candidate.Tool, Why: New})
 			}
 		}
 		if len(held) == 0 {
@@ -103,9 +103,9 @@ func doubt(e Entry, c Candidate, m Mark) Row {
 func (s *state) acquainted(v *View) bool { return !s.lost || v.launch != nil && !s.gaps }
 
 // withdraw makes what could not be stored wait.
-func withdraw(judged []Judgement, all []Candidate, v *View) {
+func withdraw(judged []Evaluation, all []Candidate, v *View) {
 	for i, c := range all {
-		judged[i] = Judge(Rules{}, v.Of(c.Kind, c.Tool), c)
+		judged[i] = Evaluate(Rules{}, v.Of(c.Kind, c.Tool), c)
 	}
 }
 
@@ -125,7 +125,7 @@ func (b *Book) consult(server string, r Rules, all []Candidate) {
 		looking.Go(func() {
 			defer func() { <-b.looking }()
 			for _, c := range part {
-				Judge(r, v.Of(c.Kind, c.Tool), c)
+				Evaluate(r, v.Of(c.Kind, c.Tool), c)
 			}
 		})
 	}

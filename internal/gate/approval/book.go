@@ -30,10 +30,10 @@ const (
 // they have to be loaded again before anything is decided by them.
 var ErrStale = errors.New("something else was decided meanwhile")
 
-// Keeper stores the decisions. SaveApprovals stores a change wholly or not at
+// Store stores the decisions. SaveApprovals stores a change wholly or not at
 // all; RestoreApprovals makes the store have what is given and nothing else, but
 // that definitions which are not given stay.
-type Keeper interface {
+type Store interface {
 	LoadApprovals(ctx context.Context) (Saved, error)
 	SaveApprovals(ctx context.Context, c Change) error
 	RestoreApprovals(ctx context.Context, s Saved) error
@@ -44,7 +44,7 @@ type Keeper interface {
 
 // Book is the decisions in memory. It is safe for concurrent use.
 type Book struct {
-	keeper Keeper
+	keeper Store
 	gate   *presence.Gate
 	now    func() time.Time
 	state  atomic.Pointer[state] // nil until loaded
@@ -88,7 +88,7 @@ func (b *Book) publish(d Decided) {
 
 // NewBook makes a book that knows nothing until Load. The gate says which approvals count;
 // nil is all.
-func NewBook(keeper Keeper, gate *presence.Gate) *Book {
+func NewBook(keeper Store, gate *presence.Gate) *Book {
 	return &Book{keeper: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), looking: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 

@@ -24,7 +24,7 @@ func candidate(name string, n byte) approval.Candidate {
 
 var auto = approval.Rules{Trust: approval.Auto}
 
-func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Judgement {
+func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Evaluation {
 	t.Helper()
 	judged, err := b.Admit(t.Context(), "s", r, all)
 	if err != nil {
@@ -540,7 +540,7 @@ func TestDoubt(t *testing.T) {
 	doubtful := candidate("known", 1)
 	doubtful.Orders = func() bool { return orders }
 	doubtful.Report = func() scan.Report { return scan.Report{Verdict: verdict} }
-	doubt := func(b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Judgement {
+	doubt := func(b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Evaluation {
 		t.Helper()
 		held, err := b.Doubt(t.Context(), "s", r, all)
 		if err != nil {

@@ -98,7 +98,7 @@ func (b *Book) TakeBack(ctx context.Context, listed Candidate, id tool.ID, f too
 			return Change{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
-		if back := e.goBack(); back.Decided() && !Judge(Rules{Trust: trust, Acquainted: true}, back, listed).Accepted {
+		if back := e.goBack(); back.Decided() && !Evaluate(Rules{Trust: trust, Acquainted: true}, back, listed).Accepted {
 			return Change{Server: id.Server, Tools: []Row{{Kind: listed.Kind, Tool: id.Tool, Entry: back}}}, nil
 		}
 		return Change{Server: id.Server, Tools: []Row{doubt(e, listed, Mark{by, b.now()})}}, nil

@@ -12,7 +12,7 @@ import (
 // Denylist is an approval.Keeper over another one, with the file as second home.
 // It is safe for concurrent use.
 type Denylist struct {
-	Keeper
+	Store
 	logger *slog.Logger
 	tell   func(note string)
 
@@ -22,11 +22,11 @@ type Denylist struct {
 
 // NewDenylist makes a keeper with the file at path. What happened to the file is told
 // with tell, which may be nil.
-func NewDenylist(path string, under Keeper, logger *slog.Logger, tell func(note string)) *Denylist {
+func NewDenylist(path string, under Store, logger *slog.Logger, tell func(note string)) *Denylist {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Denylist{Keeper: under, logger: logger, tell: tell, file: newFile(path)}
+	return &Denylist{Store: under, logger: logger, tell: tell, file: newFile(path)}
 }
 
 // Close closes the file.
@@ -41,7 +41,7 @@ func (k *Denylist) Close() error {
 func (k *Denylist) LoadApprovals(ctx context.Context) (Saved, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	saved, err := k.Keeper.LoadApprovals(ctx)
+	saved, err := k.Store.LoadApprovals(ctx)
 	if err != nil {
 		return saved, err
 	}
@@ -52,7 +52,7 @@ func (k *Denylist) LoadApprovals(ctx context.Context) (Saved, error) {
 	added := merge(&saved, r)
 	if added {
 		k.logger.Warn("the database lacked decisions that narrow, which its second home has")
-		if err := k.Keeper.RestoreApprovals(ctx, saved); err != nil {
+		if err := k.Store.RestoreApprovals(ctx, saved); err != nil {
 			k.logger.Error("what the second home of the decisions has cannot be stored in the database", "error", err)
 		}
 	}
@@ -93,7 +93,7 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c Change) error {
 	if err := k.file.write(lines, sync); err != nil {
 		return err
 	}
-	err := k.Keeper.SaveApprovals(ctx, c)
+	err := k.Store.SaveApprovals(ctx, c)
 	if err == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c Change) error {
 func (k *Denylist) RestoreApprovals(ctx context.Context, saved Saved) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.Keeper.RestoreApprovals(ctx, saved); err != nil {
+	if err := k.Store.RestoreApprovals(ctx, saved); err != nil {
 		return err
 	}
 	return k.file.become(entriesOf(saved), saved.RestrictionsLost)

@@ -83,7 +83,7 @@ func denylistCandidate(name string, n int) approval.Candidate {
 		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} }}
 }
 
-func (h *home) admit(server string, all ...approval.Candidate) []approval.Judgement {
+func (h *home) admit(server string, all ...approval.Candidate) []approval.Evaluation {
 	h.t.Helper()
 	judged, err := h.Admit(context.Background(), server, approval.Rules{Trust: approval.Auto}, all)
 	h.must(err)

@@ -30,7 +30,7 @@ func (h *holds) load(saved map[string][]Held) {
 }
 
 // note returns what waits from now on, of what was judged.
-func (h *holds) note(server string, now time.Time, all []Candidate, judged []Judgement) (news []Held) {
+func (h *holds) note(server string, now time.Time, all []Candidate, judged []Evaluation) (news []Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of == nil {

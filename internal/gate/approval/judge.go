@@ -16,8 +16,8 @@ type Rules struct {
 	Acquainted bool
 }
 
-// Judgement is what comes of a definition.
-type Judgement struct {
+// Evaluation is what comes of a definition.
+type Evaluation struct {
 	Kind tool.Kind
 	Tool string
 	// Accepted reports whether the definition was not approved until now and is to
@@ -29,13 +29,13 @@ type Judgement struct {
 	Loosened []string
 }
 
-// Judge says what comes of a definition of a tool about which e is decided. It
+// Evaluate says what comes of a definition of a tool about which e is decided. It
 // is pure; report is asked only when the answer depends on it.
-func Judge(r Rules, e Entry, c Candidate) Judgement {
+func Evaluate(r Rules, e Entry, c Candidate) Evaluation {
 	if e.Approves(c.Fingerprint) {
-		return Judgement{Kind: c.Kind, Tool: c.Tool}
+		return Evaluation{Kind: c.Kind, Tool: c.Tool}
 	}
-	j := Judgement{Kind: c.Kind, Tool: c.Tool, Why: New}
+	j := Evaluation{Kind: c.Kind, Tool: c.Tool, Why: New}
 	switch {
 	case e.Pin != nil:
 		j.Why, j.Loosened = Changed, Loosened(e.Pin.Hints, c.Hints)
@@ -50,7 +50,7 @@ func Judge(r Rules, e Entry, c Candidate) Judgement {
 		return j
 	}
 	if acceptable(r, e, c, len(j.Loosened) > 0) {
-		return Judgement{Kind: c.Kind, Tool: c.Tool, Accepted: true}
+		return Evaluation{Kind: c.Kind, Tool: c.Tool, Accepted: true}
 	}
 	return j
 }

@@ -30,7 +30,7 @@ func TestJudge(t *testing.T) {
 							e.Off = &Mark{} // which plays no part
 						}
 						asked := false
-						got := Judge(r, e, Candidate{Tool: "t", Fingerprint: current, Report: func() scan.Report {
+						got := Evaluate(r, e, Candidate{Tool: "t", Fingerprint: current, Report: func() scan.Report {
 							asked = true
 							return scan.Report{Verdict: verdict}
 						}})
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
-	if Judge(Rules{Trust: Scan, Acquainted: true}, Entry{}, Candidate{}).Accepted {
+	if Evaluate(Rules{Trust: Scan, Acquainted: true}, Entry{}, Candidate{}).Accepted {
 		t.Error("nobody looked at it, and it was accepted")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Keeper stores questions and leases: see store.Asks.
-type Keeper interface {
+// Store stores questions and leases: see store.Asks.
+type Store interface {
 	Find(ctx context.Context, k Key, now time.Time) (q Question, found bool, err error)
 	Add(ctx context.Context, q Question) (stored Question, fresh bool, err error)
 	Question(ctx context.Context, id string) (Question, error)
@@ -57,7 +57,7 @@ type Pass struct {
 
 // Waiter has calls wait.
 type Waiter struct {
-	keeper  Keeper
+	keeper  Store
 	gate    *presence.Gate
 	now     func() time.Time
 	changed func() // is told that a question was asked, or used, or a lease
@@ -77,7 +77,7 @@ type waiters struct {
 
 // NewWaiter makes a Holder. The gate says which approvals and leases count, nil is all; changed is
 // called when what waits is not what it was.
-func NewWaiter(k Keeper, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
+func NewWaiter(k Store, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
 	return &Waiter{keeper: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waiters{}}
 }
 

@@ -45,7 +45,7 @@ func TestSharedCases(t *testing.T) {
 		if c.Arguments == nil {
 			c.Arguments, _ = json.Marshal(map[string]string{"command": c.Text}) // strings always marshal
 		}
-		if got := rule.Judge(c.Arguments).Operation; got < want || want == policy.Read && got != want {
+		if got := rule.Classify(c.Arguments).Operation; got < want || want == policy.Read && got != want {
 			t.Errorf("%s %s: %s, want %s", c.By, c.Arguments, got, c.Want)
 		}
 	}

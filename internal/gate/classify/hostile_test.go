@@ -70,13 +70,13 @@ func TestArgumentsNextToACommand(t *testing.T) {
 		{kube, `{"args":["get","pods"],"namespace":"x"}`, policy.Read},
 		{shell, `{"command":"ls"` + strings.Repeat(`,"args":"a"`, maxNeighbours+1) + `}`, policy.Destructive},
 	} {
-		if got := c.rule.Judge(json.RawMessage(c.args)); got.Operation != c.want && (got.Operation < c.want || c.want == policy.Read) {
+		if got := c.rule.Classify(json.RawMessage(c.args)); got.Operation != c.want && (got.Operation < c.want || c.want == policy.Read) {
 			t.Errorf("%s: %s (%s), want %s", c.args, got.Operation, got.Word, c.want)
 		}
 	}
 	http := Rule{By: policy.ByHTTP, Argument: "$.method"}
 	for _, args := range []string{`{"method":"GET","headers":{"X-HTTP-Method\u002dOverride":"DELETE"}}`, `{"method":"GET","headers":["X-HTTP-Method: PUT"]}`, `{"method":"GET","url":"https://h/?_method=delete"}`} {
-		if got := http.Judge(json.RawMessage(args)); got.Operation < policy.Write {
+		if got := http.Classify(json.RawMessage(args)); got.Operation < policy.Write {
 			t.Errorf("%s: %s", args, got.Operation)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Judge says what a call does by these arguments, a JSON object that has passed
+// Classify says what a call does by these arguments, a JSON object that has passed
 // wirejson.Check.
-func (r *Rule) Judge(args json.RawMessage) policy.Arguments {
+func (r *Rule) Classify(args json.RawMessage) policy.Arguments {
 	v := r.verdict(args)
 	if v.Operation == policy.NoOperation {
 		v = unread("nothing to judge")

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		{graph, `{"query":"{\"query\":\"mutation { a }\"}"}`, "write mutation"}, {graph, `{"query":{"query":"mutation { deleteRepo }"}}`, "destructive mutation deleteRepo"}, {graph, `{"query":{"query":"{ a }"}}`, "read"}, {graph, `{"query":["{ a }","mutation { b }"]}`, "write mutation"}, {graph, `{"query":{"id":"x"}}`, "write id"},
 		{act, `{"op":"list"}`, "read"}, {act, `{"op":"get_x"}`, "read"}, {act, `{"op":"delete"}`, "destructive delete"}, {act, `{"op":"LIST"}`, "write LIST"}, {act, `{"op":"other"}`, "write other"}, {act, `{}`, "write no $.op"},
 	} {
-		if got := said(c.rule.Judge(json.RawMessage(c.args))); got != c.want {
+		if got := said(c.rule.Classify(json.RawMessage(c.args))); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.rule.By, c.args, got, c.want)
 		}
 	}
@@ -105,7 +105,7 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		r := Rule{By: policy.LaneBy(by), Argument: "$.q", Program: "git"}
-		if v := r.Judge(json.RawMessage(args)); v.Operation == policy.NoOperation || v.Operation > policy.Read && v.Word == "" || v.By != r.By {
+		if v := r.Classify(json.RawMessage(args)); v.Operation == policy.NoOperation || v.Operation > policy.Read && v.Word == "" || v.By != r.By {
 			t.Fatalf("%s: %+v", args, v)
 		}
 	})

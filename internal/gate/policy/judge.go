@@ -2,9 +2,9 @@ package policy
 
 import "mcpproxy/internal/catalog/tool"
 
-// JudgeArguments holds the variant of a call that Decide allows against what its
+// DecideByArguments holds the variant of a call that Decide allows against what its
 // arguments do. It comes after the argument schema, and it never allows what was refused.
-func JudgeArguments(d *Decision, r *Request, f *Facts, rules *Rules) {
+func DecideByArguments(d *Decision, r *Request, f *Facts, rules *Rules) {
 	a := &f.Arguments
 	if d.Verdict == Reject || rules.JudgeArguments == JudgeOff || a.Operation <= told(r, f, rules) {
 		return

@@ -12,7 +12,7 @@ import (
 // judged decides about a call by everything that policy has.
 func judged(r policy.Request, f policy.Facts, rules policy.Rules) policy.Decision {
 	d := policy.Decide(r, f, rules)
-	policy.JudgeArguments(&d, &r, &f, &rules)
+	policy.DecideByArguments(&d, &r, &f, &rules)
 	return d
 }
 

@@ -31,8 +31,8 @@ var ErrUsed = errors.New("the statement was used before")
 // ErrMoved is that another instance has set another anchor.
 var ErrMoved = errors.New("another anchor was set meanwhile")
 
-// Keeper stores anchors and statements.
-type Keeper interface {
+// Store stores anchors and statements.
+type Store interface {
 	LoadPresence(ctx context.Context) (Saved, error)
 	// SaveStatement stores a statement durably, or returns ErrUsed.
 	SaveStatement(ctx context.Context, e Evidence) error
@@ -52,7 +52,7 @@ type Place interface {
 
 // Options is what a Gate is made of.
 type Options struct {
-	Keeper Keeper
+	Keeper Store
 	Places []Place
 	// Demanded is what the configuration wants; nil is nothing.
 	Demanded func() Kind

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deafen has the system drop what asks l for a connection: who asks hears nothing, asks again a
+// stopListening has the system drop what asks l for a connection: who asks hears nothing, asks again a
 // second later, and is refused then. Connections that are being made are made. It reports whether
 // that is so.
-func deafen(l net.Listener) (deaf bool) {
+func stopListening(l net.Listener) (deaf bool) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
 		return false

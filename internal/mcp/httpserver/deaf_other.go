@@ -4,8 +4,8 @@ package httpserver
 
 import "net"
 
-// deafen would have the system drop what asks l for a connection.
-func deafen(net.Listener) bool { return false }
+// stopListening would have the system drop what asks l for a connection.
+func stopListening(net.Listener) bool { return false }
 
 // someoneWaits would report whether somebody has connected to l whom nobody has accepted.
 func someoneWaits(net.Listener) bool { return false }

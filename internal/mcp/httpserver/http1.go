@@ -100,7 +100,7 @@ const (
 // Who has not asked anything in a moment is cut off after all.
 func (l *Listener) acceptLast(ctx context.Context) {
 	if d, ok := l.inner.(deadlined); ok {
-		deaf := deafen(l.inner)
+		deaf := stopListening(l.inner)
 		for begun, wait := time.Now(), lastAccept; time.Since(begun) < busyTime; {
 			if !deaf && time.Since(begun) > lastAccept {
 				wait = hasteAccept

@@ -107,17 +107,17 @@ func (p *place) written()              { p.out.Store(0) }
 // clock is a time as one number, which is not 0.
 func (r *registry) clock(now time.Time) int64 { return int64(now.Sub(r.made)) + 1 }
 
-// worth is how much of a reason there is to keep a connection.
-type worth uint8
+// evictionClass is how much of a reason there is to keep a connection.
+type evictionClass uint8
 
 const (
-	slow   worth = iota // in the middle of a request, or of an answer that is not read
-	idle                // nothing is asked of it
-	wanted              // it is being worked on
+	slow   evictionClass = iota // in the middle of a request, or of an answer that is not read
+	idle                        // nothing is asked of it
+	wanted                      // it is being worked on
 )
 
-// judge returns what the connection is worth, and since when. p.mu is held.
-func (p *place) judge(now time.Time) (worth, time.Time) {
+// evictionClass returns what the connection is worth, and since when. p.mu is held.
+func (p *place) evictionClass(now time.Time) (evictionClass, time.Time) {
 	switch {
 	case p.stuck(now):
 		return slow, now.Add(-stuckAfter)
@@ -222,7 +222,7 @@ func (r *registry) dropNewcomer(now time.Time) bool {
 func (r *registry) dropKnown(now time.Time) bool {
 	type candidate struct {
 		*place
-		worth worth
+		worth evictionClass
 		since time.Time
 	}
 	var all []candidate
@@ -231,7 +231,7 @@ func (r *registry) dropKnown(now time.Time) bool {
 			continue
 		}
 		p.mu.Lock()
-		if w, since := p.judge(now); w != wanted {
+		if w, since := p.evictionClass(now); w != wanted {
 			all = append(all, candidate{p, w, since})
 		}
 		p.mu.Unlock()

@@ -66,7 +66,7 @@ type Request struct {
 	// Meta is the _meta of Params, split; nil where nobody has looked at it.
 	Meta *mcp.Meta
 	// Judged has to be there for a tools/call: see Judge.
-	Judged Judged
+	Permit Permit
 	// Say gets what the server says before its answer; nil: nobody can be told.
 	Say func(Event)
 	// Asker has the client of a session shown a form of our own while the request

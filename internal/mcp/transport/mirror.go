@@ -17,7 +17,7 @@ func mirror(r *session.Request) []mcp.Field {
 		fields = append(fields, mcp.Field{Name: mcp.HeaderName, Value: mcp.HeaderText(name)})
 	}
 	if r.Method == mcp.CallTool {
-		fields = append(fields, mcp.Mirrored(r.Judged.Listed(), arguments)...)
+		fields = append(fields, mcp.Mirrored(r.Permit.Listed(), arguments)...)
 	}
 	return fields
 }

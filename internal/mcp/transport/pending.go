@@ -40,13 +40,13 @@ type entry struct {
 	request Request          // how it goes out over HTTP
 	message wirejson.Message // what is read for it over HTTP
 
-	saying sync.Mutex // one event is handed on after the other
-	late   *late      // nil until something comes elsewhere than in the caller's answer
+	saying sync.Mutex    // one event is handed on after the other
+	late   *lateDelivery // nil until something comes elsewhere than in the caller's answer
 }
 
-// late is the goroutine that hands on what came in the stream of somebody else,
+// lateDelivery is the goroutine that hands on what came in the stream of somebody else,
 // who must not wait for that caller.
-type late struct {
+type lateDelivery struct {
 	runs bool // guarded by pending.mu
 	sync.WaitGroup
 }
@@ -246,7 +246,7 @@ func (p *pending) put(to *entry, e session.Event) bool {
 	}
 	if p.ownAnswers {
 		if to.late == nil {
-			to.late = &late{}
+			to.late = &lateDelivery{}
 		}
 		if !to.late.runs {
 			to.late.runs = true

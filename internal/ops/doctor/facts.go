@@ -61,7 +61,7 @@ type Facts struct {
 
 	Free      int64 // bytes, where the data is
 	FreeKnown bool
-	Sight     store.Sight
+	Sight     store.Peeked
 	SightErr  string  // why the database cannot be read
 	Pages     Reading // of the database, while no daemon has it
 	Damage    string  // what is damaged in them

@@ -150,7 +150,7 @@ func freeNear(port uint16) string {
 
 func (o Options) database(ctx context.Context) func(*Facts) {
 	path := filepath.Join(o.DataDir, databaseName)
-	sight, err := store.See(ctx, path)
+	sight, err := store.Peek(ctx, path)
 	other := HolderOfFile(path)
 	if has := HolderOfFile(filepath.Join(o.DataDir, LockFile)); other.PID == has.PID {
 		other = HolderOfFile(path, has.PID)

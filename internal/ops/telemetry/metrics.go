@@ -85,7 +85,7 @@ func newMetrics(r *prometheus.Registry) metrics {
 // Searched is told how long a search took.
 func (m *metrics) Searched(took time.Duration) { m.searches.Observe(took.Seconds()) }
 
-func (m *metrics) count(o *gate.Observed) {
+func (m *metrics) count(o *gate.CallStats) {
 	s := m.of(of{o.Server, o.Operation})
 	switch o.Status {
 	case activity.Success:

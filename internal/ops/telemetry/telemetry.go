@@ -125,7 +125,7 @@ func (t *Telemetry) Follow(began time.Time, parent, state string) gate.Trace {
 }
 
 // Ended implements gate.Observer.
-func (t *Telemetry) Ended(o gate.Observed, followed gate.Trace) {
+func (t *Telemetry) Ended(o gate.CallStats, followed gate.Trace) {
 	t.count(&o)
 	if s, ok := followed.(*span); ok {
 		s.end(&o)

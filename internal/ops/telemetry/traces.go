@@ -72,7 +72,7 @@ func (s *span) Asking() string {
 func (s *span) Answered() { s.server.End() }
 
 // end ends the call's span with how it went.
-func (s *span) end(o *gate.Observed) {
+func (s *span) end(o *gate.CallStats) {
 	about := make([]attribute.KeyValue, 0, 8)
 	about = append(about, attribute.String("mcp.method.name", mcp.CallTool), attribute.String("mcpproxy.outcome", string(o.Status)))
 	for _, a := range [...]struct{ key, value string }{

@@ -89,7 +89,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
-var judged = tool.Judged{
+var judged = tool.Facts{
 	Hints: tool.JudgeHints(tool.Hints{ReadOnly: tool.False}, tool.Hints{}, tool.Hints{ReadOnly: tool.False}), CallWith: "call_tool_write",
 	Fingerprint: tool.Fingerprint{}.String(), ApprovedBy: "trust:scan", ApprovedAt: new(time.UnixMilli(1_800_000_000_000)),
 }.Prepared()
@@ -103,7 +103,7 @@ func beginEnd(l *Log) error {
 		Metadata: Metadata{
 			ToolVariant: "call_tool_write",
 			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
-			Decision:    &Decision{Outcome: Allowed, Called: InLane, Arguments: Fits, ConfigRevision: "0123456789ab", Judged: judged},
+			Decision:    &Decision{Outcome: Allowed, Called: InLane, Arguments: Fits, ConfigRevision: "0123456789ab", Facts: judged},
 		},
 	}
 	if err := l.Begin(&r); err != nil {

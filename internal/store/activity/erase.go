@@ -97,7 +97,7 @@ func (s *segment) erase(r Redaction) (err error) {
 func (r *recent) erase(what Redaction) (err error) {
 	defer r.faults(debug.SetPanicOnFault(true), &err)
 	for _, half := range r.halves {
-		if s, ok := readStretch(half); ok {
+		if s, ok := readByteRange(half); ok {
 			clear(s.rest) // what an earlier turn has left
 		}
 		_ = linesOf(half, what.ID, func(at int, payload []byte) error {

@@ -81,7 +81,7 @@ func (d *folder) newSegment(path, chain string, from link, at int64, lines []byt
 
 // rewrite makes the segment that takes the place of everything after an entry.
 // It has its name when it is on the disk.
-func (d *folder) rewrite(chain string, again stretch, room int64) (place, error) {
+func (d *folder) rewrite(chain string, again byteRange, room int64) (place, error) {
 	path := segmentPath(d.dir, again.prev.seq+1)
 	next := path + ".new"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {

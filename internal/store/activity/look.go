@@ -214,7 +214,7 @@ func (w *watcher) heal(gone bool) error {
 	there, base, err := w.there(w.chain, base)
 	again, ok := w.recent.newest(base)
 	if !ok || again.last != w.durable {
-		again = stretch{prev: w.durable, last: w.durable, at: w.ids.ms}
+		again = byteRange{prev: w.durable, last: w.durable, at: w.ids.ms}
 	}
 	var next place
 	if err == nil {

@@ -116,8 +116,8 @@ func (r *recent) faults(before bool, err *error) {
 	}
 }
 
-// stretch is a part of the chain: the lines that follow an entry.
-type stretch struct {
+// byteRange is a part of the chain: the lines that follow an entry.
+type byteRange struct {
 	chain string
 	at    int64 // milliseconds that ids are already past
 	prev  link
@@ -126,15 +126,15 @@ type stretch struct {
 	rest  []byte // what was read behind it and does not continue it
 }
 
-// readStretch reads what a half has. What an earlier turn has left behind its
+// readByteRange reads what a half has. What an earlier turn has left behind its
 // end does not continue the chain.
-func readStretch(half []byte) (s stretch, ok bool) {
+func readByteRange(half []byte) (s byteRange, ok bool) {
 	line, rest, _ := bytes.Cut(half, []byte{'\n'})
 	h, prev, ok := parseHeader(line)
 	if !ok {
 		return s, false
 	}
-	s = stretch{chain: h.Chain, at: h.At, prev: link{h.First - 1, prev}, last: link{h.First - 1, prev}}
+	s = byteRange{chain: h.Chain, at: h.At, prev: link{h.First - 1, prev}, last: link{h.First - 1, prev}}
 	n := 0
 	for {
 		line, _, whole := bytes.Cut(rest[n:], []byte{'\n'})
@@ -151,7 +151,7 @@ func readStretch(half []byte) (s stretch, ok bool) {
 
 // after is the part that follows the entry with number seq, or all of it when
 // that is older.
-func (s stretch) after(seq int64) stretch {
+func (s byteRange) after(seq int64) byteRange {
 	for s.prev.seq < seq && len(s.lines) > 0 {
 		line, rest, _ := bytes.Cut(s.lines, []byte{'\n'})
 		s.prev.seq++
@@ -163,7 +163,7 @@ func (s stretch) after(seq int64) stretch {
 
 // newest is what the copy has of the end of the chain, after the entry with
 // number seq. ok is false when that cannot be read.
-func (r *recent) newest(seq int64) (s stretch, ok bool) {
+func (r *recent) newest(seq int64) (s byteRange, ok bool) {
 	var err error
 	func() {
 		defer r.faults(debug.SetPanicOnFault(true), &err)
@@ -175,9 +175,9 @@ func (r *recent) newest(seq int64) (s stretch, ok bool) {
 
 // newest joins the halves of a copy: what it has of the end of the chain. The
 // entries up to seq are left out.
-func newest(halves [2][]byte, seq int64) (s stretch, ok bool) {
-	s, ok = readStretch(halves[0])
-	other, okOther := readStretch(halves[1])
+func newest(halves [2][]byte, seq int64) (s byteRange, ok bool) {
+	s, ok = readByteRange(halves[0])
+	other, okOther := readByteRange(halves[1])
 	switch {
 	case !ok:
 		return other.after(seq), okOther

@@ -168,7 +168,7 @@ func (m *mark) whole(first int64) (last link, all bool, err error) {
 		if err != nil {
 			return last, false, fmt.Errorf("verify the spool: %w", err)
 		}
-		s, ok := readStretch(data[:min(int64(len(data)), seg.size)])
+		s, ok := readByteRange(data[:min(int64(len(data)), seg.size)])
 		if !ok || last.seq >= 0 && last != s.prev {
 			return last, false, nil
 		}

@@ -144,7 +144,7 @@ func (m *mark) torn(last link) (bool, error) {
 		return false, fmt.Errorf("verify the spool: %w", err)
 	}
 	data = data[:min(int64(len(data)), seg.size)]
-	s, ok := readStretch(data)
+	s, ok := readByteRange(data)
 	if !ok {
 		return !bytes.Contains(data, []byte{'\n'}), nil // not even its header was written
 	}

@@ -31,7 +31,7 @@ func (o Opener) aBit() int { return o.Volume(3500, 2100) }
 // Store is what the suite checks.
 type Store interface {
 	activity.Store
-	approval.Keeper
+	approval.Store
 	auth.TokenKeeper
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)

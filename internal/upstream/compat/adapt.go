@@ -139,7 +139,7 @@ func (c *clients) End(what upstream.Ending) {
 	case upstream.Spare:
 		c.end(func(s *Session) bool { return s.spare })
 	case upstream.Restart:
-		c.end(func(s *Session) bool { return s.way != shared })
+		c.end(func(s *Session) bool { return s.kind != shared })
 	case upstream.Sessions:
 		c.end(func(*Session) bool { return true })
 	case upstream.ForGood:

@@ -42,11 +42,11 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 		}
 		agreed := func() error { return nil }
 		for what, way := range map[string]session.Doer{"by itself": surface, "in a session": s} {
-			for why, judged := range map[string]session.Judged{
-				"without proof": {}, "with the proof for another tool": session.Judge("other", nil, agreed), "with half a proof": session.Judge("count", nil, nil),
+			for why, judged := range map[string]session.Permit{
+				"without proof": {}, "with the proof for another tool": session.NewPermit("other", nil, agreed), "with half a proof": session.NewPermit("count", nil, nil),
 			} {
 				for form, r := range map[string]session.Request{"as it is": {Params: params}, "in parts": {Call: &session.Call{Tool: "count"}}} {
-					r.ID, r.Method, r.Caller, r.Judged = json.RawMessage("1"), mcp.CallTool, caller, judged
+					r.ID, r.Method, r.Caller, r.Permit = json.RawMessage("1"), mcp.CallTool, caller, judged
 					if reply, err := way.Do(t.Context(), &r); err == nil || ran.Load() != 0 {
 						t.Errorf("%s, %s, %s, %s: %+v, ran %d times", name, what, why, form, reply, ran.Load())
 					}
@@ -57,7 +57,7 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 			t.Errorf("%s: a notification: %v, ran %d times", name, err, ran.Load())
 		}
 		for what, way := range map[string]session.Doer{"by itself": surface, "in a session": s} {
-			r := &session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: params, Caller: caller, Judged: session.Judge("count", nil, agreed)}
+			r := &session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: params, Caller: caller, Permit: session.NewPermit("count", nil, agreed)}
 			if reply, err := way.Do(t.Context(), r); err != nil || reply.Error != nil || ran.Swap(0) != 1 {
 				t.Errorf("%s, %s, with proof: %+v %v", name, what, reply, err)
 			}

@@ -25,7 +25,7 @@ func BenchmarkCall(b *testing.B) {
 		{Name: "events", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{Events: true}, mcptest.Zoo()...)).URL},
 	})
 	args := json.RawMessage(`{"message":"` + strings.Repeat("x", 400) + `"}`)
-	judged := session.Judge("echo", nil, func() error { return nil })
+	judged := session.NewPermit("echo", nil, func() error { return nil })
 	for _, server := range []string{"stdio", "http", "events"} {
 		f.untilReady(b, server, 0)
 		for _, callers := range []int{1, 8, 64} {
@@ -33,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 				b.ReportAllocs()
 				used, surface := cputime.Process(), f.Surface(server)
 				share(b, callers, func() error {
-					r := session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: "echo", Arguments: args}, Judged: judged}
+					r := session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: "echo", Arguments: args}, Permit: judged}
 					_, err := surface.Do(b.Context(), &r)
 					return err
 				})

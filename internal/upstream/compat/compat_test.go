@@ -49,7 +49,7 @@ func (s *Set) Call(ctx context.Context, server string, call Call) (session.Reply
 	if call.Check == nil {
 		call.Check = func() error { return nil }
 	}
-	r.Method, r.Judged = mcp.CallTool, session.Judge(call.Tool, call.Listed, call.Check)
+	r.Method, r.Permit = mcp.CallTool, session.NewPermit(call.Tool, call.Listed, call.Check)
 	return s.to(server, c).Do(ctx, &r)
 }
 

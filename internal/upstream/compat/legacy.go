@@ -190,7 +190,7 @@ func (l *legacyClient) modern(params json.RawMessage) json.RawMessage {
 // send sends one round. Before another one than the first the client may have
 // been asked something, for long: it counts as a wait.
 func (l *legacyClient) send(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
-	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Judged: r.Judged}
+	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Permit: r.Permit}
 	return l.sv.Try(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
 		if !c.Modern() { // it has become another server
 			l.Fail(transport.ErrSessionGone)

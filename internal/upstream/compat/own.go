@@ -52,7 +52,7 @@ func (reports) Doubt()                             {}
 // than the caller has judged, as far as the server has announced that it may be.
 // Where that is looked up the call has waited; so it is decided about once more.
 func (l *ownLink) admit(ctx context.Context, c *upstream.Connection, r *session.Request) error {
-	if r.Judged.Listed() == nil || l.announced.Load() == 0 {
+	if r.Permit.Listed() == nil || l.announced.Load() == 0 {
 		return nil
 	}
 	if err := l.same(ctx, r); err != nil {
@@ -78,7 +78,7 @@ func (l *ownLink) same(ctx context.Context, r *session.Request) error {
 		}
 		l.upTo, l.listed = announced, listed
 	}
-	d, err := tool.ParseDefinition(l.sv.Spec.Name, bytes.Clone(r.Judged.Listed()))
+	d, err := tool.ParseDefinition(l.sv.Spec.Name, bytes.Clone(r.Permit.Listed()))
 	if err != nil {
 		return l.sv.Changed(r)
 	}

@@ -19,7 +19,7 @@ func (s *Session) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	if err := sound(r); err != nil {
 		return session.Reply{}, err
 	}
-	if r.Method != mcp.Ping || s.way != shared { // that one does not go to the server
+	if r.Method != mcp.Ping || s.kind != shared { // that one does not go to the server
 		s.sv.Enter(r)
 		defer s.sv.Leave(r)
 	}

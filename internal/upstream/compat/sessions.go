@@ -28,13 +28,13 @@ type peer interface {
 	Stop(hard <-chan struct{})
 }
 
-// way is the kind of what a session stands on.
-type way uint8
+// sessionKind is the kind of what a session stands on.
+type sessionKind uint8
 
 const (
-	own     way = iota // a session or process of the client's own
-	bridged            // nothing: requests that stand for themselves, of the other revision
-	shared             // the connection that all share
+	own     sessionKind = iota // a session or process of the client's own
+	bridged                    // nothing: requests that stand for themselves, of the other revision
+	shared                     // the connection that all share
 )
 
 // Session is one client's session with a server. What the server says in it is
@@ -43,7 +43,7 @@ const (
 type Session struct {
 	peer
 	sv     *upstream.Server
-	way    way
+	kind   sessionKind
 	own    *ownLink      // the peer, where it is the client's own; else nil
 	ending *session.End  // comes when somebody ends it
 	ended  chan struct{} // closed when it has ended
@@ -112,7 +112,7 @@ const (
 
 // openAs opens a session of one kind with initialize. When the server refuses it
 // the session is nil and the reply says why.
-func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w way) (*Session, session.Reply, error) {
+func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w sessionKind) (*Session, session.Reply, error) {
 	var place *process.StartSlot
 	if w == own && t.sv.Spec.Transport == upstream.Stdio {
 		switch err := t.turn(ctx); {
@@ -151,8 +151,8 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w wa
 }
 
 // begin makes what a session stands on and minds it. Nothing is said yet.
-func (t *sessions) begin(w way, place *process.StartSlot) (*Session, error) {
-	s := &Session{sv: t.sv, way: w, ending: session.NewEnd(), ended: make(chan struct{}), born: time.Now()}
+func (t *sessions) begin(w sessionKind, place *process.StartSlot) (*Session, error) {
+	s := &Session{sv: t.sv, kind: w, ending: session.NewEnd(), ended: make(chan struct{}), born: time.Now()}
 	if err := t.add(s); err != nil {
 		return nil, err
 	}
@@ -212,11 +212,11 @@ func (t *sessions) add(s *Session) error {
 	switch {
 	case t.closed:
 		return upstream.NotStarted(name)
-	case s.way != bridged && (s.way == shared) != s.sv.Shared(): // when that changes all sessions end
+	case s.kind != bridged && (s.kind == shared) != s.sv.Shared(): // when that changes all sessions end
 		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", name).
 			WithHint("Try again.").With("server", name)
 	}
-	if s.way == own && s.sv.Spec.Transport == upstream.Stdio && !t.makeRoom(time.Now()) {
+	if s.kind == own && s.sv.Spec.Transport == upstream.Stdio && !t.makeRoom(time.Now()) {
 		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.", name, maxProcesses).
 			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", name)
 	}
@@ -230,7 +230,7 @@ func (t *sessions) add(s *Session) error {
 // makeRoom ends the process that was idle for longest, if there are as many as
 // there may be, and reports whether there is room now. The lock is held.
 func (t *sessions) makeRoom(now time.Time) bool {
-	n, oldest, idle := t.longestIdle(now, func(s *Session) bool { return s.way == own })
+	n, oldest, idle := t.longestIdle(now, func(s *Session) bool { return s.kind == own })
 	if n < maxProcesses {
 		return true
 	}
@@ -291,7 +291,7 @@ func (t *sessions) inUse() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
-		if !s.spare && s.way != shared {
+		if !s.spare && s.kind != shared {
 			return true
 		}
 	}

@@ -128,7 +128,7 @@ func TestServerThatComesBackAsLegacy(t *testing.T) {
 		now.Load().ServeHTTP(w, r)
 	})).URL}})
 	f.untilReady(t, "s", 0)
-	if c := f.converse(t, "s"); c.way != bridged {
+	if c := f.converse(t, "s"); c.kind != bridged {
 		t.Fatal("no session with a modern server")
 	}
 	now.Store(mcptest.New(mcptest.Options{}, mcptest.Zoo()...))

@@ -59,7 +59,7 @@ type world struct {
 	t       *testing.T
 	server  *mcptest.Login
 	vault   *memory
-	keeper  *Keeper
+	keeper  *Accounts
 	account *Account
 }
 

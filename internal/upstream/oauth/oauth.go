@@ -45,8 +45,8 @@ type Options struct {
 	Version string // said to authorization servers
 }
 
-// Keeper keeps the accounts at all servers.
-type Keeper struct {
+// Accounts keeps the accounts at all servers.
+type Accounts struct {
 	opt Options
 	wg  sync.WaitGroup // of logins and renewals
 
@@ -56,16 +56,16 @@ type Keeper struct {
 }
 
 // New makes a Keeper without accounts.
-func New(opt Options) *Keeper {
+func New(opt Options) *Accounts {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{opt: opt, accounts: map[string]*Account{}}
+	return &Accounts{opt: opt, accounts: map[string]*Account{}}
 }
 
 // Configure makes the accounts those at the targets. An account stays what it
 // is as long as its server's name and URL do. An invalid URL has no account.
-func (k *Keeper) Configure(targets []Target) {
+func (k *Accounts) Configure(targets []Target) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := make(map[string]*Account, len(targets))
@@ -89,7 +89,7 @@ func (k *Keeper) Configure(targets []Target) {
 
 // Account returns the account at the server of that name, or nil. A nil Keeper has
 // none.
-func (k *Keeper) Account(server string) *Account {
+func (k *Accounts) Account(server string) *Account {
 	if k == nil {
 		return nil
 	}
@@ -99,13 +99,13 @@ func (k *Keeper) Account(server string) *Account {
 }
 
 // NeedsLogin reports whether the server asks for a login.
-func (k *Keeper) NeedsLogin(server string) bool {
+func (k *Accounts) NeedsLogin(server string) bool {
 	a := k.Account(server)
 	return a != nil && a.NeedsLogin()
 }
 
 // Close ends all logins that wait for their person.
-func (k *Keeper) Close(ctx context.Context) error {
+func (k *Accounts) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
 	accounts := slices.Collect(maps.Values(k.accounts))
@@ -127,7 +127,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 }
 
 // begin counts work that Close waits for, until wg.Done; not once it is closed.
-func (k *Keeper) begin() bool {
+func (k *Accounts) begin() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed {
@@ -139,7 +139,7 @@ func (k *Keeper) begin() bool {
 // Account is the account at one server. Its methods may be called at the same
 // time.
 type Account struct {
-	keeper   *Keeper
+	keeper   *Accounts
 	name     string
 	resource *url.URL // without user, query and fragment
 	target   atomic.Pointer[Target]
@@ -159,7 +159,7 @@ type Account struct {
 	loading sync.Mutex // one at a time reads or writes the vault
 }
 
-func newAccount(k *Keeper, t Target) *Account {
+func newAccount(k *Accounts, t Target) *Account {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
 		return nil

@@ -28,17 +28,17 @@ type Results interface {
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
-// Asker has a call wait until a person has answered: see ask.Waiter.
+// Asker holds a call until a user has answered: see ask.Waiter.
 type Asker interface {
 	Hold(ctx context.Context, h ask.HeldCall) (ask.Pass, error)
 	Knows(ctx context.Context, question string) bool
 }
 
-// Deps is what a Door is made of.
+// Deps are the dependencies of a Gate.
 type Deps struct {
 	Config  func() *config.Config // that is live
 	Catalog *catalog.Catalog
-	Servers func(name string) session.Surface // what is behind the door
+	Servers func(name string) session.Surface // what is behind the gate
 	Offers  *catalog.PrimitiveGuard
 	Log     Log
 	Results Results
@@ -47,45 +47,45 @@ type Deps struct {
 	// Proposed reports whether an agent has proposed a server of that name, about
 	// which no person has decided.
 	Proposed func(server string) bool
-	// Ask has calls wait that a person is asked about, and Answer takes what the client of
-	// such a call says itself: see ops.ByClient.
+	// Ask holds calls that need an approval. Answer takes the answer of the client that made
+	// such a call: see ops.Consent.ByClient.
 	Ask    Asker
 	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
-	// Presence reports whether a person has to sign what is approved; nil: never.
+	// Presence reports whether approvals need a signature; nil: never.
 	Presence func() bool
 	Observer Observer // nil: nobody
 	Logger   *slog.Logger
 }
 
-// Gate is the one door. It is a config.Component.
+// Gate runs all tool calls. It is a config.Component.
 type Gate struct {
 	Deps
 	admission atomic.Pointer[admission]
 	anonymous *anonymous
-	searches  *searches
+	searches  *recentSearches
 	tasks     *tasks
-	paces     *paces
+	paces     *rateLimits
 }
 
-// New makes a Door.
+// New returns a Gate.
 func New(deps Deps) *Gate {
-	d := &Gate{Deps: deps, anonymous: newAnonymous(), searches: newSearches(), tasks: newTasks(), paces: newPaces()}
-	d.admission.Store(newAdmission(deps.Config(), nil))
-	return d
+	g := &Gate{Deps: deps, anonymous: newAnonymous(), searches: newRecentSearches(), tasks: newTasks(), paces: newRateLimits()}
+	g.admission.Store(newAdmission(deps.Config(), nil))
+	return g
 }
 
 // Prepare implements config.Component. Calls that are in flight keep their
 // places: in the same limits where these are as before, else in the old ones.
-func (d *Gate) Prepare(next *config.Config) (func(), error) {
-	return func() { d.admission.Store(newAdmission(next, d.admission.Load())) }, nil
+func (g *Gate) Prepare(next *config.Config) (func(), error) {
+	return func() { g.admission.Store(newAdmission(next, g.admission.Load())) }, nil
 }
 
 // Searched notes what a client has searched for and the tools that it was told,
 // the best first: the records of its calls say so. told is kept.
-func (d *Gate) Searched(c auth.Caller, query string, told []tool.ID) {
-	d.anonymous.name(&c)
-	d.searches.remember(c.SessionID, query, told)
+func (g *Gate) Searched(c auth.Caller, query string, told []tool.ID) {
+	g.anonymous.name(&c)
+	g.searches.remember(c.SessionID, query, told)
 }
 
 // Waiting returns how many requests wait for a place.
-func (d *Gate) Waiting() int { return int(d.admission.Load().waiting.Load()) }
+func (g *Gate) Waiting() int { return int(g.admission.Load().waiting.Load()) }

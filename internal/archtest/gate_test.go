@@ -9,48 +9,48 @@ import (
 	"testing"
 )
 
-// The one door: in all the program, tests aside, there is one place from which
-// session.Judge is used, the proof without which no connection sends a call of a
-// tool, and it is in the door.
+// The one gate: in all the program, tests aside, there is one place from which
+// session.NewPermit is used, the proof without which no connection sends a call of a
+// tool, and it is in the gate.
 const (
 	sessionPath = module + "/internal/mcp/session"
-	doorPackage = "gate"
+	gatePackage = "gate"
 )
 
-func TestOneDoor(t *testing.T) {
+func TestOneGate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it checks the types of the whole program")
 	}
 	c := newChecker(t)
-	if s := c.check(sessionPath); s == nil || s.Scope().Lookup("Judge") == nil {
+	if s := c.check(sessionPath); s == nil || s.Scope().Lookup("NewPermit") == nil {
 		t.Fatalf("package session has no Judge any more: tell this test what the proof is that a call was decided about")
 	}
-	var doors []string
+	var places []string
 	eachPackage(t, func(p *sourcePackage) {
 		if testOnly(t, p.name()) {
 			return
 		}
-		for _, place := range c.judgesIn(module+"/"+p.dir, filesOf(p)) {
-			doors = append(doors, place)
-			if p.name() != doorPackage {
-				t.Errorf("%s uses session.Judge: only the door may, after it has decided and recorded", place)
+		for _, place := range c.permitsIn(module+"/"+p.dir, filesOf(p)) {
+			places = append(places, place)
+			if p.name() != gatePackage {
+				t.Errorf("%s uses session.NewPermit: only the gate may, after it has decided and recorded", place)
 			}
 		}
 	})
-	if len(doors) != 1 {
-		t.Errorf("there are %d places that use session.Judge, want one: %s", len(doors), strings.Join(doors, ", "))
+	if len(places) != 1 {
+		t.Errorf("there are %d places that use session.NewPermit, want one: %s", len(places), strings.Join(places, ", "))
 	}
 }
 
-// TestDoorIsSeen: the search finds what it is for, in every disguise.
-func TestDoorIsSeen(t *testing.T) {
+// TestPermitIsSeen: the search finds what it is for, in every disguise.
+func TestPermitIsSeen(t *testing.T) {
 	c := newChecker(t)
 	var files []*ast.File
 	for i, source := range []string{
-		`import "mcpproxy/internal/mcp/session"; func direct() { session.Judge("", nil, nil) }`,
-		`import s "mcpproxy/internal/mcp/session"; func renamed() { s.Judge("", nil, nil) }; func value() any { return s.Judge }`,
-		`import . "mcpproxy/internal/mcp/session"; func dotted() { Judge("", nil, nil) }; var judge = Judge`,
-		`import "mcpproxy/internal/mcp/session"; type own struct{}; func (own) Judge() {}; func harmless(o own) session.Judged { o.Judge(); return session.Judged{} }`,
+		`import "mcpproxy/internal/mcp/session"; func direct() { session.NewPermit("", nil, nil) }`,
+		`import s "mcpproxy/internal/mcp/session"; func renamed() { s.NewPermit("", nil, nil) }; func value() any { return s.NewPermit }`,
+		`import . "mcpproxy/internal/mcp/session"; func dotted() { NewPermit("", nil, nil) }; var judge = NewPermit`,
+		`import "mcpproxy/internal/mcp/session"; type own struct{}; func (own) NewPermit() {}; func harmless(o own) session.Permit { o.NewPermit(); return session.Permit{} }`,
 	} {
 		f, err := parseFixture(fmt.Sprintf("fixture%d.go", i), "package fixture\n"+source)
 		if err != nil {
@@ -58,17 +58,17 @@ func TestDoorIsSeen(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	if found := c.judgesIn("fixture", files); len(found) != 5 {
+	if found := c.permitsIn("fixture", files); len(found) != 5 {
 		t.Errorf("found %d of 5 uses: %v", len(found), found)
 	}
 }
 
-// judgesIn returns the places that use session.Judge.
-func (c *checker) judgesIn(path string, files []*ast.File) []string {
+// permitsIn returns the places that use session.NewPermit.
+func (c *checker) permitsIn(path string, files []*ast.File) []string {
 	_, info := c.checkFiles(path, files)
 	var places []string
 	for id, o := range info.Uses {
-		if o.Name() == "Judge" && o.Pkg() != nil && o.Pkg().Path() == sessionPath && o.Parent() == o.Pkg().Scope() {
+		if o.Name() == "NewPermit" && o.Pkg() != nil && o.Pkg().Path() == sessionPath && o.Parent() == o.Pkg().Scope() {
 			places = append(places, at(id))
 		}
 	}

@@ -14,23 +14,23 @@ import (
 
 // The bounds of results that are put into the arguments of a call.
 const (
-	maxHanded      = 16
-	maxHandedBytes = 16 << 20 // together
+	maxResultRefs     = 16
+	maxResultRefBytes = 16 << 20 // together
 )
 
 // resultKey is the member that names a result in arguments.
 const resultKey = "$result"
 
-// handed is a result that is to be put into arguments: {"$result": handle, "path": path}.
-type handed struct {
+// resultRef is a result that is to be put into arguments: {"$result": handle, "path": path}.
+type resultRef struct {
 	from, to     int // where it stands
 	handle, path string
 	value        []byte // once it is known
 	origin       tool.ID
 }
 
-// handedIn finds the results that arguments name, which have passed wirejson.Check.
-func handedIn(args json.RawMessage) (all []handed) {
+// resultRefsIn finds the results that arguments name, which have passed wirejson.Check.
+func resultRefsIn(args json.RawMessage) (all []resultRef) {
 	if !wirejson.MayName(args, resultKey) {
 		return nil
 	}
@@ -41,7 +41,7 @@ func handedIn(args json.RawMessage) (all []handed) {
 		kind := c.Peek()
 		if kind == '{' {
 			value := ahead.Value()
-			if h, ok := readHanded(value); ok {
+			if h, ok := readResultRef(value); ok {
 				h.from, h.to = ahead.At()-len(value), ahead.At()
 				all, c = append(all, h), ahead
 				return
@@ -62,8 +62,8 @@ func handedIn(args json.RawMessage) (all []handed) {
 	return all
 }
 
-// readHanded reads an object with exactly the two members that name a result.
-func readHanded(object []byte) (h handed, ok bool) {
+// readResultRef reads an object with exactly the two members that name a result.
+func readResultRef(object []byte) (h resultRef, ok bool) {
 	members, named := 0, 0
 	_ = wirejson.Members(object, func(name, value []byte) error {
 		members++
@@ -82,7 +82,7 @@ func readHanded(object []byte) (h handed, ok bool) {
 }
 
 // replaced returns the arguments with something else in the place of each named result.
-func replaced(args json.RawMessage, all []handed, by func(h *handed) []byte) json.RawMessage {
+func replaced(args json.RawMessage, all []resultRef, by func(h *resultRef) []byte) json.RawMessage {
 	var out []byte
 	at := 0
 	for i := range all {
@@ -100,7 +100,7 @@ const (
 )
 
 // excerpted is shown with the beginning of the value.
-func (h *handed) excerpted() []byte {
+func (h *resultRef) excerpted() []byte {
 	text := wirejson.Clip(redact.Text(wirejson.Clip(string(h.value), maxMasked)), maxExcerpt)
 	out := bytes.TrimSuffix(h.shown(), []byte("}}"))
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
@@ -108,7 +108,7 @@ func (h *handed) excerpted() []byte {
 
 // shown is what the record has in the place of a result: where it is from and what stands
 // for it, and never the handle, which is a secret.
-func (h *handed) shown() []byte {
+func (h *resultRef) shown() []byte {
 	digest := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])

@@ -13,16 +13,16 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// putIn puts the results that the arguments name there: after the checks that do not look
+// insertResults puts the results that the arguments name there: after the checks that do not look
 // at arguments, and before those that do.
-func (d *Gate) putIn(ctx context.Context, c *call) *problem.Problem {
-	if len(c.handed) > maxHanded {
-		return invalidArgs(fmt.Sprintf("they name %d results, at most %d can be put in", len(c.handed), maxHanded), "args")
+func (g *Gate) insertResults(ctx context.Context, c *call) *problem.Problem {
+	if len(c.resultRefs) > maxResultRefs {
+		return invalidArgs(fmt.Sprintf("they name %d results, at most %d can be put in", len(c.resultRefs), maxResultRefs), "args")
 	}
 	sensitivity, size := "", 0
-	for i := range c.handed {
-		h := &c.handed[i]
-		stored, p := d.Stored(ctx, &c.caller, h.handle)
+	for i := range c.resultRefs {
+		h := &c.resultRefs[i]
+		stored, p := g.Stored(ctx, &c.caller, h.handle)
 		if p != nil && p.Code == problem.NotFound {
 			p = problem.New(problem.ResultGone, "The result that an argument names is not there.", p.Hint)
 		}
@@ -30,9 +30,9 @@ func (d *Gate) putIn(ctx context.Context, c *call) *problem.Problem {
 			return p
 		}
 		h.origin = tool.ID{Server: stored.Server, Tool: stored.Tool}
-		if stored.Server != c.asked.ID.Server && c.asked.Variant == policy.CallToolRead {
+		if stored.Server != c.policyRequest.ID.Server && c.policyRequest.Variant == policy.CallToolRead {
 			return problem.Newf(problem.ArgumentMismatch, "A result of server '%s' goes to another one, '%s': use call_tool_write or call_tool_destructive instead of call_tool_read",
-				stored.Server, c.asked.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
+				stored.Server, c.policyRequest.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
 		}
 		var err error
 		if h.value, err = result.Value(stored.Body, h.path); err != nil {
@@ -40,27 +40,27 @@ func (d *Gate) putIn(ctx context.Context, c *call) *problem.Problem {
 			gone.Code = problem.ResultGone
 			return &gone
 		}
-		if size += len(h.value); size > maxHandedBytes {
-			return problem.Newf(problem.TooLarge, "The results in the arguments have more than %d MB.", maxHandedBytes>>20).WithHint("Put in a part of them, by path.")
+		if size += len(h.value); size > maxResultRefBytes {
+			return problem.Newf(problem.TooLarge, "The results in the arguments have more than %d MB.", maxResultRefBytes>>20).WithHint("Put in a part of them, by path.")
 		}
 		sensitivity = policy.Stricter(sensitivity, stored.Sensitivity)
 	}
-	c.recorded = replaced(c.parts.Arguments, c.handed, (*handed).shown)
-	named, list := c.parts.Arguments, c.handed
-	c.seen = func() []byte { return replaced(named, list, (*handed).excerpted) }
-	args := replaced(c.parts.Arguments, c.handed, func(h *handed) []byte { return h.value })
-	if err := wirejson.Check(args, wirejson.Limits{Bytes: maxArguments + maxHandedBytes}); err != nil {
+	c.recorded = replaced(c.parts.Arguments, c.resultRefs, (*resultRef).shown)
+	named, list := c.parts.Arguments, c.resultRefs
+	c.seen = func() []byte { return replaced(named, list, (*resultRef).excerpted) }
+	args := replaced(c.parts.Arguments, c.resultRefs, func(h *resultRef) []byte { return h.value })
+	if err := wirejson.Check(args, wirejson.Limits{Bytes: maxArguments + maxResultRefBytes}); err != nil {
 		return invalidArgs("with the result put in: "+err.Error(), "args")
 	}
-	c.parts.Arguments, c.handed, c.sensitivity = args, nil, sensitivity
+	c.parts.Arguments, c.resultRefs, c.sensitivity = args, nil, sensitivity
 	return nil
 }
 
 // Stored returns a stored result, for the actor alone that made the call, as far as the
 // tool is still in the scope, and not while its server is quarantined.
-func (d *Gate) Stored(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
-	stored, err := d.Results.GetResult(ctx, handle)
-	if err == nil && (stored.Actor != c.Actor.Principal() || !d.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, c.Scope())) {
+func (g *Gate) Stored(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
+	stored, err := g.Results.GetResult(ctx, handle)
+	if err == nil && (stored.Actor != c.Actor.Principal() || !g.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, c.Scope())) {
 		err = problem.New(problem.NotFound, "no such handle", "")
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *Gate) Stored(ctx context.Context, c *auth.Caller, handle string) (store
 			"Handles live two hours and work only for the client that made the call; call the tool again.").
 			With("handle", problem.Brief(handle))
 	}
-	if s := d.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {
+	if s := g.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {
 		return stored, problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined, so its results cannot be read", s.Name).
 			WithHint(policy.ServerQuarantined.Remedy()).With("server", s.Name)
 	}

@@ -24,9 +24,9 @@ type AggregateDeps struct {
 // Aggregate is a session.Surface.
 type Aggregate struct {
 	AggregateDeps
-	named  atomic.Pointer[tools]
+	named  atomic.Pointer[aggregateTools]
 	naming sync.Mutex // held while the tools are named anew, and guards within
-	within map[*catalog.Snapshot]*tools
+	within map[*catalog.Snapshot]*aggregateTools
 }
 
 // NewAggregate makes a Surface.
@@ -81,7 +81,7 @@ type aggregateOpener func(ctx context.Context, server string) (session.Session, 
 
 // answer answers what there is in both eras. h, if there is one, notes which
 // lists the client gets.
-func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggregateOpener, h *heard) session.Reply {
+func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggregateOpener, h *knownLists) session.Reply {
 	modern := open == nil
 	var a session.Reply
 	var err error
@@ -144,8 +144,8 @@ func (s *Aggregate) capabilities(r *session.Request) string {
 // maxNamed is for how many scopes the names of tools are remembered.
 const maxNamed = 64
 
-// tools returns the tools that the client of a request may reach, as they are now.
-func (s *Aggregate) tools(r *session.Request) *tools {
+// aggregateTools returns the tools that the client of a request may reach, as they are now.
+func (s *Aggregate) tools(r *session.Request) *aggregateTools {
 	whole := s.Catalog.Current()
 	snapshot := whole.Within(r.Caller.Scope())
 	if snapshot != whole {
@@ -165,13 +165,13 @@ func (s *Aggregate) tools(r *session.Request) *tools {
 }
 
 // toolsWithin is tools where something is left out.
-func (s *Aggregate) toolsWithin(snapshot *catalog.Snapshot) *tools {
+func (s *Aggregate) toolsWithin(snapshot *catalog.Snapshot) *aggregateTools {
 	s.naming.Lock()
 	defer s.naming.Unlock()
 	t := s.within[snapshot]
 	if t == nil {
 		if s.within == nil || len(s.within) >= maxNamed {
-			s.within = map[*catalog.Snapshot]*tools{}
+			s.within = map[*catalog.Snapshot]*aggregateTools{}
 		}
 		t = nameTools(snapshot)
 		s.within[snapshot] = t

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// pace is how fast one may be refused: so many times a second, after a burst.
-type pace struct{ rate, burst float64 }
+// rateLimit is how fast one may be refused: so many times a second, after a burst.
+type rateLimit struct{ rate, burst float64 }
 
 // The paces. A client that does what it is here for meets neither: a refusal is
 // an answer to learn from.
 var (
-	originPace = pace{rate: 200, burst: 2_000}    // by one connection
-	actorPace  = pace{rate: 5_000, burst: 20_000} // of one actor, all its connections together
+	originLimit = rateLimit{rate: 200, burst: 2_000}    // by one connection
+	actorLimit  = rateLimit{rate: 5_000, burst: 20_000} // of one actor, all its connections together
 )
 
 const (
-	// maxPaceWait bounds how long an answer waits.
-	maxPaceWait = time.Second
-	// maxPaced is how many connections and actors are remembered at least.
-	maxPaced = 4_096
+	// maxRateLimitWait bounds how long an answer waits.
+	maxRateLimitWait = time.Second
+	// maxRateLimited is how many connections and actors are remembered at least.
+	maxRateLimited = 4_096
 )
 
-// paces make who is refused faster than a pace wait for the answer: a client in
+// rateLimits make who is refused faster than a pace wait for the answer: a client in
 // a loop, or one that wants to fill the log, leaves the processor to others.
-type paces struct {
+type rateLimits struct {
 	mu            sync.Mutex // guards what follows
 	newer, before map[string]*bucket
 }
@@ -36,10 +36,10 @@ type bucket struct {
 	at   time.Time
 }
 
-func newPaces() *paces { return &paces{newer: map[string]*bucket{}} }
+func newRateLimits() *rateLimits { return &rateLimits{newer: map[string]*bucket{}} }
 
 // take counts a refusal and returns how long its answer has to wait.
-func (p *paces) take(who string, at pace, now time.Time) time.Duration {
+func (p *rateLimits) take(who string, at rateLimit, now time.Time) time.Duration {
 	if who == "" {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (p *paces) take(who string, at pace, now time.Time) time.Duration {
 		if b = p.before[who]; b == nil {
 			b = &bucket{left: at.burst, at: now}
 		}
-		if len(p.newer) >= maxPaced {
+		if len(p.newer) >= maxRateLimited {
 			p.newer, p.before = map[string]*bucket{}, p.newer
 		}
 		p.newer[who] = b
@@ -58,8 +58,8 @@ func (p *paces) take(who string, at pace, now time.Time) time.Duration {
 	b.left = min(at.burst, b.left+at.rate*now.Sub(b.at).Seconds())
 	b.at = now
 	// What is owed beyond the longest wait is forgiven.
-	if b.left--; b.left < -at.rate*maxPaceWait.Seconds() {
-		b.left = -at.rate * maxPaceWait.Seconds()
+	if b.left--; b.left < -at.rate*maxRateLimitWait.Seconds() {
+		b.left = -at.rate * maxRateLimitWait.Seconds()
 	}
 	if b.left >= 0 {
 		return 0
@@ -68,7 +68,7 @@ func (p *paces) take(who string, at pace, now time.Time) time.Duration {
 }
 
 // wait waits, but not for who has gone.
-func (p *paces) wait(ctx context.Context, d time.Duration) {
+func (p *rateLimits) wait(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}

@@ -38,16 +38,16 @@ func (c *call) caught(cfg *config.Config, t *catalog.Tool, does policy.Arguments
 	if t == nil || !cfg.MayAsk(t.ID.Server, within) {
 		return policy.AskedBy{}, policy.NoOperation
 	}
-	lane := WorstLane(t, c.asked.Variant, c.asked.OwnNames, &does)
+	lane := WorstLane(t, c.policyRequest.Variant, c.policyRequest.OwnNames, &does)
 	return cfg.Asks(t.ID, within, lane), lane
 }
 
 // errOther is that a call is not any more what a person was asked about.
 var errOther = errors.New("what was asked about is something else by now")
 
-// askPerson has a person asked about a call that is allowed, where a rule says so, and returns when
+// approve has a person asked about a call that is allowed, where a rule says so, and returns when
 // the call may go on, or why not.
-func (d *Gate) askPerson(ctx context.Context, c *call) *problem.Problem {
+func (g *Gate) approve(ctx context.Context, c *call) *problem.Problem {
 	caught, worst := c.caught(c.cfg, c.tool, c.arguments)
 	if !caught.Asked() {
 		return nil
@@ -55,37 +55,37 @@ func (d *Gate) askPerson(ctx context.Context, c *call) *problem.Problem {
 	began := time.Now()
 	defer func() { c.waited += time.Since(began) }()
 	for caught.Asked() {
-		c.inquiry = &inquiry{rule: caught, worst: worst, call: ask.Call{
+		c.pending = &pendingApproval{rule: caught, worst: worst, call: ask.Call{
 			Principal: c.caller.Actor.Principal(), ID: c.tool.ID, Fingerprint: c.tool.Fingerprint(), Arguments: c.parts.Arguments,
-			Revision: c.cfg.Basis(), Variant: c.asked.Variant.String(),
+			Revision: c.cfg.Basis(), Variant: c.policyRequest.Variant.String(),
 		}}
 		if !c.stateless {
-			c.inquiry.call.Session = c.caller.SessionID
+			c.pending.call.Session = c.caller.SessionID
 		}
-		h := d.heldCall(c, max(0, c.cfg.AskWait(c.tool.ID.Server)-time.Since(began)))
+		h := g.heldCall(c, max(0, c.cfg.AskWait(c.tool.ID.Server)-time.Since(began)))
 		if h.Ask = c.asksClient(ctx, &h); c.returned != nil && c.returned.answer != nil {
 			c.takeAnswer(ctx, &h, c.returned.question, c.returned.answer)
 			c.returned.answer = nil
 		}
-		pass, err := d.Ask.Hold(ctx, h)
+		pass, err := g.Ask.Hold(ctx, h)
 		switch {
 		case err == nil:
-			c.inquiry.pass = pass
+			c.pending.pass = pass
 			return nil
 		case !errors.Is(err, errOther):
 			p := c.failed(ctx, err)
-			if c.decision.Check = policy.Check(c.again.Load()); c.decision.Check == policy.NoCheck {
+			if c.decision.Check = policy.Check(c.failedRecheck.Load()); c.decision.Check == policy.NoCheck {
 				c.decision.Check = policy.CheckAsk
 			} else {
-				c.inquiry.record = "" // the refusal has a record of its own
+				c.pending.record = "" // the refusal has a record of its own
 			}
-			if c.inquiry.pass = pass; p.Code == problem.ApprovalDenied {
-				c.inquiry.record = ""
+			if c.pending.pass = pass; p.Code == problem.ApprovalDenied {
+				c.pending.record = ""
 			}
 			return p
 		}
-		c.inquiry = nil
-		if p := d.decideAnew(c); p != nil {
+		c.pending = nil
+		if p := g.decideAgain(c); p != nil {
 			return p
 		}
 		caught, worst = c.caught(c.cfg, c.tool, c.arguments)
@@ -93,21 +93,21 @@ func (d *Gate) askPerson(ctx context.Context, c *call) *problem.Problem {
 	return nil
 }
 
-// decideAnew decides about the call as if it came now.
-func (d *Gate) decideAnew(c *call) *problem.Problem {
-	snapshot := d.Catalog.Current()
-	c.cfg, c.tool = d.Config(), snapshot.Tool(c.asked.ID)
-	if c.asked.OwnNames && c.tool != nil {
-		c.asked.Variant = c.tool.CallWith
+// decideAgain decides about the call as if it came now.
+func (g *Gate) decideAgain(c *call) *problem.Problem {
+	snapshot := g.Catalog.Current()
+	c.cfg, c.tool = g.Config(), snapshot.Tool(c.policyRequest.ID)
+	if c.policyRequest.OwnNames && c.tool != nil {
+		c.policyRequest.Variant = c.tool.CallWith
 	}
-	return d.decide(c, snapshot)
+	return g.decide(c, snapshot)
 }
 
 // heldCall is the call as a person is asked about it.
-func (d *Gate) heldCall(c *call, wait time.Duration) ask.HeldCall {
-	a := c.inquiry
-	h := ask.HeldCall{Worst: auth.Lane(a.worst), Wait: wait, Begin: func() (string, error) { return d.beginHeld(c) }, End: func(err error) { d.endHeld(c, err) },
-		Still: c.still, Tell: c.teller()}
+func (g *Gate) heldCall(c *call, wait time.Duration) ask.HeldCall {
+	a := c.pending
+	h := ask.HeldCall{Worst: auth.Lane(a.worst), Wait: wait, Begin: func() (string, error) { return g.beginHeld(c) }, End: func(err error) { g.endHeld(c, err) },
+		Still: c.still, Tell: c.progressTeller()}
 	h.Call, h.Key = a.call, a.call.Key()
 	h.Shown, h.Cut = activity.Shown(c.parts.Arguments, ask.MaxArguments)
 	if c.seen != nil {
@@ -122,7 +122,7 @@ func (d *Gate) heldCall(c *call, wait time.Duration) ask.HeldCall {
 
 // because returns why the call counts as what it does.
 func (c *call) because() string {
-	lane, does := c.inquiry.worst, &c.arguments
+	lane, does := c.pending.worst, &c.arguments
 	switch {
 	case does.Operation == lane && does.Word != "":
 		return "its arguments say so: " + problem.Brief(redact.Text(does.Word)) + " in " + does.Path
@@ -135,39 +135,39 @@ func (c *call) because() string {
 	case c.tool.OwnLane() == lane:
 		return "it has no hints, and seems so: " + c.tool.Inferred().Reason
 	}
-	return "it was called with " + c.asked.Variant.String()
+	return "it was called with " + c.policyRequest.Variant.String()
 }
 
 // beginHeld and endHeld have the call on record as one that is held.
-func (d *Gate) beginHeld(c *call) (string, error) {
-	d.describe(c, activity.ToolCall, policy.CheckAsk)
-	judged := c.judged
+func (g *Gate) beginHeld(c *call) (string, error) {
+	g.describe(c, activity.ToolCall, policy.CheckAsk)
+	judged := c.recordedDecision
 	judged.Outcome = activity.Asked
-	c.record.Metadata.Decision, c.record.Metadata.Detail = &judged, c.inquiry.asks
-	if err := d.Log.Begin(&c.record); err != nil {
+	c.record.Metadata.Decision, c.record.Metadata.Detail = &judged, c.pending.asks
+	if err := g.Log.Begin(&c.record); err != nil {
 		return "", err
 	}
-	c.id, c.inquiry.record = c.record.ID, c.record.ID
+	c.id, c.pending.record = c.record.ID, c.record.ID
 	return c.id, nil
 }
 
-func (d *Gate) endHeld(c *call, err error) {
+func (g *Gate) endHeld(c *call, err error) {
 	o := activity.Outcome{Status: activity.Held, Duration: time.Since(c.started)}
 	if err != nil {
 		p := problem.From(err)
 		o.Status, o.ErrorCode, o.ErrorMessage, o.Check = activity.Blocked, string(p.Code), p.Message, policy.CheckAsk.String()
 	}
-	if err := d.Log.End(c.inquiry.record, o); err != nil {
-		d.Logger.Error("that a call is held could not be recorded", "id", c.inquiry.record, "error", err)
+	if err := g.Log.End(c.pending.record, o); err != nil {
+		g.Logger.Error("that a call is held could not be recorded", "id", c.pending.record, "error", err)
 	}
 }
 
 // still returns why the call cannot go on, or errOther where another question has to be
 // asked.
 func (c *call) still() error {
-	c.again.Store(uint32(policy.NoCheck))
-	t := c.door.Catalog.Current().Tool(c.asked.ID)
-	if t == nil || c.other(c.door.Config(), t) {
+	c.failedRecheck.Store(uint32(policy.NoCheck))
+	t := c.gate.Catalog.Current().Tool(c.policyRequest.ID)
+	if t == nil || c.other(c.gate.Config(), t) {
 		return errOther
 	}
 	return c.recheck()
@@ -176,42 +176,42 @@ func (c *call) still() error {
 // other reports whether the call is not what was asked about, in a configuration and with a
 // tool.
 func (c *call) other(cfg *config.Config, t *catalog.Tool) bool {
-	a := &c.inquiry.call
-	return cfg.Basis() != a.Revision || t.Fingerprint() != a.Fingerprint || c.asked.OwnNames && t.CallWith.String() != a.Variant
+	a := &c.pending.call
+	return cfg.Basis() != a.Revision || t.Fingerprint() != a.Fingerprint || c.policyRequest.OwnNames && t.CallWith.String() != a.Variant
 }
 
 // consented refuses a call that has waited since, if by now a person would have to be asked,
 // or would be asked about something else.
 func (c *call) consented(t *catalog.Tool) *problem.Problem {
-	cfg := c.door.Config()
+	cfg := c.gate.Config()
 	if cfg == c.cfg && t == c.tool {
 		return nil
 	}
-	if c.inquiry != nil {
+	if c.pending != nil {
 		if !c.other(cfg, t) {
 			return nil
 		}
 	} else if caught, _ := c.caught(cfg, t, c.doesNow(t)); !caught.Asked() {
 		return nil
 	}
-	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited for its turn, something has changed that a person is to be asked about.", c.asked.ID).
+	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited for its turn, something has changed that a person is to be asked about.", c.policyRequest.ID).
 		WithHint("Call again with the same arguments: the user is asked then.")
 }
 
 // doesNow is what the call does by its arguments, whether anybody has looked before or not.
 func (c *call) doesNow(t *catalog.Tool) policy.Arguments {
-	if c.supposed || c.asked.ArgsErr != nil {
+	if c.supposed || c.policyRequest.ArgsErr != nil {
 		return policy.Arguments{}
 	}
-	return t.JudgeArguments(c.parts.Arguments)
+	return t.ClassifyArguments(c.parts.Arguments)
 }
 
 // waitStep is by how much the progress of a call grows that waits for a person. It is small,
 // since what the server tells later has to be more, and may begin low.
 const waitStep = 1e-6
 
-// teller tells the caller that its call waits; nil where it wants to hear of no progress.
-func (c *call) teller() func(waited time.Duration) {
+// progressTeller tells the caller that its call waits; nil where it wants to hear of no progress.
+func (c *call) progressTeller() func(waited time.Duration) {
 	token := json.RawMessage(wirejson.Find(c.meta(), "progressToken"))
 	if say := c.request.Say; say != nil && token != nil {
 		progress := 0.0

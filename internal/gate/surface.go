@@ -21,14 +21,14 @@ import (
 // size of the result; of what else there is to see and to use, what nobody has
 // approved and the tasks of others are left out. The errors of its requests are
 // a *problem.Problem, session.ErrOver, or ctx.Err().
-func (d *Gate) Surface(server string) session.Surface {
-	s := d.Servers(server)
-	return &surface{d, way{server: server, Doer: s}, s}
+func (g *Gate) Surface(server string) session.Surface {
+	s := g.Servers(server)
+	return &surface{g, target{server: server, Doer: s}, s}
 }
 
 type surface struct {
 	door *Gate
-	way  way
+	way  target
 	open session.Surface
 }
 
@@ -49,7 +49,7 @@ func (f *surface) Open(ctx context.Context, initialize *session.Request) (sessio
 		return nil, reply, err
 	}
 	w := &wrapped{Session: s, door: f.door, caller: caller}
-	w.way = way{f.way.server, s, &w.asks}
+	w.way = target{f.way.server, s, &w.asks}
 	return w, reply, err
 }
 
@@ -57,7 +57,7 @@ func (f *surface) Open(ctx context.Context, initialize *session.Request) (sessio
 type wrapped struct {
 	session.Session
 	door   *Gate
-	way    way
+	way    target
 	caller auth.Caller // who has opened it
 	asks   session.Asks
 }
@@ -90,69 +90,69 @@ func (w *wrapped) Listen(ctx context.Context, say func(session.Event), opened fu
 }
 
 // opened opens the session that a call is to be made in.
-func (d *Gate) opened(ctx context.Context, c *call) (way, error) {
-	s, err := c.open(ctx, c.asked.ID.Server)
+func (g *Gate) opened(ctx context.Context, c *call) (target, error) {
+	s, err := c.openSession(ctx, c.policyRequest.ID.Server)
 	if err != nil {
-		return way{}, err
+		return target{}, err
 	}
 	w, ok := s.(*wrapped)
 	if !ok {
-		return way{}, problem.New(problem.Internal, "the session is not one that was opened at the door", "")
+		return target{}, problem.New(problem.Internal, "the session is not one that was opened at the door", "")
 	}
 	return w.way, nil
 }
 
 // do is every request of a client to one server.
-func (d *Gate) do(ctx context.Context, w way, r *session.Request) (session.Reply, error) {
+func (g *Gate) do(ctx context.Context, w target, r *session.Request) (session.Reply, error) {
 	if r.Method != mcp.CallTool {
-		return d.relay(ctx, w, r)
+		return g.relay(ctx, w, r)
 	}
 	name, isText := wirejson.String(wirejson.Find(r.Params, "name"))
 	if !isText {
-		return session.Reply{}, d.Unnamed(ctx, w.server, r)
+		return session.Reply{}, g.Unnamed(ctx, w.server, r)
 	}
-	return d.pass(ctx, w, &Named{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
+	return g.pass(ctx, w, &NamedCall{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
 }
 
 // relay passes on what is no call of a tool.
-func (d *Gate) relay(ctx context.Context, w way, r *session.Request) (session.Reply, error) {
-	if p := d.Reachable(w.server, r.Caller); p != nil {
+func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session.Reply, error) {
+	if p := g.Reachable(w.server, r.Caller); p != nil {
 		return session.Reply{}, p
 	}
 	if readsOffers(r.Method) && !MayRead(r.Caller) {
 		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
-	r, foreign := d.tasks.guard(w.server, r)
+	r, foreign := g.tasks.guard(w.server, r)
 	if foreign != nil {
 		return session.Reply{Error: foreign}, nil
 	}
 	if r.Endless {
-		r, err := d.use(ctx, w.server, r)
+		r, err := g.use(ctx, w.server, r)
 		if err != nil {
 			return session.Reply{}, err
 		}
 		return w.send(ctx, r)
 	}
-	ctx, clock, end := session.StartClock(ctx, timeout(d.Config(), w.server))
+	ctx, clock, end := session.StartClock(ctx, timeout(g.Config(), w.server))
 	defer end()
-	r, err := d.use(ctx, w.server, r)
+	r, err := g.use(ctx, w.server, r)
 	if err != nil {
-		return session.Reply{}, late(ctx, err)
+		return session.Reply{}, timeoutErr(ctx, err)
 	}
-	leave, _, err := d.admission.Load().enter(ctx, w.server)
+	leave, _, err := g.admission.Load().enter(ctx, w.server)
 	if err != nil {
-		return session.Reply{}, unplaced(late(ctx, err), w.server, r.Method)
+		return session.Reply{}, unplaced(timeoutErr(ctx, err), w.server, r.Method)
 	}
 	defer leave()
 	defer w.asks.Time(clock)()
 	asked := time.Now()
 	reply, err := w.send(ctx, r)
 	if err == nil && reply.Error == nil {
-		reply.Result, err = d.Offers.Show(ctx, w.server, r.Method, reply.Result, catalog.Audience{Within: r.Caller.Scope(), Asked: asked})
+		reply.Result, err = g.Offers.Show(ctx, w.server, r.Method, reply.Result, catalog.Audience{Within: r.Caller.Scope(), Asked: asked})
 	}
 	if err == nil && r.Method == mcp.ListTasks {
-		reply.Result = d.tasks.listed(w.server, r, reply.Result)
+		reply.Result = g.tasks.listed(w.server, r, reply.Result)
 	}
 	return reply, err
 }
@@ -163,7 +163,7 @@ func readsOffers(method string) bool {
 }
 
 // send is Do with note taken of what the client is asked meanwhile.
-func (w *way) send(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (w *target) send(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if w.asks == nil || r.Say == nil {
 		return w.Do(ctx, r)
 	}
@@ -175,10 +175,10 @@ func (w *way) send(ctx context.Context, r *session.Request) (session.Reply, erro
 }
 
 // use refuses the use of what nobody has approved, on record.
-func (d *Gate) use(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
-	allowed, err := d.Offers.Use(ctx, server, r)
+func (g *Gate) use(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
+	allowed, err := g.Offers.Use(ctx, server, r)
 	if locked, ok := errors.AsType[*catalog.PrimitiveLocked](err); ok {
-		d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Action: r.Method, Detail: locked.What, RequestBytes: r.Size, Problem: locked.Problem})
+		g.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Action: r.Method, Detail: locked.What, RequestBytes: r.Size, Problem: locked.Problem})
 		return nil, locked.Problem
 	}
 	return allowed, err
