@@ -161,24 +161,40 @@ func (d *Door) ask(ctx context.Context, c *call) (session.Reply, error) {
 	if waited > 0 || entered >= longBegin {
 		err = c.recheck() // before a server that was locked gets a process
 	}
-	if err == nil && c.open != nil {
-		if c.way, err = d.opened(ctx, c); err == nil {
-			err = c.recheck()
-		}
-	}
 	if err != nil {
 		return session.Reply{}, late(ctx, err)
 	}
+	c.request.Judged = session.Judge(c.asked.ID.Tool, c.tool.Raw, c.recheck)
+	reply, err := d.exchange(ctx, c, clock)
+	if c.open != nil && session.NotSent(err) && ctx.Err() == nil {
+		reply, err = d.exchange(ctx, c, clock) // the server has forgotten the session: once more in another one
+	}
+	return reply, late(ctx, err)
+}
+
+// exchange sends the call, in a session that is opened for it where it is to be made in one.
+func (d *Door) exchange(ctx context.Context, c *call, clock *session.Clock) (session.Reply, error) {
+	if c.open != nil {
+		var err error
+		if c.way, err = d.opened(ctx, c); err == nil {
+			err = c.recheck()
+		}
+		if err != nil {
+			return session.Reply{}, err
+		}
+	}
 	defer c.way.asks.Time(clock)()
-	say, done := c.way.asks.Noting(c.request.Say)
+	own := c.request.Say
+	say, done := c.way.asks.Noting(own)
 	defer done()
-	c.request.Say, c.request.Judged = say, session.Judge(c.asked.ID.Tool, c.tool.Raw, c.recheck)
+	c.request.Say = say
 	if c.trace != nil {
 		c.asking()
 		defer c.trace.Answered()
 	}
 	reply, err := c.way.Do(ctx, &c.request)
-	return reply, late(ctx, err)
+	c.request.Say = own
+	return reply, err
 }
 
 // late makes the end of a context by its clock that of a time limit, where
