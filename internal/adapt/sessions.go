@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
@@ -137,6 +138,9 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w wa
 			version, _ := rawjson.String(rawjson.Find(reply.Result, "protocolVersion"))
 			s.own.Settled()
 			s.own.Agree(version)
+			if named := mcp.Named(version); named != version {
+				reply.Result = rawjson.SetMember(reply.Result, "protocolVersion", text(named))
+			}
 		}
 		return s, reply, nil
 	}
