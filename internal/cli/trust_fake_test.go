@@ -187,6 +187,18 @@ func (f *fake) ApproveTools(ctx context.Context, c gateway.Caller, in gateway.To
 }
 
 func (f *fake) BlockTool(ctx context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	return f.decideTool(ctx, "block", c, in)
+}
+
+func (f *fake) UnblockTool(ctx context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	return f.decideTool(ctx, "unblock", c, in)
+}
+
+func (f *fake) UnblockOffer(ctx context.Context, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return f.decideOffer(ctx, "unblock", c, in)
+}
+
+func (f *fake) decideTool(ctx context.Context, verb string, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	d, err := f.DiffTool(ctx, c, in.ToolRef)
 	if err != nil {
@@ -195,7 +207,7 @@ func (f *fake) BlockTool(ctx context.Context, c gateway.Caller, in gateway.ToolD
 	if fingerprint != d.Fingerprint {
 		return gateway.ToolView{}, conflict(d.Fingerprint)
 	}
-	f.decided("block %s %.4s", id, fingerprint)
+	f.decided("%s %s %.4s", verb, id, fingerprint)
 	return gateway.ToolView{Name: d.Name}, nil
 }
 
