@@ -4,7 +4,8 @@
 // source; docs/guide/clients.md says how sure each is.
 //
 // It guarantees that only the files that it names are read, whose paths follow from
-// the account and the names of clients and never from what anybody asks for. It
+// the account and the names of clients and never from what anybody asks for. Of
+// Continue these are all files of two folders. It
 // writes nothing and starts nothing.
 package clients
 

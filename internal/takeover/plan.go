@@ -30,9 +30,9 @@ type Haul struct {
 // Look finds the servers of one client, or with "" those of all. The error is a
 // *problem.Problem NOT_FOUND for a client that is not known.
 func (a *Account) Look(ctx context.Context, here Here, client string) (*Haul, error) {
-	all := clients.All()
+	all := clients.Sources()
 	if client != "" {
-		one, err := clients.Find(client)
+		one, err := clients.FindSource(client)
 		if err != nil {
 			return nil, err
 		}

@@ -109,7 +109,7 @@ func (a *Account) entriesIn(c candidate, text []byte) (ids []string, err error) 
 	if err != nil {
 		return nil, err
 	}
-	client, err := clients.Find(c.Client)
+	client, err := clients.FindSource(c.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (a *Account) Undo(client string) ([]userfile.Change, error) {
 	}
 	wanted := what
 	if client != "" {
-		c, err := clients.Find(client)
+		c, err := clients.FindSource(client)
 		if err != nil {
 			return nil, err
 		}
