@@ -132,6 +132,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy tools search":          toolsSearch(r),
 		"mcpproxy tools show":            {run: does(r, api.GetTool, toolNamed, writeTool)},
 		"mcpproxy tools stats":           toolsStats(r),
+		"mcpproxy tools unblock":         toolsUnblock(r),
 		"mcpproxy ui":                    uiCommand(r),
 		"mcpproxy upstream add":          upstreamAdd(r),
 		"mcpproxy upstream approve":      upstreamApprove(r),

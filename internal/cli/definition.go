@@ -134,6 +134,13 @@ func (d definition) block(ctx context.Context, c *api.Client, s ops.Seen) (answe
 	return api.Offers[d.Kind].Block.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
 }
 
+func (d definition) unblock(ctx context.Context, c *api.Client, s ops.Seen) (answer any, err error) {
+	if d.Kind == tool.KindTool {
+		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+	}
+	return api.Offers[d.Kind].Unblock.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+}
+
 // approveOne shows a definition, asks, and approves what was shown.
 func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given consent) error {
 	seen := ops.Seen{Fingerprint: given.fingerprint}
@@ -177,7 +184,27 @@ func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen op
 	if err != nil {
 		return lookAgain(err, "blocked", "mcpproxy tools diff "+of.arg())
 	}
-	return r.print(answer, func(p *printer) { p.line("Blocked %s.", of.title()) })
+	return r.print(answer, func(p *printer) {
+		p.line("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.title(), of.arg())
+	})
+}
+
+// unblockOne ends the refusal of a definition; without a fingerprint of the one that is there.
+func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.Seen) error {
+	if seen.Fingerprint == "" {
+		d, err := of.diff(ctx, c)
+		if err != nil {
+			return err
+		}
+		seen.Fingerprint = d.Fingerprint
+	}
+	answer, err := of.unblock(ctx, c, seen)
+	if err != nil {
+		return lookAgain(err, "unblocked", "mcpproxy tools diff "+of.arg())
+	}
+	return r.print(answer, func(p *printer) {
+		p.line("Unblocked %s. It waits for your approval: `mcpproxy tools approve %s`.", of.title(), of.arg())
+	})
 }
 
 // seeThenSay is how to approve without a terminal.

@@ -349,12 +349,12 @@ func (f *fake) instead() []api.Operation {
 		api.GetTool.As(f.ToolDetail), api.ListTools.As(f.Tools), api.SearchTools.As(f.SearchTools), api.GetToolStats.As(f.ToolStats), api.CallTool.As(f.callTool),
 		api.ListApprovals.As(f.Approvals), api.AddServer.As(f.AddServer), api.ChangeServer.As(f.ChangeServer), api.RemoveServer.As(f.RemoveServer), api.EnableServer.As(f.EnableServer),
 		api.DisableServer.As(f.DisableServer), api.QuarantineServer.As(f.QuarantineServer), api.ReviewServer.As(f.ReviewServer), api.ApproveServer.As(f.ApproveServer),
-		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.ApproveTools.As(f.ApproveTools), api.BlockTool.As(f.BlockTool), api.DiffTool.As(f.DiffTool),
+		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.ApproveTools.As(f.ApproveTools), api.BlockTool.As(f.BlockTool), api.UnblockTool.As(f.UnblockTool), api.DiffTool.As(f.DiffTool),
 	}
 	all = append(all, f.accessOps()...)
 	all = append(all, f.askOps()...)
 	for _, of := range api.Offers {
-		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Diff.As(f.DiffOffer))
+		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Unblock.As(f.UnblockOffer), of.Diff.As(f.DiffOffer))
 	}
 	return all
 }

@@ -33,7 +33,7 @@ func upstreamImport(r *run) command {
 		flags: map[string]any{"keyring": &f.keyring, "no-keyring": &f.noKeyring, "remove": &f.remove, "quarantined": &f.quarantined,
 			"dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
 		complete: firstOnly(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return clients.IDs(), cobra.ShellCompDirectiveDefault // or a file
+			return clients.SourceIDs(), cobra.ShellCompDirectiveDefault // or a file
 		}),
 		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 			from := ""
@@ -183,7 +183,7 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 		return nil, err
 	}
 	account := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) })
-	_, unknown := clients.Find(from)
+	_, unknown := clients.FindSource(from)
 	if from == "" || unknown == nil {
 		return account.Look(ctx, here, from)
 	}

@@ -75,7 +75,12 @@ func toolsApprove(r *run) command {
 	}
 }
 
-func toolsBlock(r *run) command {
+func toolsBlock(r *run) command { return decidesOne(r, blockOne) }
+
+func toolsUnblock(r *run) command { return decidesOne(r, unblockOne) }
+
+// decidesOne is a command that decides about one definition as it is now, or with the fingerprint that is given.
+func decidesOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.Seen) error) command {
 	var seen ops.Seen
 	kind := kindFlag("tool")
 	return command{
@@ -85,7 +90,7 @@ func toolsBlock(r *run) command {
 			if err != nil {
 				return err
 			}
-			return blockOne(r, ctx, c, of, seen)
+			return decide(r, ctx, c, of, seen)
 		}),
 	}
 }

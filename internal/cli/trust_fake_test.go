@@ -187,6 +187,18 @@ func (f *fake) ApproveTools(ctx context.Context, c ops.Caller, in ops.ToolsAppro
 }
 
 func (f *fake) BlockTool(ctx context.Context, c ops.Caller, in ops.ToolDecision) (ops.ToolView, error) {
+	return f.decideTool(ctx, "block", c, in)
+}
+
+func (f *fake) UnblockTool(ctx context.Context, c ops.Caller, in ops.ToolDecision) (ops.ToolView, error) {
+	return f.decideTool(ctx, "unblock", c, in)
+}
+
+func (f *fake) UnblockOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+	return f.decideOffer(ctx, "unblock", c, in)
+}
+
+func (f *fake) decideTool(ctx context.Context, verb string, c ops.Caller, in ops.ToolDecision) (ops.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	d, err := f.DiffTool(ctx, c, in.ToolRef)
 	if err != nil {
@@ -195,7 +207,7 @@ func (f *fake) BlockTool(ctx context.Context, c ops.Caller, in ops.ToolDecision)
 	if fingerprint != d.Fingerprint {
 		return ops.ToolView{}, conflict(d.Fingerprint)
 	}
-	f.decided("block %s %.4s", id, fingerprint)
+	f.decided("%s %s %.4s", verb, id, fingerprint)
 	return ops.ToolView{Name: d.Name}, nil
 }
 

@@ -11,10 +11,18 @@ import (
 // All are the clients, in the order in which they are listed.
 func All() []Client { return append([]Client(nil), table...) }
 
+// Sources are the clients whose servers can be taken over: all, and those that are only read.
+func Sources() []Client { return append(All(), sources...) }
+
+// SourceIDs are the names of Sources.
+func SourceIDs() []string { return ids(Sources()) }
+
 // IDs are the names of all clients.
-func IDs() []string {
+func IDs() []string { return ids(table) }
+
+func ids(clients []Client) []string {
 	var ids []string
-	for _, c := range table {
+	for _, c := range clients {
 		ids = append(ids, c.ID)
 	}
 	return ids
@@ -22,14 +30,19 @@ func IDs() []string {
 
 // Find returns the client that a word means: its id, its name or a usual word for
 // it. The error is a *problem.Problem NOT_FOUND.
-func Find(word string) (Client, error) {
+func Find(word string) (Client, error) { return find(word, table) }
+
+// FindSource is Find among Sources.
+func FindSource(word string) (Client, error) { return find(word, Sources()) }
+
+func find(word string, clients []Client) (Client, error) {
 	plain := strings.ToLower(strings.Join(strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == '_' || r == '-' }), "-"))
-	for _, c := range table {
+	for _, c := range clients {
 		for _, name := range append([]string{c.ID, strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")}, c.also...) {
 			if plain == name {
 				return c, nil
 			}
 		}
 	}
-	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(wirejson.Clip(word, 80))+".", "Known are "+strings.Join(IDs(), ", ")+".")
+	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(wirejson.Clip(word, 80))+".", "Known are "+strings.Join(ids(clients), ", ")+".")
 }

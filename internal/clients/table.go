@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"os"
 	"path/filepath"
 
 	"mcpproxy/internal/clients/textedit"
@@ -47,6 +48,40 @@ var table = []Client{
 	{ID: "junie", Name: "Junie", programs: []string{"junie"}, signs: homes(".junie"),
 		files: junieFiles, entry: started, Reload: "Start the IDE, or Junie, again."},
 }
+
+// sources are clients whose servers are read alone: MCPProxy does not write into their files.
+var sources = []Client{
+	{ID: "continue", Name: "Continue", HTTP: true, signs: homes(".continue"), files: continueFiles},
+}
+
+// continueFiles are its configuration and the files in its folders for servers, one or more in each.
+func continueFiles(e Env) []File {
+	files := []File{{User, e.InHome(".continue", "config.yaml"), textedit.YAML, mcpServers}}
+	if !Exists(files[0].Path) { // else it does not read this one
+		files = []File{{User, e.InHome(".continue", "config.json"), textedit.JSON, mcpServers}}
+	}
+	add := func(scope Scope, folder string) {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return // there is none
+		}
+		for _, entry := range entries[:min(len(entries), maxBlocks)] {
+			path := filepath.Join(folder, entry.Name())
+			switch filepath.Ext(path) {
+			case ".json":
+				files = append(files, File{scope, path, textedit.JSON, mcpServers})
+			case ".yaml", ".yml":
+				files = append(files, File{scope, path, textedit.YAML, mcpServers})
+			}
+		}
+	}
+	add(User, e.InHome(".continue", "mcpServers"))
+	add(Project, e.InDir(".continue", "mcpServers"))
+	return files
+}
+
+// maxBlocks bounds how many files of a folder are looked at.
+const maxBlocks = 200
 
 // homes are paths in the account that show that a client is there.
 func homes(paths ...string) func(Env) []string {

@@ -226,11 +226,14 @@ func (d *daemon) memory(field string) int {
 }
 
 // marked are the processes with the mark.
-func marked() (found []string) {
+func marked() []string { return processesWith(fmt.Sprintf("%s=%d", childMark, os.Getpid())) }
+
+// processesWith are the processes that have this variable.
+func processesWith(variable string) (found []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
 	for _, path := range all {
 		raw, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(raw, fmt.Appendf(nil, "%s=%d\x00", childMark, os.Getpid())) {
+		if err == nil && bytes.Contains(raw, []byte(variable+"\x00")) {
 			name, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "comm")) // it may just have ended
 			found = append(found, path+" "+strings.TrimSpace(string(name)))
 		}

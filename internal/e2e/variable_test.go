@@ -36,7 +36,7 @@ func TestUnsetVariable(t *testing.T) {
 	}
 	// An import takes such a server over.
 	d.inHome(".cursor/mcp.json", `{"mcpServers": {"moved": {"command": "`+binary+`", "args": ["demo-upstream", "notes"], "env": {"A": "${env:E2E_MOVED}"}}}}`)
-	if code, stdout, stderr := d.cli("upstream", "import", "--yes"); code != 0 || !strings.Contains(d.readConfig(), "${env:E2E_MOVED}") {
+	if code, stdout, stderr := d.cli("upstream", "import", "--yes"); code != 0 || !strings.Contains(d.readConfig(), "${env:E2E_MOVED}") || !strings.Contains(stdout+stderr, "E2E_MOVED") {
 		t.Errorf("import: %d %s %s", code, stdout, stderr)
 	}
 	d.awaitTools("good:list_notes")

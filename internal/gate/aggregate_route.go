@@ -35,14 +35,24 @@ func (s *Aggregate) pass(ctx context.Context, asked *session.Request, open aggre
 		return session.Reply{}, err
 	}
 	r.nameQuestions()
-	var to session.Doer = s.Gate.Surface(r.server)
-	if open != nil {
-		if to, err = open(ctx, r.server); err != nil {
-			return session.Reply{}, err
-		}
+	if open == nil {
+		a, err := s.Gate.Surface(r.server).Do(ctx, &r.Request)
+		return a, ended(r.server, err)
 	}
-	a, err := to.Do(ctx, &r.Request)
+	a, err := passIn(ctx, r, open)
+	if session.NotSent(err) && ctx.Err() == nil {
+		a, err = passIn(ctx, r, open) // the server has forgotten the session: once more in another one
+	}
 	return a, ended(r.server, err)
+}
+
+// passIn passes a request on in the client's session with the server.
+func passIn(ctx context.Context, r *routed, open aggregateOpener) (session.Reply, error) {
+	to, err := open(ctx, r.server)
+	if err != nil {
+		return session.Reply{}, err
+	}
+	return to.Do(ctx, &r.Request)
 }
 
 // call takes a tools/call through the door.

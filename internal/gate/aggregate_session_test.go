@@ -146,6 +146,36 @@ func TestTheEndOfOneServersSession(t *testing.T) {
 	}
 }
 
+// TestForgottenSession: a server has forgotten the session that a client of all has with it. The
+// request is sent once more, in one new session, where it cannot have run; a call has one record.
+func TestForgottenSession(t *testing.T) {
+	for method, params := range map[string]string{"tools/call": `{"name":"s__other"}`, "resources/read": `{"uri":"mcpproxy://s/x"}`} {
+		for name, err := range map[string]error{"unrun": &session.NotSentError{Cause: session.ErrOver}, "lost": session.ErrOver} {
+			c := newClient(t)
+			sends, forgets := 0, 1
+			answer := func(context.Context, *session.Request) (session.Reply, error) {
+				if sends++; sends > forgets {
+					return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+				}
+				c.Sessions[len(c.Sessions)-1].Close()
+				return session.Reply{}, err
+			}
+			c.Answer, c.Replies = answer, answer
+			a := c.ask(method, params)
+			if name == "lost" && (code(a) != problem.ServerUnavailable || sends != 1) || name == "unrun" && (a.Error != nil || sends != 2 || len(c.Sessions) != 2) {
+				t.Errorf("%s %s: %+v, sent %d times in %d sessions", method, name, a, sends, len(c.Sessions))
+			}
+			sends, forgets = 0, 9
+			if a := c.ask(method, params); code(a) != problem.ServerUnavailable || sends > 2 {
+				t.Errorf("%s %s, again: %+v, sent %d times", method, name, a, sends)
+			}
+			if method == "tools/call" && len(c.Begun) != 2 {
+				t.Errorf("%d records", len(c.Begun))
+			}
+		}
+	}
+}
+
 // TestChangesAreTold: a session is told of what it has seen and is another now,
 // and a subscription of what it wants.
 func TestChangesAreTold(t *testing.T) {

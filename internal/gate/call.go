@@ -180,24 +180,40 @@ func (g *Gate) send(ctx context.Context, c *call) (session.Reply, error) {
 	if waited > 0 || entered >= recheckAfter {
 		err = c.recheck() // before a server that was locked gets a process
 	}
-	if err == nil && c.openSession != nil {
-		if c.target, err = g.opened(ctx, c); err == nil {
-			err = c.recheck()
-		}
-	}
 	if err != nil {
 		return session.Reply{}, timeoutErr(ctx, err)
 	}
+	c.request.Permit = session.NewPermit(c.policyRequest.ID.Tool, c.tool.Raw, c.recheck)
+	reply, err := g.exchange(ctx, c, clock)
+	if c.openSession != nil && session.NotSent(err) && ctx.Err() == nil {
+		reply, err = g.exchange(ctx, c, clock) // the server has forgotten the session: once more, in a new one
+	}
+	return reply, timeoutErr(ctx, err)
+}
+
+// exchange sends the call, in a session that it opens if the call needs one.
+func (g *Gate) exchange(ctx context.Context, c *call, clock *session.Clock) (session.Reply, error) {
+	if c.openSession != nil {
+		var err error
+		if c.target, err = g.opened(ctx, c); err == nil {
+			err = c.recheck()
+		}
+		if err != nil {
+			return session.Reply{}, err
+		}
+	}
 	defer c.target.asks.Time(clock)()
-	say, done := c.target.asks.Noting(c.request.Say)
+	own := c.request.Say
+	say, done := c.target.asks.Noting(own)
 	defer done()
-	c.request.Say, c.request.Permit = say, session.NewPermit(c.policyRequest.ID.Tool, c.tool.Raw, c.recheck)
+	c.request.Say = say
 	if c.trace != nil {
 		c.asking()
 		defer c.trace.Answered()
 	}
 	reply, err := c.target.Do(ctx, &c.request)
-	return reply, timeoutErr(ctx, err)
+	c.request.Say = own
+	return reply, err
 }
 
 // timeoutErr maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the

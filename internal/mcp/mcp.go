@@ -36,6 +36,15 @@ func IsLegacy(version string) bool {
 	return false
 }
 
+// Named is the revision that a client is told for one of a server: clients do not know the
+// draft, which their first revision differs little from.
+func Named(version string) string {
+	if version == draft {
+		return legacy4
+	}
+	return version
+}
+
 // The methods of requests.
 const (
 	Initialize    = "initialize"

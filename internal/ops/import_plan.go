@@ -28,9 +28,9 @@ type ImportSet struct {
 // Look finds the servers of one client, or with "" those of all. The error is a
 // *problem.Problem NOT_FOUND for a client that is not known.
 func (a *ImportAccount) Look(ctx context.Context, here Here, client string) (*ImportSet, error) {
-	all := clients.All()
+	all := clients.Sources()
 	if client != "" {
-		one, err := clients.Find(client)
+		one, err := clients.FindSource(client)
 		if err != nil {
 			return nil, err
 		}

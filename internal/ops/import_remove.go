@@ -108,7 +108,7 @@ func (a *ImportAccount) entriesIn(c candidate, text []byte) (ids []string, err e
 	if err != nil {
 		return nil, err
 	}
-	client, err := clients.Find(c.Client)
+	client, err := clients.FindSource(c.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (a *ImportAccount) Undo(client string) ([]clients.Change, error) {
 	}
 	wanted := what
 	if client != "" {
-		c, err := clients.Find(client)
+		c, err := clients.FindSource(client)
 		if err != nil {
 			return nil, err
 		}

@@ -400,6 +400,47 @@ func TestProjects(t *testing.T) {
 	}
 }
 
+// TestContinue: it has servers in its configuration, in a list, and in the files of two folders.
+func TestContinue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "{}")
+	names := func() (got []string) {
+		for _, f := range w.look("Continue").Found {
+			got = append(got, string(f.Scope)+" "+f.Name)
+		}
+		return got
+	}
+	w.write(".continue/config.json", `{"models": [], "mcpServers": [{"name": "old", "command": "o"}]}`)
+	if got := names(); !slices.Equal(got, []string{"user old"}) {
+		t.Errorf("without YAML: %q", got)
+	}
+	config := w.write(".continue/config.yaml", "name: mine\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: m\nmcpServers:\n  - name: SQLite MCP\n    command: npx\n    args: [-y, mcp-sqlite]\n    env: {K: \"${{ secrets.K }}\"}\n")
+	w.write(".continue/mcpServers/linear.yaml", "name: Linear\nschema: v1\nmcpServers:\n  - name: linear\n    type: streamable-http\n    url: https://mcp.linear.app/mcp\n")
+	w.write(".continue/mcpServers/cursor.json", `{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files"]}}}`)
+	w.write(".continue/mcpServers/README.md", "mcpServers:")
+	before := w.read(config)
+	if got, want := names(), []string{"user SQLite-MCP", "user files", "user linear"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	h := w.look("continue")
+	if len(h.Broken) != 0 {
+		t.Errorf("%+v", h.Broken)
+	}
+	for _, r := range w.take(h, ops.ImportOptions{Confirmed: true}) {
+		if !r.Added || r.Problem != nil {
+			t.Errorf("%+v %+v", r, r.Problem)
+		}
+	}
+	if w.read(config) != before || !strings.Contains(w.read(w.live.Path()), `"${env:K}"`) {
+		t.Errorf("%s\n%s", w.read(config), w.read(w.live.Path()))
+	}
+	for _, c := range clients.All() {
+		if c.ID == "continue" {
+			t.Error("MCPProxy does not write its files")
+		}
+	}
+}
+
 // TestRead: a text that was given, in any form; nothing is taken out of it.
 func TestRead(t *testing.T) {
 	t.Parallel()

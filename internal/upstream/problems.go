@@ -169,6 +169,13 @@ func (b *base) Over(cause error) *problem.Problem {
 		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrOver, cause))
 }
 
+// OverUnsent is Over for a request that the server has not run: it can be sent again.
+func (b *base) OverUnsent(cause error) *problem.Problem {
+	p := b.Over(cause)
+	p.Hint = "The request was not carried out. The client has to begin a new session."
+	return p.Because(&session.NotSentError{Cause: p.Cause})
+}
+
 // NotTaken is the problem of something that is no request and that the server
 // did not take.
 func (b *base) NotTaken(what string, err error) *problem.Problem {

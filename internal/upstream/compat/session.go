@@ -40,7 +40,7 @@ func (s *Session) send(ctx context.Context, r *session.Request) (session.Reply, 
 		return s.peer.Do(ctx, r)
 	}
 	if cause := s.Cause(); cause != nil {
-		return session.Reply{}, s.sv.Over(cause)
+		return session.Reply{}, s.sv.OverUnsent(cause)
 	}
 	return s.sv.Try(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
 		if err := s.own.admit(ctx, c, r); err != nil {
@@ -57,6 +57,9 @@ func (s *Session) explain(ctx context.Context, r *session.Request, err error) er
 		return err
 	}
 	if cause := s.Cause(); cause != nil && ctx.Err() == nil {
+		if transport.Unrun(err) || session.NotSent(err) {
+			return s.sv.OverUnsent(cause)
+		}
 		return s.sv.Over(cause)
 	}
 	return s.sv.Explain(ctx, r, err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
@@ -137,6 +138,9 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 			version, _ := wirejson.String(wirejson.Find(reply.Result, "protocolVersion"))
 			s.own.Settled()
 			s.own.Agree(version)
+			if named := mcp.Named(version); named != version {
+				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", text(named))
+			}
 		}
 		return s, reply, nil
 	}

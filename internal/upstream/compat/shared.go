@@ -114,7 +114,7 @@ func (l *sharedClient) initialize(c *upstream.Connection, r *session.Request) (s
 	if !l.sharing.enter(l, c) {
 		return session.Reply{}, &session.NotSentError{Cause: transport.ErrStopped}
 	}
-	version := g.Version
+	version := mcp.Named(g.Version)
 	if asked, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion")); mcp.IsLegacy(asked) && asked < version {
 		version = asked // what the server says beyond it, clients of that revision pass over
 	}
