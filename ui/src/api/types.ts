@@ -75,7 +75,7 @@ export interface EventRecord { id: string; type: ActivityRecord["type"]; status:
 export interface Server {
   name: string; protocol: "stdio" | "http" | "sse"; enabled: boolean; quarantined: boolean; stage?: "launch" | "definitions"; trust?: string; proposed_by?: string;
   state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: string; hint?: string; needs_login?: boolean; detail?: string;
-  step?: string; step_since?: string; ahead?: number; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
+  step?: string; step_since?: string; ahead?: number; trouble?: string /* what keeps a package manager from fetching it now */; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
   offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
   protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];
   calls?: { hours: { calls: number; errors: number }[] /* 24, oldest first */; calls: number; errors: number; p95_ms: number }; // of the last 24 h

@@ -9,7 +9,7 @@ import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
 import { useSlow } from "../../data/slow";
 import { count } from "../../lib/format";
-import { label, params as times, periodMs, step, type Range } from "../../lib/range";
+import { all as everything, label, params as times, periodMs, step, type Range } from "../../lib/range";
 import { useQuery } from "../../router";
 import { Button } from "../../ui/button";
 import { FilterBar } from "../../ui/chips";
@@ -79,11 +79,11 @@ function Filtering({ filters, range, setQ, setRange, end }: {
   filters: Filters; range: Range; setQ: (patch: Partial<Filters>, o?: { replace?: boolean }) => void; setRange: (r: Range) => void; end: preact.ComponentChildren;
 }) {
   const choices = useChoices(filters);
-  const custom = periodMs(range.since) === 0;
+  const custom = periodMs(range.since) === 0 && range.since !== everything;
   const time = { key: "time", name: "Time", values: custom ? [label(range, now.value)] : [] };
-  const onChange = (key: string, values: string[]) => (key === "time" ? setRange({ since: "24h", until: "" }) : setQ(patch(key as Key, values)));
+  const onChange = (key: string, values: string[]) => (key === "time" ? setRange({ since: "", until: "" }) : setQ(patch(key as Key, values)));
   return (
-    <FilterBar filters={[...choices.filters, time]} onChange={onChange} onClear={() => setQ(none)} onSearch={choices.onSearch} end={end}>
+    <FilterBar filters={[...choices.filters, time]} onChange={onChange} onClear={() => setQ(none)} onSearch={choices.onSearch} saved="activity" end={end}>
       <Words text={filters.q} onText={(q) => setQ({ q }, { replace: true })} />
     </FilterBar>
   );
