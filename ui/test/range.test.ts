@@ -35,7 +35,7 @@ test("a time of one's own", () => {
 test("who has chosen no range gets the shortest that holds all records, a week at most", () => {
   const old = (ms: number) => new Date(now.getTime() - ms);
   const [m, h] = [60_000, 3_600_000];
-  expect([0, 30 * m, 2 * h, 20 * h, 30 * h, 100 * 24 * h].map((age) => fitting(old(age), now))).toEqual(["1h", "1h", "6h", "24h", "7d", "7d"]);
+  expect([0, 10 * m, 30 * m, 2 * h, 20 * h, 30 * h, 100 * 24 * h].map((age) => fitting(old(age), now))).toEqual(["15m", "15m", "1h", "6h", "24h", "7d", "7d"]);
   expect(shortest(old(60 * 24 * h), now)).toBeUndefined();
 });
 

@@ -6,10 +6,10 @@ import { clock, date } from "./format";
 /** first: when the oldest record was written, with which all begins. */
 export interface Range { since: string; until: string; first?: Date }
 
-export const periods = ["1h", "6h", "24h", "7d", "30d"] as const;
+export const periods = ["15m", "1h", "6h", "24h", "7d", "30d"] as const;
 /** since of the range of all records. */
 export const all = "all";
-const labels: Record<string, string> = { "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days", [all]: "All records" };
+const labels: Record<string, string> = { "15m": "Last 15 minutes", "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days", [all]: "All records" };
 const units: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Returns the length of a period such as 24h in ms, 0 for anything else. */

@@ -42,7 +42,7 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await visit("overview");
   await until("only the broken server needs a person", async () => (await h1(page)) === "One thing needs you");
   assert.match(await page.locator(".todo").innerText(), /gone does not work|gone keeps failing/);
-  assert.match(await page.locator("#main").innerText(), /No call in the last 24 hours\s+There was none yet\./);
+  assert.match(await page.locator("#main").innerText(), /No call in the last 15 minutes\s+There was none yet\./);
   assert.equal(await page.getByRole("link", { name: "Three steps to a first call" }).getAttribute("href"), "/ui/overview?start=1");
   await says(page, "the log was looked at", /records, intact/);
 

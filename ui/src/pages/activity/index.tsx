@@ -65,7 +65,7 @@ export default function Activity() {
       {log.rows.error !== undefined && log.rows.total > 0 && !offline.value && <Banner icon="err" act={<Button small onClick={log.rows.reload}>Try again</Button>}>A part of the log cannot be read: {explain(log.rows.error).message}</Banner>}
       <div class={id ? "split open" : "split"}>
         {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="The log cannot be read" error={log.rows.error} onRetry={log.rows.reload} /> : (
-          slow ? <div class="pad-line"><Skeleton lines={12} /></div> : <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} onOpen={show} onFilter={add} onTop={setAtTop}
+          slow ? <div class="pad-line"><Skeleton lines={12} /></div> : <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} order="-time" onOpen={show} onFilter={add} onTop={setAtTop}
             {...(id ? { open: id } : {})} empty={<Nothing filters={filters} range={range} onRange={setRange} onClear={() => setQ(none)} />} />
         )}
         {id && <RecordDrawer id={id} row={open.row} key="drawer" onMove={move} onSession={(session) => setQ({ ...none, session, id: "" })} onClose={() => setQ({ id: "" })} />}

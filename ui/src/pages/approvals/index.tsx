@@ -101,7 +101,7 @@ export default function Approvals() {
               {(["all", "findings", "clean"] as const).map((show) => (
                 <Chip key={show} on={q.show === show} count={waiting.filter((i) => fits(i, show)).length} onClick={() => setQ({ show, found: "" })}>{{ all: "All", findings: "With findings", clean: "Clean" }[show]}</Chip>
               ))}
-              {(groups.length > 0 || q.found) && <SameFinding groups={groups} found={q.found} onFound={(found) => setQ({ found, show: "all" })} />}
+              {(groups.length > 0 || q.found) && <SameFinding groups={groups} found={q.found} onFound={(found) => setQ({ found, show: "all", ...place(undefined) })} />}
             </div>
           </div>
           {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "None is clean" : "None has findings"} filters="" onClear={() => setQ({ show: "all", found: "" })} />}

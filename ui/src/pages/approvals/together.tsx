@@ -40,7 +40,7 @@ export function Together({ items, onDone, onBack }: { items: readonly Definition
       {asking && (
         <Confirm title={`${asking === "block" ? "Block" : "Approve"} ${number(of.length)} definitions?`} action={asking === "block" ? "Block" : "Approve"} danger={asking === "block"} onConfirm={() => run(of, asking)} onClose={() => setAsking("")}>
           <p>{asking === "block" ? "No agent can use them until you unblock them." : "Agents will read what was found, as it is here. Each is approved as it is now; its next change waits again."}</p>
-          <ul class="alike">
+          <ul class="alike" tabIndex={0} aria-label="Definitions">
             {of.map((i) => <li key={i.key}><Subject target={i} />{i.findings.map((f) => <q key={f.path + f.start}><Visible text={f.excerpt} /></q>)}</li>)}
           </ul>
         </Confirm>

@@ -61,7 +61,7 @@ function pressed(e: MouseEvent, r: Row): void {
 
 function Name({ of: r }: { of: Row }) {
   const name = <b class="strong"><Visible text={r.name} /></b>;
-  return <><a href={r.id ? opened(r.id) : href("activity", { client: r.use?.raw || undefined })}>{name}</a> <span class="dim"><Visible text={r.use?.versions.join(", ") ?? ""} /></span></>;
+  return <span class="named"><a class="cut" href={r.id ? opened(r.id) : href("activity", { client: r.use?.raw || undefined })}>{name}</a><span class="dim"><Visible text={r.use?.versions.join(", ") ?? ""} /></span></span>;
 }
 
 const standings: Record<Exclude<Standing, "connected">, { kind: StateKind; word: string }> = {
