@@ -40,13 +40,13 @@ export function Cause({ of: s, line, often }: { of: Server; line?: { text: strin
 export const toLaunch = (s: Pick<Server, "name">, variable = "") => href("servers", { id: s.name, part: "config", variable: variable || undefined });
 
 /** What helps: the variable that is missing, the launch, another try, without it. */
-export function Fixes({ of: s, variable }: { of: Server; variable: string }) {
+export function Fixes({ of: s, variable, secret = false }: { of: Server; variable: string; /** Where nothing else asks for it. */ secret?: boolean }) {
   const [removing, setRemoving] = useState(false);
   const [asking, setAsking] = useState(false);
   const retry = () => void attempt(() => api.post(path`/servers/${s.name}/restart`), { text: `${s.name} is started anew` });
   return (
     <>
-      {s.state === "needs_secret" && <Button small decides label={`Set the secrets of ${s.name}…`} onClick={() => setAsking(true)}>Set secret…</Button>}
+      {secret && s.state === "needs_secret" && <Button small decides label={`Set the secrets of ${s.name}…`} onClick={() => setAsking(true)}>Set secret…</Button>}
       {asking && <SecretDialog server={s.name} onClose={() => setAsking(false)} />}
       {variable && <Button small href={toLaunch(s, variable)}>{`Set ${variable}…`}</Button>}
       <Button kind="quiet" small href={toLaunch(s)} label={`Edit ${s.name}`}>Edit</Button>

@@ -18,7 +18,7 @@ export function SavedFilters({ page }: { page: SavedOf }) {
   const put = (list: typeof all) => (store.value = JSON.stringify(list));
   const is = all.find((s) => s.search === now);
   return (
-    <Menu class="chip" role="dialog" name="Saved filters" label={<><Icon name="save" small />{is?.name ?? "Saved"}</>}>
+    <Menu class="chip" role="dialog" name={is ? `Saved filters: ${is.name}` : "Saved filters"} label={<><Icon name="save" small />{is?.name ?? "Saved"}</>}>
       {all.map((s) => (
         <div class="row saved" key={s.name}>
           <a class="grow" href={`/ui/${page}${s.search}`} aria-current={s === is ? "true" : undefined}><span class="cut">{s.name}</span></a>

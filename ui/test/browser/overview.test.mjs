@@ -234,6 +234,15 @@ test("a secret that is missing is set in place", async (t) => {
   await dialog.getByLabel("HUB_TOKEN").fill("another");
   await dialog.getByRole("button", { name: "Set it" }).click();
   await daemon.state("ready", "hub");
+
+  // And in the first run.
+  await daemon.api("DELETE", "/secrets/HUB_TOKEN");
+  await daemon.state("needs_secret", "hub");
+  await visit("overview?start=1");
+  await page.getByRole("button", { name: "Set the secrets of hub…" }).click();
+  await dialog.getByLabel("HUB_TOKEN").fill("third");
+  await page.keyboard.press("Enter");
+  await daemon.state("ready", "hub");
 });
 
 test("what waits is accepted in one go, the rest is left for Approvals", async (t) => {
