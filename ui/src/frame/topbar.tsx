@@ -43,7 +43,7 @@ function RangeMenu() {
   const [range, setRange] = useRange();
   if (!useRangeKnown(place.value.page)) return null;
   return (
-    <Menu end name={undefined} label={<><Icon name="clock" small />{label(range, now.value)}<Icon name="down" small /></>}>
+    <Menu end name={undefined} label={<><Icon name="clock" small /><span class="cut">{label(range, now.value)}</span><Icon name="down" small /></>}>
       {[...periods, all].map((p) => (
         <button type="button" role="menuitemradio" key={p} aria-checked={range.since === p} onClick={() => setRange({ since: p, until: "" })}>
           <span class="ticked"><Icon name="check" small /></span>{label({ since: p, until: "" }, now.value)}

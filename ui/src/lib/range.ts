@@ -48,7 +48,7 @@ export function label(range: Range, now: Date): string {
   const { from, to } = ends(range, now);
   const day = (t: Date) => (t.toDateString() === now.toDateString() ? "" : date(t, now) + " ");
   const same = from.toDateString() === to.toDateString();
-  return `${day(from)}${clock(from)} to ${range.until ? (same ? "" : day(to)) + clock(to) : "now"}`;
+  return `${day(from)}${clock(from)} to ${range.until ? (same ? "" : date(to, now) + " ") + clock(to) : "now"}`;
 }
 
 /** Returns the words for a sentence: "in the last 24 hours", "from 14:00 to 15:30". */
