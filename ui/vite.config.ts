@@ -24,7 +24,8 @@ export default defineConfig(({ mode }) => {
       cssCodeSplit: true,
       sourcemap: false,
       reportCompressedSize: true,
-      rollupOptions: { output: { manualChunks: chunk } },
+      // The editor has no language: what CodeMirror would parse and indent with is left out.
+      rollupOptions: { output: { manualChunks: chunk }, treeshake: { moduleSideEffects: (id) => !/\/(@lezer|@codemirror\/language)\//.test(id) } },
     },
     server: {
       host: "127.0.0.1",

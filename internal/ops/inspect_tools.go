@@ -115,6 +115,11 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 		l.sortUsed(func(a, b activity.Use) int { return cmp.Compare(b.Calls, a.Calls) })
 	case "last":
 		l.sortUsed(func(a, b activity.Use) int { return b.Last.Compare(a.Last) })
+	case "tokens":
+		slices.SortStableFunc(l.tools, func(a, b *catalog.Tool) int { return cmp.Compare(len(b.Raw), len(a.Raw)) })
+	}
+	if f.Reverse {
+		slices.Reverse(l.tools)
 	}
 	return l
 }

@@ -76,9 +76,13 @@ func TestSlimAndFull(t *testing.T) {
 	if !get.Guessed || get.Lane != "write" || get.Calls != 0 || get.LastUsed != nil {
 		t.Errorf("%+v", get)
 	}
-	for sort, want := range map[string]string{"calls": "long show get_it", "last": "show long get_it", "name": "get_it long show"} {
-		if got := inspectNames(w.tools(ToolQuery{ToolFilter: ToolFilter{Sort: sort}})); got != want {
-			t.Errorf("by %s: %q, want %q", sort, got, want)
+	for sort, want := range map[string]string{"calls": "long show get_it", "last": "show long get_it", "name": "get_it long show", "tokens": "long show get_it"} {
+		turned := strings.Fields(want)
+		slices.Reverse(turned)
+		for reverse, want := range map[bool]string{false: want, true: strings.Join(turned, " ")} {
+			if got := inspectNames(w.tools(ToolQuery{ToolFilter: ToolFilter{Sort: sort, Reverse: reverse}})); got != want {
+				t.Errorf("by %s, reverse %v: %q, want %q", sort, reverse, got, want)
+			}
 		}
 	}
 	for _, r := range w.tools(ToolQuery{Detail: Full}).Tools {
@@ -234,7 +238,7 @@ func TestPagesFitTogether(t *testing.T) {
 	w := many(t, 4, 30)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for round := range 40 {
-		f := ToolFilter{Sort: []string{"", "name", "calls", "last"}[round%4], Status: []string{"", "callable"}[round/4%2]}
+		f := ToolFilter{Sort: []string{"", "name", "calls", "last", "tokens"}[round%5], Reverse: round%3 == 0, Status: []string{"", "callable"}[round/5%2]}
 		q := ToolQuery{ToolFilter: f, Limit: 1 + rng.IntN(50)}
 		var want, got []string
 		for _, r := range w.tools(ToolQuery{ToolFilter: f, Limit: 1000}).Tools {

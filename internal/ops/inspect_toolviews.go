@@ -26,7 +26,8 @@ type ToolFilter struct {
 	Hints     string `query:"hints" enum:"said,corrected,guessed" doc:"Only tools of which this says what they do: said: the server; corrected: a hint_override; guessed: neither."`
 	Use       string `query:"use" enum:"recent,earlier,never" doc:"Only tools that were called so, by the log: recent: in the last 30 days; earlier: before that."`
 	Text      string `query:"q" doc:"Only tools with this in their name or title, in whatever case."`
-	Sort      string `query:"sort" enum:"name,calls,last" doc:"name; calls: the most called first; last: the last called first. As the servers list them when not given."`
+	Sort      string `query:"sort" enum:"name,calls,last,tokens" doc:"name; calls: the most called first; last: the last called first; tokens: the largest definition first. As the servers list them when not given."`
+	Reverse   bool   `query:"reverse" doc:"The other way round."`
 }
 
 // ToolList is a page of the tools that a filter selects.

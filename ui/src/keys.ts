@@ -57,8 +57,9 @@ function onKey(e: KeyboardEvent): void {
   if (inField(target) || !singleKeys.peek()) return;
   // A key held down moves on; it never decides twice.
   if (e.repeat && e.key !== "j" && e.key !== "k") return;
-  // Enter and Space press what has focus.
-  if ((e.key === "Enter" || e.key === " ") && (target as Element).closest("a, button, summary, [role=tab], [role=option]")) return;
+  // Enter and Space press what has focus; a link is not pressed by Space.
+  const own = { Enter: "a, button, summary, [role=tab], [role=option]", " ": "button, summary, input, [role=tab], [role=option]" }[e.key];
+  if (own && (target as Element).closest(own)) return;
   const sequence = before ? `${before} ${e.key}` : "";
   clearBefore();
   if (sequence && offer(sequence, e)) return;

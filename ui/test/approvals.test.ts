@@ -1,7 +1,7 @@
 import { describe as suite, expect, it } from "vitest";
 import type { PendingCall, Waiting, WaitingTool } from "../src/api/types";
 import { describe, hints, label, laneOf, marked, otherChanges, parameters, pieces, same, wordCount } from "../src/pages/approvals/definition";
-import { fits, foldFrom, grouped, idOf, isClean, itemAt, itemsOf, ordered, sections, waits, why, type DefinitionItem } from "../src/pages/approvals/model";
+import { alike, approvable, fits, foldFrom, foundIn, grouped, idOf, isClean, itemAt, itemsOf, ordered, sections, waits, why, type DefinitionItem } from "../src/pages/approvals/model";
 
 const tool = (name: string, more: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.slice(name.indexOf(":") + 1), reason: "changed", fingerprint: "f", approved: "a", verdict: "clean", findings: [], lane: "write", ...more });
 const finding = (path: string, excerpt = "x", start = 0) => ({ rule: "covert", severity: "block" as const, path, start, end: start + excerpt.length, excerpt, reason: "hides" });
@@ -184,5 +184,25 @@ suite("what is said of it", () => {
   it("names who accepted it, how many wait and what runs", () => {
     expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing waits for you", "One waits for you", "1,234 wait for you"]);
     expect(commandLine({ command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
+  });
+});
+
+suite("definitions in which the same was found", () => {
+  const found = (...rules: string[]) => rules.map((rule) => ({ ...finding("/description"), rule, severity: "review" as const, reason: `says ${rule}` }));
+  const items = itemsOf(waiting([
+    tool("s:a", { verdict: "review", findings: found("hides", "orders") }), tool("t:b", { verdict: "review", findings: found("orders", "hides", "hides") }),
+    tool("s:c", { verdict: "review", findings: found("hides") }), tool("s:d", { verdict: "block", findings: found("takes") }), tool("s:e", { verdict: "block", findings: found("takes") }),
+    tool("s:f", { verdict: "block", findings: found("takes"), reason: "blocked" }), tool("s:g"),
+  ]));
+
+  it("are those with the same rules, whatever server they are of", () => {
+    expect(alike(items)).toEqual([{ found: "hides+orders", reason: "says hides, and says orders", count: 2 }, { found: "takes", reason: "says takes", count: 2 }]);
+    expect(items.filter((i) => foundIn(i) === "takes").map((i) => i.key)).toEqual(["tool s:d", "tool s:e"]); // what is blocked is decided
+    expect(items.map(foundIn).at(-1)).toBe("");
+  });
+
+  it("are approved together unless they look like an attack, or claim less than before", () => {
+    expect(items.filter(approvable).map((i) => i.key)).toEqual(["tool s:a", "tool t:b", "tool s:c", "tool s:g"]);
+    expect(itemsOf(waiting([tool("s:a", { verdict: "review", loosened: ["readOnlyHint"] })])).filter(approvable)).toEqual([]);
   });
 });

@@ -39,6 +39,14 @@ describe("needsOf", () => {
     expect(needsOf(waiting([]), [gh("a"), gh("b"), gh("c"), gh("d")], undefined, now).map((n) => said(n.title))).toEqual(["4 servers need a variable"]);
   });
 
+  test("what cannot be fetched now", () => {
+    const npx = (name: string) => server(name, { state: "connecting", step: "installing", trouble: "registry.example cannot be reached, is there a network?" });
+    const [need] = needsOf(waiting([]), [npx("gh")], undefined, now);
+    expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh cannot be fetched", "registry.example cannot be reached, is there a network?", "/ui/servers?id=gh"]);
+    const [all] = needsOf(waiting([]), ["a", "b", "c"].map(npx), undefined, now);
+    expect([said(all!.title), said(all!.text).includes("b: registry.example cannot be reached")]).toEqual(["3 servers cannot be fetched", true]);
+  });
+
   test("what widens in the file", () => {
     const [need, ...more] = needsOf(waiting([]), [], { unconfirmed: 2, activity: {} } as unknown as Status, now);
     expect([said(need!.title), said(need!.text), need!.act.label, more]).toEqual(["2 changes of the configuration wait for you", "They widen what you have confirmed. If you made them, confirm them in a terminal: mcpproxy config confirm.", "Look", []]);

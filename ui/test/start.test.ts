@@ -15,6 +15,7 @@ test("only what the daemon approves together is accepted in bulk", () => {
 
 test("how far a server is", () => {
   expect(progress(server("a", { state: "connecting", step: "installing" }), undefined)).toEqual({ kind: "moving", word: "installing" });
+  expect(progress(server("a", { state: "connecting", step: "installing", trouble: "no network" }), undefined)).toEqual({ kind: "wait", word: "cannot be fetched", why: "no network" });
   expect(progress(server("a", { state: "failed", last_error: "gone" }), undefined)).toMatchObject({ kind: "bad", why: "gone" });
   expect(progress(server("a", { state: "needs_variable", last_error: "it needs X_Y" }), undefined)).toEqual({ kind: "wait", word: "needs a variable", why: "it needs X_Y" });
   expect(progress(server("a", { state: "needs_secret", last_error: "it needs S" }), undefined)).toEqual({ kind: "wait", word: "needs a secret", why: "it needs S" });

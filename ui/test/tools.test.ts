@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { argumentsOf, entriesOf, fields } from "../src/pages/tools/form";
 import { choicesOf, hintRows, override } from "../src/pages/tools/hints";
 import { foundWords, how, marked, signatureParts, summary } from "../src/pages/tools/marked";
-import { entries, params, sentence, split, word } from "../src/pages/tools/query";
+import { entries, orderParams, orderWords, params, sentence, split, word } from "../src/pages/tools/query";
 import { ranked } from "../src/lib/ranked";
 import type { Tool } from "../src/api/types";
 
@@ -77,13 +77,22 @@ test("hints: who says them, and corrections keep what stands there", () => {
 });
 
 test("filters", () => {
-  const q = { q: "", id: "", lane: "write", status: "callable", hints: "", use: "never", server: "git" } as const;
+  const q = { q: "", id: "", lane: "write", status: "callable", hints: "", use: "never", server: "git", sort: "" } as const;
   expect(params(q)).toEqual({ operation_type: "write", status: "callable", hints: "", use: "never", server: "git" });
   expect(sentence(q)).toBe("Lane is write, and can be called is yes, and use is never, and server is git.");
   expect(entries("lane", { destructive: 1, read: 2 }, "write")).toEqual([["read", 2], ["write", 0], ["destructive", 1]]);
   expect(entries("server", { b: 1, a: 1, c: 5 }, "").map((e) => e[0])).toEqual(["c", "a", "b"]);
   expect(split("a:b:c")).toEqual({ server: "a", tool: "b:c" });
   expect(split(":x")).toBeUndefined();
+});
+
+test("orders as REST takes them", () => {
+  expect(orderParams("")).toEqual({ sort: "calls" });
+  expect(orderParams("-calls")).toEqual({ sort: "calls" });
+  expect(orderParams("calls")).toEqual({ sort: "calls", reverse: true });
+  expect(orderParams("name")).toEqual({ sort: "name" });
+  expect(orderParams("-name")).toEqual({ sort: "name", reverse: true });
+  expect(["", "-tokens", "last", "name"].map(orderWords)).toEqual(["by use", "by tokens", "by last use", "by name"]);
 });
 
 test("what is blocked does not wait, and does not lead the palette", () => {

@@ -75,7 +75,7 @@ export interface EventRecord { id: string; type: ActivityRecord["type"]; status:
 export interface Server {
   name: string; protocol: "stdio" | "http" | "sse"; enabled: boolean; quarantined: boolean; stage?: "launch" | "definitions"; trust?: string; proposed_by?: string;
   state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: string; hint?: string; needs_login?: boolean; detail?: string;
-  step?: string; step_since?: string; ahead?: number; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
+  step?: string; step_since?: string; ahead?: number; trouble?: string /* what keeps a package manager from fetching it now */; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
   offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
   protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];
   calls?: { hours: { calls: number; errors: number }[] /* 24, oldest first */; calls: number; errors: number; p95_ms: number }; // of the last 24 h
@@ -97,7 +97,7 @@ export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"
 export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes: string[] /* left out on purpose: MCPProxy itself */ }
 export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: "env" | "headers" | "args" | "url"; name: string /* of env, headers the name; of args the index from 0 */; kind: string; suggestion: string /* the whole new value, with ${env:NAME} */ }[]; notes: string[] }
 
-// ── Tools ── GET /tools ?hints=said|corrected|guessed&use=recent|earlier|never&server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset
+// ── Tools ── GET /tools ?hints=said|corrected|guessed&use=recent|earlier|never&server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last|tokens & reverse=true & limit=100 (max 1000) & offset
 export interface ToolList { tools: SlimTool[]; total: number; limit: number; offset: number; snapshot?: string /* absent when it is all of it */; facets: { lane: Record<string, number>; status: Record<string, number>; hints: Record<string, number>; use: Record<string, number>; server: Record<string, number> } }
 export interface SlimTool { name: string; server: string; tool: string; title?: string; summary: string; call_with: string; lane: Lane; guessed?: boolean; status?: string; deprecated?: boolean; tokens: number; calls: number; last_used?: string }
 // GET /tools/search?q&limit&operation_type&explain=true & include_disabled=true;: took_ms, each hit tokens, locked

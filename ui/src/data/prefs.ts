@@ -6,6 +6,7 @@ import { effect, signal, type Signal } from "@preact/signals";
 export function kept<T extends string | boolean>(name: string, fallback: T): Signal<T> {
   const place = "mcpproxy." + name;
   const value = signal<T>(read(place, fallback));
+  addEventListener("storage", (e) => e.key === place && (value.value = read(place, fallback))); // another tab has changed it
   effect(() => {
     try {
       localStorage.setItem(place, String(value.value));

@@ -1,17 +1,52 @@
-// The time range of Overview, Activity and Servers: since and until in the URL.
+// The time range of Overview, Activity and Servers: since and until in the URL. Without them it is the one that fits
+// the records that there are.
 
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { api } from "../api/client";
+import type { ActivityList } from "../api/types";
 import { text } from "../lib/query";
-import type { Range } from "../lib/range";
+import { all, fitting, type Range } from "../lib/range";
 import { place, useQuery, type PageName } from "../router";
 
 export const rangePages: readonly (PageName | "")[] = ["overview", "activity", "servers"];
 
-const schema = { since: text("24h"), until: text() };
+const schema = { since: text(), until: text() };
+const day = 86_400_000;
 
-/** Returns the range and a function that sets it. */
-export function useRange(): [Range, (range: Range) => void] {
+// When the oldest record was written; undefined while nobody has looked.
+const first = signal<Date | undefined>(undefined);
+let asked = false;
+
+async function look(): Promise<void> {
+  try {
+    const ask = (offset: number) => api.get<ActivityList>("/activity", { limit: 1, offset: offset || undefined });
+    const newest = await ask(0);
+    const { activities } = newest.total > 1 ? await ask(newest.total - 1) : newest;
+    first.value = activities[0] ? new Date(activities[0].timestamp) : new Date();
+  } catch {
+    first.value = new Date(Date.now() - day); // the page that needs it says that the log cannot be read
+  }
+}
+
+/** Reports whether the range is known: what the URL does not say depends on the oldest record. */
+export function useRangeKnown(page: PageName | ""): boolean {
+  const { since } = useQuery(schema)[0];
+  const needed = rangePages.includes(page) && (since === "" || since === all);
+  useEffect(() => {
+    if (!needed || asked) return;
+    asked = true;
+    void look();
+  }, [needed]);
+  return !needed || first.value !== undefined;
+}
+
+/** Returns the range and a function that sets it; an empty since is that of who has chosen none. */
+export function useRange(): [Range, (range: Pick<Range, "since" | "until">) => void] {
   const [q, setQ] = useQuery(schema);
-  return [q, (r) => setQ({ since: r.since, until: r.until })];
+  const oldest = first.value ?? new Date(Date.now() - day);
+  const range: Range = q.since === all ? { ...q, first: oldest } : { ...q, since: q.since || fitting(oldest, new Date()) };
+  return [range, (r) => setQ({ since: r.since, until: r.until })];
 }
 
 /** Returns the parameters that a link to another page with a range has to carry. */

@@ -74,8 +74,15 @@ export const approvals = shared<Waiting>(
   () => api.get("/approvals"),
   (e) => e.name === "reset" || e.name === "tool" || e.name === "server" || (e.name === "activity" && e.record.type === "approval"),
 );
+// What keeps one from being fetched comes without an event.
+let coming = 0;
 export const servers = shared<Server[]>(
-  async () => (await api.get<{ servers: Server[] }>("/servers")).servers,
+  async () => {
+    const all = (await api.get<{ servers: Server[] }>("/servers")).servers;
+    clearTimeout(coming);
+    if (all.some((s) => s.state === "connecting")) coming = window.setTimeout(servers.reload, 3000);
+    return all;
+  },
   (e) => (e.name === "activity" ? e.record.type === "server_change" : e.name !== "pending"),
 );
 

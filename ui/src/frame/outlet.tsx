@@ -1,5 +1,6 @@
 import { Component, type ComponentChildren, type FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { useRangeKnown } from "../data/range";
 import { useStatus } from "../data/shared";
 import { href, place, type PageName } from "../router";
 import { Button } from "../ui/button";
@@ -11,6 +12,7 @@ const loaded = new Map<PageName, FunctionComponent>();
 /** The page that the URL names, loaded when it is first needed. */
 export function Outlet() {
   const { page } = place.value;
+  const known = useRangeKnown(page);
   const [, draw] = useState(0);
   const [error, setError] = useState<unknown>();
   const [again, setAgain] = useState(0);
@@ -30,7 +32,7 @@ export function Outlet() {
   if (!page) return <NotFound />;
   // After an update the old file of a page is gone: loading anew gets the new ones.
   if (error) return <ErrorPart title="This page could not be loaded" error={error} onRetry={() => (again ? location.reload() : setAgain(1))} />;
-  const Page = loaded.get(page);
+  const Page = known && loaded.get(page);
   return Page ? <Guard key={page}><Page /></Guard> : null;
 }
 

@@ -3,8 +3,8 @@ import { live } from "../api/events";
 import { offline } from "../api/connection";
 import { paused } from "../data/live";
 import { now } from "../data/now";
-import { rangePages, useRange } from "../data/range";
-import { ends, label, localTime, periods, type Range } from "../lib/range";
+import { rangePages, useRange, useRangeKnown } from "../data/range";
+import { all, ends, label, localTime, periods, type Range } from "../lib/range";
 import { place } from "../router";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
@@ -41,9 +41,10 @@ function LiveState() {
 
 function RangeMenu() {
   const [range, setRange] = useRange();
+  if (!useRangeKnown(place.value.page)) return null;
   return (
-    <Menu end name={undefined} label={<><Icon name="clock" small />{label(range, now.value)}<Icon name="down" small /></>}>
-      {periods.map((p) => (
+    <Menu end name={undefined} label={<><Icon name="clock" small /><span class="cut">{label(range, now.value)}</span><Icon name="down" small /></>}>
+      {[...periods, all].map((p) => (
         <button type="button" role="menuitemradio" key={p} aria-checked={range.since === p} onClick={() => setRange({ since: p, until: "" })}>
           <span class="ticked"><Icon name="check" small /></span>{label({ since: p, until: "" }, now.value)}
         </button>

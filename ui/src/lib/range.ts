@@ -1,12 +1,15 @@
-// The time range that pages share: a period that ends now, or two times.
+// The time range that pages share: a period that ends now, two times, or all that there is.
 
 import { own } from "./own";
 import { clock, date } from "./format";
 
-export interface Range { since: string; until: string }
+/** first: when the oldest record was written, with which all begins. */
+export interface Range { since: string; until: string; first?: Date }
 
-export const periods = ["1h", "6h", "24h", "7d", "30d"] as const;
-const labels: Record<string, string> = { "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" };
+export const periods = ["15m", "1h", "6h", "24h", "7d", "30d"] as const;
+/** since of the range of all records. */
+export const all = "all";
+const labels: Record<string, string> = { "15m": "Last 15 minutes", "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days", [all]: "All records" };
 const units: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Returns the length of a period such as 24h in ms, 0 for anything else. */
@@ -15,10 +18,22 @@ export function periodMs(period: string): number {
   return m ? Number(m[1]) * units[m[2]!]! : 0;
 }
 
+/** Returns the shortest period that reaches back to at; undefined when none does. */
+export function shortest(at: Date, now: Date): string | undefined {
+  return periods.find((p) => now.getTime() - at.getTime() < periodMs(p) * 0.98);
+}
+
+/** Returns the range of who has chosen none: the shortest that holds all records, a week at most. */
+export function fitting(first: Date, now: Date): string {
+  const period = shortest(first, now);
+  return period === undefined || periodMs(period) > periodMs("7d") ? "7d" : period;
+}
+
 /** Returns the two ends of a range. A range that makes no sense is the last 24 hours. */
 export function ends(range: Range, now: Date): { from: Date; to: Date } {
   const ms = periodMs(range.since);
   if (ms > 0) return { from: new Date(now.getTime() - ms), to: now };
+  if (range.since === all && range.first) return { from: range.first, to: now };
   const from = new Date(range.since);
   const to = range.until ? new Date(range.until) : now;
   if (!(from.getTime() < to.getTime())) return { from: new Date(now.getTime() - 86_400_000), to: now };
@@ -33,11 +48,12 @@ export function label(range: Range, now: Date): string {
   const { from, to } = ends(range, now);
   const day = (t: Date) => (t.toDateString() === now.toDateString() ? "" : date(t, now) + " ");
   const same = from.toDateString() === to.toDateString();
-  return `${day(from)}${clock(from)} to ${range.until ? (same ? "" : day(to)) + clock(to) : "now"}`;
+  return `${day(from)}${clock(from)} to ${range.until ? (same ? "" : date(to, now) + " ") + clock(to) : "now"}`;
 }
 
 /** Returns the words for a sentence: "in the last 24 hours", "from 14:00 to 15:30". */
 export function within(range: Range, now: Date): string {
+  if (range.since === all) return "since the first record";
   const text = label(range, now);
   return text.startsWith("Last") ? `in the l${text.slice(1)}` : `from ${text}`;
 }

@@ -6,6 +6,7 @@ import { useActions } from "../keys";
 import { Button } from "./button";
 import { Icon } from "./icon";
 import { Menu } from "./menu";
+import { SavedFilters, type SavedOf } from "./saved";
 
 /** A chip that is on or off: All 10 · With findings 6. */
 export function Chip({ on, count, children, onClick }: { on: boolean; count?: number; children: ComponentChildren; onClick: () => void }) {
@@ -36,11 +37,13 @@ export interface Filter {
  * onChange gets the whole list of values of one filter. With onSearch the menu begins
  * with a field: what is typed narrows the choices, and the caller may find more of them.
  */
-export function FilterBar({ filters, onChange, onClear, onSearch, children, end }: {
+export function FilterBar({ filters, onChange, onClear, onSearch, saved, children, end }: {
   filters: readonly Filter[];
   onChange: (key: string, values: string[]) => void;
   onClear: () => void;
   onSearch?: (text: string) => void;
+  /** The page for which filters can be saved. */
+  saved?: SavedOf;
   children?: ComponentChildren;
   end?: ComponentChildren;
 }) {
@@ -55,6 +58,7 @@ export function FilterBar({ filters, onChange, onClear, onSearch, children, end 
       <Menu id={id} class="chip" role={onSearch ? "dialog" : "menu"} label={<><Icon name="plus" small />Filter</>} {...(onSearch ? { name: "Filter" } : {})}>
         <Choices filters={filters} onChange={onChange} onSearch={onSearch} />
       </Menu>
+      {saved && <SavedFilters page={saved} />}
       {on.length > 0 && <Button kind="quiet" small onClick={onClear}>Clear</Button>}
       {end}
     </div>

@@ -9,6 +9,7 @@ import { cause, decisive, lastTry, times, variableIn } from "../lib/failure";
 import { href } from "../router";
 import { Button } from "./button";
 import { Confirm } from "./dialog";
+import { SecretDialog } from "./secrets";
 import { attempt } from "./toast";
 import { Visible } from "./words";
 
@@ -19,10 +20,10 @@ export function useFailure(s: Server) {
   const log = useResource(path`/servers/${s.name}/logs`, (signal) => api.get<LogTail>(path`/servers/${s.name}/logs`, { lines: readLines }, signal), { turn: s.last_error_at });
   const all = log.data?.entries ?? [];
   const lines = lastTry(all, readLines);
-  const line = s.failure?.startsWith("EXITED") ? decisive(lines) : undefined;
+  const line = !s.trouble && s.failure?.startsWith("EXITED") ? decisive(lines) : undefined;
   // A reference is resolved outside the server's environment: a value there would not help.
   const missing = s.state === "needs_secret" || s.state === "needs_variable";
-  return { lines, line, often: times(s, all), variable: missing ? "" : variableIn(line?.text ?? s.last_error ?? ""), error: log.error !== undefined && !log.data ? explain(log.error).message : "" };
+  return { lines, line, often: times(s, all), variable: missing || s.trouble ? "" : variableIn(line?.text ?? s.last_error ?? ""), error: log.error !== undefined && !log.data ? explain(log.error).message : "" };
 }
 
 /** The cause as a sentence: what the server said of it, and how it came to an end, how often. */
@@ -39,11 +40,14 @@ export function Cause({ of: s, line, often }: { of: Server; line?: { text: strin
 export const toLaunch = (s: Pick<Server, "name">, variable = "") => href("servers", { id: s.name, part: "config", variable: variable || undefined });
 
 /** What helps: the variable that is missing, the launch, another try, without it. */
-export function Fixes({ of: s, variable }: { of: Server; variable: string }) {
+export function Fixes({ of: s, variable, secret = false }: { of: Server; variable: string; /** Where nothing else asks for it. */ secret?: boolean }) {
   const [removing, setRemoving] = useState(false);
+  const [asking, setAsking] = useState(false);
   const retry = () => void attempt(() => api.post(path`/servers/${s.name}/restart`), { text: `${s.name} is started anew` });
   return (
     <>
+      {secret && s.state === "needs_secret" && <Button small decides label={`Set the secrets of ${s.name}…`} onClick={() => setAsking(true)}>Set secret…</Button>}
+      {asking && <SecretDialog server={s.name} onClose={() => setAsking(false)} />}
       {variable && <Button small href={toLaunch(s, variable)}>{`Set ${variable}…`}</Button>}
       <Button kind="quiet" small href={toLaunch(s)} label={`Edit ${s.name}`}>Edit</Button>
       <Button kind="quiet" small decides label={`Retry ${s.name}`} onClick={retry}>Retry</Button>

@@ -28,7 +28,7 @@ export function State({ kind, children }: { kind: StateKind; children: Component
 }
 
 /** Returns what the state of a server is called and drawn as. */
-export function serverState(s: Pick<Server, "state" | "enabled" | "quarantined" | "needs_login" | "failure">): { kind: StateKind; word: string } {
+export function serverState(s: Pick<Server, "state" | "enabled" | "quarantined" | "needs_login" | "failure" | "trouble">): { kind: StateKind; word: string } {
   if (!s.enabled) return { kind: "off", word: "disabled" };
   if (s.quarantined) return { kind: "wait", word: "waits for review" };
   if (s.state === "needs_login" || s.needs_login) return { kind: "wait", word: "needs login" };
@@ -37,7 +37,7 @@ export function serverState(s: Pick<Server, "state" | "enabled" | "quarantined" 
     case "needs_variable": return { kind: "wait", word: "needs a variable" };
     case "ready": return { kind: "ready", word: "ready" };
     case "idle": return { kind: "idle", word: "idle" };
-    case "connecting": return { kind: "moving", word: "connecting" };
+    case "connecting": return s.trouble ? { kind: "wait", word: "cannot be fetched" } : { kind: "moving", word: "connecting" };
     case "failed": return { kind: "bad", word: s.failure?.startsWith("EXITED") ? "crashed" : "failed" };
     default: return { kind: "off", word: "stopped" };
   }

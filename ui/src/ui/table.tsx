@@ -2,7 +2,9 @@ import type { ComponentChildren, RefObject, TargetedMouseEvent } from "preact";
 import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
 import type { Rows } from "../data/window";
 import { useActions } from "../keys";
+import type { Direction, Order } from "../lib/order";
 import { drawn, reveal, type Drawn } from "../lib/rows";
+import { Head, Tick } from "./head";
 import { memo } from "./memo";
 import { SkeletonRows } from "./parts";
 
@@ -11,6 +13,8 @@ export interface Column<T> {
   head: ComponentChildren;
   /** Of its cells and its head: the width, "n" for numbers. */
   class?: string;
+  /** The table can be sorted by it, in this direction first. */
+  order?: Direction;
   cell: (row: T, i: number) => ComponentChildren;
   /** The filter that a click with Alt adds. */
   filter?: (row: T) => { key: string; value: string } | undefined;
@@ -27,9 +31,11 @@ export interface TableProps<T> {
   /** Which row that is, where the page knows: another one that is opened is scrolled into view. */
   openAt?: number;
   onOpen?: (row: T, i: number) => void;
-  /** Rows ticked with Space. */
-  picked?: ReadonlySet<string>;
-  onPick?: (row: T) => void;
+  /** By what it is sorted; a head that is pressed says another order. */
+  order?: Order;
+  onOrder?: (order: Order) => void;
+  /** Rows can be ticked, with their boxes or Space; all of them with that of the head. */
+  picking?: Picking<T>;
   onFilter?: (filter: { key: string; value: string }) => void;
   /** Besides "t": "cards rec" makes two-line rows on phones. */
   class?: string;
@@ -43,6 +49,15 @@ export interface TableProps<T> {
   onTop?: (atTop: boolean) => void;
   /** Registers j, k, Enter and Space; false when another list on the page has them. */
   keys?: boolean;
+}
+
+export interface Picking<T> {
+  picked: ReadonlySet<string>;
+  /** What a row is called; undefined for one that is not ticked, such as a heading. Keep it the same between drawings. */
+  name: (row: T) => string | undefined;
+  pick: (row: T) => void;
+  all: boolean;
+  pickAll: (on: boolean) => void;
 }
 
 /** A table that draws only the rows in view, all of one height; it scrolls in its own box. */
@@ -84,11 +99,12 @@ export function Table<T>(p: TableProps<T>) {
     if (row !== undefined) f?.(row, at.current);
   };
   const on = p.keys !== false && total > 0;
+  const pick = p.picking && ((row: T) => p.picking!.name(row) !== undefined && p.picking!.pick(row));
   useActions([
     { key: "j", label: "Next", when: on, run: () => move(1) },
     { key: "k", label: "Previous", when: on, run: () => move(-1) },
     { key: "Enter", label: "Open", when: on && !!p.onOpen, run: () => act(p.onOpen) },
-    { key: " ", label: "Select", when: on && !!p.onPick, run: () => act(p.onPick) },
+    { key: " ", label: "Select", when: on && !!pick, run: () => act(pick) },
   ]);
 
   const body: ComponentChildren[] = [];
@@ -96,18 +112,29 @@ export function Table<T>(p: TableProps<T>) {
     const row = view.hasty ? undefined : p.rows.row(i);
     const key = row === undefined ? undefined : p.rowKey(row);
     body.push(
-      <Row key={key ?? `#${i - first}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} detail={p.detail as RowProps["detail"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
+      <Row key={key ?? `#${i - first}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} detail={p.detail as RowProps["detail"]} open={key !== undefined && key === p.open} name={p.picking?.name as RowProps["name"]} picked={key !== undefined && !!p.picking?.picked.has(key)} />,
     );
   }
+  const width = p.columns.length + (p.picking ? 1 : 0);
+  const ticked = (e: Event) => {
+    const i = indexOf((e.target as Element).closest("input.tick"));
+    const row = i === undefined ? undefined : p.rows.row(i);
+    if (row !== undefined) pick?.(row);
+  };
   return (
-    <div class="log" ref={box} onScroll={view.scrolled} tabIndex={-1} onClick={(e) => click(e, p)} onFocusIn={(e) => (at.current = indexOf(e.target) ?? at.current)}>
+    <div class="log" ref={box} onScroll={view.scrolled} tabIndex={-1} onClick={(e) => click(e, p)} onChange={ticked} onFocusIn={(e) => (at.current = indexOf(e.target) ?? at.current)}>
       <table class={`t ${p.class ?? ""}`} aria-rowcount={p.rows.known ? total + 1 : -1}>
         <caption><span class="vh">{p.caption}</span></caption>
-        <thead><tr>{p.columns.map((c) => <th scope="col" key={c.key} class={c.class}>{c.head}</th>)}</tr></thead>
+        <thead>
+          <tr>
+            {p.picking && <th class="c-tick"><Tick name="Select all" on={p.picking.all} some={p.picking.picked.size > 0} onChange={p.picking.pickAll} /></th>}
+            {p.columns.map((c) => <Head key={c.key} of={c} order={p.order} onOrder={p.onOrder} />)}
+          </tr>
+        </thead>
         <tbody>
-          <Spacer height={before} columns={p.columns.length} key="before" />
+          <Spacer height={before} columns={width} key="before" />
           {body}
-          <Spacer height={after} columns={p.columns.length} key="after" />
+          <Spacer height={after} columns={width} key="after" />
         </tbody>
       </table>
       {p.rows.known && total === 0 && p.empty}
@@ -141,7 +168,7 @@ function click<T>(e: TargetedMouseEvent<HTMLElement>, p: TableProps<T>): void {
   if (i === undefined || row === undefined) return;
   if (e.altKey && p.onFilter) {
     const cell = (e.target as Element).closest("td");
-    const filter = cell && p.columns[cell.cellIndex]?.filter?.(row);
+    const filter = cell && p.columns[cell.cellIndex - (p.picking ? 1 : 0)]?.filter?.(row);
     if (!filter) return;
     e.preventDefault();
     p.onFilter(filter);
@@ -152,19 +179,21 @@ function click<T>(e: TargetedMouseEvent<HTMLElement>, p: TableProps<T>): void {
   p.onOpen?.(row, i);
 }
 
-interface RowProps { i: number; row: unknown; columns: readonly Column<unknown>[]; heading?: (row: unknown) => ComponentChildren | undefined; detail?: (row: unknown) => ComponentChildren | undefined; open: boolean; picked: boolean }
+interface RowProps { i: number; row: unknown; columns: readonly Column<unknown>[]; heading?: (row: unknown) => ComponentChildren | undefined; detail?: (row: unknown) => ComponentChildren | undefined; open: boolean; name?: (row: unknown) => string | undefined; picked: boolean }
 
-const Row = memo(({ i, row, columns, heading, detail, open, picked }: RowProps) => {
-  if (row === undefined) return <SkeletonRows rows={1} columns={columns.length} />;
+const Row = memo(({ i, row, columns, heading, detail, open, name, picked }: RowProps) => {
+  const width = columns.length + (name ? 1 : 0);
+  if (row === undefined) return <SkeletonRows rows={1} columns={width} />;
   const title = heading?.(row);
-  if (title !== undefined) return <tr class="group" data-i={i} aria-rowindex={i + 2} tabIndex={-1}><th colSpan={columns.length} scope="rowgroup">{title}</th></tr>;
+  if (title !== undefined) return <tr class="group" data-i={i} aria-rowindex={i + 2} tabIndex={-1}><th colSpan={width} scope="rowgroup">{title}</th></tr>;
   const below = detail?.(row);
   return (
     <>
       <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={(picked ? "picked" : "") + (below ? " opened" : "") || undefined} tabIndex={-1}>
+        {name && <td class="c-tick"><Tick name={`Select ${name(row) ?? ""}`} on={picked} /></td>}
         <Cells row={row} columns={columns} i={columns.some((c) => c.cell.length > 1) ? i : 0} />
       </tr>
-      {below && <tr class="detail" data-below={i}><td colSpan={columns.length}>{below}</td></tr>}
+      {below && <tr class="detail" data-below={i}><td colSpan={width}>{below}</td></tr>}
     </>
   );
 });

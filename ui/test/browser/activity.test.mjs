@@ -81,7 +81,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await page.goBack();
   await visit("activity?lane=destructive&q=nowhere");
   await page.getByText("No record fits these filters").waitFor();
-  assert.match(await page.locator(".empty").innerText(), /Lane is destructive, and text has “nowhere”, in the last 24 hours\./);
+  assert.match(await page.locator(".empty").innerText(), /Lane is destructive, and text has “nowhere”, in the last 15 minutes\./);
   await page.getByRole("button", { name: "Clear filters" }).click();
   await row(page, "look for the shopping list").waitFor();
 
@@ -178,7 +178,7 @@ test("a log without a call is listening, and the first call appears", async (t) 
   await page.getByRole("heading", { name: "Listening" }).waitFor({ state: "detached" });
   await visit("activity?client=Nobody");
   await page.getByText("No record fits these filters").waitFor();
-  assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 24 hours/);
+  assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 15 minutes/);
 });
 
 test("a row under the pointer, and the one that is open, are marked over their whole height", async (t) => {
@@ -200,4 +200,35 @@ test("a row under the pointer, and the one that is open, are marked over their w
   await page.locator("aside.drawer").waitFor();
   await page.mouse.move(0, 0);
   assert.deepEqual(await marked(), { row: true, cells: 0 });
+});
+
+test("filters have a name in this browser, and the range is what fits, or all", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  await work(daemon);
+  await visit("activity?status=blocked");
+  await page.getByRole("button", { name: "Last 15 minutes" }).click(); // the log is younger
+  await page.getByRole("menuitemradio", { name: "All records" }).click();
+  await until("the range is in the address", () => /since=all/.test(page.url()));
+  await page.getByText(/Since the first record/).waitFor();
+  const saved = page.getByRole("dialog", { name: "Saved filters" });
+  const open = () => page.locator(".filters").getByRole("button", { name: "Saved filters" }).click();
+  await open();
+  await saved.getByLabel(/^Name of/).fill("Refused so far");
+  await page.keyboard.press("Enter");
+  await saved.getByRole("link", { name: "Refused so far" }).waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.keyboard.press("Escape");
+
+  await visit("activity");
+  await open();
+  await saved.getByRole("link", { name: "Refused so far" }).click();
+  await until("it is in force", () => /status=blocked/.test(page.url()) && /since=all/.test(page.url()));
+  await until("the menu is called like it", async () => /Refused so far/.test(await page.locator(".filters").innerText()));
+  await open();
+  await saved.getByRole("button", { name: "Remove Refused so far" }).click();
+  await saved.getByRole("link").waitFor({ state: "detached" });
+  await page.reload();
+  await open();
+  assert.equal(await saved.getByRole("link").count(), 0);
+  await page.keyboard.press("Escape");
 });

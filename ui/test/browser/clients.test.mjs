@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { scene, until } from "./harness.mjs";
+import { axeInBoth, scene, until } from "./harness.mjs";
 
 const wide = { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] };
 const cursor = '{\n  // mine\n  "mcpServers": {\n    "files": { "command": "npx", "args": ["-y", "x"] },\n  }\n}\n';
@@ -147,4 +147,25 @@ test("a token is made, shown once, and revoked", async (t) => {
   await page.getByText("ci-nightly is revoked").waitFor();
   assert.deepEqual((await api("GET", "/tokens")).tokens, []);
   assert.equal((await as()).status, 401);
+});
+
+test("tokens are sorted, and several revoked at once", async (t) => {
+  const { page, api } = await scene(t, { demo: true, at: "clients", context: wide });
+  for (const [name, expires_in] of [["nightly", "7d"], ["backup", "30d"], ["ci", "1d"]]) await api("POST", "/tokens", { name, lanes: ["read"], expires_in });
+  await page.reload();
+  const names = () => page.locator(".toks tbody td.strong").allInnerTexts();
+  const head = (name) => page.locator(".toks th", { has: page.getByRole("button", { name, exact: true }) });
+  await head("Good until").getByRole("button").click();
+  await until("the next to end first", async () => (await names()).join() === "ci,nightly,backup" && (await head("Good until").getAttribute("aria-sort")) === "ascending");
+  await head("Name").getByRole("button").click();
+  await until("by name", async () => (await names()).join() === "backup,ci,nightly");
+  await page.getByRole("checkbox", { name: "Select ci" }).check();
+  await page.getByRole("checkbox", { name: "Select nightly" }).check();
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.getByRole("button", { name: "Revoke 2…" }).click();
+  const dialog = page.locator("dialog[open]");
+  await dialog.getByText("ci, nightly").waitFor();
+  await dialog.getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("2 tokens are revoked").waitFor();
+  assert.deepEqual((await api("GET", "/tokens")).tokens.map((token) => token.name), ["backup"]);
 });

@@ -1,7 +1,8 @@
 // Servers: which work, why not the others, and what can be done about it.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { axeInBoth, Daemon, phone, scene as sceneOf, until } from "./harness.mjs";
 
@@ -280,4 +281,42 @@ test("a login is begun where the server says", async (t) => {
   assert.match(await dialog.innerText(), new RegExp(new URL(url).host));
   assert.deepEqual(await axeInBoth(page), []);
   assert.equal((await daemon.api("GET", "/servers/notion/login")).state, "waiting");
+});
+
+test("servers are sorted within their groups, and switched off and on together", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  await daemon.state("ready", "notes", "weather", "shifty");
+  await visit("servers");
+  const names = () => page.locator(".c-name a").allInnerTexts();
+  const head = page.locator("thead th", { has: page.getByRole("button", { name: "Server", exact: true }) });
+  await head.getByRole("button").click();
+  await until("by name", async () => (await names()).join() === "notes,shifty,weather" && (await head.getAttribute("aria-sort")) === "ascending");
+  await head.getByRole("button").click();
+  await until("from the last", async () => (await names()).join() === "weather,shifty,notes");
+  await page.getByRole("checkbox", { name: "Select notes" }).check();
+  await page.getByRole("checkbox", { name: "Select weather" }).check();
+  await page.getByRole("button", { name: "Disable 2" }).click();
+  await until("two are off", async () => !(await server(daemon, "notes")).enabled && !(await server(daemon, "weather")).enabled && (await server(daemon, "shifty")).enabled);
+  await page.locator(".toast", { hasText: "Switched off 2 servers." }).getByRole("button", { name: "Undo" }).click();
+  await daemon.state("ready", "notes", "weather");
+  await page.getByRole("checkbox", { name: "Select all" }).check();
+  await page.locator(".selected").getByText("3 selected").waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+});
+
+test("a server that a package manager cannot fetch says why, on every page", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  await writeFile(join(daemon.bin, "npx"), "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
+  await daemon.api("POST", "/servers", { name: "files", command: "npx", args: ["-y", "@example/files"], env: { npm_config_registry: "http://127.0.0.1:9" }, quarantined: false });
+  await visit("servers");
+  await until("its state", async () => /^cannot be fetched/.test(await row(page, "files").locator(".c-state").innerText()));
+  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is there a network\?\s+.*It goes on by itself when the network is there/s);
+  assert.deepEqual(await axeInBoth(page), []);
+  await visit("servers?id=files");
+  await drawer(page).getByText("127.0.0.1 cannot be reached, is there a network?").waitFor();
+  for (const name of ["Edit files", "Retry files", "Remove files…"]) assert.equal(await drawer(page).getByRole(name.startsWith("Edit") ? "link" : "button", { name }).count(), 1);
+  await visit("overview");
+  await page.locator(".todo li", { hasText: "files cannot be fetched" }).getByText("127.0.0.1 cannot be reached").waitFor();
+  await visit("overview?start=1");
+  await page.locator(".launches li", { hasText: "files" }).getByText("127.0.0.1 cannot be reached, is there a network?").waitFor();
 });

@@ -2,7 +2,7 @@
 // corrects what it is, switches it off and on.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Daemon, phone, scene, until } from "./harness.mjs";
+import { axeInBoth, Daemon, phone, scene, until } from "./harness.mjs";
 
 const issues = {
   tools: [
@@ -185,4 +185,40 @@ test("on a phone the tool is the page", async (t) => {
   assert.equal(await page.locator(".mid .big").isVisible(), false);
   await visit("clients");
   await page.getByRole("heading", { level: 1, name: "No client used MCPProxy today" }).waitFor();
+});
+
+test("the list is sorted by its heads, and what is ticked is switched off together", async (t) => {
+  const { page, visit, api } = await begin(t);
+  await visit("tools");
+  const head = (name) => page.locator("thead th", { has: page.getByRole("button", { name, exact: true }) });
+  const first = () => page.locator("tbody tr[data-i='0'] .c-tool .tool").innerText();
+  assert.equal(await head("Calls").getAttribute("aria-sort"), "descending");
+  await head("Tool").getByRole("button").focus();
+  await page.keyboard.press("Enter");
+  await until("by name", async () => (await head("Tool").getAttribute("aria-sort")) === "ascending" && (await first()) === "held:create_issue");
+  await page.keyboard.press("Enter");
+  await until("the other way round", async () => (await head("Tool").getAttribute("aria-sort")) === "descending" && (await first()) === "many:tool_99");
+  await head("Tokens").getByRole("button").click();
+  await until("the largest first", async () => /create_issue/.test(await first()));
+  assert.match(page.url(), /sort=-tokens/);
+  assert.match(await page.locator(".total").innerText(), /408 by tokens/);
+
+  // One by Space, one by its box, all by that of the head.
+  await visit("tools?server=issues&sort=name");
+  const selected = page.locator(".selected");
+  await page.getByRole("checkbox", { name: "Select issues:merge" }).check();
+  await page.locator("tbody tr[data-i='1'] a").focus();
+  await page.keyboard.press("Space");
+  await selected.getByText("2 selected").waitFor();
+  await selected.getByRole("button", { name: "Switch off 2" }).click();
+  const statuses = async () => (await api("GET", "/tools?server=issues&sort=name")).tools.map((tool) => tool.status ?? "callable").join();
+  await until("two are off", async () => (await statuses()) === "callable,disabled_by_user,callable,disabled_by_user");
+  await selected.waitFor({ state: "detached" });
+  await page.locator(".toast", { hasText: "Switched off 2 tools." }).getByRole("button", { name: "Undo" }).click();
+  await until("they are on again", async () => (await statuses()) === "callable,callable,callable,callable");
+  await page.getByRole("checkbox", { name: "Select all" }).check();
+  await selected.getByText("4 selected").waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await selected.getByRole("button", { name: "Clear" }).click();
+  await selected.waitFor({ state: "detached" });
 });

@@ -9,7 +9,7 @@ import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
 import { useSlow } from "../../data/slow";
 import { count } from "../../lib/format";
-import { label, params as times, periodMs, step, type Range } from "../../lib/range";
+import { all as everything, label, params as times, periodMs, step, type Range } from "../../lib/range";
 import { useQuery } from "../../router";
 import { Button } from "../../ui/button";
 import { FilterBar } from "../../ui/chips";
@@ -65,7 +65,7 @@ export default function Activity() {
       {log.rows.error !== undefined && log.rows.total > 0 && !offline.value && <Banner icon="err" act={<Button small onClick={log.rows.reload}>Try again</Button>}>A part of the log cannot be read: {explain(log.rows.error).message}</Banner>}
       <div class={id ? "split open" : "split"}>
         {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="The log cannot be read" error={log.rows.error} onRetry={log.rows.reload} /> : (
-          slow ? <div class="pad-line"><Skeleton lines={12} /></div> : <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} onOpen={show} onFilter={add} onTop={setAtTop}
+          slow ? <div class="pad-line"><Skeleton lines={12} /></div> : <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} order="-time" onOpen={show} onFilter={add} onTop={setAtTop}
             {...(id ? { open: id } : {})} empty={<Nothing filters={filters} range={range} onRange={setRange} onClear={() => setQ(none)} />} />
         )}
         {id && <RecordDrawer id={id} row={open.row} key="drawer" onMove={move} onSession={(session) => setQ({ ...none, session, id: "" })} onClose={() => setQ({ id: "" })} />}
@@ -79,11 +79,11 @@ function Filtering({ filters, range, setQ, setRange, end }: {
   filters: Filters; range: Range; setQ: (patch: Partial<Filters>, o?: { replace?: boolean }) => void; setRange: (r: Range) => void; end: preact.ComponentChildren;
 }) {
   const choices = useChoices(filters);
-  const custom = periodMs(range.since) === 0;
+  const custom = periodMs(range.since) === 0 && range.since !== everything;
   const time = { key: "time", name: "Time", values: custom ? [label(range, now.value)] : [] };
-  const onChange = (key: string, values: string[]) => (key === "time" ? setRange({ since: "24h", until: "" }) : setQ(patch(key as Key, values)));
+  const onChange = (key: string, values: string[]) => (key === "time" ? setRange({ since: "", until: "" }) : setQ(patch(key as Key, values)));
   return (
-    <FilterBar filters={[...choices.filters, time]} onChange={onChange} onClear={() => setQ(none)} onSearch={choices.onSearch} end={end}>
+    <FilterBar filters={[...choices.filters, time]} onChange={onChange} onClear={() => setQ(none)} onSearch={choices.onSearch} saved="activity" end={end}>
       <Words text={filters.q} onText={(q) => setQ({ q }, { replace: true })} />
     </FilterBar>
   );

@@ -1,7 +1,7 @@
 // How long things took, and how long ago they were.
 
 import type { ActivityRecord } from "../../api/types";
-import { periodMs, type Range } from "../../lib/range";
+import { shortest, type Range } from "../../lib/range";
 
 /** Returns the two parts of the time of a call in ms, undefined where they are not known. duration_ms has whole milliseconds only. */
 export function parts(r: Pick<ActivityRecord, "duration_ms" | "own_us" | "type">): { own: number; server: number | undefined } | undefined {
@@ -13,8 +13,7 @@ export function parts(r: Pick<ActivityRecord, "duration_ms" | "own_us" | "type">
 
 /** Returns the shortest period that reaches back to at; beyond 30 days, the day around it. */
 export function reach(at: Date, now: Date): Range {
-  const age = now.getTime() - at.getTime();
-  const since = ["1h", "6h", "24h", "7d", "30d"].find((p) => age < periodMs(p) * 0.98);
+  const since = shortest(at, now);
   if (since) return { since, until: "" };
   return { since: new Date(at.getTime() - 43_200_000).toISOString(), until: new Date(at.getTime() + 43_200_000).toISOString() };
 }

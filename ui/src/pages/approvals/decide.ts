@@ -3,6 +3,7 @@
 import { api, path } from "../../api/client";
 import type { Piece, ToolDiff } from "../../api/types";
 import { approveTogether } from "../../data/approve";
+import { each } from "../../data/each";
 import { idOf, type DefinitionItem, type Item } from "./model";
 
 /** A definition beside the approved one: of a tool, or of what a server offers beside. */
@@ -28,26 +29,14 @@ export function decide(t: Target, verb: Verb, fingerprint: string, keep = false)
   return api.post(`${routeOf(t)}/${verb}`, { fingerprint, ...(keep ? { keep: "destructive" } : {}) });
 }
 
-export const takeBack = (t: Target, fingerprint: string) => decide(t, "withdraw", fingerprint);
-
 /** Approves many definitions, each by itself; returns those that are, and why others are not. */
 export async function approveMany(items: readonly DefinitionItem[]): Promise<{ done: DefinitionItem[]; problems: string[] }> {
   const refused = await approveTogether(items.map((i) => ({ name: idOf(i), kind: i.kind === "tool" ? undefined : i.kind, fingerprint: i.fingerprint })));
   return { done: items.filter((_, k) => !refused[k]), problems: refused.flatMap((p) => p?.detail ?? []) };
 }
 
-/** Takes many approvals back; the first failure is thrown when all have been tried. */
-export async function takeBackMany(items: readonly DefinitionItem[]): Promise<void> {
-  const failures: unknown[] = [];
-  await each(items, (i) => takeBack(i, i.fingerprint).catch((error) => failures.push(error)));
-  if (failures.length) throw failures[0];
-}
-
-// A few requests at a time.
-async function each<T>(all: readonly T[], f: (one: T) => Promise<unknown>): Promise<void> {
-  const queue = [...all];
-  const worker = async () => {
-    for (let one = queue.shift(); one !== undefined; one = queue.shift()) await f(one);
-  };
-  await Promise.all([worker(), worker(), worker(), worker()]);
+/** Takes many decisions back: approvals, or what was blocked. */
+export async function takeBackMany(items: readonly DefinitionItem[], verb: "withdraw" | "unblock" = "withdraw"): Promise<void> {
+  const { problems } = await each(items, (i) => decide(i, verb, i.fingerprint));
+  if (problems.length) throw new Error(problems[0]);
 }

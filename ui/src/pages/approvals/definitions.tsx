@@ -2,6 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { useResource } from "../../data/resource";
+import { useServers } from "../../data/shared";
+import { cause } from "../../lib/failure";
 import { count, spelled } from "../../lib/format";
 import { Button } from "../../ui/button";
 import { Lane, Tag } from "../../ui/marks";
@@ -18,10 +20,12 @@ const step = 100;
 export function Definitions({ review }: { review: Review }) {
   const [shown, setShown] = useState(step);
   const [open, setOpen] = useState("");
+  const trouble = useServers().data?.find((s) => s.name === review.name)?.trouble;
   if (!review.listed) {
     return (
       <Part title="What it says">
         <p class="same">{review.last_error ? "It could not be asked:" : "It is starting, and has not told its tools yet. This page shows them when it has."}</p>
+        {trouble && <p class="strong"><Visible text={cause({ trouble })} /></p>}
         {review.last_error && <pre class="json cmd wrap" tabIndex={0} aria-label="last error"><Visible text={review.last_error} /></pre>}
       </Part>
     );

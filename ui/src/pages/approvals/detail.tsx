@@ -29,6 +29,8 @@ interface Props extends Outcome {
   view: View;
   onView: (v: View) => void;
   back: ComponentChildren;
+  /** Others in which the same was found. */
+  same?: ComponentChildren;
 }
 
 /** The detail of a definition; give it the item's key, so that another item is another detail. */
@@ -65,6 +67,7 @@ export function Detail(p: Props) {
           </div>
           {changed > 0 && <p class="note once" role="alert">It has changed once more. This is what it says now.</p>}
           <VerdictBox said={verdict(diff, lanes.was, lanes.is)} />
+          {p.same}
           <Shown {...{ target, diff, lanes, view: p.view }} />
         </div>
       </div>
@@ -109,7 +112,7 @@ function Meta({ target, diff, item }: { target: Target; diff: Diff; item?: Defin
   return (
     <p class="meta">
       {diff.reason && word}{at && diff.reason && <> {diff.reason === "new" ? <time dateTime={at} title={exact(at)}>{since(at, now.value)}</time> : <Time at={at} suffix />}</>}
-      {refused ? <>; <a class="link" href={href("activity", { tool: id, status: "blocked" })}>{count(refused, "call")} refused</a> since</> : ""}
+      {refused ? <>; <a class="link" href={href("activity", { tool: id, status: "blocked", since: at })}>{count(refused, "call")} refused</a> since</> : ""}
       {diff.reason && ". "}{by}
     </p>
   );

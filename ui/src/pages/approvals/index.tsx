@@ -18,12 +18,13 @@ import { approveMany, takeBackMany } from "./decide";
 import { Detail } from "./detail";
 import { Inbox } from "./inbox";
 import { useInbox } from "./list";
-import { fits, idOf, isClean, isDefinition, itemAt, offerKinds, ordered, sections, waits, type DefinitionItem, type Item } from "./model";
+import { alike, fits, foundIn, idOf, isClean, isDefinition, itemAt, offerKinds, ordered, sections, waits, type DefinitionItem, type Item } from "./model";
 import { useNarrow } from "./narrow";
 import { ServerDetail } from "./server";
+import { SameFinding, Together } from "./together";
 import { heading, lead } from "./words";
 
-const schema = { id: text(), kind: oneOf(["", "call", ...offerKinds], ""), show: oneOf(["all", "findings", "clean"], "all"), view: oneOf(["difference", "whole", "json"], "difference") };
+const schema = { id: text(), kind: oneOf(["", "call", ...offerKinds], ""), show: oneOf(["all", "findings", "clean"], "all"), found: text(), view: oneOf(["difference", "whole", "json"], "difference") };
 
 export default function Approvals() {
   const inbox = useInbox();
@@ -31,7 +32,7 @@ export default function Approvals() {
   const narrow = useNarrow();
   const pane = useRef<HTMLElement>(null);
   const all = inbox.data;
-  const list = useMemo(() => sections((all ?? []).filter((i) => fits(i, q.show))), [all, q.show]);
+  const list = useMemo(() => sections((all ?? []).filter((i) => fits(i, q.show) && (!q.found || foundIn(i) === q.found))), [all, q.show, q.found]);
   const target = itemAt(q.kind, q.id);
   const current = target?.key ?? "";
   const order = useMemo(() => ordered(list).filter((i) => waits(i) || i.key === current), [list, current]);
@@ -41,7 +42,8 @@ export default function Approvals() {
 
   const place = (i: Item | undefined) => (i ? { id: idOf(i), kind: i.kind === "server" || i.kind === "tool" ? ("" as const) : i.kind } : { id: "", kind: "" as const });
   const open = (i: Item | undefined) => setQ(place(i), { replace: true });
-  const link = (i: Item) => href("approvals", { ...place(i), show: q.show === "all" ? undefined : q.show });
+  const kept = { show: q.show === "all" ? undefined : q.show, found: q.found };
+  const link = (i: Item) => href("approvals", { ...place(i), ...kept });
   const move = (by: number) => {
     const to = at >= 0 ? at + by : Math.min(last.current, order.length - 1);
     const next = order[to];
@@ -76,7 +78,15 @@ export default function Approvals() {
     else inbox.reload();
     open(item ?? (target && ({ ...target } as Item)));
   };
-  const back = <a class="only-small back" href={href("approvals", { show: q.show === "all" ? undefined : q.show })}><Icon name="left" small />{heading(waiting.length)}</a>;
+  const back = <a class="only-small back" href={href("approvals", kept)}><Icon name="left" small />{heading(waiting.length)}</a>;
+  const decided = (some: readonly Item[]) => {
+    inbox.settle(some);
+    const next = order.find((i) => !some.some((s) => s.key === i.key));
+    if (!next && q.found) setQ({ ...place(undefined), found: "" });
+    else if (some.some((i) => i.key === current)) open(next);
+  };
+  const groups = alike(waiting);
+  const same = item && groups.find((a) => a.found === foundIn(item) && a.found !== q.found);
   const common = { onDone: done, onNext: order.some((i) => i.key !== current) ? () => move(at === order.length - 1 ? -1 : 1) : undefined, back };
   return (
     <div class="page fill">
@@ -89,18 +99,22 @@ export default function Approvals() {
             {inbox.warnings.map((w) => <p class="note" key={w}>{w}</p>)}
             <div class="chips" role="group" aria-label="Show">
               {(["all", "findings", "clean"] as const).map((show) => (
-                <Chip key={show} on={q.show === show} count={waiting.filter((i) => fits(i, show)).length} onClick={() => setQ({ show })}>{{ all: "All", findings: "With findings", clean: "Clean" }[show]}</Chip>
+                <Chip key={show} on={q.show === show} count={waiting.filter((i) => fits(i, show)).length} onClick={() => setQ({ show, found: "" })}>{{ all: "All", findings: "With findings", clean: "Clean" }[show]}</Chip>
               ))}
+              {(groups.length > 0 || q.found) && <SameFinding groups={groups} found={q.found} onFound={(found) => setQ({ found, show: "all", ...place(undefined) })} />}
             </div>
           </div>
-          {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "None is clean" : "None has findings"} filters="" onClear={() => setQ({ show: "all" })} />}
-          <Bulk items={waiting.filter(isClean)} onDone={(some) => (inbox.settle(some), some.some((i) => i.key === current) && open(order.find((i) => !some.some((s) => s.key === i.key))))} onBack={inbox.unsettle} />
+          {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "None is clean" : "None has findings"} filters="" onClear={() => setQ({ show: "all", found: "" })} />}
+{q.found
+            ? <Together items={waiting.filter((i) => foundIn(i) === q.found).filter(isDefinition)} onDone={decided} onBack={inbox.unsettle} />
+            : <Bulk items={waiting.filter(isClean)} onDone={decided} onBack={inbox.unsettle} />}
         </div>
         <section class="pane" aria-label={target ? (item?.kind === "call" ? item.call.name : idOf(target)) : "Nothing chosen"} ref={pane} tabIndex={-1}>
           {!target ? !narrow && <Nothing chosen={waiting.length > 0} />
             : target.kind === "call" ? <CallDetail key={current} id={target.name} {...common} />
               : target.kind === "server" ? <ServerDetail key={current} name={target.server} item={item?.kind === "server" ? item : undefined} {...common} />
-                : <Detail key={current} target={{ ...target, kind: target.kind }} item={item && isDefinition(item) ? item : undefined} view={q.view} onView={(view) => setQ({ view })} onBack={undone} {...common} />}
+                : <Detail key={current} target={{ ...target, kind: target.kind }} item={item && isDefinition(item) ? item : undefined} view={q.view} onView={(view) => setQ({ view })} onBack={undone} {...common}
+                  same={same && <p class="same">{count(same.count - 1, "other")} {same.count === 2 ? "has" : "have"} the same {item && isDefinition(item) && item.findings.length > 1 ? "findings" : "finding"}. <a class="link" href={href("approvals", { ...place(item), found: same.found })}>Decide about them together</a></p>} />}
         </section>
       </div>
     </div>

@@ -44,5 +44,5 @@ export function Launch({ review, item }: { review: Review; item?: ServerItem }) 
 
 function Session({ id }: { id: string }) {
   const r = useResource("records of " + id, (signal) => api.get<{ total: number }>("/activity", { session_id: id, limit: 1 }, signal), { keep: false });
-  return <><a class="link mono" href={href("activity", { session: id })}><Visible text={id} /></a>{r.data && <span class="dim"> {count(r.data.total, "record")}</span>}</>;
+  return <><a class="link mono" href={href("activity", { session: id, since: "all" })}><Visible text={id} /></a>{r.data && <span class="dim"> {count(r.data.total, "record")}</span>}</>;
 }

@@ -126,6 +126,31 @@ export function waits(i: Item): boolean {
   return isDefinition(i) ? i.reason !== "blocked" : i.kind === "call" || i.stage !== "approved";
 }
 
+/** Returns what was found in a definition, in one word: the rules that found something; "" for none. Definitions with the same word may be decided about together. */
+export function foundIn(i: Item): string {
+  return isDefinition(i) && waits(i) ? [...new Set(i.findings.map((f) => f.rule))].sort().join("+") : "";
+}
+
+export interface Alike { found: string; reason: string; count: number }
+
+/** Returns what was found in several definitions that wait, in most of them first. */
+export function alike(items: readonly Item[]): Alike[] {
+  const by = new Map<string, Alike>();
+  for (const i of items) {
+    const found = foundIn(i);
+    if (!found || !isDefinition(i)) continue;
+    const one = by.get(found);
+    if (one) one.count++;
+    else by.set(found, { found, reason: [...new Set(i.findings.map((f) => f.reason))].join(", and "), count: 1 });
+  }
+  return [...by.values()].filter((a) => a.count > 1).sort((a, b) => b.count - a.count);
+}
+
+/** Reports whether a person may approve it together with others in which the same was found: what looks like an attack, and hints that became more harmless, are decided about one by one. */
+export function approvable(i: Item): i is DefinitionItem {
+  return isDefinition(i) && waits(i) && i.verdict !== "block" && i.verdict !== "incomplete" && i.loosened.length === 0;
+}
+
 export interface Section { title: string; items: readonly Item[]; closed?: boolean }
 
 /** Returns the sections of the inbox, the gravest of each first. Empty ones are left out. */

@@ -152,9 +152,9 @@ function Did({ of: u }: { of: ClientUse }) {
   const client = u.raw || undefined;
   return (
     <p>
-      <a class="link" href={href("activity", { client })}>{number(u.calls)} {u.calls === 1 ? "call" : "calls"}</a>
-      {u.refused > 0 && <>, <a class="link" href={href("activity", { client, status: "blocked" })}>{number(u.refused)} refused</a></>}
-      {u.failed > 0 && <>, <a class="link" href={href("activity", { client, status: "error" })}>{number(u.failed)} failed</a></>}
+      <a class="link" href={href("activity", { client, since: "24h" })}>{number(u.calls)} {u.calls === 1 ? "call" : "calls"}</a>
+      {u.refused > 0 && <>, <a class="link" href={href("activity", { client, status: "blocked", since: "24h" })}>{number(u.refused)} refused</a></>}
+      {u.failed > 0 && <>, <a class="link" href={href("activity", { client, status: "error", since: "24h" })}>{number(u.failed)} failed</a></>}
       <span class="dim">, last <Time at={u.last} suffix /></span>
     </p>
   );

@@ -5,6 +5,7 @@ import { useEvents } from "../../data/live";
 import { useResource } from "../../data/resource";
 import { useClients, useStatus } from "../../data/shared";
 import { useActions } from "../../keys";
+import { ordering, sorted } from "../../lib/order";
 import { text } from "../../lib/query";
 import { go, useQuery } from "../../router";
 import { Button } from "../../ui/button";
@@ -14,13 +15,13 @@ import { Addresses, mainAddress } from "./addresses";
 import { ClientDrawer, Disconnect } from "./client";
 import { Sessions } from "./sessions";
 import { Leases } from "./leases";
-import { ClientTable, opened } from "./table";
+import { ClientTable, opened, orders } from "./table";
 import { NewToken, Tokens, useTokens } from "./tokens";
 import { clientsOf, heading, rowsOf } from "./used";
 import "./clients.css";
 
 const gather = 5000; // ms: sessions are counted from the log
-const schema = { id: text() };
+const schema = { id: text(), sort: ordering(Object.keys(orders)) };
 
 /** Who may use MCPProxy, how, and what does each do by itself? */
 export default function Clients() {
@@ -38,7 +39,8 @@ export default function Clients() {
   const list = useResource("sessions", (signal) => api.get<SessionList & { cut?: boolean }>("/sessions", { period: "24h", limit: 1000 }, signal), { turn });
   const all = known.data?.clients ?? [];
   const uses = list.data ? clientsOf(list.data.sessions, all) : [];
-  const { rows, elsewhere } = rowsOf(all, uses);
+  const { rows: there, elsewhere } = rowsOf(all, uses);
+  const rows = sorted(there, q.sort, orders);
   const address = mainAddress(status.data);
   const more = list.data !== undefined && (list.data.cut === true || list.data.total > list.data.sessions.length);
   const open = all.find((c) => c.id === q.id);
@@ -66,7 +68,7 @@ export default function Clients() {
           </div>
           {list.error !== undefined && !list.data && <ErrorPart title="The sessions cannot be read" error={list.error} onRetry={list.reload} />}
           <Loaded of={known} title="The clients cannot be read" skeleton={<div class="page nopt"><Skeleton lines={6} /></div>}>
-            {() => rows.length > 0 && <ClientTable rows={rows} open={q.id} onDisconnect={setLeaving} />}
+            {() => rows.length > 0 && <ClientTable rows={rows} open={q.id} order={q.sort} onOrder={(sort) => setQ({ sort })} onDisconnect={setLeaving} />}
           </Loaded>
           <div class="page nopt">
             {elsewhere.length > 0 && <Elsewhere clients={elsewhere} open={q.id} />}

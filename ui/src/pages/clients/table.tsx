@@ -3,8 +3,10 @@
 import type { Client, Lane as LaneName, PermissionLane } from "../../api/types";
 import { laneOf, placeOf, standing, verdictWords, type Standing } from "../../lib/clients";
 import { number } from "../../lib/format";
-import { go, href } from "../../router";
+import type { Order, Value } from "../../lib/order";
+import { go, href, search } from "../../router";
 import { Button } from "../../ui/button";
+import { Head, type HeadOf } from "../../ui/head";
 import { Icon } from "../../ui/icon";
 import { Lane, State, type StateKind } from "../../ui/marks";
 import { Menu } from "../../ui/menu";
@@ -14,26 +16,35 @@ import type { Row } from "./used";
 
 const lanes: readonly LaneName[] = ["read", "write", "destructive"];
 
-/** The address of a client's drawer. */
-export const opened = (id: string) => href("clients", { id });
+/** The address of a client's drawer; the order of the table stays. */
+export const opened = (id: string) => href("clients", { id, sort: new URLSearchParams(search.peek()).get("sort") ?? undefined });
 
-export function ClientTable({ rows, open, onDisconnect }: { rows: readonly Row[]; open: string; onDisconnect: (c: Client) => void }) {
+const heads: readonly HeadOf[] = [
+  { key: "name", head: "Client", class: "k-name", order: "ascending" },
+  ...lanes.map((l): HeadOf => ({ key: l, head: <Lane lane={l} />, class: l === "destructive" ? "k-l k-d" : "k-l", order: "ascending" })),
+  { key: "calls", head: "24 h", class: "n k-n", order: "descending" }, { key: "seen", head: "Seen", class: "n k-n", order: "descending" }, { key: "action", head: <span class="vh">Action</span>, class: "k-a" },
+];
+
+const verdict = (lane: LaneName) => ({ client: c }: Row) => (c && standing(c) === "connected" ? (laneOf(c, lane)?.verdict ?? "unknown") : undefined);
+
+/** What the table is sorted by, by column. */
+export const orders: Readonly<Record<string, (r: Row) => Value>> = {
+  name: (r) => r.name, read: verdict("read"), write: verdict("write"), destructive: verdict("destructive"), calls: (r) => r.use?.calls, seen: (r) => r.use?.last,
+};
+
+export function ClientTable({ rows, open, order, onOrder, onDisconnect }: { rows: readonly Row[]; open: string; order: Order; onOrder: (order: Order) => void; onDisconnect: (c: Client) => void }) {
   return (
     <table class="t clients-t">
       <caption><span class="vh">Clients and what they may do</span></caption>
       <thead>
-        <tr>
-          <th scope="col" class="k-name">Client</th>
-          {lanes.map((l) => <th scope="col" key={l} class={l === "destructive" ? "k-l k-d" : "k-l"}><Lane lane={l} /></th>)}
-          <th scope="col" class="n k-n">24 h</th><th scope="col" class="n k-n">Seen</th><th class="k-a"><span class="vh">Action</span></th>
-        </tr>
+        <tr>{heads.map((h) => <Head key={h.key} of={h} order={order} onOrder={onOrder} />)}</tr>
       </thead>
       <tbody>
         {rows.map((r) => (
           <tr key={r.id + r.use?.raw} aria-selected={r.id !== "" && r.id === open ? "true" : undefined} onClick={(e) => pressed(e, r)}>
             <td class="k-name"><Name of={r} /></td>
             <Lanes of={r} />
-            <td class="n k-n">{r.use?.calls ? <a class="hover" href={href("activity", { client: r.use.raw })}>{number(r.use.calls)}</a> : <span class="dim">–</span>}</td>
+            <td class="n k-n">{r.use?.calls ? <a class="hover" href={href("activity", { client: r.use.raw, since: "24h" })}>{number(r.use.calls)}</a> : <span class="dim">–</span>}</td>
             <td class="n dim k-n">{r.use && <Time at={r.use.last} />}</td>
             <td class="n k-a"><Action of={r} onDisconnect={onDisconnect} /></td>
           </tr>
@@ -50,7 +61,7 @@ function pressed(e: MouseEvent, r: Row): void {
 
 function Name({ of: r }: { of: Row }) {
   const name = <b class="strong"><Visible text={r.name} /></b>;
-  return <><a href={r.id ? opened(r.id) : href("activity", { client: r.use?.raw || undefined })}>{name}</a> <span class="dim"><Visible text={r.use?.versions.join(", ") ?? ""} /></span></>;
+  return <span class="named"><a class="cut" href={r.id ? opened(r.id) : href("activity", { client: r.use?.raw || undefined })}>{name}</a><span class="dim"><Visible text={r.use?.versions.join(", ") ?? ""} /></span></span>;
 }
 
 const standings: Record<Exclude<Standing, "connected">, { kind: StateKind; word: string }> = {
@@ -85,7 +96,7 @@ function Action({ of: { client, use }, onDisconnect }: { of: Row; onDisconnect: 
   return (
     <Menu name={`More for ${client.name}`} class="btn quiet sm ico" end label={<Icon name="dots" />}>
       <button type="button" role="menuitem" onClick={() => go(opened(client.id))}><Icon name="file" small />What decides</button>
-      {use && <button type="button" role="menuitem" onClick={() => go(href("activity", { client: use.raw }))}><Icon name="activity" small />What it did</button>}
+      {use && <button type="button" role="menuitem" onClick={() => go(href("activity", { client: use.raw, since: "24h" }))}><Icon name="activity" small />What it did</button>}
       <hr />
       <button type="button" role="menuitem" onClick={() => onDisconnect(client)}><Icon name="close" small />Disconnect…</button>
     </Menu>

@@ -6,13 +6,17 @@ import type { CreatedToken, Lane as LaneName, ProfileView, TokenView } from "../
 import { now } from "../../data/now";
 import { useResource, type Resource } from "../../data/resource";
 import { clients, useServers } from "../../data/shared";
-import { date, exact } from "../../lib/format";
+import { each } from "../../data/each";
+import { count, date, exact } from "../../lib/format";
+import { sorted, type Order, type Value } from "../../lib/order";
 import { Button } from "../../ui/button";
 import { CopyButton } from "../../ui/copy";
 import { Confirm, Dialog } from "../../ui/dialog";
 import { Field } from "../../ui/field";
+import { Head, Tick, type HeadOf } from "../../ui/head";
 import { Lane, Tag } from "../../ui/marks";
 import { Loaded } from "../../ui/parts";
+import { Selected, useSelection } from "../../ui/selection";
 import { toast } from "../../ui/toast";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
@@ -21,44 +25,61 @@ import { bodyOf, lanes, lives, newLanes, serverNames, tokenTrouble } from "./tok
 /** Returns the tokens; connecting a client may have made one. */
 export const useTokens = () => useResource("tokens", (signal) => api.get<{ tokens: TokenView[] }>("/tokens", undefined, signal), { turn: clients.state.value.at?.getTime() });
 
+const heads: readonly HeadOf[] = [
+  { key: "name", head: "Name", order: "ascending" }, { key: "reaches", head: "Reaches", order: "ascending" }, { key: "lanes", head: "Lanes", order: "ascending" },
+  { key: "until", head: "Good until", order: "ascending" }, { key: "used", head: "Last used", order: "descending" }, { key: "action", head: <span class="vh">Action</span> },
+];
+const keyOf = (t: TokenView) => t.name;
+
 export function Tokens({ of }: { of: Resource<{ tokens: TokenView[] }> }) {
-  const [revoking, revoke] = useState<TokenView>();
+  const [revoking, revoke] = useState<readonly TokenView[]>([]);
+  const [order, setOrder] = useState<Order>("");
+  const selection = useSelection(of.data?.tokens ?? [], keyOf, keyOf);
+  const all = revoking.length > 1 ? count(revoking.length, "token") : (revoking[0]?.name ?? "");
   return (
     <section class="sec">
       <div class="top2"><h2>Tokens</h2><span class="dim">for programs and for clients that get less; shown once, stored as a hash</span></div>
+      <Selected count={selection.rows.length} onClear={selection.clear}><Button small decides onClick={() => revoke(selection.rows)}>{`Revoke ${selection.rows.length}…`}</Button></Selected>
       <Loaded of={of} title="The tokens cannot be read">
         {({ tokens }) => (tokens.length === 0 ? <p class="same">None. Without one a client of this machine reaches every server; a token confines who has it to a profile, to servers, to lanes.</p> : (
           <table class="plain toks">
             <caption><span class="vh">Tokens</span></caption>
-            <thead class="vh-head"><tr><th scope="col">Name</th><th scope="col">Reaches</th><th scope="col">Lanes</th><th scope="col">Good until</th><th scope="col">Last used</th><th><span class="vh">Action</span></th></tr></thead>
+            <thead><tr><th class="c-tick"><Tick name="Select all" on={selection.all} some={selection.rows.length > 0} onChange={selection.pickAll} /></th>{heads.map((h) => <Head key={h.key} of={h} order={order} onOrder={setOrder} />)}</tr></thead>
             <tbody>
-              {tokens.map((t) => (
-                <tr key={t.name}>
+              {sorted(tokens, order, orders).map((t) => (
+                <tr key={t.name} class={selection.picked.has(t.name) ? "picked" : undefined}>
+                  <td class="c-tick"><Tick name={`Select ${t.name}`} on={selection.picked.has(t.name)} onChange={() => selection.pick(t)} /></td>
                   <td class="strong"><Visible text={t.name} />{t.answers && <> <span title={answers}><Tag>answers</Tag></span><span class="vh">{answers}</span></>}</td>
                   <td title={reaches(t)}><Visible text={reaches(t)} />{t.warning && <> <span title={t.warning}><Tag kind="warm">look</Tag></span><span class="vh"><Visible text={t.warning} /></span></>}</td>
                   <td>{t.lanes?.join(", ") || "all"}</td>
                   <td>{t.expired ? <span class="state bad">expired</span> : t.expires_at ? <time dateTime={t.expires_at} title={exact(t.expires_at)}>{date(new Date(t.expires_at), now.value)}</time> : "no end"}</td>
                   <td class="dim">{t.last_used_at ? <Time at={t.last_used_at} suffix /> : "never used"}</td>
-                  <td class="n"><Button kind="quiet" small decides label={`Revoke ${t.name}…`} onClick={() => revoke(t)}>Revoke…</Button></td>
+                  <td class="n"><Button kind="quiet" small decides label={`Revoke ${t.name}…`} onClick={() => revoke([t])}>Revoke…</Button></td>
                 </tr>
               ))}
             </tbody>
           </table>
         ))}
       </Loaded>
-      {revoking && (
-        <Confirm title={`Revoke ${revoking.name}?`} action="Revoke" onClose={() => revoke(undefined)}
+      {revoking.length > 0 && (
+        <Confirm title={`Revoke ${all}?`} action="Revoke" onClose={() => revoke([])}
           onConfirm={async () => {
-            await api.delete(path`/tokens/${revoking.name}`);
+            const { done, problems } = await each(revoking, (t) => api.delete(path`/tokens/${t.name}`), 1);
             of.reload();
-            toast({ text: `${revoking.name} is revoked` });
+            if (problems.length) throw new Error(problems[0]);
+            toast({ text: done.length > 1 ? `${count(done.length, "token")} are revoked` : `${all} is revoked` });
           }}>
-          It is good for nothing from now on, and its sessions end. This cannot be undone; who needs it gets a new one.
+          {revoking.length > 1 && <p>{revoking.map((t) => t.name).join(", ")}</p>}
+          {revoking.length > 1 ? "They are good for nothing from now on, and their" : "It is good for nothing from now on, and its"} sessions end. This cannot be undone; who needs {revoking.length > 1 ? "them gets new ones" : "it gets a new one"}.
         </Confirm>
       )}
     </section>
   );
 }
+
+const orders: Readonly<Record<string, (t: TokenView) => Value>> = {
+  name: (t) => t.name, reaches, lanes: (t) => t.lanes?.join(", ") || "all", until: (t) => t.expires_at, used: (t) => t.last_used_at,
+};
 
 const answers = "The form of its client may approve calls that wait (ask.answer_by_client).";
 

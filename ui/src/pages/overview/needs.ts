@@ -58,6 +58,9 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
     ...gather(broken, (s) => crash(s, now), (all) => ({
       key: "broken", icon: "err", hot: true, title: [`${number(all.length)} servers do not work`], text: reasons(all, whyBroken), since: oldest(all), act: { label: "Look", href: href("servers") },
     })),
+    ...gather(on.filter((s) => s.trouble), unfetched, (all) => ({
+      key: "unfetched", icon: "err", hot: false, title: [`${number(all.length)} servers cannot be fetched`], text: reasons(all, (s) => s.trouble ?? ""), since: oldest(all), act: { label: "Look", href: href("servers") },
+    })),
     ...gather(on.filter((s) => s.state === "needs_secret"), needsSecret, (all) => ({
       key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: reasons(all, (s) => (s.last_error ?? "").trim()), since: oldest(all), act: { label: "Set them…", href: href("servers"), secrets: "" },
     })),
@@ -177,6 +180,10 @@ function reasons(all: readonly Server[], why: (s: Server) => string): Bit[] {
   if (!all.some(why)) return [...names(all.map((s) => ({ server: s.name }))), "."];
   const shown = all.slice(0, named).flatMap((s, i): Bit[] => [...(i ? ["; "] : []), { server: s.name }, ...(why(s) ? [": ", { code: why(s) }] : [])]);
   return [...shown, all.length > named ? `; and ${number(all.length - named)} more.` : "."];
+}
+
+function unfetched(s: Server): Need {
+  return { key: "unfetched " + s.name, icon: "err", hot: false, title: [{ server: s.name }, " cannot be fetched"], text: [{ code: s.trouble ?? "" }], since: s.since, act: { label: "Look", href: href("servers", { id: s.name }) } };
 }
 
 function needsSecret(s: Server): Need {

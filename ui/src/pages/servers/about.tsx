@@ -63,7 +63,7 @@ function Latency({ of: s }: { of: ServerDetail }) {
               <div><dt>95 % within</dt><dd>{took(d.p95_ms)}</dd></div>
             </dl>
             {s.calls && <div class="day"><Spark hours={s.calls.hours} /></div>}
-            <Slowest of={d} server={s.name} />
+            <Slowest of={d} server={s.name} span={span} />
           </>
         ))}
       </Loaded>
@@ -71,13 +71,13 @@ function Latency({ of: s }: { of: ServerDetail }) {
   );
 }
 
-function Slowest({ of: d, server }: { of: Summary; server: string }) {
+function Slowest({ of: d, server, span }: { of: Summary; server: string; span: range.Range }) {
   const slow = [...d.groups].filter((g) => g.calls > 0).sort((a, b) => b.p95_ms - a.p95_ms).slice(0, 5);
   return (
     <table class="plain slowest">
       <caption class="vh">The slowest tools</caption>
       <thead><tr><th scope="col">Tool</th><th scope="col" class="n">Calls</th><th scope="col" class="n">p95</th></tr></thead>
-      <tbody>{slow.map((g) => <tr key={g.key}><td><a class="mono" href={href("activity", { tool: g.key })}><Visible text={g.key.startsWith(server + ":") ? g.key.slice(server.length + 1) : g.key} /></a></td><td class="n">{number(g.calls)}</td><td class="n">{took(g.p95_ms)}</td></tr>)}</tbody>
+      <tbody>{slow.map((g) => <tr key={g.key}><td><a class="mono" href={href("activity", { tool: g.key, since: span.since, until: span.until })}><Visible text={g.key.startsWith(server + ":") ? g.key.slice(server.length + 1) : g.key} /></a></td><td class="n">{number(g.calls)}</td><td class="n">{took(g.p95_ms)}</td></tr>)}</tbody>
     </table>
   );
 }

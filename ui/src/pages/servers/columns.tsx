@@ -44,7 +44,7 @@ function Name({ of: s }: { of: Server }) {
 
 function Calls({ of: s }: { of: Server }) {
   if (!s.calls) return null;
-  return <a class="row" href={href("activity", { server: s.name })}><Spark hours={s.calls.hours} /><span class="num">{number(s.calls.calls)}</span></a>;
+  return <a class="row" href={href("activity", { server: s.name, since: "24h" })}><Spark hours={s.calls.hours} /><span class="num">{number(s.calls.calls)}</span></a>;
 }
 
 function More({ of: s, ask }: { of: Server; ask: (a: Ask) => void }) {
@@ -59,16 +59,16 @@ function More({ of: s, ask }: { of: Server; ask: (a: Ask) => void }) {
 export function columnsOf(ask: (a: Ask) => void): Column<Row>[] {
   const of = (cell: (s: Server) => preact.ComponentChildren) => (row: Row) => ("server" in row ? cell(row.server) : null);
   return [
-    { key: "name", head: "Server", class: "c-name", cell: of((s) => <Name of={s} />) },
+    { key: "name", head: "Server", class: "c-name", order: "ascending", cell: of((s) => <Name of={s} />) },
     {
-      key: "state", head: "State", class: "c-state",
+      key: "state", head: "State", class: "c-state", order: "ascending",
       cell: of((s) => <><StateOf of={s} />{s.enabled && !s.quarantined && !!s.waiting && <> <a href={href("approvals")}><Tag kind="warm">{number(s.waiting)} {s.waiting === 1 ? "waits" : "wait"}</Tag></a></>}</>),
     },
-    { key: "how", head: "Started as, or reached at", class: "c-how how", cell: of((s) => <Visible text={commandLine(s)} />) },
-    { key: "tools", head: "Tools", class: "c-tools n", cell: of((s) => <ToolCount of={s} />) },
-    { key: "calls", head: "Calls in 24 h", class: "c-calls", cell: of((s) => <Calls of={s} />) },
-    { key: "p95", head: "p95", class: "c-p95 n", cell: of((s) => (s.calls?.calls ? took(s.calls.p95_ms) : dash)) },
-    { key: "trust", head: "Trust", class: "c-trust soft", cell: of((s) => (s.proposed_by ? dash : s.trust || dash)) },
+    { key: "how", head: "Started as, or reached at", class: "c-how how", order: "ascending", cell: of((s) => <Visible text={commandLine(s)} />) },
+    { key: "tools", head: "Tools", class: "c-tools n", order: "descending", cell: of((s) => <ToolCount of={s} />) },
+    { key: "calls", head: "Calls in 24 h", class: "c-calls", order: "descending", cell: of((s) => <Calls of={s} />) },
+    { key: "p95", head: "p95", class: "c-p95 n", order: "descending", cell: of((s) => (s.calls?.calls ? took(s.calls.p95_ms) : dash)) },
+    { key: "trust", head: "Trust", class: "c-trust soft", order: "ascending", cell: of((s) => (s.proposed_by ? dash : s.trust || dash)) },
     { key: "more", head: <span class="vh">Action</span>, class: "c-more n", cell: of((s) => <More of={s} ask={ask} />) },
   ];
 }

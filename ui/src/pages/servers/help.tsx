@@ -19,6 +19,7 @@ function NextTry({ of: s }: { of: Server }) {
     const timer = setInterval(() => tick(Date.now()), 1000);
     return () => clearInterval(timer);
   }, [s.retry_at]);
+  if (s.trouble) return <>It goes on by itself when the network is there. A proxy or another registry goes into its variables: <i>Edit</i>.</>;
   if (s.state === "connecting") return <>It is being tried again.</>;
   if (!s.retry_at) return null;
   const left = (Date.parse(s.retry_at) - now) / 1000;

@@ -13,6 +13,8 @@ import { Empty, Loaded, NothingFits, SkeletonRows } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { AddDialog } from "./add";
 import { columnsOf } from "./columns";
+import { useSelection } from "../../ui/selection";
+import { Many } from "./many";
 import { ServerDrawer } from "./drawer";
 import { Help } from "./help";
 import { broken, groupTitles, rows, sentence, type GroupName, type Row } from "./model";
@@ -25,6 +27,7 @@ const maxDetails = 8;
 // A filter is offered where a list no longer fits on a screen.
 const many = 12;
 
+const nameOf = (r: Row) => ("server" in r ? r.server.name : undefined);
 const keyOf = (r: Row) => ("server" in r ? "s " + r.server.name : "g " + r.group);
 
 export default function Servers() {
@@ -34,9 +37,10 @@ export default function Servers() {
   const [adding, setAdding] = useState(false);
   const [asked, ask] = useState<Ask>();
   const all = list.data ?? [];
-  const shown = useMemo(() => rows(all, q.q, q.fold), [all, q.q, q.fold]);
+  const shown = useMemo(() => rows(all, q.q, q.fold, q.sort), [all, q.q, q.fold, q.sort]);
   const source = useMemo(() => rowsOf(shown), [shown]);
   const columns = useMemo(() => columnsOf(ask), []);
+  const selection = useSelection(shown, keyOf, nameOf);
   const explained = useMemo(() => new Set(all.filter(broken).slice(0, maxDetails).map((s) => s.name)), [all]);
   const detail = useCallback((r: Row) => ("server" in r && explained.has(r.server.name) ? <Help of={r.server} /> : undefined), [[...explained].join("\n")]);
   const fold = (g: GroupName) => setQ({ fold: q.fold.includes(g) ? q.fold.filter((x) => x !== g) : [...q.fold, g] }, { replace: true });
@@ -63,6 +67,7 @@ export default function Servers() {
       {(all.length > many || q.q) && (
         <div class="filters" role="search"><SearchField id="page-search" label="Filter by name" placeholder="Filter by name" value={q.q} onInput={(v) => setQ({ q: v }, { replace: true })} /></div>
       )}
+      <Many of={selection} />
       <Loaded of={list} title="The servers cannot be read" skeleton={<table class="t servers"><tbody><SkeletonRows rows={8} columns={8} /></tbody></table>}>
         {() => (all.length === 0 ? (
           <Empty title="No server yet" acts={<><Button kind="main" icon="plus" onClick={() => setAdding(true)}>Add server</Button><Button href={href("overview")}>First steps</Button></>}>
@@ -70,7 +75,7 @@ export default function Servers() {
           </Empty>
         ) : (
           <div class={q.id ? "split open" : "split"}>
-            <Table caption="Servers by what they need" class="servers cards" columns={columns} rows={source} rowKey={keyOf} heading={heading} detail={detail}
+            <Table caption="Servers by what they need" class="servers cards" columns={columns} rows={source} rowKey={keyOf} heading={heading} detail={detail} order={q.sort} onOrder={(sort) => setQ({ sort })} picking={selection}
               open={q.id ? "s " + q.id : undefined} openAt={q.id ? shown.findIndex((r) => "server" in r && r.server.name === q.id) : undefined} onOpen={(r) => ("server" in r ? open(r.server.name) : fold(r.group))}
               empty={<NothingFits what="No server fits" filters={`No name contains “${q.q}”.`} onClear={() => setQ({ q: "" })} />} />
             {q.id && <ServerDrawer name={q.id} part={q.part} variable={q.variable} onPart={(part) => setQ({ part, variable: "" }, { replace: true })} onMove={move} onClose={() => open("")} ask={ask} />}

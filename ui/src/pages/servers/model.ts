@@ -2,6 +2,9 @@
 
 import type { Server, ServerDetail } from "../../api/types";
 import { spelled } from "../../lib/format";
+import { sorted, type Order, type Value } from "../../lib/order";
+import { commandLine } from "../../lib/paste";
+import { serverState } from "../../ui/marks";
 
 export const groupNames = ["need", "work", "off"] as const;
 export type GroupName = (typeof groupNames)[number];
@@ -25,16 +28,22 @@ export function needsSecret(s: Server): boolean {
   return s.enabled && !s.quarantined && s.state === "needs_secret";
 }
 
-/** Reports whether the last try has failed and none has gone well since. */
+/** Reports whether the last try has failed and none has gone well since, or it cannot be fetched now. */
 export function broken(s: Server): boolean {
-  return s.enabled && !s.quarantined && !needsLogin(s) && (s.state === "failed" || s.state === "needs_secret" || s.state === "needs_variable" || (s.state === "connecting" && !!s.last_error));
+  return s.enabled && !s.quarantined && !needsLogin(s) && (s.state === "failed" || s.state === "needs_secret" || s.state === "needs_variable" || (s.state === "connecting" && (!!s.trouble || !!s.last_error)));
 }
 
-/** Returns the rows of all servers whose name contains filter, those that need a person first. */
-export function rows(all: readonly Server[], filter: string, folded: readonly GroupName[]): Row[] {
+/** What the servers of a group are sorted by, by column. */
+export const orders: Readonly<Record<string, (s: Server) => Value>> = {
+  name: (s) => s.name, state: (s) => serverState(s).word, how: commandLine, tools: (s) => tools(s)?.total, calls: (s) => s.calls?.calls ?? 0,
+  p95: (s) => (s.calls?.calls ? s.calls.p95_ms : undefined), trust: (s) => s.trust || undefined,
+};
+
+/** Returns the rows of all servers whose name contains filter, those that need a person first, each group in the order. */
+export function rows(all: readonly Server[], filter: string, folded: readonly GroupName[], order: Order = ""): Row[] {
   const want = filter.trim().toLowerCase();
   const by: Record<GroupName, Server[]> = { need: [], work: [], off: [] };
-  for (const s of all) if (s.name.toLowerCase().includes(want)) by[groupOf(s)].push(s);
+  for (const s of sorted(all, order, orders)) if (s.name.toLowerCase().includes(want)) by[groupOf(s)].push(s);
   return groupNames.flatMap((group): Row[] => {
     const list = by[group];
     if (list.length === 0) return [];

@@ -7,12 +7,13 @@ import { servers } from "../../data/shared";
 import { search } from "../../router";
 import { write } from "../../lib/query";
 import { attempt, toast } from "../../ui/toast";
-import { groupNames } from "./model";
+import { ordering } from "../../lib/order";
+import { groupNames, orders } from "./model";
 
 export const parts = ["about", "log", "config"] as const;
 export type Part = (typeof parts)[number];
 
-export const schema = { q: text(), id: text(), part: oneOf(parts, "about"), variable: text(), fold: list(groupNames) };
+export const schema = { q: text(), id: text(), part: oneOf(parts, "about"), variable: text(), fold: list(groupNames), sort: ordering(Object.keys(orders)) };
 
 /** Returns the address of a server's drawer; filter and folds stay. */
 export function opened(id: string, part: Part = "about"): string {

@@ -4,6 +4,7 @@ import type { SearchAnswer, ToolList } from "../../api/types";
 import { useEvents } from "../../data/live";
 import { useResource } from "../../data/resource";
 import { useStatus } from "../../data/shared";
+import { number } from "../../lib/format";
 import { useQuery } from "../../router";
 import { FilterBar, type Filter } from "../../ui/chips";
 import { Empty, Loaded } from "../../ui/parts";
@@ -12,7 +13,7 @@ import { Facets } from "./facets";
 import { Hits } from "./hits";
 import { List } from "./list";
 import { Locked } from "./locked";
-import { entries, facetKeys, facetNames, none, params, schema, word, type FacetKey } from "./query";
+import { entries, facetKeys, facetNames, none, orderWords, params, schema, word, type FacetKey } from "./query";
 import { ToolDrawer } from "./tool";
 import "./tools.css";
 
@@ -60,8 +61,8 @@ export default function Tools() {
             </Loaded>
           ) : (
             <>
-              <FilterBar filters={filters} onChange={choose} onClear={() => setQ({ ...none, id: "" })} end={facets.data && <span class="dim total">{facets.data.total.toLocaleString("en-US")} by use</span>} />
-              <List q={q} turn={turn} slow={facets.slow} any={(status.data?.tools.total ?? 1) > 0} onOpen={(id) => setQ({ id })} onFilter={(f) => choose(f.key, [f.value])} onClear={() => setQ({ ...none, id: "" })} />
+              <FilterBar filters={filters} onChange={choose} onClear={() => setQ({ ...none, id: "" })} saved="tools" end={facets.data && <span class="dim total">{number(facets.data.total)} {orderWords(q.sort)}</span>} />
+              <List q={q} turn={turn} slow={facets.slow} any={(status.data?.tools.total ?? 1) > 0} onOpen={(id) => setQ({ id })} onFilter={(f) => choose(f.key, [f.value])} onClear={() => setQ({ ...none, id: "" })} onOrder={(sort) => setQ({ sort })} onChanged={again} />
             </>
           )}
         </div>

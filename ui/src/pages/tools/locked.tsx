@@ -34,10 +34,19 @@ export function Unlock({ tool, onDone }: { tool: Pick<Tool, "name" | "server" | 
   }
 }
 
-/** Switches a tool on or off; it can be undone. */
+/** Reports whether a person can switch a tool on or off here. */
+export function switchable(t: Pick<Tool, "status">, on: boolean): boolean {
+  return on ? t.status === "disabled_by_user" : t.status === undefined || t.status === "pending_approval" || t.status === "blocked";
+}
+
+/** Switches a tool on or off. */
+export function switched(t: Pick<Tool, "server" | "tool">, on: boolean): Promise<unknown> {
+  return api.post(on ? path`/servers/${t.server}/tools/${t.tool}/enable` : path`/servers/${t.server}/tools/${t.tool}/disable`);
+}
+
+/** Switches a tool on or off and tells; it can be undone. */
 export async function switchTool(t: Pick<Tool, "name" | "server" | "tool">, on: boolean): Promise<boolean> {
-  const post = (to: boolean) => api.post(to ? path`/servers/${t.server}/tools/${t.tool}/enable` : path`/servers/${t.server}/tools/${t.tool}/disable`);
-  return attempt(() => post(on), { text: `Switched ${on ? "on" : "off"} ${t.name}`, undo: () => post(!on) });
+  return attempt(() => switched(t, on), { text: `Switched ${on ? "on" : "off"} ${t.name}`, undo: () => switched(t, !on) });
 }
 
 /** What fits, though it is locked: the best one, the others when asked for. */

@@ -3,12 +3,13 @@
 import type { Params } from "../../api/client";
 import type { Lane } from "../../api/types";
 import { own } from "../../lib/own";
+import { direction, keyOf, ordering, type Order } from "../../lib/order";
 import { oneOf, text, type Values } from "../../lib/query";
 
 export const lanes = ["read", "write", "destructive"] as const satisfies readonly Lane[];
 export const schema = {
   q: text(), id: text(), lane: oneOf<Lane | "">(["", ...lanes], ""), status: text(), hints: oneOf(["", "said", "corrected", "guessed"], ""),
-  use: oneOf(["", "recent", "earlier", "never"], ""), server: text(),
+  use: oneOf(["", "recent", "earlier", "never"], ""), server: text(), sort: ordering(["name", "calls", "last", "tokens"]),
 };
 export type Query = Values<typeof schema>;
 
@@ -34,6 +35,18 @@ export function word(key: FacetKey, value: string): string {
 /** Returns the filters of GET /tools. */
 export function params(q: Query): Params {
   return { operation_type: q.lane, status: q.status, hints: q.hints, use: q.use, server: q.server };
+}
+
+/** Returns the order of GET /tools; without one, the most used come first. There, a name comes first from the beginning and anything else from the largest. */
+export function orderParams(order: Order): Params {
+  const sort = keyOf(order) || "calls";
+  const natural = sort === "name" ? "ascending" : "descending";
+  return { sort, reverse: order !== "" && direction(order, sort) !== natural ? true : undefined };
+}
+
+/** Returns what the list is sorted by, for the line above it. */
+export function orderWords(order: Order): string {
+  return { name: "by name", tokens: "by tokens", last: "by last use" }[keyOf(order)] ?? "by use";
 }
 
 /** Returns the filters as a sentence: "Lane is write, and server is github." */

@@ -17,7 +17,7 @@ import { ToolMenu } from "./menu";
 import { summary } from "./marked";
 import { split } from "./query";
 import { Reads } from "./reads";
-import { switchTool } from "./locked";
+import { switchable, switchTool } from "./locked";
 import { TryIt } from "./try";
 import { Why } from "./why";
 
@@ -30,7 +30,7 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
   const [foot, setFoot] = useState<HTMLElement | null>(null);
   const t = one.data;
   const off = t?.status === "disabled_by_user";
-  const canSwitch = t !== undefined && (off || t.status === undefined || t.status === "pending_approval" || t.status === "blocked");
+  const canSwitch = t !== undefined && (switchable(t, true) || switchable(t, false));
   const flip = () => void switchTool(t!, off).then(onChanged);
   useActions([{ key: "o", label: off ? "Switch on" : "Switch off", icon: "off", when: canSwitch, run: flip }]);
   return (

@@ -16,7 +16,7 @@ export default function Start({ servers, onEnd }: { servers: Server[]; onEnd: ()
         <div class="head">
           <div>
             <h1>Three steps to a first call</h1>
-            <p class="lead">Add your servers once, here. Every client then reaches all of them through one address. MCPProxy itself sends nothing anywhere.</p>
+            <p class="lead">Add your servers once, here. Every client then reaches all of them through one address. MCPProxy reports to no one. While a server is installed, it looks up the host name of the package registry.</p>
           </div>
           {any && <div class="acts"><Button kind="quiet" onClick={onEnd}>To the overview</Button></div>}
         </div>

@@ -19,6 +19,7 @@ export function left(w: Waiting | undefined): number {
 export function progress(s: Server, w: Waiting | undefined): { kind: StateKind; word: string; why?: string } {
   const { kind, word } = serverState(s);
   if (kind === "moving") return { kind, word: s.step === "installing" ? "installing" : s.step === "queued" ? "waits its turn" : "starting" };
+  if (s.trouble) return { kind, word, why: s.trouble };
   if (kind === "bad") return { kind, word, why: s.last_error || s.detail || s.failure || "It says nothing of why." };
   if (kind === "ready" || kind === "idle") {
     const waiting = w?.tools.filter((t) => t.server === s.name) ?? [];

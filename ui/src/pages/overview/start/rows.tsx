@@ -28,5 +28,5 @@ export function Added({ servers, waiting }: { servers: readonly Server[]; waitin
 
 function Failed({ of: s }: { of: Server }) {
   const { line, often, variable } = useFailure(s);
-  return <div class={s.state === "failed" ? "launch bad" : "launch"}><p><Cause of={s} line={line} often={often} /></p><div class="row wrap"><Fixes of={s} variable={variable} /></div></div>;
+  return <div class={s.state === "failed" ? "launch bad" : "launch"}><p><Cause of={s} line={line} often={often} /></p><div class="row wrap"><Fixes of={s} variable={variable} secret /></div></div>;
 }

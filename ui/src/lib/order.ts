@@ -1,0 +1,43 @@
+// The order of a table: the key of a column, "-" before it for the largest first, "" for the list's own. Pure.
+
+import { own } from "./own";
+import type { Codec } from "./query";
+
+export type Order = string;
+export type Direction = "ascending" | "descending";
+/** What a row is sorted by; undefined comes last in both directions. */
+export type Value = string | number | undefined;
+
+/** Reads the order of a table from the URL; a key that the table cannot be sorted by is none. */
+export function ordering(keys: readonly string[]): Codec<Order> {
+  return { read: (t) => (t && keys.includes(keyOf(t)) ? t : ""), write: (v) => v || null };
+}
+
+export function keyOf(order: Order): string {
+  return order.replace(/^-/, "");
+}
+
+/** Returns in which direction a column is sorted; undefined when the table is not sorted by it. */
+export function direction(order: Order, key: string): Direction | undefined {
+  return order === key ? "ascending" : order === "-" + key ? "descending" : undefined;
+}
+
+/** Returns the order after the head of a column was pressed: the column's first direction, then the other, then the list's own. */
+export function pressed(order: Order, key: string, first: Direction): Order {
+  const words = first === "ascending" ? [key, "-" + key] : ["-" + key, key];
+  return words[words.indexOf(order) + 1] ?? "";
+}
+
+const compare = new Intl.Collator("en", { numeric: true }).compare;
+
+/** Returns the rows in an order; those that are alike stay in theirs. */
+export function sorted<T>(rows: readonly T[], order: Order, by: Readonly<Record<string, (row: T) => Value>>): readonly T[] {
+  const value = own(by, keyOf(order));
+  if (!order || !value) return rows;
+  const sign = order.startsWith("-") ? -1 : 1;
+  return rows.toSorted((x, y) => {
+    const [a, b] = [value(x), value(y)];
+    if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1;
+    return sign * (typeof a === "number" && typeof b === "number" ? a - b : compare(String(a), String(b)));
+  });
+}

@@ -1,0 +1,33 @@
+// Filters that a person has given a name, as this browser stores them: by page, the search of its address. Pure.
+
+import { stringify } from "./query";
+
+export interface Saved { name: string; search: string }
+
+const most = 50; // of a page
+export const longest = 60; // characters of a name
+
+/** Returns what a search selects: without what is open, in one order, so that two can be compared. */
+export function selecting(search: string): string {
+  const params = new URLSearchParams(search);
+  params.delete("id");
+  params.sort();
+  return stringify(params);
+}
+
+/** Reads what is stored for a page; what cannot be read is left out. */
+export function readSaved(text: string): Saved[] {
+  try {
+    const all: unknown = JSON.parse(text);
+    return Array.isArray(all) ? all.filter((s): s is Saved => typeof s?.name === "string" && typeof s?.search === "string").map(({ name, search }) => ({ name, search: selecting(search) })).slice(0, most) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Returns the list with a search under a name; one of the same name is replaced. */
+export function saved(all: readonly Saved[], name: string, search: string): Saved[] {
+  const one = { name: name.trim().slice(0, longest), search: selecting(search) };
+  if (!one.name) return [...all];
+  return [...all.filter((s) => s.name !== one.name), one].sort((a, b) => a.name.localeCompare(b.name)).slice(0, most);
+}

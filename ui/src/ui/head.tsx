@@ -1,0 +1,24 @@
+// The heads of columns by which a table is sorted, and the boxes with which rows are ticked: for the tables of
+// ui/table and for plain ones.
+
+import type { ComponentChildren } from "preact";
+import { direction, pressed, type Direction, type Order } from "../lib/order";
+import { Icon } from "./icon";
+
+export interface HeadOf { key: string; head: ComponentChildren; class?: string; order?: Direction }
+
+/** The head of a column; a button where the table can be sorted by it. */
+export function Head({ of: c, order = "", onOrder }: { of: HeadOf; order?: Order | undefined; onOrder?: ((order: Order) => void) | undefined }) {
+  const is = direction(order, c.key);
+  const can = c.order && onOrder;
+  return (
+    <th scope="col" class={c.class} aria-sort={is ?? (can ? "none" : undefined)}>
+      {can ? <button type="button" class="by" onClick={() => onOrder(pressed(order, c.key, c.order!))}>{c.head}{is && <Icon name={is === "ascending" ? "up" : "down"} small />}</button> : c.head}
+    </th>
+  );
+}
+
+/** A box with which a row is ticked; some: of all that it stands for, a part is. Without onChange the table listens. */
+export function Tick({ name, on, some = false, onChange }: { name: string; on: boolean; some?: boolean; onChange?: (on: boolean) => void }) {
+  return <input type="checkbox" class="tick" aria-label={name} checked={on} indeterminate={some && !on} onChange={onChange && ((e) => onChange(e.currentTarget.checked))} />;
+}
