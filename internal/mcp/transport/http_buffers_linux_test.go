@@ -44,10 +44,19 @@ func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 		}
 		b.Close()
 		b.put(one)
-		for _, buf := range [][]byte{one, two} {
-			if err := syscall.Madvise(buf, syscall.MADV_NORMAL); err != syscall.ENOMEM {
-				t.Errorf("it is mapped: %v", err)
-			}
-		}
 	})
+	// The runtime may map something where a buffer was, so one try of five has to succeed.
+	for range 5 {
+		var b Buffers
+		one, two := b.take(1<<20), b.take(1<<20)
+		b.put(two)
+		b.Close()
+		b.put(one)
+		if unmapped(one) && unmapped(two) {
+			return
+		}
+	}
+	t.Error("buffers stay mapped after Close")
 }
+
+func unmapped(buf []byte) bool { return syscall.Madvise(buf, syscall.MADV_NORMAL) == syscall.ENOMEM }
