@@ -15,17 +15,17 @@ var (
 	errFile    = errors.New("only an .html file with its whole path may be opened in a browser")
 )
 
-// OpenBrowser opens the address with what the system has for it.
-func OpenBrowser(address string) error {
-	if err := CheckAddress(address); err != nil {
+// openBrowser opens the address with what the system has for it.
+func openBrowser(address string) error {
+	if err := checkAddress(address); err != nil {
 		return err
 	}
 	return start(address)
 }
 
-// OpenFileInBrowser opens a page in a file, by its absolute path, with what the system has
+// openFileInBrowser opens a page in a file, by its absolute path, with what the system has
 // for it. What the page leads to is in no argument, which others can see.
-func OpenFileInBrowser(path string) error {
+func openFileInBrowser(path string) error {
 	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
 		return errFile
 	}
@@ -53,8 +53,8 @@ func opener(system, address string) (name string, args []string) {
 	return "xdg-open", []string{address}
 }
 
-// CheckAddress reports whether the address may be opened.
-func CheckAddress(address string) error {
+// checkAddress reports whether the address may be opened.
+func checkAddress(address string) error {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
 		return errAddress
 	}
@@ -73,9 +73,9 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// HasDesktop reports whether the environment is one in which a browser would be
+// hasDesktop reports whether the environment is one in which a browser would be
 // seen by who runs the command.
-func HasDesktop(lookup func(name string) (string, bool)) bool {
+func hasDesktop(lookup func(name string) (string, bool)) bool {
 	for _, remote := range []string{"SSH_CONNECTION", "SSH_TTY"} {
 		if v, _ := lookup(remote); v != "" {
 			return false

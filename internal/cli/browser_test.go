@@ -9,7 +9,7 @@ func TestCheck(t *testing.T) {
 	for _, good := range []string{
 		"https://as.example/authorize?client_id=a&scope=b%20c", "http://127.0.0.1:8080/authorize?x=1", "http://localhost/a", "http://[::1]:80/",
 	} {
-		if err := CheckAddress(good); err != nil {
+		if err := checkAddress(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		"https://u:p@as.example/", "data:text/html,x", "vbscript:x", "ms-cxh:x", "https://as.example/|calc", "https://as.example/^&calc", "\\\\host\\share",
 		"https://as.example/ä", "http://127.0.0.1.evil.example/", "http://localhost.evil.example/", "http://2130706433/",
 	} {
-		if CheckAddress(bad) == nil || OpenBrowser(bad) == nil {
+		if checkAddress(bad) == nil || openBrowser(bad) == nil {
 			t.Errorf("%q may be opened", bad)
 		}
 	}
@@ -41,18 +41,18 @@ func TestOpenerIsNoShell(t *testing.T) {
 func TestDesktop(t *testing.T) {
 	env := map[string]string{"DISPLAY": ":0", "SSH_CONNECTION": "a b"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	if HasDesktop(lookup) {
+	if hasDesktop(lookup) {
 		t.Error("a browser would open on another machine")
 	}
 	delete(env, "SSH_CONNECTION")
-	if !HasDesktop(lookup) {
+	if !hasDesktop(lookup) {
 		t.Error("a display is there")
 	}
 }
 
 func TestOpenFileTakesPagesOnly(t *testing.T) {
 	for _, bad := range []string{"", "page.html", "./page.html", "--help.html", "/bin/sh", "/tmp/page.desktop", "file:///tmp/page.html", "https://as.example/page.html"} {
-		if OpenFileInBrowser(bad) == nil {
+		if openFileInBrowser(bad) == nil {
 			t.Errorf("%q may be opened", bad)
 		}
 	}

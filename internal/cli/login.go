@@ -33,7 +33,7 @@ func upstreamLogin(r *run) command {
 // sayWhere tells the person the address, on stdout in a line of its own, or on
 // stderr when stdout holds data for programs.
 func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
-	if err := CheckAddress(l.URL); err != nil {
+	if err := checkAddress(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}
 	out := r.Stdout
@@ -42,7 +42,7 @@ func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
 	}
 	fmt.Fprintf(r.Stderr, "To log in to %s, open this address on this machine:\n", oneLine(l.Server))
 	fmt.Fprintln(out, l.URL)
-	if !noBrowser && r.terminal && HasDesktop(r.lookup) && OpenBrowser(l.URL) == nil {
+	if !noBrowser && r.terminal && hasDesktop(r.lookup) && openBrowser(l.URL) == nil {
 		fmt.Fprintln(r.Stderr, "It is opened in your browser.")
 	}
 	return nil

@@ -53,7 +53,7 @@ func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
 
 // showUI opens a page of the web UI, signed in, or shows the link to it.
 func showUI(ctx context.Context, r *run, c *api.Client, address string, printLink bool) error {
-	if !printLink && HasDesktop(r.lookup) {
+	if !printLink && hasDesktop(r.lookup) {
 		err := openUI(ctx, r, c, address)
 		if !errors.Is(err, errNoBrowser) {
 			return err
@@ -91,7 +91,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		return fmt.Errorf("the page that leads to the web UI: %w", err)
 	}
 	defer func() { _ = os.Remove(path) }()
-	if OpenFileInBrowser(path) != nil {
+	if openFileInBrowser(path) != nil {
 		return errNoBrowser
 	}
 	r.say("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)

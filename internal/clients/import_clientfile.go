@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ParseServers reads the text of a client's file. The error is a *problem.Problem
+// parseServers reads the text of a client's file. The error is a *problem.Problem
 // INVALID_CONFIG with line and column.
-func ParseServers(text []byte) (*ServersFile, error) {
+func parseServers(text []byte) (*ServersFile, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	root, err := read(text)
 	if err != nil {

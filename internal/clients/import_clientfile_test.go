@@ -33,7 +33,7 @@ func TestClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := ParseServers(data)
+			f, err := parseServers(data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestUnreadable(t *testing.T) {
 		"YAML only comment": {"---\n# nothing", "line 1, column 1: the text has 0 YAML documents"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseServers([]byte(c.text))
+			_, err := parseServers([]byte(c.text))
 			p := problem.From(err)
 			if err == nil || p.Code != problem.InvalidConfig || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
@@ -185,7 +185,7 @@ func many(n int) string {
 // TestLeftOut: a server that cannot be one is left out with a note, and the
 // others are taken.
 func TestLeftOut(t *testing.T) {
-	f, err := ParseServers([]byte("\uFEFF" + `{"mcpServers": {
+	f, err := parseServers([]byte("\uFEFF" + `{"mcpServers": {
 		"both": {"command": "x", "url": "https://x.example"},
 		"neither": {},
 		"text": "x",
@@ -226,7 +226,7 @@ func TestNarrowing(t *testing.T) {
 		`"quarantined": false, "hint_overrides": {"*": {}}`:        `{"command":"x"}`,
 		`"disabled": null, "tools": null, "unheard-of": {"a": []}`: `{"command":"x"}`,
 	} {
-		f, err := ParseServers([]byte(`{"mcpServers": {"a": {"command": "x", ` + entry + `}}}`))
+		f, err := parseServers([]byte(`{"mcpServers": {"a": {"command": "x", ` + entry + `}}}`))
 		if err != nil || len(f.Servers) != 1 {
 			t.Errorf("%s: %v", entry, err)
 			continue
@@ -251,7 +251,7 @@ func TestManyNotes(t *testing.T) {
 	for i := range 50_000 {
 		fmt.Fprintf(&text, `"k%d": 1,`, i)
 	}
-	f, err := ParseServers([]byte(`{"mcpServers": {"a": {"command": "x", ` + text.String() + `}}}`))
+	f, err := parseServers([]byte(`{"mcpServers": {"a": {"command": "x", ` + text.String() + `}}}`))
 	if err != nil || len(f.Servers[0].Notes) != maxNotes || f.More != 50_000-maxNotes {
 		t.Errorf("%v: %d more", err, f.More)
 	}
@@ -266,7 +266,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", called, got, want)
 		}
 	}
-	f, err := ParseServers([]byte(`{"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}, "A-B": {"command": "x"}, "m1": {"command": "x"}, "ml": {"command": "x"}}}`))
+	f, err := parseServers([]byte(`{"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}, "A-B": {"command": "x"}, "m1": {"command": "x"}, "ml": {"command": "x"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("[a]\n[a.b]\n[[a.c]]\nd.e = {f = [1, {g = 2020-01-01}]}")
 	f.Add("? a\n: - b\n  - !!str c\n  - |\n    d")
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := ParseServers([]byte(text))
+		parsed, err := parseServers([]byte(text))
 		if err != nil {
 			if p := problem.From(err); p.Code != problem.InvalidConfig || p.Hint == "" {
 				t.Errorf("%v (%s)", err, p.Hint)

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// MaxSize bounds what is read, in bytes.
-const MaxSize = 16 << 20
+// maxSize bounds what is read, in bytes.
+const maxSize = 16 << 20
 
 // UserFile is a file as it was read.
 type UserFile struct {
@@ -64,11 +64,11 @@ func (f *UserFile) read() error {
 		return refused(f.Path, "is no regular file", "Put the client's own file there.")
 	case !owned(info):
 		return refused(f.Path, "belongs to another user", "Change it as that user.")
-	case info.Size() > MaxSize:
-		return problem.Newf(problem.TooLarge, "%s is larger than %d bytes.", f.Path, MaxSize).WithHint("Change it by hand.")
+	case info.Size() > maxSize:
+		return problem.Newf(problem.TooLarge, "%s is larger than %d bytes.", f.Path, maxSize).WithHint("Change it by hand.")
 	}
 	f.Exists, f.Mode = true, info.Mode().Perm()
-	if f.Text, err = io.ReadAll(io.LimitReader(opened, MaxSize+1)); err != nil {
+	if f.Text, err = io.ReadAll(io.LimitReader(opened, maxSize+1)); err != nil {
 		return unreadable(f.Path, err)
 	}
 	return nil

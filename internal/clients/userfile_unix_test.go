@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 		"a pipe":           {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) }, []string{"no regular file"}},
 		"too large": {func(t *testing.T, path string) {
 			put(t, path, "", 0o600)
-			must(t, os.Truncate(path, MaxSize+1))
+			must(t, os.Truncate(path, maxSize+1))
 		}, []string{"larger than"}},
 		"another user's": {func(t *testing.T, path string) {
 			put(t, path, "x", 0o644)

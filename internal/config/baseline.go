@@ -126,7 +126,7 @@ func (b *baseline) load(wanted *Config, parse func(text []byte) (*Config, error)
 	}
 	b.limit, b.why = limit, ""
 	if narrowed, err := os.ReadFile(b.path(narrowedFile)); err == nil {
-		if c, err := parse(narrowed); err == nil && len(Widenings(limit, c)) == 0 {
+		if c, err := parse(narrowed); err == nil && len(widenings(limit, c)) == 0 {
 			b.limit = c
 		}
 	}
@@ -247,7 +247,7 @@ func (b *baseline) widen(limit *Config, permit Permit) error {
 	if b.limit == nil {
 		return permit.call()
 	}
-	widened := Widenings(b.limit, limit)
+	widened := widenings(b.limit, limit)
 	if len(widened) == 0 {
 		return permit.call()
 	}

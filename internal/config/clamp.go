@@ -10,10 +10,10 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Widenings returns what of a configuration lets more be done than another one, or leaves
+// widenings returns what of a configuration lets more be done than another one, or leaves
 // less on record. A server or a profile that only next has is one of them, as a whole.
 // Both are parsed.
-func Widenings(was, next *Config) []Difference {
+func widenings(was, next *Config) []Difference {
 	_, found := clamp(was, next, nil)
 	return found
 }

@@ -44,7 +44,7 @@ func widened(t testing.TB, was, next string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", next, err)
 	}
-	return keysOf(Widenings(a, b))
+	return keysOf(widenings(a, b))
 }
 
 // directions are, for each key, a file that says it and changes of it: one that widens
@@ -235,7 +235,7 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 func TestWhatIsShownOfWhatWidens(t *testing.T) {
 	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
 	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
-	all := Widenings(a, b)
+	all := widenings(a, b)
 	if text := fmt.Sprintf("%s", all); len(all) != 3 || strings.Contains(text, "s3cret") {
 		t.Errorf("%s", text)
 	}
@@ -340,16 +340,16 @@ func TestClamp(t *testing.T) {
 			next = was
 		}
 		live, found := clamp(was, next, nil)
-		if again := Widenings(was, live); len(again) != 0 {
+		if again := widenings(was, live); len(again) != 0 {
 			t.Fatalf("what is clamped widens %s", keysOf(again))
 		}
 		if len(found) == 0 && !sameConfig(live, next) {
 			a, _ := live.canonical()
 			b, _ := next.canonical()
-			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", keysOf(Differences(live, next)), a, b)
+			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", keysOf(differences(live, next)), a, b)
 		}
 		// What differs from next is what was found, and nothing else.
-		differ := keysOf(Differences(live, next))
+		differ := keysOf(differences(live, next))
 		for _, d := range differ {
 			if strings.HasSuffix(d, "abled_tools") && slices.ContainsFunc(keysOf(found), func(f string) bool { return strings.HasSuffix(f, "abled_tools") }) {
 				continue // the two exclude each other
@@ -364,12 +364,12 @@ func TestClamp(t *testing.T) {
 			}
 		}
 		if twice := Clamp(was, live); !sameConfig(twice, live) {
-			t.Fatalf("clamping twice is not as once: %s", keysOf(Differences(twice, live)))
+			t.Fatalf("clamping twice is not as once: %s", keysOf(differences(twice, live)))
 		}
 		if let, rest := clamp(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
 			a, _ := let.canonical()
 			b, _ := next.canonical()
-			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", keysOf(Differences(let, next)), a, b, asText(let.shown), asText(next.shown))
+			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", keysOf(differences(let, next)), a, b, asText(let.shown), asText(next.shown))
 		}
 	})
 }
@@ -381,7 +381,7 @@ func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+st
 func sameConfig(a, b *Config) bool {
 	textA, errA := a.canonical()
 	textB, errB := b.canonical()
-	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(Differences(a, b)) == 0 && a.revision == b.revision && a.basis == b.basis
+	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(differences(a, b)) == 0 && a.revision == b.revision && a.basis == b.basis
 }
 
 // TestCanonicalTextSaysTheSame: read again, it is the same configuration, to the launch and

@@ -273,8 +273,8 @@ func InferWords() []string {
 	return []string{string(policy.InferOff), string(policy.InferAdvise), string(policy.InferEnforce)}
 }
 
-// JudgeWords are what may be made of what a call does by its arguments, as the file has them.
-func JudgeWords() []string {
+// judgeWords are what may be made of what a call does by its arguments, as the file has them.
+func judgeWords() []string {
 	return []string{string(policy.JudgeOff), string(policy.JudgeAdvise), string(policy.JudgeEnforce)}
 }
 

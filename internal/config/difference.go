@@ -16,9 +16,9 @@ type Difference struct {
 
 var null = json.RawMessage("null")
 
-// Differences returns what differs between two configurations. Values that are
+// differences returns what differs between two configurations. Values that are
 // masked may look the same.
-func Differences(a, b *Config) (out []Difference) {
+func differences(a, b *Config) (out []Difference) {
 	from, to := a.Shown().keys(), b.Shown().keys()
 	after := b.keys()
 	for i, k := range a.keys() {

@@ -42,7 +42,7 @@ func (c *Config) keys() []key {
 		{name: "intent_declaration.strict_server_validation", to: &c.Intent.StrictServerValidation, widens: off, def: true},
 		{name: "intent_declaration.require_intent", to: &c.Intent.RequireIntent, widens: off},
 		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, widens: inferred, def: policy.InferAdvise, oneOf: InferWords()},
-		{name: "intent_declaration.judge_arguments", to: &c.Intent.JudgeArguments, widens: judged, def: policy.JudgeAdvise, oneOf: JudgeWords()},
+		{name: "intent_declaration.judge_arguments", to: &c.Intent.JudgeArguments, widens: judged, def: policy.JudgeAdvise, oneOf: judgeWords()},
 		{name: "ask.write", to: &c.Ask.Write, widens: asked, def: policy.AskOff, oneOf: policy.AskWords()},
 		{name: "ask.destructive", to: &c.Ask.Destructive, widens: asked, def: policy.AskOff, oneOf: policy.AskWords()},
 		{name: "ask.tools", to: &c.Ask.Tools, widens: askedTools, checkName: checkToolPattern, check: checkAsk},

@@ -125,7 +125,7 @@ func Open(path string, opt Options) (*Live, error) {
 	}
 	l.started = c
 	l.current.Store(c)
-	l.inForce.Store(&InForce{Data: l.last.data, Since: time.Now(), By: ByHand, Keys: keysOf(Differences(Default(), c))})
+	l.inForce.Store(&InForce{Data: l.last.data, Since: time.Now(), By: ByHand, Keys: keysOf(differences(Default(), c))})
 	l.conclude(nil)
 	return l, nil
 }
@@ -258,7 +258,7 @@ func wait(l *Live, found []Difference) (tell func()) {
 // take makes next the configuration in force, for which everything is prepared: what
 // counts of the last text that was read or written.
 func (l *Live) take(next *Config, commits []func(), by string) {
-	applied := InForce{Data: l.last.data, Since: time.Now(), By: by, Keys: keysOf(Differences(l.Current(), next))}
+	applied := InForce{Data: l.last.data, Since: time.Now(), By: by, Keys: keysOf(differences(l.Current(), next))}
 	tell := l.swap(next, commits)
 	l.conclude(nil)
 	before := l.InForce()

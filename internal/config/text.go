@@ -32,7 +32,7 @@ func (l *Live) KeysBetween(a, b []byte) []string {
 	if errA != nil || errB != nil {
 		return []string{}
 	}
-	return keysOf(Differences(from, to))
+	return keysOf(differences(from, to))
 }
 
 // Outranked reports whether a flag or a variable counts in the place of a key.
@@ -66,7 +66,7 @@ func (l *Live) Assess(text []byte) (*Config, Assessment) {
 		return nil, a
 	}
 	_, found := l.base.hold(next)
-	return next, Assessment{Warnings: slices.Concat(l.leadingBack(next), next.warnings), Differences: Differences(l.Current(), next), Widens: found,
+	return next, Assessment{Warnings: slices.Concat(l.leadingBack(next), next.warnings), Differences: differences(l.Current(), next), Widens: found,
 		NeedsRestart: changed(l.started, next, func(k key) bool { return k.restart })}
 }
 

@@ -88,7 +88,7 @@ func TestDifferences(t *testing.T) {
 	a := mustParse(t, `{"log": {"level": "warn"}, "api_key": "0123456789abcdefgh", "mcpServers": {"a": {"command": "x", "env": {"A": "one"}}, "gone": {"url": "http://h/"}}}`)
 	b := mustParse(t, `{"tools_limit": 3, "api_key": "0123456789abcdefgi", "mcpServers": {"new": {"command": "y", "trust": "auto"}, "a": {"command": "z", "env": {"A": "two"}, "enabled": false}}}`)
 	var got []string
-	for _, d := range Differences(a, b) {
+	for _, d := range differences(a, b) {
 		got = append(got, fmt.Sprintf("%s: %s → %s", d.Key, d.From, d.To))
 	}
 	want := []string{
@@ -99,11 +99,11 @@ func TestDifferences(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := Differences(a, a); got != nil {
+	if got := differences(a, a); got != nil {
 		t.Errorf("of itself: %v", got)
 	}
 	one, other := mustParse(t, `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}}`), mustParse(t, `{"mcpServers": {"b": {"command": "x"}, "a": {"command": "x"}}}`)
-	if got := Differences(one, other); len(got) != 1 || got[0].Key != "mcpServers" || string(got[0].To) != `["b","a"]` {
+	if got := differences(one, other); len(got) != 1 || got[0].Key != "mcpServers" || string(got[0].To) != `["b","a"]` {
 		t.Errorf("of another order: %s", got)
 	}
 }

@@ -66,5 +66,5 @@ func (l *Live) Seal() ([]Claim, error) {
 		return nil, err
 	}
 	s, err := l.base.seal(l.wanted)
-	return append(claimsOf(Widenings(nothing.limit, l.wanted)), l.base.claims(s)...), err
+	return append(claimsOf(widenings(nothing.limit, l.wanted)), l.base.claims(s)...), err
 }

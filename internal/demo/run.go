@@ -120,7 +120,7 @@ func startWeather() (url string, stop func(), err error) {
 func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	when, shifts := "", "after 20 seconds"
 	if hurry {
-		when, shifts = fmt.Sprintf(`, "env": {%q: %q}`, ShiftVariable, ShiftOnCall), "with its first call"
+		when, shifts = fmt.Sprintf(`, "env": {%q: %q}`, shiftVariable, shiftOnCall), "with its first call"
 	}
 	path := filepath.Join(dir, "mcp_config.json")
 	text := fmt.Sprintf(`{

@@ -19,12 +19,12 @@ import (
 // shiftAfter is when shifty changes its tool's definition.
 const shiftAfter = 20 * time.Second
 
-// ShiftVariable is the environment variable which, set to ShiftOnCall, makes
+// shiftVariable is the environment variable which, set to shiftOnCall, makes
 // shifty change its tool as soon as it has been called, for those who do not
 // want to wait.
 const (
-	ShiftVariable = "SHIFTY_CHANGES"
-	ShiftOnCall   = "when-called"
+	shiftVariable = "SHIFTY_CHANGES"
+	shiftOnCall   = "when-called"
 )
 
 // Stdio runs the named bundled upstream over in and out until in ends.
@@ -35,7 +35,7 @@ func Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error 
 	case "weather":
 		return weatherServer().stdio(ctx, in, out, nil)
 	case "shifty":
-		return shifty(ctx, in, out, os.Getenv(ShiftVariable) == ShiftOnCall)
+		return shifty(ctx, in, out, os.Getenv(shiftVariable) == shiftOnCall)
 	}
 	return fmt.Errorf("there is no bundled upstream %q: use notes, weather or shifty", name)
 }

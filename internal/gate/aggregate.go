@@ -114,7 +114,7 @@ func (s *Aggregate) reachable(r *session.Request) (all []*catalog.Server) {
 
 // readable returns the servers whose prompts and resources the client may use.
 func (s *Aggregate) readable(r *session.Request) []*catalog.Server {
-	if !MayRead(r.Caller) {
+	if !mayRead(r.Caller) {
 		return nil
 	}
 	return s.reachable(r)

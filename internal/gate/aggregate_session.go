@@ -13,9 +13,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// AggregateSession is a client's with all servers: one with each server that it has used,
+// aggregateSession is a client's with all servers: one with each server that it has used,
 // and what it was told of the lists.
-type AggregateSession struct {
+type aggregateSession struct {
 	*Aggregate
 	initialize session.Request // what the client said of itself, and who has opened it
 	heard      knownLists
@@ -55,14 +55,14 @@ func (s *Aggregate) Open(_ context.Context, initialize *session.Request) (sessio
 	}
 	version := session.RequestedVersion(initialize.Params)
 	caller := *initialize.Caller
-	c := &AggregateSession{Aggregate: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+	c := &aggregateSession{Aggregate: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
 		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.capabilities(initialize) +
 		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + instructions + `"}`)}, nil
 }
 
 // Do answers a request of the client.
-func (c *AggregateSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (c *aggregateSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Ping:
 		return session.Reply{Result: []byte("{}")}, nil
@@ -75,7 +75,7 @@ func (c *AggregateSession) Do(ctx context.Context, r *session.Request) (session.
 }
 
 // sessionWith returns the session with a server; one that has ended is replaced.
-func (c *AggregateSession) sessionWith(ctx context.Context, r *session.Request, server string) (session.Session, error) {
+func (c *aggregateSession) sessionWith(ctx context.Context, r *session.Request, server string) (session.Session, error) {
 	c.mu.Lock()
 	o := c.byServer[server]
 	if o == nil {
@@ -105,7 +105,7 @@ func (c *AggregateSession) sessionWith(ctx context.Context, r *session.Request, 
 }
 
 // openSession introduces the client to a server.
-func (c *AggregateSession) open(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
+func (c *aggregateSession) open(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
 	initialize.Caller = r.Caller
 	s, a, err := c.Gate.Surface(server).Open(ctx, &initialize)
@@ -134,7 +134,7 @@ func setLevel(ctx context.Context, s session.Session, r *session.Request, params
 
 // setLevels tells every server that the client has a session with, and each that
 // it will have.
-func (c *AggregateSession) setLevels(ctx context.Context, r *session.Request) session.Reply {
+func (c *aggregateSession) setLevels(ctx context.Context, r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
 	if mcp.Level(text) < 0 {
@@ -151,7 +151,7 @@ func (c *AggregateSession) setLevels(ctx context.Context, r *session.Request) se
 }
 
 // living returns the sessions that have not ended.
-func (c *AggregateSession) living() (all []session.Session) {
+func (c *aggregateSession) living() (all []session.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.byServer {
@@ -164,7 +164,7 @@ func (c *AggregateSession) living() (all []session.Session) {
 
 // Notify takes a notification: who has a session with the client is told of its
 // roots.
-func (c *AggregateSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
+func (c *aggregateSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.RootsChanged {
 		for _, s := range c.living() {
 			_ = s.Notify(ctx, method, params) // one that is lost is replaced when it is needed
@@ -174,7 +174,7 @@ func (c *AggregateSession) Notify(ctx context.Context, method string, params jso
 }
 
 // Respond passes on an answer to the server that has asked.
-func (c *AggregateSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+func (c *aggregateSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	server, own, ok := askedBy(id)
 	if s := c.with(server); ok && s != nil {
 		if err := s.Respond(ctx, own, r); !errors.Is(err, session.ErrOver) {
@@ -185,7 +185,7 @@ func (c *AggregateSession) Respond(ctx context.Context, id json.RawMessage, r se
 }
 
 // with returns the session with a server, nil when there is none.
-func (c *AggregateSession) with(server string) session.Session {
+func (c *aggregateSession) with(server string) session.Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o := c.byServer[server]; o != nil {
@@ -195,14 +195,14 @@ func (c *AggregateSession) with(server string) session.Session {
 }
 
 // Listen tells the client what has changed.
-func (c *AggregateSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+func (c *aggregateSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
 	c.announce(ctx, &c.initialize, &c.heard, func(list int) { say(session.Event{Method: announced[list].method}) })
 	return ctx.Err()
 }
 
 // Close ends the sessions with the servers.
-func (c *AggregateSession) Close() {
+func (c *aggregateSession) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end.Fail(session.ErrOver)
@@ -214,4 +214,4 @@ func (c *AggregateSession) Close() {
 }
 
 // Done is closed when the session has ended.
-func (c *AggregateSession) Done() <-chan struct{} { return c.end.Done() }
+func (c *aggregateSession) Done() <-chan struct{} { return c.end.Done() }

@@ -51,7 +51,7 @@ func BenchmarkDecide(b *testing.B) {
 		scope policy.Scope
 	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
 		b.Run(of.name, func(b *testing.B) {
-			c := &call{Options: Options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+			c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 			if of.scope.Bounded() {
 				c.caller.Bounds = bounded(of.scope)
 			}
@@ -71,7 +71,7 @@ func BenchmarkDecide(b *testing.B) {
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
-		c := &call{Options: Options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+		c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 		c.caller.Bounds = bounds
 		snapshot := w.Catalog.Current()
 		c.name(snapshot, "s:reads")
@@ -91,7 +91,7 @@ func uncaught(t testing.TB) (*world, *call) {
 		c.Ask = policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"server-1:*": "ask", "*:delete_*": "ask", "s:other": "off"}}
 		c.Servers[100].Ask = policy.AskRules{Tools: map[string]string{"wipe": "ask"}}
 	}, readsTool)
-	c := &call{Options: Options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+	c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 	snapshot := w.Catalog.Current()
 	c.name(snapshot, "s:reads")
 	if p := w.door.decide(c, snapshot); p != nil {

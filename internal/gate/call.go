@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Options are the properties of an entry: the call tools, one server, all servers, REST.
-type Options struct {
+// options are the properties of an entry: the call tools, one server, all servers, REST.
+type options struct {
 	Declares  bool // who calls names tools server:tool and can declare an intent; else by what a server calls them, and not
 	Validates bool // the arguments are held to the tool's schema
 	Cuts      bool // the result is cut to result_limit, and has to be one: no task, no question
@@ -55,7 +55,7 @@ type opener func(ctx context.Context, server string) (session.Session, error)
 // call is the state of one call. The request to the server is part of it, so that a call takes one
 // allocation.
 type call struct {
-	Options
+	options
 	gate          *Gate
 	cfg           *config.Config
 	caller        auth.Caller

@@ -189,8 +189,8 @@ func OutOfScope(c *auth.Caller, server string) *problem.Problem {
 		WithHint("Only the user can widen the scope of an agent token.")
 }
 
-// MayRead reports whether a caller may use what servers offer beside tools.
-func MayRead(c *auth.Caller) bool { return policy.Within(c.Scope(), policy.Read) }
+// mayRead reports whether a caller may use what servers offer beside tools.
+func mayRead(c *auth.Caller) bool { return policy.Within(c.Scope(), policy.Read) }
 
 // Reachable returns why a server cannot be spoken to, nil when it can.
 func (g *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {

@@ -69,7 +69,7 @@ func (g *Gate) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 // inLane is a call by a calling tool, as far as it is needed to decide about it, and the
 // snapshot to decide on.
 func (g *Gate) inLane(r CallRequest) (*call, *catalog.Snapshot) {
-	c := &call{Options: Options{Declares: true, Validates: true, Cuts: true},
+	c := &call{options: options{Declares: true, Validates: true, Cuts: true},
 		gate: g, cfg: g.Config(), started: time.Now(), caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout,
 		policyRequest: policy.Request{Variant: r.Variant, Declared: r.Declared}, unknown: r.Strays}
 	snapshot := g.Catalog.Current()

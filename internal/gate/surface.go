@@ -119,7 +119,7 @@ func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session
 	if p := g.Reachable(w.server, r.Caller); p != nil {
 		return session.Reply{}, p
 	}
-	if readsOffers(r.Method) && !MayRead(r.Caller) {
+	if readsOffers(r.Method) && !mayRead(r.Caller) {
 		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
 			WithHint("Only the user can widen the scope of an agent token.")
 	}

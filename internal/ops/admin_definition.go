@@ -29,13 +29,13 @@ func define(c approval.Candidate, server, status string, e approval.Entry) defin
 
 func toolDefinition(t *catalog.Tool, decided *approval.View) definition {
 	d := define(t.Candidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
-	d.status = StatusWord(t.Status, d.waits.Why == approval.Blocked)
+	d.status = statusWord(t.Status, d.waits.Why == approval.Blocked)
 	return d
 }
 
 func (a *Admin) offerDefinition(server string, o *catalog.Offer, decided *approval.View) definition {
 	d := define(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
-	d.status = StatusWord(a.Catalog.OfferStatus(server, o), d.waits.Why == approval.Blocked)
+	d.status = statusWord(a.Catalog.OfferStatus(server, o), d.waits.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
 }
@@ -149,7 +149,7 @@ func (a *Admin) decide(ctx context.Context, c Caller, record activity.Record, wh
 type decision func(ctx context.Context, b *approval.Book, d definition, by string) error
 
 // permitted is a decision that widens: a person has to sign it.
-func (a *Admin) permitted(decide decision, claim func(definition) Claim) decision {
+func (a *Admin) permitted(decide decision, claim func(definition) claim) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
 		if err := a.Presence.Require(ctx, claim(d)); err != nil {
 			return err
@@ -159,10 +159,10 @@ func (a *Admin) permitted(decide decision, claim func(definition) Claim) decisio
 }
 
 // approval is what a person signs who approves the definition.
-func (d definition) approval() Claim { return approval.ClaimOf(d.server, d.Candidate) }
+func (d definition) approval() claim { return approval.ClaimOf(d.server, d.Candidate) }
 
 // switchedOn is what a person signs who switches the tool on.
-func (d definition) switchedOn() Claim {
+func (d definition) switchedOn() claim {
 	return approval.SwitchClaim(d.id())
 }
 

@@ -33,7 +33,7 @@ func (f ConfigFile) view(name string) (ServerView, error) {
 		return ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' is not in the configuration file.", problem.Brief(name)).
 			WithHint("MCPProxy is not running, so that only the file is known: see it with `mcpproxy config show`.")
 	}
-	v := Unstarted(*s)
+	v := unstarted(*s)
 	v.Trust, v.Warnings = string(s.Trust), []string{f.later()}
 	return v, nil
 }

@@ -84,7 +84,7 @@ func (a *Admin) permitAll(ctx context.Context, c Caller, in ToolsApproval) error
 	if !c.Person() || !a.Presence.On() {
 		return nil // who is no person is told so of each
 	}
-	var claims []Claim
+	var claims []claim
 	for _, one := range in.Tools {
 		ref, err := one.Ref()
 		if err != nil {

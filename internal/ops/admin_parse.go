@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// ParseServers reads the servers of a text that a person has pasted, as AddServer
+// parseServers reads the servers of a text that a person has pasted, as AddServer
 // takes them. Nothing is added, stored or on record.
 func (a *Admin) ParseServers(_ context.Context, _ Caller, in Pasted) (Parsed, error) {
-	return ParseServers(in, a.Config(), a.editor.Itself)
+	return parseServers(in, a.Config(), a.editor.Itself)
 }

@@ -36,7 +36,7 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 		return err // which changes nothing: the surface records it
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
-	text, err := KeptProposal(edit, client, problem.Brief(c.SessionID))
+	text, err := keptProposal(edit, client, problem.Brief(c.SessionID))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (p proposals) fit(name, by, client string, others []approval.Proposal) erro
 	}
 	own := 0
 	for _, other := range others {
-		kept, err := ReadProposal(other)
+		kept, err := readProposal(other)
 		if err == nil && other.By == by && kept.Client == client && p.config().Server(other.Name) == nil {
 			own++
 		}

@@ -46,7 +46,7 @@ func (a *Admin) subject(name string) (*subject, error) {
 	if !there {
 		return nil, a.NoServer(name)
 	}
-	proposal, err := ReadProposal(p)
+	proposal, err := readProposal(p)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (Serve
 		r.Offers = append(r.Offers, o)
 	}
 	if a.Book.RestrictionsLost() {
-		r.Notice = RestrictionsLost
+		r.Notice = restrictionsLost
 	}
 	return r, nil
 }
@@ -149,7 +149,7 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (Serve
 func (s *subject) review() ServerReview {
 	r := ServerReview{
 		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launch(),
-		State: StateOf(s.listed), LastError: LastError(s.listed), Listed: s.told(), Instructions: s.instructions(),
+		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.told(), Instructions: s.instructions(),
 		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.offers) + s.more,
 	}
 	said := scanned(scan.Text("instructions", s.instructions()))
@@ -204,7 +204,7 @@ func (a *Admin) permitReview(ctx context.Context, s *subject, stage ReviewStage)
 	if stage != StageLaunch {
 		edit = endReview
 	}
-	widens, err := Widens(func(permit config.Permit) error { return edit(a.editor, permit, s) })
+	widens, err := widens(func(permit config.Permit) error { return edit(a.editor, permit, s) })
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 		case err != nil:
 			return err
 		case proposed:
-			return OnlyProposed(in.Name)
+			return onlyProposed(in.Name)
 		}
 		return a.editor.SetServer(a.Permit(ctx), in.Name, in.Key, in.Value)
 	})

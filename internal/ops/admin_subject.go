@@ -56,7 +56,7 @@ func (s *subject) stage() ReviewStage {
 	if s.proposal != nil {
 		return StageLaunch
 	}
-	return StageOf(s.config, s.decided)
+	return stageOf(s.config, s.decided)
 }
 
 // fingerprint is what an approval of the stage has to name.
@@ -133,7 +133,7 @@ func (s *subject) unsettled() (all []approval.Candidate) {
 }
 
 // claims are what a person signs who approves the stage.
-func (s *subject) claims(stage ReviewStage, lost bool) (all []Claim) {
+func (s *subject) claims(stage ReviewStage, lost bool) (all []claim) {
 	if stage == StageLaunch {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
 	}

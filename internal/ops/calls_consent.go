@@ -245,9 +245,9 @@ func (c *Consent) view(q *ask.Question) PendingCall {
 		waits = q.Last.Add(c.gateway.Config().AskWait(q.Server))
 	}
 	return PendingCall{
-		ID: q.ID, State: state, WaitsUntil: WhenSet(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
+		ID: q.ID, State: state, WaitsUntil: whenSet(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
 		Arguments: q.Shown, Truncated: q.Cut, Reason: q.Reason, Actor: q.Actor, ClientName: q.Client, Version: q.ClientVersion, Source: q.Source,
 		AskedAt: q.Asked, LastAsked: q.Last, Until: q.Until, ActivityID: q.Record,
-		AnsweredAt: WhenSet(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,
+		AnsweredAt: whenSet(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,
 	}
 }

@@ -23,13 +23,13 @@ type State string
 
 // The states.
 const (
-	OK   State = "ok"
-	Warn State = "warn"
-	Bad  State = "bad"
+	stateOK   State = "ok"
+	stateWarn State = "warn"
+	stateBad  State = "bad"
 )
 
 // Words are all states.
-func (State) Words() []string { return []string{string(OK), string(Warn), string(Bad)} }
+func (State) Words() []string { return []string{string(stateOK), string(stateWarn), string(stateBad)} }
 
 // Check is one thing that was looked at.
 type Check struct {
@@ -74,15 +74,15 @@ func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ Nothing) (Diagno
 
 func (s *Settings) logCheck(status Status) Check {
 	if h := status.Activity; h.Degraded {
-		return Check{"log", "Activity log", Bad, h.Message, "Make room on the disk of " + status.DataDir + ", and see that it can be written."}
+		return Check{"log", "Activity log", stateBad, h.Message, "Make room on the disk of " + status.DataDir + ", and see that it can be written."}
 	}
 	switch v := status.Activity.Verified; {
 	case v == nil:
-		return Check{"log", "Activity log", OK, "It can be written. Nobody has verified it since the start.", ""}
+		return Check{"log", "Activity log", stateOK, "It can be written. Nobody has verified it since the start.", ""}
 	case !v.OK:
-		return Check{"log", "Activity log", Bad, "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".", "See GET /activity/verify for the first that differs, and keep a copy of " + status.DataDir + "."}
+		return Check{"log", "Activity log", stateBad, "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".", "See GET /activity/verify for the first that differs, and keep a copy of " + status.DataDir + "."}
 	default:
-		return Check{"log", "Activity log", OK, "It can be written, and was unchanged when it was verified: " + v.At.Format(time.RFC3339) + ".", ""}
+		return Check{"log", "Activity log", stateOK, "It can be written, and was unchanged when it was verified: " + v.At.Format(time.RFC3339) + ".", ""}
 	}
 }
 
@@ -92,40 +92,40 @@ func (s *Settings) databaseCheck(ctx context.Context) Check {
 	page, err := s.gateway.Log.List(ctx, activity.Filter{Limit: 1})
 	switch {
 	case err != nil:
-		return Check{"database", "Database", Bad, "It does not answer: " + err.Error(), "mcpproxy status"}
+		return Check{"database", "Database", stateBad, "It does not answer: " + err.Error(), "mcpproxy status"}
 	case page.Incomplete:
-		return Check{"database", "Database", Warn, "It cannot take records at this time; they wait in the spool.", "mcpproxy status"}
+		return Check{"database", "Database", stateWarn, "It cannot take records at this time; they wait in the spool.", "mcpproxy status"}
 	}
-	return Check{"database", "Database", OK, "It answers.", ""}
+	return Check{"database", "Database", stateOK, "It answers.", ""}
 }
 
 func (s *Settings) diskCheck() Check {
-	check := Check{"disk", "Room on the disk", OK, "It is not known here.", ""}
+	check := Check{"disk", "Room on the disk", stateOK, "It is not known here.", ""}
 	free, known := ondisk.Free(s.dataDir)
 	if !known {
 		return check
 	}
 	check.Detail = fmt.Sprintf("%d MB are free where the data is, in %s.", free>>20, s.dataDir)
 	if free < littleSpace {
-		check.State, check.Fix = Warn, "df -h "+quoted(s.dataDir)
+		check.State, check.Fix = stateWarn, "df -h "+quoted(s.dataDir)
 	}
 	if free < noSpace {
-		check.State = Bad
+		check.State = stateBad
 	}
 	return check
 }
 
 func (s *Settings) keyCheck() Check {
-	check := Check{"key_file", "Key of the API", OK, "It stands in the configuration.", ""}
+	check := Check{"key_file", "Key of the API", stateOK, "It stands in the configuration.", ""}
 	if s.live.Current().APIKey != "" {
 		return check
 	}
 	path := filepath.Join(s.dataDir, auth.KeyFile)
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		check.State, check.Detail, check.Fix = Warn, path+" cannot be read: "+reason(err), "ls -l "+quoted(path)
+		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+reason(err), "ls -l "+quoted(path)
 	case lax(info):
-		check.State, check.Detail, check.Fix = Bad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+quoted(path)
+		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+quoted(path)
 	default:
 		check.Detail = path + " is closed to others."
 	}
@@ -154,42 +154,42 @@ func quoted(path string) string {
 }
 
 func (s *Settings) fileChecks(ctx context.Context, c Caller) []Check {
-	file := Check{"config_file", "Configuration file", OK, s.live.Path() + " is in force.", ""}
+	file := Check{"config_file", "Configuration file", stateOK, s.live.Path() + " is in force.", ""}
 	shown, err := s.Config(ctx, c, Nothing{})
 	info, statErr := os.Stat(s.live.Path())
 	switch {
 	case err != nil:
-		file.State, file.Detail = Bad, err.Error()
+		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
-		file.State, file.Detail, file.Fix = Bad, "It is refused, and what was in force stays: "+shown.Error, "mcpproxy config validate"
+		file.State, file.Detail, file.Fix = stateBad, "It is refused, and what was in force stays: "+shown.Error, "mcpproxy config validate"
 	case statErr == nil && lax(info):
-		file.State, file.Fix = Warn, "chmod 600 "+quoted(s.live.Path())
+		file.State, file.Fix = stateWarn, "chmod 600 "+quoted(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can get at %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
 	case statErr != nil:
 		file.Detail = "There is no file " + s.live.Path() + ": the defaults hold."
 	}
-	past := Check{"config_history", "Earlier configurations", OK, "They are kept in " + s.history.dir + ".", ""}
+	past := Check{"config_history", "Earlier configurations", stateOK, "They are kept in " + s.history.dir + ".", ""}
 	if err := s.history.failure(); err != nil {
-		past.State, past.Detail, past.Fix = Warn, "The last text could not be kept: "+err.Error(), "ls -ld "+quoted(s.history.dir)
+		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be kept: "+err.Error(), "ls -ld "+quoted(s.history.dir)
 	}
 	return []Check{file, past}
 }
 
 func restartCheck(status Status) Check {
 	if len(status.NeedsRestart) > 0 {
-		return Check{"restart", "Restart", Warn, "These wait for a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
+		return Check{"restart", "Restart", stateWarn, "These wait for a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
 	}
-	return Check{"restart", "Restart", OK, "Nothing waits for one.", ""}
+	return Check{"restart", "Restart", stateOK, "Nothing waits for one.", ""}
 }
 
 func (s *Settings) addressCheck(status Status) Check {
-	check := Check{"address", "Address", OK, "", ""}
+	check := Check{"address", "Address", stateOK, "", ""}
 	if len(status.Surfaces) > 0 {
 		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
 		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
 		at, _, _ := strings.Cut(rest, "/")
 		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && port(wanted) != port(at) && len(status.NeedsRestart) == 0 {
-			check.State, check.Fix = Warn, "Free the port, then start MCPProxy anew."
+			check.State, check.Fix = stateWarn, "Free the port, then start MCPProxy anew."
 			check.Detail += " It should be " + wanted + ", which was in use."
 		}
 	}
@@ -203,9 +203,9 @@ func port(address string) string { return address[strings.LastIndexByte(address,
 func clockCheck(clock, steady time.Duration) Check {
 	const most = time.Minute
 	if back := steady - clock; back > most {
-		return Check{"clock", "Clock", Warn, fmt.Sprintf("It was set back by %s since MCPProxy started: times of records overlap.", back.Round(time.Second)), "timedatectl"}
+		return Check{"clock", "Clock", stateWarn, fmt.Sprintf("It was set back by %s since MCPProxy started: times of records overlap.", back.Round(time.Second)), "timedatectl"}
 	}
-	return Check{"clock", "Clock", OK, "It was not set back since MCPProxy started.", ""}
+	return Check{"clock", "Clock", stateOK, "It was not set back since MCPProxy started.", ""}
 }
 
 func unconfirmedCheck(waits config.Unconfirmed) Check {
@@ -215,11 +215,11 @@ func unconfirmedCheck(waits config.Unconfirmed) Check {
 	}
 	switch said := waits.Warnings(); {
 	case waits.Why != "":
-		return Check{"config_unconfirmed", "Unconfirmed changes", Bad, strings.Join(said, "; "), confirm}
+		return Check{"config_unconfirmed", "Unconfirmed changes", stateBad, strings.Join(said, "; "), confirm}
 	case len(said) > 0:
-		return Check{"config_unconfirmed", "Unconfirmed changes", Warn, said[0], confirm}
+		return Check{"config_unconfirmed", "Unconfirmed changes", stateWarn, said[0], confirm}
 	}
-	return Check{"config_unconfirmed", "Unconfirmed changes", OK, "Nothing of the file waits for a person.", ""}
+	return Check{"config_unconfirmed", "Unconfirmed changes", stateOK, "Nothing of the file waits for a person.", ""}
 }
 
 func serverChecks(status Status, servers ServerViews) (out []Check) {
@@ -231,22 +231,22 @@ func serverChecks(status Status, servers ServerViews) (out []Check) {
 		if waits[n.Name] {
 			continue
 		}
-		state := Warn
+		state := stateWarn
 		if n.State == "failed" {
-			state = Bad
+			state = stateBad
 		}
 		out = append(out, Check{"server", "Server " + n.Name, state, n.Detail, "mcpproxy upstream logs " + n.Name})
 	}
 	for _, v := range servers.Servers {
 		if v.NeedsLogin {
-			out = append(out, Check{"login", "Login to " + v.Name, Warn, "The server asks for a login.", "mcpproxy upstream login " + v.Name})
+			out = append(out, Check{"login", "Login to " + v.Name, stateWarn, "The server asks for a login.", "mcpproxy upstream login " + v.Name})
 		}
 	}
 	if more := len(out) - maxSaid; more > 0 {
-		out = append(out[:maxSaid], Check{"server", "Servers", Bad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
+		out = append(out[:maxSaid], Check{"server", "Servers", stateBad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
 	}
 	if out == nil {
-		out = append(out, Check{"server", "Servers", OK, fmt.Sprintf("%d of %d enabled ones can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
+		out = append(out, Check{"server", "Servers", stateOK, fmt.Sprintf("%d of %d enabled ones can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
 	}
 	return out
 }
@@ -264,9 +264,9 @@ func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []st
 			quarantined++
 		}
 	}
-	waits := Check{"approvals", "Approvals", OK, "Nothing waits for you.", ""}
+	waits := Check{"approvals", "Approvals", stateOK, "Nothing waits for you.", ""}
 	if tools+quarantined+proposed+status.Offers.Waiting > 0 {
-		waits.State, waits.Fix = Warn, "mcpproxy approvals"
+		waits.State, waits.Fix = stateWarn, "mcpproxy approvals"
 		waits.Detail = fmt.Sprintf("These wait for you: servers %d, tools %d, prompts, resources and the like %d.", quarantined+proposed, tools, status.Offers.Waiting)
 	}
 	out := []Check{waits}
@@ -274,9 +274,9 @@ func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []st
 	for _, w := range trust {
 		said[w] = true
 		if s.gateway.Book.Lost() {
-			out = append(out, Check{"approvals_lost", "Lost approvals", Bad, w, "mcpproxy approvals"})
+			out = append(out, Check{"approvals_lost", "Lost approvals", stateBad, w, "mcpproxy approvals"})
 		} else {
-			out = append(out, Check{"approvals", "Approvals", Bad, w, "mcpproxy status"})
+			out = append(out, Check{"approvals", "Approvals", stateBad, w, "mcpproxy status"})
 		}
 	}
 	for _, v := range servers.Servers {
@@ -287,7 +287,7 @@ func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []st
 	}
 	for _, w := range status.Warnings {
 		if !said[w] && len(out) < maxSaid {
-			out = append(out, Check{"warning", "Warning", Warn, w, "mcpproxy status"})
+			out = append(out, Check{"warning", "Warning", stateWarn, w, "mcpproxy status"})
 		}
 	}
 	return out

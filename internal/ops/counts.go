@@ -33,11 +33,11 @@ func StatusOf(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
 	}
-	return StatusWord(t.Status, t.Blocked)
+	return statusWord(t.Status, t.Blocked)
 }
 
-// StatusWord returns a status as it is shown, of a definition that a user has blocked or not.
-func StatusWord(s policy.Status, blocked bool) string {
+// statusWord returns a status as it is shown, of a definition that a user has blocked or not.
+func statusWord(s policy.Status, blocked bool) string {
 	if s == policy.PendingApproval && blocked {
 		return Blocked
 	}

@@ -49,7 +49,7 @@ func (h *History) Redact(ctx context.Context, c Caller, in RedactInput) (activit
 	by := activity.Record{}
 	by.By(&c)
 	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)
-	CompleteIntent(&r)
+	completeIntent(&r)
 	return r, err
 }
 

@@ -63,7 +63,7 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 		return err
 	}
 	err := h.log.Each(ctx, in.Filter, func(r *activity.Record) error {
-		CompleteIntent(r)
+		completeIntent(r)
 		if err := table.Write(cells(r, in.Bodies)); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func recordLine(s *activity.Stored, n int64, bodies bool) ([]byte, error) {
 }
 
 func lineOf(r *activity.Record, n int64, entries []activity.Exported, bodies bool) ([]byte, error) {
-	CompleteIntent(r)
+	completeIntent(r)
 	if !bodies {
 		r.Arguments, r.Response = nil, nil
 	}

@@ -51,7 +51,7 @@ func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTai
 // viewLine masks a line and returns it as it is shown.
 func viewLine(l *process.LogLine) LogLine {
 	l.Text = redact.Text(l.Text)
-	return LogLine{At: WhenSet(l.At), Stream: string(l.Stream), Text: l.Text}
+	return LogLine{At: whenSet(l.At), Stream: string(l.Stream), Text: l.Text}
 }
 
 // How often a log is looked at that is followed, and how often a stream that is

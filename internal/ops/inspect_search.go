@@ -51,11 +51,11 @@ func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (S
 		AllTokens: tokensIn(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
 	detail, use := i.gateway.Config().ToolsDetail, i.toolUse(ctx)
 	shown := func(h catalog.Hit) FoundTool {
-		return FoundTool{ToolView: ViewTool(h.Tool, h.Score), Used: use.of(h.Tool), Guessed: h.Tool.Guessed()}
+		return FoundTool{ToolView: viewTool(h.Tool, h.Score), Used: use.of(h.Tool), Guessed: h.Tool.Guessed()}
 	}
 	for n, h := range found.Hits {
 		one := shown(h)
-		one.Tokens = tokensIn(BytesAt(n, h, detail))
+		one.Tokens = tokensIn(bytesAt(n, h, detail))
 		if q.Explain {
 			one.Why = found.Why(h)
 		}

@@ -42,7 +42,7 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 		return ToolDetail{}, err
 	}
 	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).of(t), Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(), Signature: Signature(t),
-		Tokens: tokensIn(BytesOf(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokensIn(BytesOf(catalog.Hit{Tool: t}, config.Compact))}
+		Tokens: tokensIn(bytesOf(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokensIn(bytesOf(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.Corrected(); any {
 		d.Corrected = said.AppendJSON(nil)
 	}
@@ -109,7 +109,7 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 		l.facets.Lane[with.Operation().String()] = n
 	}
 	l.facets.Status = statuses.ByWord()
-	l.unhinted = AllUnhinted(servers, i.gateway.Config())
+	l.unhinted = allUnhinted(servers, i.gateway.Config())
 	switch f.Sort {
 	case "calls":
 		l.sortUsed(func(a, b activity.Use) int { return cmp.Compare(b.Calls, a.Calls) })

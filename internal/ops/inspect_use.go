@@ -12,7 +12,7 @@ type toolUse map[[2]string]activity.Use
 
 func (u toolUse) of(t *catalog.Tool) Used {
 	use := u[[2]string{t.ID.Server, t.ID.Tool}]
-	return Used{Calls: use.Calls, LastUsed: WhenSet(use.Last)}
+	return Used{Calls: use.Calls, LastUsed: whenSet(use.Last)}
 }
 
 // recent is how long a call counts as recent.

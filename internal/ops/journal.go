@@ -15,8 +15,8 @@ type Journal struct {
 	Logger *slog.Logger
 }
 
-// Claim is what a person signs.
-type Claim = presence.Claim
+// claim is what a person signs.
+type claim = presence.Claim
 
 // Act does what only a person may do, and has it on record: who asked is
 // durable before anything changes, and how it went after.

@@ -25,7 +25,7 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 		return ActivityList{}, err
 	}
 	for i := range found.Records {
-		CompleteIntent(&found.Records[i])
+		completeIntent(&found.Records[i])
 	}
 	relation := "eq"
 	if found.Incomplete {
@@ -37,13 +37,13 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 // Activity returns one record by its id or a unique prefix of it.
 func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activity.Record, error) {
 	r, err := g.Log.Get(ctx, in.ID)
-	CompleteIntent(&r)
+	completeIntent(&r)
 	return r, err
 }
 
-// CompleteIntent makes sure that a call shows its operation type: a record that
+// completeIntent makes sure that a call shows its operation type: a record that
 // kept no intent has at least the variant.
-func CompleteIntent(r *activity.Record) {
+func completeIntent(r *activity.Record) {
 	variant, ok := policy.ParseVariant(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {
 		return

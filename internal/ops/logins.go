@@ -21,7 +21,7 @@ type LoginView struct {
 func viewLogin(server string, p oauth.Progress) LoginView {
 	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
 	if p.Phase == oauth.Waiting {
-		v.URL, v.ExpiresAt = p.URL, WhenSet(p.Expires)
+		v.URL, v.ExpiresAt = p.URL, whenSet(p.Expires)
 	}
 	return v
 }

@@ -66,9 +66,9 @@ type ParseSecret struct {
 	Suggestion string `json:"suggestion" doc:"What to write instead of the whole value: a reference to a variable in MCPProxy's environment."`
 }
 
-// ParseServers reads the servers of a text that a person has pasted. One that is
+// parseServers reads the servers of a text that a person has pasted. One that is
 // MCPProxy itself, as itself says, is left out. Nothing is stored.
-func ParseServers(in Pasted, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
+func parseServers(in Pasted, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
 	if len(in.Text) > maxPasted {
 		return Parsed{}, problem.Newf(problem.TooLarge, "The text is larger than %d bytes.", maxPasted).
 			WithHint("Paste only the part with the servers.").With("limit", maxPasted)

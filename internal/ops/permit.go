@@ -24,9 +24,9 @@ func Claims(all []config.Claim) (claims []presence.Claim) {
 // errTried ends a change that was only tried.
 var errTried = errors.New("this was only tried")
 
-// Widens returns what a person would have to permit of a change of the configuration, and
+// widens returns what a person would have to permit of a change of the configuration, and
 // makes none: for an operation that needs more permitted than that.
-func Widens(change func(config.Permit) error) (claims []presence.Claim, err error) {
+func widens(change func(config.Permit) error) (claims []presence.Claim, err error) {
 	err = change(func(all ...config.Claim) error {
 		claims = Claims(all)
 		return errTried

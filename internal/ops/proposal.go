@@ -27,14 +27,14 @@ type proposal struct {
 	Session string `json:"proposed_in,omitempty"`
 }
 
-// KeptProposal returns what is kept of a proposal.
-func KeptProposal(edit config.ServerEdit, client, session string) (json.RawMessage, error) {
+// keptProposal returns what is kept of a proposal.
+func keptProposal(edit config.ServerEdit, client, session string) (json.RawMessage, error) {
 	return json.Marshal(proposal{edit, client, session})
 }
 
-// ReadProposal reads what is kept. Whatever stands there, the server is
+// readProposal reads what is kept. Whatever stands there, the server is
 // quarantined and no trust is put in it.
-func ReadProposal(p approval.Proposal) (Proposal, error) {
+func readProposal(p approval.Proposal) (Proposal, error) {
 	var kept proposal
 	if err := json.Unmarshal(p.Server, &kept); err != nil {
 		return Proposal{}, problem.Newf(problem.Internal, "The proposal of server '%s' cannot be read.", p.Name).
@@ -64,7 +64,7 @@ func (g *Gateway) Proposals() []Proposal {
 		if g.Config().Server(p.Name) != nil {
 			continue
 		}
-		one, err := ReadProposal(p)
+		one, err := readProposal(p)
 		if err != nil {
 			g.Logger.Error("a proposed server cannot be read", "server", p.Name, "error", err)
 			continue
@@ -76,13 +76,13 @@ func (g *Gateway) Proposals() []Proposal {
 
 // view is a proposed server among the others.
 func (p *Proposal) view() ServerView {
-	v := Unstarted(p.Config)
+	v := unstarted(p.Config)
 	v.Stage, v.ProposedBy = StageLaunch, p.By
 	return v
 }
 
-// Unstarted is a server of which nothing but its configuration is known.
-func Unstarted(s config.Server) ServerView {
+// unstarted is a server of which nothing but its configuration is known.
+func unstarted(s config.Server) ServerView {
 	shown := s.ShownLaunch()
 	return ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: string(upstream.Stopped),
@@ -90,8 +90,8 @@ func Unstarted(s config.Server) ServerView {
 	}
 }
 
-// OnlyProposed refuses what only a server of the configuration has.
-func OnlyProposed(name string) error {
+// onlyProposed refuses what only a server of the configuration has.
+func onlyProposed(name string) error {
 	return problem.Newf(problem.Conflict, "Server '%s' is only proposed: it waits for review.", name).
 		WithHint("Review it with `mcpproxy upstream approve " + name + "`, or take it away with `mcpproxy upstream remove " + name + "`.")
 }

@@ -58,7 +58,7 @@ func (g *Gateway) mayRestart(name string, c Caller) error {
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
 	if _, proposed := g.Book.Proposal(name); err != nil && proposed && g.Config().Server(name) == nil {
-		return OnlyProposed(name)
+		return onlyProposed(name)
 	}
 	if err != nil {
 		return err

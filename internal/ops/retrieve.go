@@ -65,12 +65,12 @@ func (f *SearchResult) Why(h catalog.Hit) []Why {
 	return out
 }
 
-// BytesOf returns how many bytes a hit has in the answer to an agent, where there is
+// bytesOf returns how many bytes a hit has in the answer to an agent, where there is
 // room for it; detail is Full or Compact.
-func BytesOf(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
+func bytesOf(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
 
-// BytesAt is BytesOf for the match at this place, from 0.
-func BytesAt(place int, h catalog.Hit, detail config.Detail) int {
+// bytesAt is bytesOf for the match at this place, from 0.
+func bytesAt(place int, h catalog.Hit, detail config.Detail) int {
 	return len(appendAt(nil, place, h, detail))
 }
 

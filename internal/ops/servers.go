@@ -50,7 +50,7 @@ func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView,
 		}
 	}
 	if c := cfg.Server(in.Name); c != nil { // it was added before the catalog follows the configuration
-		return Unstarted(*c), nil
+		return unstarted(*c), nil
 	}
 	return ServerView{}, err
 }
@@ -60,15 +60,15 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
 		State: g.state(s), ToolCount: len(s.Tools),
 		Tools: count(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
-		Since: WhenSet(s.State.Since), RetryAt: WhenSet(s.State.RetryAt),
+		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
 	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.OffersNow(s.Name))
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
-		v.LastError, v.LastErrorAt, v.Failure = LastError(s), WhenSet(st.FailedAt), st.Failure.String()
+		v.LastError, v.LastErrorAt, v.Failure = lastError(s), whenSet(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
-	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, WhenSet(p.Since), p.Ahead, p.Trouble
+	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, whenSet(p.Since), p.Ahead, p.Trouble
 	v.Detail = detail(&v, p)
 	if c != nil {
 		shown := c.Shown()
@@ -79,13 +79,13 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 			v.Session = string(c.Session)
 		}
 		if s.Quarantined {
-			v.Stage = StageOf(*c, g.Book.View(s.Name))
+			v.Stage = stageOf(*c, g.Book.View(s.Name))
 		}
 	}
 	v.Warnings = append(v.Warnings, g.Upstreams.Oddities(s.Name)...)
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
-		v.Detail = LastError(s)
+		v.Detail = lastError(s)
 	}
 	if v.State == stateNeedsLogin {
 		v.Detail = "needs a login: mcpproxy upstream login " + v.Name
@@ -128,17 +128,17 @@ func StateOf(s *catalog.Server) string {
 	return string(s.State.Phase)
 }
 
-// LastError returns what is wrong with a server, with secrets masked. Of one that
+// lastError returns what is wrong with a server, with secrets masked. Of one that
 // is ready it is over.
-func LastError(s *catalog.Server) string {
+func lastError(s *catalog.Server) string {
 	if s == nil || s.State.Phase == upstream.Ready {
 		return ""
 	}
 	return redact.Text(s.State.LastError)
 }
 
-// StageOf returns how far the review of a server of the configuration is.
-func StageOf(s config.Server, decided *approval.View) ReviewStage {
+// stageOf returns how far the review of a server of the configuration is.
+func stageOf(s config.Server, decided *approval.View) ReviewStage {
 	switch {
 	case !catalog.Quarantined(s, decided):
 		return StageApproved
@@ -181,8 +181,8 @@ func unlistedHint(s *catalog.Server) string {
 		"`, or upstream_servers with operation restart, starts it and lists them."
 }
 
-// WhenSet returns a time, nil when it is zero.
-func WhenSet(t time.Time) *time.Time {
+// whenSet returns a time, nil when it is zero.
+func whenSet(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (g *Gateway) TrustWarnings() []string {
 	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
 	switch {
 	case g.Book.RestrictionsLost():
-		return []string{lost + RestrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
+		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
 	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.Forgotten):
 		return []string{lost + "What was blocked or switched off stays so. " +
 			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
@@ -85,5 +85,5 @@ func (g *Gateway) loginWarnings() (out []string) {
 	return out
 }
 
-// RestrictionsLost is what a person is told whose refusals may not be known.
-const RestrictionsLost = "What was blocked or switched off earlier is lost, at least in part: look at each tool before you approve."
+// restrictionsLost is what a person is told whose refusals may not be known.
+const restrictionsLost = "What was blocked or switched off earlier is lost, at least in part: look at each tool before you approve."

@@ -262,7 +262,7 @@ func accessSpan(text string) (time.Duration, bool) {
 func (a *Access) view(t auth.Token) TokenView {
 	v := TokenView{
 		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
-		ExpiresAt: WhenSet(t.Expires), LastUsedAt: WhenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
+		ExpiresAt: whenSet(t.Expires), LastUsedAt: whenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
 		Answers: a.gateway.Config().AnswersByClient(t.Name),
 	}
 	switch {

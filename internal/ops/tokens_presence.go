@@ -74,7 +74,7 @@ func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceVie
 	if err != nil {
 		return PresenceView{}, unread(err)
 	}
-	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: WhenSet(s.Reset),
+	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: whenSet(s.Reset),
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
 	if s.Anchor != nil {
 		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()

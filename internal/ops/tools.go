@@ -19,9 +19,9 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 	return g.ViewTrusted(t), nil
 }
 
-// ViewTool returns what is known of a tool, but not what is decided about it. Score
+// viewTool returns what is known of a tool, but not what is decided about it. Score
 // is that of a search, or 0.
-func ViewTool(t *catalog.Tool, score float64) ToolView {
+func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
@@ -39,9 +39,9 @@ func ViewTool(t *catalog.Tool, score float64) ToolView {
 	return v
 }
 
-// ViewTrusted returns ViewTool with what is decided.
+// ViewTrusted returns viewTool with what is decided.
 func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
-	v, e := ViewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
+	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
 	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.Rules{}, e, t.Candidate()).Why}
 	if e.Pin != nil {
 		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At

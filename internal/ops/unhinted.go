@@ -42,8 +42,8 @@ func unhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	return &u
 }
 
-// AllUnhinted returns those of some servers, where most is gained first.
-func AllUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
+// allUnhinted returns those of some servers, where most is gained first.
+func allUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
 		if u := unhinted(s, cfg.Server(s.Name)); u != nil {
 			all = append(all, *u)

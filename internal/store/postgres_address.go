@@ -21,9 +21,9 @@ const (
 	// pgStatement bounds one statement.
 	pgStatement = 2 * time.Minute
 	pgConnect   = 3 * time.Second
-	// InstanceFile is the name of the file in the data directory that says which
+	// instanceFile is the name of the file in the data directory that says which
 	// instance it is.
-	InstanceFile = "instance"
+	instanceFile = "instance"
 )
 
 // IsPostgres reports whether a database is one of PostgreSQL, by its address.
@@ -31,9 +31,9 @@ func IsPostgres(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// CheckPostgres returns why an address cannot be that of a database. It does not repeat
+// checkPostgres returns why an address cannot be that of a database. It does not repeat
 // the address, which may hold a password.
-func CheckPostgres(address string) error {
+func checkPostgres(address string) error {
 	_, err := pgConfig(address)
 	return err
 }
@@ -69,7 +69,7 @@ func pgConfig(address string) (*pgconn.Config, error) {
 // instanceName reads which instance a data directory has, and makes one up where there is
 // none.
 func instanceName(dir string) (string, error) {
-	path := filepath.Join(dir, InstanceFile)
+	path := filepath.Join(dir, instanceFile)
 	text, err := os.ReadFile(path)
 	if name := strings.TrimSpace(string(text)); name != "" {
 		return name, nil

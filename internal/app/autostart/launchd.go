@@ -17,11 +17,11 @@ import (
 type launchd struct{ account Account }
 
 func (l *launchd) file() string {
-	return filepath.Join(l.account.Home, "Library", "LaunchAgents", Name+".plist")
+	return filepath.Join(l.account.Home, "Library", "LaunchAgents", name+".plist")
 }
 
 func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.account.UID) }
-func (l *launchd) target() string { return l.domain() + "/" + Name }
+func (l *launchd) target() string { return l.domain() + "/" + name }
 
 func (l *launchd) Install(ctx context.Context, p Program) (changed bool, err error) {
 	if err := p.check(); err != nil {
@@ -115,7 +115,7 @@ func (l *launchd) State(ctx context.Context) (State, error) {
 		return State{}, problem.New(problem.Conflict, "launchd does not answer for this user: "+strings.Join(strings.Fields(err.Error()), " "),
 			"Log in on the screen as the user, without sudo or ssh.").Because(err)
 	}
-	off := strings.Contains(disabled, `"`+Name+`" => disabled`) || strings.Contains(disabled, `"`+Name+`" => true`)
+	off := strings.Contains(disabled, `"`+name+`" => disabled`) || strings.Contains(disabled, `"`+name+`" => true`)
 	state.Enabled = state.File != "" && !off
 	said, err := l.account.Run(ctx, "launchctl", "print", l.target())
 	if err != nil { // it knows no such agent
@@ -148,7 +148,7 @@ func launchdAgent(p Program) string {
 	<string>%s</string>
 	<key>ProgramArguments</key>
 	<array>
-`, mark, Name)
+`, mark, name)
 	for _, word := range append([]string{p.Path}, p.Args...) {
 		fmt.Fprintf(&out, "\t\t<string>%s</string>\n", escaped(word))
 	}

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Name is what the managers know the service by.
-const Name = "mcpproxy"
+// name is what the managers know the service by.
+const name = "mcpproxy"
 
 // Program is what is run. Texts with control characters are refused.
 type Program struct {

@@ -14,7 +14,7 @@ import (
 // systemd is the systemd of a user.
 type systemd struct{ account Account }
 
-const unit = Name + ".service"
+const unit = name + ".service"
 
 func (s *systemd) file() string {
 	return filepath.Join(cmp.Or(s.account.Config, filepath.Join(s.account.Home, ".config")), "systemd", "user", unit)

@@ -1,9 +1,9 @@
 package scan
 
-// NameKey is the same for all spellings of a name, such as send_mail, send-mail and
+// nameKey is the same for all spellings of a name, such as send_mail, send-mail and
 // sendMail: FNV-1a of its letters and digits, made small. Two names that have one
 // by accident make a definition wait that need not.
-type NameKey uint64
+type nameKey uint64
 
 const (
 	fnvOffset = 14695981039346656037
@@ -32,13 +32,13 @@ func begins(text []byte, i int) bool {
 func isPart(c byte) bool { return isAlnum(c) || c >= 0x80 }
 
 // keyOf returns the key of a name.
-func keyOf(name []byte) NameKey { return NameKey(fnvOffset).and(name) }
+func keyOf(name []byte) nameKey { return nameKey(fnvOffset).and(name) }
 
 // and returns the key of a name with another one behind it.
-func (k NameKey) and(name []byte) NameKey {
+func (k nameKey) and(name []byte) nameKey {
 	for _, c := range name {
 		if isPart(c) {
-			k = (k ^ NameKey(lower(c))) * fnvPrime
+			k = (k ^ nameKey(lower(c))) * fnvPrime
 		}
 	}
 	return k
@@ -56,7 +56,7 @@ func nameParts(name []byte) (n int) {
 
 // keys adds the keys under which others may speak of a tool: by its name, with its
 // server before it, and without it when the name begins so.
-func keys(all []NameKey, server, tool []byte) []NameKey {
+func keys(all []nameKey, server, tool []byte) []nameKey {
 	all = append(all, keyOf(tool), keyOf(server).and(tool))
 	if rest := without(tool, server); nameParts(rest) > 1 {
 		all = append(all, keyOf(rest))
@@ -95,7 +95,7 @@ func lower(c byte) byte {
 
 // ends adds the keys of a name and of its ends of two parts and more: what a server
 // calls its tools in its texts, where their names have something before it.
-func ends(all []NameKey, name []byte) []NameKey {
+func ends(all []nameKey, name []byte) []nameKey {
 	all = append(all, keyOf(name))
 	left := nameParts(name)
 	for i := 1; i < len(name) && left > 2; i++ {

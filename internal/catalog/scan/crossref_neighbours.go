@@ -13,18 +13,18 @@ import (
 type CrossRefs struct {
 	mu      sync.RWMutex // guards the fields below
 	servers map[string]*names
-	held    map[NameKey]int32 // by how many servers
+	held    map[nameKey]int32 // by how many servers
 }
 
 // names are the tools of a server. They never change.
 type names struct {
-	keys []NameKey // in order, none twice
-	own  []NameKey // by which the server may mean its own tools; in order
+	keys []nameKey // in order, none twice
+	own  []nameKey // by which the server may mean its own tools; in order
 }
 
 // NewCrossRefs returns an empty index.
 func NewCrossRefs() *CrossRefs {
-	return &CrossRefs{servers: map[string]*names{}, held: map[NameKey]int32{}}
+	return &CrossRefs{servers: map[string]*names{}, held: map[nameKey]int32{}}
 }
 
 // Set says what the tools of a server are called.
@@ -82,31 +82,31 @@ func (x *CrossRefs) remove(server string) {
 
 // others reports whether one of the names is that of a tool of another server, and
 // of none that the server has itself.
-func (x *CrossRefs) others(server string, names []NameKey) bool {
+func (x *CrossRefs) others(server string, names []nameKey) bool {
 	if len(names) == 0 {
 		return false
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	own := x.servers[server]
-	return slices.ContainsFunc(names, func(k NameKey) bool { return x.held[k] > 0 && !own.means(k) })
+	return slices.ContainsFunc(names, func(k nameKey) bool { return x.held[k] > 0 && !own.means(k) })
 }
 
 // beyond reports whether the server has no tool that it may mean by one of the names.
-func (x *CrossRefs) beyond(server string, names []NameKey) bool {
+func (x *CrossRefs) beyond(server string, names []nameKey) bool {
 	if len(names) == 0 {
 		return false
 	}
 	x.mu.RLock()
 	own := x.servers[server]
 	x.mu.RUnlock()
-	return slices.ContainsFunc(names, func(k NameKey) bool { return !own.means(k) })
+	return slices.ContainsFunc(names, func(k nameKey) bool { return !own.means(k) })
 }
 
 // means reports whether the server may mean a tool of its own by a name.
-func (n *names) means(k NameKey) bool { return n != nil && has(n.own, k) }
+func (n *names) means(k nameKey) bool { return n != nil && has(n.own, k) }
 
-func has(all []NameKey, k NameKey) bool {
+func has(all []nameKey, k nameKey) bool {
 	_, ok := slices.BinarySearch(all, k)
 	return ok
 }
@@ -174,15 +174,15 @@ func reasonsOther(r *reference) string {
 }
 
 // has reports whether the server has a tool of that name.
-func (n *names) has(k NameKey) bool { return n != nil && has(n.keys, k) }
+func (n *names) has(k nameKey) bool { return n != nil && has(n.keys, k) }
 
 // meansEnd reports whether the server may mean a tool of its own by an end of a name.
 func (n *names) meansEnd(name []byte) bool {
-	return n != nil && slices.ContainsFunc(ends(nil, name), func(k NameKey) bool { return has(n.own, k) })
+	return n != nil && slices.ContainsFunc(ends(nil, name), func(k nameKey) bool { return has(n.own, k) })
 }
 
 // find returns the first server by name that has a tool of that name.
-func (x *CrossRefs) find(k NameKey, server *string) bool {
+func (x *CrossRefs) find(k nameKey, server *string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.held[k] == 0 {

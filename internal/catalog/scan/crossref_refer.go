@@ -104,7 +104,7 @@ func read(raw []byte, instructions bool, found func(*Passage, reference)) (all b
 	if instructions {
 		Prose("instructions", text(raw), x.look)
 	} else {
-		Passages(raw, namesNothing, x.look)
+		passages(raw, namesNothing, x.look)
 	}
 	return x.left >= 0
 }

@@ -19,7 +19,7 @@ type Scanned struct {
 	scan  func() Report
 
 	report atomic.Pointer[Report]
-	orders atomic.Pointer[[]NameKey] // about which tools it orders something
+	orders atomic.Pointer[[]nameKey] // about which tools it orders something
 }
 
 // Tool returns a tool's definition to be scanned.
@@ -27,10 +27,10 @@ func (x *CrossRefs) Tool(d *tool.Definition) *Scanned {
 	return &Scanned{index: x, id: d.ID, raw: d.Raw, scan: func() Report { return Definition(*d) }}
 }
 
-// Offer returns the definition of what a server offers beside tools.
+// offer returns the definition of what a server offers beside tools.
 func (x *CrossRefs) Offer(server string, o tool.Offer) *Scanned {
 	id := tool.ID{Server: server, Tool: o.Name}
-	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return Offer(o) }}
+	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return offer(o) }}
 }
 
 // Report returns what the scanner finds in the definition, and what is found beside
@@ -65,11 +65,11 @@ func (s *Scanned) Beyond() bool { return s.index.beyond(s.id.Server, s.about()) 
 
 // about returns by which names the definition orders something about tools: each
 // once, in order.
-func (s *Scanned) about() []NameKey {
+func (s *Scanned) about() []nameKey {
 	if all := s.orders.Load(); all != nil {
 		return *all
 	}
-	var all []NameKey
+	var all []nameKey
 	read(s.raw, s.kind == tool.KindInstructions, func(_ *Passage, r reference) { all = append(all, keyOf(r.name)) })
 	slices.Sort(all)
 	all = slices.Clip(slices.Compact(all))

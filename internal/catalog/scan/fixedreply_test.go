@@ -27,7 +27,7 @@ func TestFixedReply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Offer(o); (got.Verdict == Clean) != clean {
+		if got := offer(o); (got.Verdict == Clean) != clean {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}

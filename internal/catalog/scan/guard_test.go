@@ -90,7 +90,7 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
-	if r := Text("instructions", strings.Repeat("a ", MaxText)); r.Verdict != Review {
+	if r := Text("instructions", strings.Repeat("a ", maxText)); r.Verdict != Review {
 		t.Errorf("%+v", r)
 	}
 }

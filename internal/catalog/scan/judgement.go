@@ -21,7 +21,7 @@ func Phrases(d tool.Definition, yield func(p *Phrase)) {
 		v.n.read(f.text)
 		s.matcher.words = v.n.split(s.matcher.words, compiled().lex, f.place == placeName || f.place == placeKey)
 		s.phrases(f, v, func(p *Phrase, _, _ int) {
-			if p.Len() >= FewPhraseWords {
+			if p.Len() >= fewPhraseWords {
 				yield(p)
 			}
 		})
@@ -37,7 +37,7 @@ func (s *scanner) phrases(f *field, v *view, yield func(p *Phrase, first, end in
 	k.node = 0
 	for first := 0; first < len(words); {
 		end := first + 1
-		for end < len(words) && end-first < MaxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.labels(words, end)) {
+		for end < len(words) && end-first < maxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.labels(words, end)) {
 			end++
 		}
 		if first == 0 && named {
@@ -133,7 +133,7 @@ func (s *scanner) judge(f *field, v *view, g *grammar) {
 	s.phrases(f, v, func(p *Phrase, first, end int) {
 		score := j.model.Score(p)
 		j.spans = append(j.spans, scored{first, end, score})
-		if score <= j.best || p.Len() < FewPhraseWords || v.encoding == "" && score >= j.model.Agree && s.spokenOf(v, g, p, first, end) {
+		if score <= j.best || p.Len() < fewPhraseWords || v.encoding == "" && score >= j.model.Agree && s.spokenOf(v, g, p, first, end) {
 			return
 		}
 		j.best = score

@@ -26,11 +26,11 @@ type step struct {
 	index  int
 }
 
-// Passages has look look at the strings of JSON whose grammar is checked: all
+// passages has look look at the strings of JSON whose grammar is checked: all
 // values, in their order, at most maxStrings of them and not deeper than
 // maxDepth. Names of members are none. What JSON may not be is left out by skip,
 // which sees a string as it is written between its quotes; nil leaves out nothing.
-func Passages(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
+func passages(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
 	w := walker{Cursor: wirejson.Cursor{Text: raw}, left: maxStrings, skip: skip, look: look}
 	w.value(0)
 }
@@ -39,7 +39,7 @@ func Passages(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
 // name.
 func Prose(name, text string, look func(*Passage)) {
 	t := Passage{name: name}
-	t.read(text[:min(len(text), MaxText)])
+	t.read(text[:min(len(text), maxText)])
 	look(&t)
 }
 

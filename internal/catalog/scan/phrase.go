@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// MaxPhraseWords is how many words of a phrase are looked at.
-const MaxPhraseWords = 48
+// maxPhraseWords is how many words of a phrase are looked at.
+const maxPhraseWords = 48
 
 // reach is how many words before a word are looked at for one of a group.
 const reach = 10
@@ -46,7 +46,7 @@ func (p *Phrase) Len() int { return len(p.words) }
 // have. Behind MaxWords words it does nothing.
 func (p *Phrase) Add(word []byte, name bool) {
 	n := len(p.words)
-	if n == MaxPhraseWords {
+	if n == maxPhraseWords {
 		return
 	}
 	short := stem(word)

@@ -25,15 +25,15 @@ var embedded string
 
 // EmbeddedModel returns the model of the program.
 var EmbeddedModel = sync.OnceValue(func() *Model {
-	m, ok := ParseModel([]byte(embedded))
+	m, ok := parseModel([]byte(embedded))
 	if !ok {
 		panic("judge: model.bin is not a model")
 	}
 	return m
 })
 
-// ParseModel reads what Bytes wrote. It reports whether it was that.
-func ParseModel(data []byte) (m *Model, ok bool) {
+// parseModel reads what Bytes wrote. It reports whether it was that.
+func parseModel(data []byte) (m *Model, ok bool) {
 	if len(data) != 4+ModelWeights {
 		return nil, false
 	}
@@ -66,8 +66,8 @@ func (m *Model) Score(p *Phrase) int {
 	return sum * 256 / int(256*PhraseNorm(len(p.features)))
 }
 
-// FewPhraseWords is how many words a phrase needs to be taken for poison, or learned from.
-const FewPhraseWords = 4
+// fewPhraseWords is how many words a phrase needs to be taken for poison, or learned from.
+const fewPhraseWords = 4
 
 // fewFeatures is how many features a phrase counts as when it has fewer.
 const fewFeatures = 40

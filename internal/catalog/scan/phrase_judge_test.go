@@ -26,7 +26,7 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("agree %d, review %d", m.Agree, m.Review)
 	}
 	for _, n := range []int{0, 3, ModelWeights, 4 + ModelWeights + 1} {
-		if _, ok := ParseModel(make([]byte, n)); ok {
+		if _, ok := parseModel(make([]byte, n)); ok {
 			t.Errorf("%d bytes are a model", n)
 		}
 	}
@@ -51,7 +51,7 @@ func TestScore(t *testing.T) {
 func TestJudgeBounds(t *testing.T) {
 	m := EmbeddedModel()
 	p := phraseOf(strings.Repeat(strings.Repeat("x", 1000)+" ", 1000))
-	if p.Len() != MaxPhraseWords {
+	if p.Len() != maxPhraseWords {
 		t.Errorf("%d words", p.Len())
 	}
 	if s := m.Score(p); s < math.MinInt16 || s > math.MaxInt16 {

@@ -93,7 +93,7 @@ type Report struct {
 
 // The bounds. What is beyond them is reviewed by a person.
 const (
-	MaxText     = 256 << 10 // bytes of a text
+	maxText     = 256 << 10 // bytes of a text
 	maxStrings  = 20000     // strings in a definition
 	maxDepth    = 128       // levels in a definition
 	maxDecoded  = 64 << 10  // bytes decoded from one definition

@@ -26,17 +26,17 @@ func (t Trial) Definition(d tool.Definition) Report {
 // server. The path of its findings is its name.
 func Text(name, text string) Report {
 	return reported("text", Trial{Judge: EmbeddedModel()}, func(s *scanner) {
-		if len(text) > MaxText {
-			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", MaxText))
-			text = text[:MaxText]
+		if len(text) > maxText {
+			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
+			text = text[:maxText]
 		}
 		s.add(field{place: placeProse, name: name, text: text})
 		s.scan()
 	})
 }
 
-// Offer looks at all that the definition of an offer says.
-func Offer(o tool.Offer) Report {
+// offer looks at all that the definition of an offer says.
+func offer(o tool.Offer) Report {
 	if o.Kind == tool.KindInstructions {
 		var text string
 		if json.Unmarshal(o.Raw, &text) == nil { // else it is looked at as what it is

@@ -55,7 +55,7 @@ func (s *scanner) borrow() (give func()) {
 	m := scratches.Get().(*scratch)
 	s.fields, s.nodes, s.matcher.words, s.base.n = m.fields, m.nodes, m.words, m.base
 	return func() {
-		if len(s.nodes) > maxScratch || cap(s.base.n.lower) > MaxText {
+		if len(s.nodes) > maxScratch || cap(s.base.n.lower) > maxText {
 			return
 		}
 		clear(s.fields)

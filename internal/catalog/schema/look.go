@@ -171,7 +171,7 @@ func (m *meter) members(value []byte, l *look) (object map[string]any, err error
 // steps that are left, too.
 func (s *Schema) readSome(args json.RawMessage, steps int) (doc any, left int, err error) {
 	if wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
-		return nil, 0, ErrUndecided
+		return nil, 0, errUndecided
 	}
 	m, l := meter{left: steps}, looker{known: map[string]*look{}}
 	undecided := bounded(func() { doc, err = m.read(args, l.at(schemas{s.root})) })

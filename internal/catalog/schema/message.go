@@ -56,7 +56,7 @@ func (f *findings) collect(e *jsonschema.ValidationError) {
 			return
 		}
 	case *kind.RefCycle: // says nothing of the value
-		panic(ErrUndecided)
+		panic(errUndecided)
 	case *kind.PropertyNames:
 		// The library says where it looked last instead of where this is.
 		e.InstanceLocation, e.SchemaURL = nil, e.SchemaURL+"/"+k.Property

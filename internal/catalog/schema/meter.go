@@ -36,15 +36,15 @@ type meter struct {
 // of one alternative.
 func (m *meter) spend(steps int) {
 	if m.left -= steps; m.left < 0 {
-		panic(ErrUndecided)
+		panic(errUndecided)
 	}
 }
 
 // bounded runs what spends steps, and returns why it did not come to its end.
 func bounded(run func()) (undecided error) {
 	defer func() {
-		if p := recover(); p == ErrUndecided {
-			undecided = ErrUndecided
+		if p := recover(); p == errUndecided {
+			undecided = errUndecided
 		} else if p != nil {
 			undecided = fmt.Errorf("validating the arguments failed: %v", p)
 		}
@@ -198,6 +198,6 @@ func present(list schemas) schemas {
 	return slices.DeleteFunc(list, func(s *jsonschema.Schema) bool { return s == nil })
 }
 
-// ErrUndecided says that a validation took more than it may, so that nothing
+// errUndecided says that a validation took more than it may, so that nothing
 // can be said about the arguments.
-var ErrUndecided = errors.New("validating the arguments would take too long")
+var errUndecided = errors.New("validating the arguments would take too long")

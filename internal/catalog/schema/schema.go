@@ -90,7 +90,7 @@ func (s *Schema) check(args json.RawMessage, steps int) ([]Violation, error) {
 func (s *Schema) judge(doc any, steps int) (violations []Violation, undecided error) {
 	size := measure(doc)
 	if size.depth > maxArgDepth || size.digits > maxDigits {
-		return nil, ErrUndecided
+		return nil, errUndecided
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -153,7 +153,7 @@ func TestConcurrent(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 5 {
-				if _, err := s.Check(heavy); err != ErrUndecided {
+				if _, err := s.Check(heavy); err != errUndecided {
 					t.Errorf("heavy: %v", err)
 				}
 				if v, err := s.Check(json.RawMessage(`[[[null]]]`)); v != nil || err != nil {

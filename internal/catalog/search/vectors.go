@@ -28,16 +28,16 @@ type Vectors struct {
 var vectorsFile string
 
 var embedded = sync.OnceValue(func() *Vectors {
-	v, err := ReadVectors(vectorsFile)
+	v, err := readVectors(vectorsFile)
 	if err != nil {
 		panic(err)
 	}
 	return v
 })
 
-// ReadVectors reads a table: a line of stems with a blank between them, then for each a
+// readVectors reads a table: a line of stems with a blank between them, then for each a
 // scale (float32, little endian) and its steps.
-func ReadVectors(table string) (*Vectors, error) {
+func readVectors(table string) (*Vectors, error) {
 	head, rows, _ := strings.Cut(table, "\n")
 	stems := strings.Fields(head)
 	if len(rows) != len(stems)*(4+Dimensions) {

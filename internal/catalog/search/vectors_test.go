@@ -144,7 +144,7 @@ func TestClauses(t *testing.T) {
 }
 
 func TestReadVectors(t *testing.T) {
-	if _, err := ReadVectors("one two\nshort"); err == nil {
+	if _, err := readVectors("one two\nshort"); err == nil {
 		t.Error("a table that is cut off is read")
 	}
 	if v := embedded(); len(v.stems) < 5000 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MaxAlias is the longest name, in characters.
-const MaxAlias = 128
+// maxAlias is the longest name, in characters.
+const maxAlias = 128
 
 // separator stands between the server and its own name for something. No
 // server has it in its name.
@@ -28,14 +28,14 @@ func Alias(server, name string) string {
 		}
 		return '_'
 	}, plain)
-	return readable[:min(len(readable), MaxAlias-1-digestSize)] + "_" + digest(server, name)
+	return readable[:min(len(readable), maxAlias-1-digestSize)] + "_" + digest(server, name)
 }
 
 // SplitAlias returns what a name stands for that holds both parts as they are.
 func SplitAlias(name string) (server, own string, ok bool) {
 	server, own, ok = strings.Cut(name, separator)
 	foreign := strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) })
-	if !ok || server == "" || own == "" || len(name) > MaxAlias || foreign || IsDigestedAlias(name) {
+	if !ok || server == "" || own == "" || len(name) > maxAlias || foreign || IsDigestedAlias(name) {
 		return "", "", false
 	}
 	return server, own, true

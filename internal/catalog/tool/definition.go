@@ -75,8 +75,8 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	if d.ID.Tool == "" {
 		return Definition{}, errors.New("it has no name that is a string and not empty")
 	}
-	if len(d.ID.Tool) > MaxToolName {
-		return Definition{}, fmt.Errorf("its name is longer than %d bytes", MaxToolName)
+	if len(d.ID.Tool) > maxToolName {
+		return Definition{}, fmt.Errorf("its name is longer than %d bytes", maxToolName)
 	}
 	return d, nil
 }

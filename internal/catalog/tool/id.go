@@ -15,7 +15,7 @@ type ID struct {
 // The longest names, in bytes. MCP recommends 128 for tools.
 const (
 	MaxServerName = 64
-	MaxToolName   = 256
+	maxToolName   = 256
 )
 
 // String is the form that agents use: "server:tool".
@@ -34,8 +34,8 @@ func ParseID(s string) (ID, error) {
 	if name == "" {
 		return ID{}, errors.New("the tool part is empty")
 	}
-	if len(name) > MaxToolName {
-		return ID{}, fmt.Errorf("the tool part is longer than %d bytes", MaxToolName)
+	if len(name) > maxToolName {
+		return ID{}, fmt.Errorf("the tool part is longer than %d bytes", maxToolName)
 	}
 	return ID{server, name}, nil
 }

@@ -122,7 +122,7 @@ func TestParseDefinition(t *testing.T) {
 		{"129 levels", `{"name":"a","inputSchema":` + deep(128) + `}`, "it has no canonical form: nested deeper than 128 levels"},
 		{"129 lists", `{"name":"a","x":` + strings.Repeat("[", 128) + strings.Repeat("]", 128) + `}`, "it has no canonical form: nested deeper than 128 levels"},
 		{"too long", `{"name":"` + strings.Repeat("a", MaxDefinition) + `"}`, "it is longer than 262144 bytes"},
-		{"long name", `{"name":"` + strings.Repeat("a", MaxToolName+1) + `"}`, "its name is longer than 256 bytes"},
+		{"long name", `{"name":"` + strings.Repeat("a", maxToolName+1) + `"}`, "its name is longer than 256 bytes"},
 	} {
 		d, err := ParseDefinition("s", json.RawMessage(c.raw))
 		got := ""

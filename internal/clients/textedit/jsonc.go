@@ -17,7 +17,7 @@ import (
 // wrong path (a log, a device) from being read, and the parser's stack small.
 const (
 	MaxSize  = 16 << 20
-	MaxDepth = 32
+	maxDepth = 32
 )
 
 // ByteOrderMark is what some editors put before the text.
@@ -66,7 +66,7 @@ func Parse(text []byte) (hujson.Value, *Mistake) {
 	}
 	outline := s.outline()
 	if outline.deep >= 0 {
-		return at(outline.deep, fmt.Sprintf("brackets are nested deeper than %d", MaxDepth), "")
+		return at(outline.deep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
 	}
 	if outline.empty {
 		return at(0, "the file is empty", "write {} to have the defaults")
@@ -158,7 +158,7 @@ func (s source) outline() outline {
 		switch c := s.data[i]; c {
 		case '{', '[':
 			opened = append(opened, i)
-			if len(opened) > MaxDepth {
+			if len(opened) > maxDepth {
 				out.deep, out.empty = i, false
 				return out
 			}

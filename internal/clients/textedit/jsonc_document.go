@@ -277,15 +277,15 @@ func (d *Document) SetAt(object Container, path []string, value json.RawMessage)
 	if i >= 0 && len(path) > 1 {
 		return d.SetAt(Parts(object.Items[i].Value), path[1:], value)
 	}
-	value, err := Wrapped(path[1:], value)
+	value, err := wrapped(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
 	return d.Put(object, i, path[0], value)
 }
 
-// Wrapped returns a value as the innermost of objects in each other.
-func Wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
+// wrapped returns a value as the innermost of objects in each other.
+func wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
 	for _, name := range slices.Backward(path) {
 		var err error
 		if value, err = wirejson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
@@ -355,7 +355,7 @@ func (d *Document) SetSpread(object Container, path []string, value json.RawMess
 	if i >= 0 {
 		return d.Put(object, i, path[0], value)
 	}
-	value, err := Wrapped(path[1:], value)
+	value, err := wrapped(path[1:], value)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func TestParse(t *testing.T) {
 		"comments":  {"// a\n{\"a\": [1, /* b */ 2,],} // c", -1, ""},
 		"not UTF-8": {"{\"a\": \"\xff\"}", 7, "the file is not valid UTF-8"},
 		"large":     {strings.Repeat(" ", MaxSize+1), 0, "the file is larger than 16777216 bytes"},
-		"deep":      {strings.Repeat("[", MaxDepth+1), MaxDepth, "brackets are nested deeper than 32"},
+		"deep":      {strings.Repeat("[", maxDepth+1), maxDepth, "brackets are nested deeper than 32"},
 		"empty":     {" // nothing\n", 0, "the file is empty"},
 		"unclosed":  {"{\n[", 3, "the file ends too early"},
 		"secret":    {"{\"a\": \"s3cret\\q\"}", 6, "the string holds a line break, a control character or an unknown escape"},

@@ -188,7 +188,7 @@ func (inYAML) set(text []byte, path []string, value json.RawMessage) ([]byte, er
 			}
 			continue
 		}
-		inner, err := Wrapped(path[i+1:], value)
+		inner, err := wrapped(path[i+1:], value)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) 
 		return nil, false, fmt.Errorf("the new definition: %w", err)
 	}
 	d := differ{complete: true, loosened: map[string]bool{}}
-	for _, hint := range Loosened(hintsOf(old), hintsOf(now)) {
+	for _, hint := range loosened(hintsOf(old), hintsOf(now)) {
 		d.loosened["/annotations/"+hint] = true
 	}
 	d.values("", old, now)

@@ -38,7 +38,7 @@ func Evaluate(r Rules, e Entry, c Candidate) Evaluation {
 	j := Evaluation{Kind: c.Kind, Tool: c.Tool, Why: New}
 	switch {
 	case e.Pin != nil:
-		j.Why, j.Loosened = Changed, Loosened(e.Pin.Hints, c.Hints)
+		j.Why, j.Loosened = Changed, loosened(e.Pin.Hints, c.Hints)
 	case e.Was != nil && *e.Was != c.Fingerprint:
 		j.Why = Changed
 	}
@@ -70,9 +70,9 @@ func acceptable(r Rules, e Entry, c Candidate, loosens bool) bool {
 	return r.Trust == Scan && c.Report != nil && c.Report().Verdict == scan.Clean
 }
 
-// Loosened names the hints by which a tool that was approved with the one set
+// loosened names the hints by which a tool that was approved with the one set
 // claims more harmless effects with the other.
-func Loosened(was, is tool.Hints) []string {
+func loosened(was, is tool.Hints) []string {
 	var out []string
 	becomes := func(name string, from, to, harmless tool.Tri) {
 		if from != harmless && to == harmless {

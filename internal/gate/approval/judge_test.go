@@ -86,7 +86,7 @@ func TestLoosened(t *testing.T) {
 				"idempotentHint":  {tool.Hints{Idempotent: was}, tool.Hints{Idempotent: is}, was != tool.True && is == tool.True},
 				"openWorldHint":   {tool.Hints{OpenWorld: was}, tool.Hints{OpenWorld: is}, was != tool.False && is == tool.False},
 			} {
-				got := Loosened(c.was, c.is)
+				got := loosened(c.was, c.is)
 				if (len(got) == 1 && got[0] == hint) != c.want || len(got) > 1 {
 					t.Errorf("%s from %v to %v: %v, want %v", hint, was, is, got, c.want)
 				}

@@ -65,10 +65,10 @@ const (
 	// than it can is from a clock that was wrong, and counts as over.
 	Skew = time.Minute
 	// MaxWaiting is how many questions wait, MaxOfActor how many of one actor, and
-	// MaxHeld how many calls wait for their answers, in one process.
+	// maxHeld how many calls wait for their answers, in one process.
 	MaxWaiting = 1_000
 	MaxOfActor = 100
-	MaxHeld    = 1_000
+	maxHeld    = 1_000
 	// MaxArguments is how many bytes of the arguments a question shows.
 	MaxArguments = 64 << 10
 	// MaxReason is how long the reason of a denial is, in bytes.

@@ -116,7 +116,7 @@ func (h *Waiter) Stop() {
 func (h *Waiter) enter(k Key, actor string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.all >= MaxHeld || h.actors[actor] >= MaxOfActor {
+	if h.all >= maxHeld || h.actors[actor] >= MaxOfActor {
 		return nil, TooMany()
 	}
 	w := h.waiting[k]

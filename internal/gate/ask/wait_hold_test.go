@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewWaiter(&memory{all: map[string]*Question{}}, nil, time.Now, func() {})
 		ctx, leave := context.WithCancel(t.Context())
-		for actor := range MaxHeld / MaxOfActor {
+		for actor := range maxHeld / MaxOfActor {
 			for range MaxOfActor {
 				go func() { _, _ = h.Hold(ctx, held(strings.Repeat("x", actor+1), nil)) }()
 			}

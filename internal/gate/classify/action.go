@@ -7,13 +7,13 @@ import (
 )
 
 // action judges the name of an action by the lists of the rule.
-func (r *Rule) action(name string) Verdict {
+func (r *Rule) action(name string) verdict {
 	among := func(patterns []string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { return policy.Matches(p, name) })
 	}
 	switch {
 	case among(r.Destructive):
-		return Verdict{Operation: policy.Destructive, Word: clipWord(name)}
+		return verdict{Operation: policy.Destructive, Word: clipWord(name)}
 	case among(r.Read):
 		return reading
 	}

@@ -173,7 +173,7 @@ func FuzzShell(f *testing.F) {
 	})
 }
 
-func benchmark(b *testing.B, read func(string) Verdict, unit string) {
+func benchmark(b *testing.B, read func(string) verdict, unit string) {
 	text := strings.Repeat(unit, 1+4096/len(unit))[:4096]
 	b.ReportAllocs()
 	b.SetBytes(int64(len(text)))

@@ -30,9 +30,9 @@ type parameter struct {
 	open                         bool     // a text, or a list of them, of any content
 }
 
-// Detect finds the argument by which a tool should be judged; nil when its schema shows
+// detect finds the argument by which a tool should be judged; nil when its schema shows
 // none. What it finds is not declared: it only tightens.
-func Detect(d *tool.Definition) *Rule {
+func detect(d *tool.Definition) *Rule {
 	params := parameters(d.InputSchema)
 	if len(params) == 0 {
 		return nil
@@ -89,8 +89,8 @@ func programIn(name []string) string {
 func (r *Rule) actions(values []string) bool {
 	writes, changes := 0, false
 	for _, v := range values {
-		changes = changes || NameSaysChange(v)
-		switch OperationOfName(v) {
+		changes = changes || nameSaysChange(v)
+		switch operationOfName(v) {
 		case policy.Destructive:
 			r.Destructive = append(r.Destructive, v)
 		case policy.Read:

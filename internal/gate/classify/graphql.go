@@ -11,7 +11,7 @@ import (
 )
 
 // readGraphQL judges a GraphQL document, or a request in JSON that has one.
-func readGraphQL(text string) Verdict {
+func readGraphQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
@@ -30,7 +30,7 @@ const maxRequests = 8
 
 // readGraphQLRequest judges a GraphQL request in JSON: an object with a query, a list of such
 // objects, or a document as a JSON string. It trusts that the JSON was checked.
-func readGraphQLRequest(value []byte, depth int) (worst Verdict) {
+func readGraphQLRequest(value []byte, depth int) (worst verdict) {
 	switch kind := wirejson.Kind(value); {
 	case depth > maxRequests:
 	case kind == '"':
@@ -58,20 +58,20 @@ func readGraphQLRequest(value []byte, depth int) (worst Verdict) {
 
 // readGraphQLMember judges a member of a request. Only a query is a document; a request that
 // names a stored document, or has another member, may do anything.
-func readGraphQLMember(name string, value []byte, depth int) Verdict {
+func readGraphQLMember(name string, value []byte, depth int) verdict {
 	empty := wirejson.Kind(value) == 'n' || string(value) == "{}"
 	switch {
 	case strings.EqualFold(name, "query"):
 		return readGraphQLRequest(value, depth+1)
 	case name == "operationName", name == "variables", empty:
-		return Verdict{}
+		return verdict{}
 	}
 	return unread(clipWord(name))
 }
 
 // readDocument judges a document by all its operations. A mutation is judged by the fields that
 // it selects, whose names say what they do.
-func readDocument(document *ast.QueryDocument) Verdict {
+func readDocument(document *ast.QueryDocument) verdict {
 	var fields []string
 	mutates := false
 	for _, operation := range document.Operations {
@@ -87,8 +87,8 @@ func readDocument(document *ast.QueryDocument) Verdict {
 		fields = selected(fragment.SelectionSet, 2, fields)
 	}
 	for _, f := range fields {
-		if OperationOfName(f) == policy.Destructive {
-			return Verdict{Operation: policy.Destructive, Word: clipWord("mutation " + f)}
+		if operationOfName(f) == policy.Destructive {
+			return verdict{Operation: policy.Destructive, Word: clipWord("mutation " + f)}
 		}
 	}
 	return write("mutation")

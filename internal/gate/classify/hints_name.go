@@ -113,15 +113,15 @@ func aboutDeleting(w string) bool {
 		slices.ContainsFunc(known.shortDeletions, func(stem string) bool { return strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) })
 }
 
-// OperationOfName is what a name says that something does, be it of a tool, of an action or of a
+// operationOfName is what a name says that something does, be it of a tool, of an action or of a
 // field: what it does not clearly say is a write.
-func OperationOfName(s string) policy.Operation {
+func operationOfName(s string) policy.Operation {
 	o, _ := ofName(s)
 	return o
 }
 
-// NameSaysChange reports whether a name clearly says that something is changed or taken away.
-func NameSaysChange(s string) bool {
+// nameSaysChange reports whether a name clearly says that something is changed or taken away.
+func nameSaysChange(s string) bool {
 	o, sure := ofName(s)
 	return sure && o != policy.Read
 }

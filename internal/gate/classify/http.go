@@ -7,12 +7,12 @@ import (
 )
 
 // readMethod judges a method of HTTP.
-func readMethod(method string) Verdict {
+func readMethod(method string) verdict {
 	switch method = strings.ToUpper(strings.TrimSpace(method)); method {
 	case "GET", "HEAD", "OPTIONS":
 		return reading
 	case "DELETE":
-		return Verdict{Operation: policy.Destructive, Word: method}
+		return verdict{Operation: policy.Destructive, Word: method}
 	case "":
 		return unread("no method")
 	}

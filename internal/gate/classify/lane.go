@@ -18,7 +18,7 @@ func (r *Rule) Classify(args json.RawMessage) policy.Arguments {
 	return policy.Arguments{Operation: v.Operation, Word: v.Word, By: r.By, Path: r.Argument, Declared: r.Declared, Unread: v.Unread}
 }
 
-func (r *Rule) verdict(args json.RawMessage) (worst Verdict) {
+func (r *Rule) verdict(args json.RawMessage) (worst verdict) {
 	if len(args) > 4*maxText && (r.By == policy.ByShell || r.By == policy.ByCLI) {
 		return tooLong
 	}
@@ -37,7 +37,7 @@ func (r *Rule) verdict(args json.RawMessage) (worst Verdict) {
 }
 
 // value judges the value of the argument.
-func (r *Rule) value(value []byte) (worst Verdict) {
+func (r *Rule) value(value []byte) (worst verdict) {
 	if text, ok := wirejson.String(value); ok {
 		return r.text(text)
 	}
@@ -64,7 +64,7 @@ func (r *Rule) value(value []byte) (worst Verdict) {
 }
 
 // beside judges what stands beside the argument and changes what it means.
-func (r *Rule) beside(args json.RawMessage) (worst Verdict) {
+func (r *Rule) beside(args json.RawMessage) (worst verdict) {
 	switch r.By {
 	case policy.ByHTTP:
 		if overridesMethod(strings.ToLower(string(args))) {

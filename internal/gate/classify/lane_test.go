@@ -72,7 +72,7 @@ func TestDetect(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if r := Detect(&d); r != nil {
+		if r := detect(&d); r != nil {
 			got = string(r.By) + " " + r.Argument
 			for what, is := range map[string]string{" default ": r.Default, " ": r.Program} {
 				if is != "" {

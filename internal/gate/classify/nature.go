@@ -36,7 +36,7 @@ func (n *Nature) Inferred() Inference {
 func (n *Nature) JudgedBy() *Rule {
 	n.judge.Do(func() {
 		if n.of != nil {
-			n.judgedBy = Detect(n.of)
+			n.judgedBy = detect(n.of)
 		}
 	})
 	return n.judgedBy

@@ -13,7 +13,7 @@ import (
 const maxNeighbours = 8
 
 // tooManyNeighbours is for arguments that have more.
-var tooManyNeighbours = Verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
+var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
 
 // neighbours judges what the members next to a command, and those nested in them, may add
 // to it.
@@ -21,7 +21,7 @@ type neighbours struct {
 	rule   *Rule
 	args   json.RawMessage
 	judged int
-	worst  Verdict
+	worst  verdict
 }
 
 // roles says what a member next to a command is, by its name in small letters.
@@ -97,7 +97,7 @@ func (n *neighbours) member(name, value []byte) {
 }
 
 // alone judges a text, or a list of them, that may be a command of its own.
-func (n *neighbours) alone(value []byte) Verdict {
+func (n *neighbours) alone(value []byte) verdict {
 	words, ok := textOrTexts(value)
 	if !ok {
 		return unread("a second command that is no text")
@@ -111,7 +111,7 @@ func (n *neighbours) alone(value []byte) Verdict {
 
 // joined judges a command whose arguments are in another member: joined as words and as
 // text, since the server may do either, and the arguments alone for what is destructive.
-func (n *neighbours) joined(value []byte) (worst Verdict) {
+func (n *neighbours) joined(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {
 		return unread("arguments that are no texts")

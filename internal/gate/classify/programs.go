@@ -185,7 +185,7 @@ func readRule(fields []string) (names []string, r rule) {
 }
 
 // judge says what a program does with these arguments.
-func (p *program) judge(args []arg) Verdict {
+func (p *program) judge(args []arg) verdict {
 	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
 		return reading
 	}
@@ -199,25 +199,25 @@ func (p *program) judge(args []arg) Verdict {
 			return reading
 		}
 	}
-	return Verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
+	return verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
 }
 
 // destroysBy returns what a program does with these arguments if that is destructive.
-func (p *program) destroysBy(args []arg) Verdict {
+func (p *program) destroysBy(args []arg) verdict {
 	var room [maxVerbs]string
 	verbs, _, sure := p.verb(args, room[:0])
 	return p.destroyed(verbs, sure, args)
 }
 
-func (p *program) destroyed(verbs []string, sure bool, args []arg) Verdict {
+func (p *program) destroyed(verbs []string, sure bool, args []arg) verdict {
 	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
 		for i := range p.destroys {
 			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
-				return Verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
+				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
 			}
 		}
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // runsOther reports whether a verb of a program runs a command among its arguments.

@@ -63,7 +63,7 @@ func quoted(words []string) string {
 	return strings.Join(line, " ")
 }
 
-func (r *Rule) text(text string) Verdict {
+func (r *Rule) text(text string) verdict {
 	switch r.By {
 	case policy.BySQL:
 		return readSQL(text)

@@ -22,17 +22,17 @@ type line struct {
 	depth   int
 	read    *int  // how many texts were read
 	args    []arg // of the command that is judged
-	verdict Verdict
+	verdict verdict
 }
 
 // parsers are used again for their memory.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // readShell judges a shell line by the worst of all that it runs.
-func readShell(text string) Verdict { return readNested(text, 0, new(int)) }
+func readShell(text string) verdict { return readNested(text, 0, new(int)) }
 
 // readNested reads a text that is in so many others; read is how many were in the first.
-func readNested(text string, depth int, read *int) Verdict {
+func readNested(text string, depth int, read *int) verdict {
 	*read++
 	switch {
 	case len(text) > maxText:
@@ -64,16 +64,16 @@ func readNested(text string, depth int, read *int) Verdict {
 }
 
 // mentioned looks for what is destructive in a text that is no shell line.
-func mentioned(text string) Verdict {
+func mentioned(text string) verdict {
 	known := allCommands()
 	for word := range strings.FieldsFuncSeq(text, endsWord) {
 		if p := known.programs[word[strings.LastIndexByte(word, '/')+1:]]; p != nil {
 			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && len(r.one) == 0 }) {
-				return Verdict{Operation: policy.Destructive, Word: p.name}
+				return verdict{Operation: policy.Destructive, Word: p.name}
 			}
 		}
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // endsWord reports whether a character ends the name of a command.
@@ -85,10 +85,10 @@ func endsWord(c rune) bool {
 	return false
 }
 
-func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }
+func (l *line) take(v verdict) { l.verdict = l.verdict.worse(v) }
 
 // node judges a part of a line by itself; what is in it comes by itself.
-func (l *line) node(n syntax.Node) Verdict {
+func (l *line) node(n syntax.Node) verdict {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
 		if len(n.Args) == 0 {
@@ -138,14 +138,14 @@ func (l *line) node(n syntax.Node) Verdict {
 		return unread("a form that is not read")
 	case *syntax.SglQuoted:
 		if n.Dollar && strings.ContainsRune(n.Value, '\\') {
-			return Verdict{} // not known, as an argument
+			return verdict{} // not known, as an argument
 		}
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // arithmetic lets pass numbers alone: the value of a variable is evaluated, too.
-func arithmetic(x syntax.ArithmExpr) Verdict {
+func arithmetic(x syntax.ArithmExpr) verdict {
 	safe := true
 	syntax.Walk(x, func(n syntax.Node) bool {
 		if lit, ok := n.(*syntax.Lit); ok {
@@ -158,25 +158,25 @@ func arithmetic(x syntax.ArithmExpr) Verdict {
 	if !safe {
 		return unread("arithmetic")
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // expansion judges ${…}: some forms evaluate what a variable holds.
-func expansion(p *syntax.ParamExp) Verdict {
+func expansion(p *syntax.ParamExp) verdict {
 	switch {
 	case p.Excl, p.Exp != nil && p.Exp.Op == syntax.OtherParamOps, p.Slice != nil, p.Flags != nil:
 		return unread("an expansion that may evaluate")
 	case p.Index != nil:
 		return arithmetic(p.Index)
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // assign judges an assignment, before a command or alone.
-func (l *line) assign(a *syntax.Assign) Verdict {
+func (l *line) assign(a *syntax.Assign) verdict {
 	switch {
 	case a.Name == nil:
-		return Verdict{}
+		return verdict{}
 	case a.Index != nil:
 		return unread("arithmetic")
 	}
@@ -184,27 +184,27 @@ func (l *line) assign(a *syntax.Assign) Verdict {
 }
 
 // name judges that a variable is set.
-func (l *line) name(name string) Verdict {
+func (l *line) name(name string) verdict {
 	lower := strings.ToLower(name) == name
 	if l.variables[name] || lower && !l.tied[name] && !strings.HasSuffix(name, "proxy") && !strings.HasPrefix(name, "npm_config") {
-		return Verdict{}
+		return verdict{}
 	}
 	return write(name + "=")
 }
 
 // assignedBy judges ${x:=y}, which sets x.
-func (l *line) assignedBy(p *syntax.ParamExp) Verdict {
+func (l *line) assignedBy(p *syntax.ParamExp) verdict {
 	if p.Exp != nil && p.Param != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
 		return l.name(p.Param.Value)
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // redirect judges where a line reads from and writes to.
-func (l *line) redirect(r *syntax.Redirect) Verdict {
+func (l *line) redirect(r *syntax.Redirect) verdict {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
-		return Verdict{}
+		return verdict{}
 	}
 	to := valueOf(r.Word)
 	switch {
@@ -213,9 +213,9 @@ func (l *line) redirect(r *syntax.Redirect) Verdict {
 		r.Op == syntax.RdrIn && procSubst(r.Word),
 		r.Op == syntax.DplOut && to.known && strings.Trim(to.text, "0123456789-") == "",
 		to.known && l.sinks[to.text]:
-		return Verdict{}
+		return verdict{}
 	case strings.HasPrefix(to.text, "/dev/") && r.Op != syntax.RdrIn && !strings.HasPrefix(to.text, "/dev/tcp/") && !strings.HasPrefix(to.text, "/dev/udp/"):
-		return Verdict{Operation: policy.Destructive, Word: clipWord("> " + to.text)}
+		return verdict{Operation: policy.Destructive, Word: clipWord("> " + to.text)}
 	}
 	return write(r.Op.String() + " " + to.text)
 }
@@ -326,7 +326,7 @@ func (l *line) nameOf(a arg) (string, bool) {
 }
 
 // command judges a command. given says that another one adds arguments to it.
-func (l *line) command(args []arg, given bool) Verdict {
+func (l *line) command(args []arg, given bool) verdict {
 	name, placed := l.nameOf(args[0])
 	if !args[0].known {
 		return write(name)
@@ -346,18 +346,18 @@ func (l *line) command(args []arg, given bool) Verdict {
 var evaluates = []string{"read", "printf", "test", "[", "unset"}
 
 // named judges a command by its name.
-func (l *line) named(name string, args []arg, given bool) Verdict {
+func (l *line) named(name string, args []arg, given bool) verdict {
 	v := l.byName(name, args, given)
 	if p := l.programs[name]; v.Operation == policy.Write && (l.runners[name] || p != nil && p.runsOther(args)) {
 		v = v.worse(l.among(args))
 	}
 	if strings.HasPrefix(name, "mkfs.") {
-		return Verdict{Operation: policy.Destructive, Word: clipWord(name)}
+		return verdict{Operation: policy.Destructive, Word: clipWord(name)}
 	}
 	return v
 }
 
-func (l *line) byName(name string, args []arg, given bool) Verdict {
+func (l *line) byName(name string, args []arg, given bool) verdict {
 	wrapper, wraps := l.wrappers[name]
 	p := l.programs[name]
 	switch {
@@ -391,7 +391,7 @@ func (l *line) byName(name string, args []arg, given bool) Verdict {
 }
 
 // setByRead judges the variables that read sets.
-func (l *line) setByRead(args []arg) (worst Verdict) {
+func (l *line) setByRead(args []arg) (worst verdict) {
 	for _, a := range args {
 		if a.known && a.text != "" && a.text[0] != '-' {
 			worst = worst.worse(l.name(a.text))
@@ -402,7 +402,7 @@ func (l *line) setByRead(args []arg) (worst Verdict) {
 
 // among returns what is destructive among the arguments of a command that runs another
 // one, wherever that begins: as words, or as the text of a shell.
-func (l *line) among(args []arg) (worst Verdict) {
+func (l *line) among(args []arg) (worst verdict) {
 	var seen [4]*program // without verbs: the first one has all options
 	next := 0
 	for i, a := range args {
@@ -415,7 +415,7 @@ func (l *line) among(args []arg) (worst Verdict) {
 		p := l.programs[name]
 		switch {
 		case strings.HasPrefix(name, "mkfs."):
-			worst = worst.worse(Verdict{Operation: policy.Destructive, Word: clipWord(name)})
+			worst = worst.worse(verdict{Operation: policy.Destructive, Word: clipWord(name)})
 		case p == nil || len(p.destroys) == 0 || slices.Contains(seen[:], p):
 			continue
 		case !p.verbs:
@@ -428,11 +428,11 @@ func (l *line) among(args []arg) (worst Verdict) {
 }
 
 // destructive is a verdict if it says so.
-func destructive(v Verdict) Verdict {
+func destructive(v verdict) verdict {
 	if v.Operation == policy.Destructive {
 		return v
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // textsIn yields what may be the text of a shell in an argument: all of it, or the value of
@@ -449,7 +449,7 @@ func textsIn(arg string) iter.Seq[string] {
 }
 
 // curl judges what its options alone do not say.
-func curl(args []arg) (worst Verdict) {
+func curl(args []arg) (worst verdict) {
 	for i, a := range args {
 		lower := strings.ToLower(a.text)
 		switch {
@@ -458,7 +458,7 @@ func curl(args []arg) (worst Verdict) {
 		case strings.Contains(lower, "method-override") || strings.Contains(lower, "x-http-method"):
 			worst = worst.worse(write("a method that is overridden"))
 			if strings.Contains(lower, "delete") {
-				worst = worst.worse(Verdict{Operation: policy.Destructive, Word: "a method that is overridden"})
+				worst = worst.worse(verdict{Operation: policy.Destructive, Word: "a method that is overridden"})
 			}
 		case strings.Contains(a.text, "%output") || strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-H@") || strings.HasPrefix(a.text, "-w@") || strings.Contains(a.text, "=@"):
 			worst = worst.worse(write("curl " + a.text))
@@ -469,7 +469,7 @@ func curl(args []arg) (worst Verdict) {
 }
 
 // curlMethod judges the method that an option of curl gives.
-func curlMethod(option string, rest []arg) Verdict {
+func curlMethod(option string, rest []arg) verdict {
 	method, given := "", false
 	switch at := strings.IndexByte(option, 'X'); {
 	case strings.HasPrefix(option, "--req"):
@@ -477,7 +477,7 @@ func curlMethod(option string, rest []arg) Verdict {
 	case len(option) > 1 && option[0] == '-' && option[1] != '-' && at > 0:
 		method, given = option[at+1:], at+1 < len(option)
 	default:
-		return Verdict{}
+		return verdict{}
 	}
 	if !given {
 		if len(rest) == 0 || !rest[0].known {
@@ -495,7 +495,7 @@ func elsewhere(a arg) bool {
 }
 
 // shell judges sh -c.
-func (l *line) shell(name string, args []arg) Verdict {
+func (l *line) shell(name string, args []arg) verdict {
 	if len(args) == 1 && args[0].known && args[0].text == "--version" {
 		return reading
 	}
@@ -513,7 +513,7 @@ func (l *line) shell(name string, args []arg) Verdict {
 }
 
 // text judges the text of a command, which is given as arguments.
-func (l *line) text(args []arg, name string) Verdict {
+func (l *line) text(args []arg, name string) verdict {
 	var parts []string
 	for _, a := range args {
 		if !a.known {
@@ -525,8 +525,8 @@ func (l *line) text(args []arg, name string) Verdict {
 }
 
 // wrapped judges a command that runs another one.
-func (l *line) wrapped(name string, w wrapper, args []arg, given bool) Verdict {
-	least, replaced := Verdict{}, ""
+func (l *line) wrapped(name string, w wrapper, args []arg, given bool) verdict {
+	least, replaced := verdict{}, ""
 	operands, i := w.operands, 0
 	for ; i < len(args); i++ {
 		a := args[i]
@@ -607,8 +607,8 @@ func replace(args []arg, text string) []arg {
 }
 
 // find judges what find does with what it has found.
-func (l *line) find(p *program, args []arg) Verdict {
-	worst, plain := Verdict{}, []arg{}
+func (l *line) find(p *program, args []arg) verdict {
+	worst, plain := verdict{}, []arg{}
 	for i := 0; i < len(args); i++ {
 		if t := args[i].text; !args[i].known || t != "-exec" && t != "-execdir" && t != "-ok" && t != "-okdir" {
 			plain = append(plain, args[i])
@@ -642,7 +642,7 @@ var (
 )
 
 // script judges the program that sed or awk is given.
-func script(name string, args []arg) Verdict {
+func script(name string, args []arg) verdict {
 	known := false
 	for i := 0; i < len(args); i++ {
 		a := args[i]

@@ -14,7 +14,7 @@ import (
 const maxCommands, maxWords = 20, 120
 
 // tooMany is for a text that has more: it is worth its worst, like one that is too long.
-var tooMany = Verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
+var tooMany = verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
 
 // manyCommands reports whether there is more that separates commands or words than may be,
 // outside of comments and here-documents. A quoted text, a variable and a redirection count

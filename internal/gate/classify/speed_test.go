@@ -42,7 +42,7 @@ func BenchmarkTexts(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	run := func(name string, texts []string, judge func(string) Verdict) {
+	run := func(name string, texts []string, judge func(string) verdict) {
 		b.Run(name, func(b *testing.B) {
 			if len(texts) == 0 {
 				b.Skip("there are no texts")

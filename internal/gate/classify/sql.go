@@ -11,7 +11,7 @@ import (
 var lexers = sync.Pool{New: func() any { return &lexer{} }}
 
 // readSQL judges a text of SQL by the worst of its readings.
-func readSQL(text string) Verdict {
+func readSQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
@@ -29,7 +29,7 @@ func readSQL(text string) Verdict {
 
 // readings is how a text is judged, by the dialects that read it.
 type readings struct {
-	worst                         [len(dialects)]Verdict        // of the statements
+	worst                         [len(dialects)]verdict        // of the statements
 	known                         [policy.Destructive + 1]among // with a statement so bad
 	unread, some, several, broken among
 }
@@ -72,13 +72,13 @@ func (r *readings) add(s statement) {
 }
 
 // verdict is the worst of these dialects; of those that are as bad the first.
-func (r *readings) verdict(of among) (worst Verdict) {
+func (r *readings) verdict(of among) (worst verdict) {
 	for rest := of; rest != 0; rest &= rest - 1 {
 		one, v := rest&-rest, r.worst[rest.first()]
 		v.Unread = one&r.unread != 0
 		switch {
 		case one&r.several != 0:
-			v = v.worse(Verdict{Operation: policy.Write, Word: "several statements"})
+			v = v.worse(verdict{Operation: policy.Write, Word: "several statements"})
 		case one&(r.some|r.broken) == 0:
 			v = unread("no statement")
 		}
@@ -91,7 +91,7 @@ func (r *readings) verdict(of among) (worst Verdict) {
 }
 
 // verdict writes the word of a finding.
-func (s statement) verdict(f finding) Verdict {
+func (s statement) verdict(f finding) verdict {
 	switch {
 	case f.Operation <= policy.Read || f.Word != "":
 	case f.call:
@@ -100,7 +100,7 @@ func (s statement) verdict(f finding) Verdict {
 	default:
 		f.Word = s.said(f.at)
 	}
-	return f.Verdict
+	return f.verdict
 }
 
 // maxName is how much of a function's name is shown.
@@ -141,16 +141,16 @@ func (s statement) judge() finding {
 	for s.kind(first) == '(' {
 		first++
 	}
-	worst := finding{Verdict: reading}
+	worst := finding{verdict: reading}
 	switch {
 	case s.has(first, sqlDestroysFirst):
-		return finding{Verdict{Operation: policy.Destructive}, first, false}
+		return finding{verdict{Operation: policy.Destructive}, first, false}
 	case !s.has(first, sqlReads) && s.kind(first) == aWord:
-		worst = finding{Verdict{Operation: policy.Write}, first, false}
+		worst = finding{verdict{Operation: policy.Write}, first, false}
 	case !s.has(first, sqlReads), s.kind(first+1) == '.':
-		worst.Verdict = unread("no statement that is known")
+		worst.verdict = unread("no statement that is known")
 	case first == 0:
-		worst.Verdict = s.leading()
+		worst.verdict = s.leading()
 	}
 	skip := first // the word that has been judged
 	if s.is(first, "show") {
@@ -167,12 +167,12 @@ func (s statement) judge() finding {
 			continue
 		case t.class&(sqlDestroys|sqlWrites|sqlPair) != 0:
 			if i > skip || i == first {
-				worst = worst.worse(finding{Verdict{Operation: s.verb(i, n.deep > 0)}, i, false})
+				worst = worst.worse(finding{verdict{Operation: s.verb(i, n.deep > 0)}, i, false})
 			}
 		case t.kind == '(' && i > 0 && !s.is(0, "pragma"):
-			worst = worst.worse(finding{Verdict{Operation: s.call(i - 1)}, i - 1, true})
+			worst = worst.worse(finding{verdict{Operation: s.call(i - 1)}, i - 1, true})
 		case t.kind == aDoubt:
-			worst = worst.worse(finding{Verdict: unread("a character that is not read")})
+			worst = worst.worse(finding{verdict: unread("a character that is not read")})
 		case n.doubtful(i) && n.doubt(i):
 			worst = worst.worse(n.finding(i))
 		}
@@ -187,7 +187,7 @@ func (s statement) judge() finding {
 }
 
 // leading judges a first word that reads only with what follows it.
-func (s statement) leading() Verdict {
+func (s statement) leading() verdict {
 	ok := true
 	switch {
 	case s.is(0, "explain"), s.is(0, "describe"), s.is(0, "desc"):
@@ -228,9 +228,9 @@ func (s statement) main() bool {
 }
 
 // explained judges EXPLAIN: what is explained may be executed. A name alone is a table.
-func (s statement) explained() Verdict {
+func (s statement) explained() verdict {
 	if s.is(1, "plan") && (s.is(2, "for") || s.is(2, "set") || s.is(2, "into")) {
-		return Verdict{Operation: policy.Write, Word: "EXPLAIN PLAN"} // into Oracle's and Db2's table of plans
+		return verdict{Operation: policy.Write, Word: "EXPLAIN PLAN"} // into Oracle's and Db2's table of plans
 	}
 	i := 1
 	for i < len(s.tokens) && (s.has(i, sqlExplains) || s.kind(i) != aWord && s.kind(i) != aQuoted && s.kind(i) != aDoubt) {
@@ -257,7 +257,7 @@ func (s statement) explained() Verdict {
 
 // pragma judges a PRAGMA of SQLite: [schema.]name, with an argument at most that does
 // not set anything.
-func (s statement) pragma() Verdict {
+func (s statement) pragma() verdict {
 	name := 1
 	if s.kind(2) == '.' {
 		name = 3
@@ -270,7 +270,7 @@ func (s statement) pragma() Verdict {
 		s.has(name, sqlPlainPragma) && len(s.tokens) == name+1:
 		return reading
 	default:
-		return Verdict{Operation: policy.Write, Word: "PRAGMA " + s.word(name)}
+		return verdict{Operation: policy.Write, Word: "PRAGMA " + s.word(name)}
 	}
 	return unread("PRAGMA")
 }

@@ -104,11 +104,11 @@ func (n *nest) doubt(i int) bool {
 func (n *nest) finding(i int) finding {
 	switch k := n.kind(i); {
 	case n.onItsLine(i):
-		return finding{Verdict: Verdict{Operation: policy.Write, Word: "several statements"}}
+		return finding{verdict: verdict{Operation: policy.Write, Word: "several statements"}}
 	case k == aString || k == aQuoted && isFile(n.word(i), true):
-		return finding{Verdict: Verdict{Operation: policy.Write, Word: "a file"}}
+		return finding{verdict: verdict{Operation: policy.Write, Word: "a file"}}
 	}
-	return finding{Verdict{Operation: policy.Write}, i, false}
+	return finding{verdict{Operation: policy.Write}, i, false}
 }
 
 // onItsLine reports whether a token has a line for itself, as what ends a statement for

@@ -36,16 +36,16 @@ func (s statement) said(i int) string {
 // finding is what decides about a statement. Its word is written when it is shown, which
 // most are not, unless it is no word of the text.
 type finding struct {
-	Verdict
+	verdict
 	at   int  // the token that decides
 	call bool // of what is named there
 }
 
 func (f finding) worse(other finding) finding {
-	v := f.Verdict.worse(other.Verdict)
+	v := f.verdict.worse(other.verdict)
 	if other.Operation > f.Operation {
 		f = other
 	}
-	f.Verdict = v
+	f.verdict = v
 	return f
 }

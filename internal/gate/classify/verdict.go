@@ -6,9 +6,9 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Verdict is what arguments do, and the word that decides it. The zero value says
+// verdict is what arguments do, and the word that decides it. The zero value says
 // that nothing was judged.
-type Verdict struct {
+type verdict struct {
 	Operation policy.Operation
 	Word      string
 	// Unread says that the arguments could not be read to their end: what they do is
@@ -18,13 +18,13 @@ type Verdict struct {
 
 // unread is for what cannot be understood: it may do anything, and never counts as
 // less than a write.
-func unread(why string) Verdict { return Verdict{Operation: policy.Write, Word: why, Unread: true} }
+func unread(why string) verdict { return verdict{Operation: policy.Write, Word: why, Unread: true} }
 
 // reading is for what only reads.
-var reading = Verdict{Operation: policy.Read}
+var reading = verdict{Operation: policy.Read}
 
 // worse is the worse of two; of equals the first.
-func (v Verdict) worse(other Verdict) Verdict {
+func (v verdict) worse(other verdict) verdict {
 	unread := v.Unread || other.Unread
 	if other.Operation > v.Operation {
 		v = other
@@ -37,11 +37,11 @@ func (v Verdict) worse(other Verdict) Verdict {
 const maxText = 64 << 10
 
 // tooLong is for a text that is longer.
-var tooLong = Verdict{Operation: policy.Destructive, Word: "longer than 64 KB", Unread: true}
+var tooLong = verdict{Operation: policy.Destructive, Word: "longer than 64 KB", Unread: true}
 
 // write is for what is a write, with the word that decides.
-func write(word string) Verdict {
-	return Verdict{Operation: policy.Write, Word: clipWord(word)}
+func write(word string) verdict {
+	return verdict{Operation: policy.Write, Word: clipWord(word)}
 }
 
 // clipWord bounds what is said of a caller's text.

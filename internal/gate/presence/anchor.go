@@ -43,13 +43,13 @@ func (a *Anchor) claim() Claim {
 // proves reports whether the anchor verifies statements.
 func (a *Anchor) proves() bool { return a.Kind == Passphrase || a.Kind == Passkey }
 
-// Verifier verifies what was signed: one for each kind of anchor.
-type Verifier interface {
+// verifier verifies what was signed: one for each kind of anchor.
+type verifier interface {
 	Verify(digest Digest, signature []byte) error
 }
 
 // verifier returns what verifies statements of the anchor.
-func (a *Anchor) verifier() Verifier {
+func (a *Anchor) verifier() verifier {
 	switch a.Kind {
 	case Passphrase:
 		if len(a.Key) == ed25519.PublicKeySize {
@@ -109,9 +109,9 @@ const (
 	maxLanes  = 16
 )
 
-// MinPassphrase is how many bytes a passphrase has at least: whoever reads the database
+// minPassphrase is how many bytes a passphrase has at least: whoever reads the database
 // can guess at leisure.
-const MinPassphrase = 12
+const minPassphrase = 12
 
 // ErrPassphrase is that a passphrase does not open a key.
 var ErrPassphrase = errors.New("the passphrase is wrong")
@@ -122,8 +122,8 @@ func NewPassphrase(passphrase []byte, after Digest, now time.Time) (Anchor, ed25
 }
 
 func newPassphrase(passphrase []byte, after Digest, now time.Time, c Sealed) (Anchor, ed25519.PrivateKey, error) {
-	if len(passphrase) < MinPassphrase {
-		return Anchor{}, nil, fmt.Errorf("the passphrase has fewer than %d characters", MinPassphrase)
+	if len(passphrase) < minPassphrase {
+		return Anchor{}, nil, fmt.Errorf("the passphrase has fewer than %d characters", minPassphrase)
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -403,7 +403,7 @@ func (g *Gate) signed(p *Proof, a *Anchor, claims []Claim) (*Evidence, error) {
 
 // proven returns the evidence that a proof is, or why it is none.
 func (g *Gate) proven(p *Proof, a *Anchor, claims []Claim) (*Evidence, string) {
-	signed, err := ParseSigned(p.Text)
+	signed, err := parseSigned(p.Text)
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -88,8 +88,8 @@ func port(origin *url.URL) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Assertion is what an authenticator has signed, and for whom.
-type Assertion struct {
+// assertion is what an authenticator has signed, and for whom.
+type assertion struct {
 	Credential        []byte
 	AuthenticatorData []byte
 	ClientData        []byte // JSON
@@ -97,7 +97,7 @@ type Assertion struct {
 }
 
 // Text returns the assertion as the signature of a statement has it.
-func (a Assertion) Text() []byte {
+func (a assertion) Text() []byte {
 	parts := [][]byte{a.Credential, a.AuthenticatorData, a.ClientData, a.Signature}
 	text := make([]string, len(parts))
 	for i, part := range parts {
@@ -107,7 +107,7 @@ func (a Assertion) Text() []byte {
 }
 
 // parseAssertion reads what Text returns.
-func parseAssertion(text []byte) (a Assertion, err error) {
+func parseAssertion(text []byte) (a assertion, err error) {
 	parts := strings.SplitN(string(text), ".", 5)
 	into := []*[]byte{&a.Credential, &a.AuthenticatorData, &a.ClientData, &a.Signature}
 	if len(text) > maxSignature || len(parts) != len(into) {

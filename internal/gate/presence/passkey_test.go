@@ -71,12 +71,12 @@ type parts struct {
 	count   uint32
 	more    []byte // of the authenticator data
 	another crypto.Signer
-	made    Assertion // after it is signed
+	made    assertion // after it is signed
 }
 
 // assert signs a digest; with change something of it is made another first. It is changed
 // once more after the signature, with nothing but made to change.
-func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) Assertion {
+func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) assertion {
 	t.Helper()
 	a.count++
 	p := &parts{
@@ -105,7 +105,7 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) As
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.made = Assertion{bytes.Clone(a.credential), data, client, signature}
+	p.made = assertion{bytes.Clone(a.credential), data, client, signature}
 	if change != nil {
 		change(p)
 	}
@@ -166,7 +166,7 @@ func TestAPasskeySigns(t *testing.T) {
 func TestWhatIsNoAssertion(t *testing.T) {
 	flag := func(set, clear byte) func(*parts) { return func(p *parts) { p.flags = p.flags&^clear | set } }
 	member := func(name string, value any) func(*parts) { return func(p *parts) { p.client[name] = value } }
-	after := func(f func(*Assertion)) func(*parts) {
+	after := func(f func(*assertion)) func(*parts) {
 		return func(p *parts) {
 			if p.made.ClientData != nil {
 				f(&p.made)
@@ -206,16 +206,16 @@ func TestWhatIsNoAssertion(t *testing.T) {
 			"extensions, but none":      {flag(hasExtensions, 0), false},
 			"bytes left over":           {func(p *parts) { p.more = []byte{0} }, false},
 			"signed by another":         {func(p *parts) { p.another = stranger }, false},
-			"other data":                {after(func(a *Assertion) { a.AuthenticatorData[leastData-1]++ }), false},
-			"data cut":                  {after(func(a *Assertion) { a.AuthenticatorData = a.AuthenticatorData[:leastData-1] }), false},
-			"other words of the page":   {after(func(a *Assertion) { a.ClientData = append(a.ClientData, ' ') }), false},
-			"words that are no JSON":    {after(func(a *Assertion) { a.ClientData = a.ClientData[1:] }), false},
-			"signature":                 {after(func(a *Assertion) { a.Signature[len(a.Signature)-1] ^= 1 }), false},
-			"signature cut":             {after(func(a *Assertion) { a.Signature = a.Signature[:len(a.Signature)-1] }), false},
-			"no signature":              {after(func(a *Assertion) { a.Signature = nil }), false},
-			"signature and more":        {after(func(a *Assertion) { a.Signature = append(a.Signature, 0) }), false},
-			"another credential":        {after(func(a *Assertion) { a.Credential[0]++ }), true},
-			"no credential":             {after(func(a *Assertion) { a.Credential = nil }), false},
+			"other data":                {after(func(a *assertion) { a.AuthenticatorData[leastData-1]++ }), false},
+			"data cut":                  {after(func(a *assertion) { a.AuthenticatorData = a.AuthenticatorData[:leastData-1] }), false},
+			"other words of the page":   {after(func(a *assertion) { a.ClientData = append(a.ClientData, ' ') }), false},
+			"words that are no JSON":    {after(func(a *assertion) { a.ClientData = a.ClientData[1:] }), false},
+			"signature":                 {after(func(a *assertion) { a.Signature[len(a.Signature)-1] ^= 1 }), false},
+			"signature cut":             {after(func(a *assertion) { a.Signature = a.Signature[:len(a.Signature)-1] }), false},
+			"no signature":              {after(func(a *assertion) { a.Signature = nil }), false},
+			"signature and more":        {after(func(a *assertion) { a.Signature = append(a.Signature, 0) }), false},
+			"another credential":        {after(func(a *assertion) { a.Credential[0]++ }), true},
+			"no credential":             {after(func(a *assertion) { a.Credential = nil }), false},
 			"backed up":                 {flag(backedUp|backupEligible, 0), false},
 			"extensions":                {func(p *parts) { p.flags |= hasExtensions; p.more = []byte{0xa0} }, false},
 			"a member of later years":   {member("later", map[string]any{"a": 1}), false},
@@ -228,7 +228,7 @@ func TestWhatIsNoAssertion(t *testing.T) {
 			t.Run(algorithm+"/"+name, func(t *testing.T) {
 				w, a := newWorld(t), *own
 				anchor := w.enrolPasskey(&a) // counts to 2
-				var last Assertion
+				var last assertion
 				var digest Digest
 				err := func() error {
 					f := require(w.Gate, NewClaim("approve tool", "a", "b"))
@@ -252,7 +252,7 @@ func TestWhatIsNoAssertion(t *testing.T) {
 }
 
 // oracle verifies an assertion with go-webauthn.
-func oracle(t *testing.T, anchor Anchor, d Digest, a Assertion) error {
+func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 	t.Helper()
 	public, err := x509.ParsePKIXPublicKey(anchor.Key)
 	if err != nil {

@@ -42,7 +42,7 @@ func (p *Proof) draft(now time.Time) (time.Time, string) {
 	defer p.mu.Unlock()
 	if p.nonce == "" {
 		p.at, p.nonce = fresh(now)
-		if s, err := ParseSigned(p.Text); err == nil && s.At.Sub(now).Abs() <= GoodFor {
+		if s, err := parseSigned(p.Text); err == nil && s.At.Sub(now).Abs() <= GoodFor {
 			p.at, p.nonce = s.At, s.Nonce
 		}
 	}

@@ -102,8 +102,8 @@ func (s Signed) Text() string {
 	return to.EncodeToString(s.Statement.Text()) + "." + to.EncodeToString(s.Signature)
 }
 
-// ParseSigned reads what Text returns.
-func ParseSigned(text string) (Signed, error) {
+// parseSigned reads what Text returns.
+func parseSigned(text string) (Signed, error) {
 	statement, signature, ok := strings.Cut(text, ".")
 	if !ok || len(text) > 2*(maxStatement+maxSignature) {
 		return Signed{}, errors.New("it is not a statement and a signature")

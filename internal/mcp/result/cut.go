@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// MinLimit is the least limit that Cut works with: a smaller one leaves no room
+// minLimit is the least limit that Cut works with: a smaller one leaves no room
 // to say that something was left out. Twice the length of the handle comes on
 // top, and more for one that takes more than its length in a JSON string.
-const MinLimit = 1024
+const minLimit = 1024
 
-// MetaKey is the member of a cut result's _meta that says what was left out.
-const MetaKey = "mcpproxy/truncated"
+// metaKey is the member of a cut result's _meta that says what was left out.
+const metaKey = "mcpproxy/truncated"
 
 // Cut makes a CallToolResult that is larger than limit bytes smaller, and says
 // whether it did. A result that is not, and any when limit is 0 or less, is
@@ -46,7 +46,7 @@ func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, wa
 // leastLimit returns limit, or what a cut result takes at least when that is
 // more. A handle of control characters is written six times as long as it is.
 func leastLimit(limit int, handle string) int {
-	return max(limit, MinLimit+2*len(handle), MinLimit/2+2*len(wirejson.AppendString(nil, handle)))
+	return max(limit, minLimit+2*len(handle), minLimit/2+2*len(wirejson.AppendString(nil, handle)))
 }
 
 // cutter cuts one result.
@@ -92,7 +92,7 @@ func (c *cutter) meta(meta []byte) (out []byte) {
 		return nil
 	}
 	each(meta, func(_ int, e entry) bool {
-		if string(e.name) != MetaKey {
+		if string(e.name) != metaKey {
 			out = c.keep(out, named(e), &left)
 		}
 		return left > 0
@@ -120,7 +120,7 @@ func (c *cutter) assemble(rest, meta, blocks []byte, goOn string) []byte {
 	out = append(append(out, `"content":[`...), blocks...)
 	out = appendTextBlock(out, fmt.Appendf(nil, "This result was too large: %d of %d bytes left out.%s", left, c.total, goOn))
 	out = append(append(out, `],"_meta":{`...), meta...)
-	return fmt.Appendf(out, `"%s":{"handle":%s,"total_bytes":%d,"left_out_bytes":%d}}}`, MetaKey, handle, c.total, left)
+	return fmt.Appendf(out, `"%s":{"handle":%s,"total_bytes":%d,"left_out_bytes":%d}}}`, metaKey, handle, c.total, left)
 }
 
 // goOn says how to read on wherever something is missing.
@@ -247,7 +247,7 @@ func (c *cutter) first(blocks []block, total, room int) (out []byte) {
 		next = blocks[i].index + 1
 	}
 	if next < total {
-		c.gaps = append(c.gaps, gap{content, next, total, Elements})
+		c.gaps = append(c.gaps, gap{content, next, total, elements})
 	}
 	if n < len(blocks) && !keep(&blocks[n]) {
 		b := &blocks[n]

@@ -134,14 +134,14 @@ func checkCut(t tb, cut json.RawMessage, limit int) {
 		Total   int `json:"total_bytes"`
 		LeftOut int `json:"left_out_bytes"`
 	}
-	if err := json.Unmarshal(r.Meta[MetaKey], &says); err != nil || says.Total <= 0 || says.LeftOut <= 0 || says.LeftOut > says.Total {
-		t.Fatalf("_meta says %s", r.Meta[MetaKey])
+	if err := json.Unmarshal(r.Meta[metaKey], &says); err != nil || says.Total <= 0 || says.LeftOut <= 0 || says.LeftOut > says.Total {
+		t.Fatalf("_meta says %s", r.Meta[metaKey])
 	}
 }
 
 func TestCutKeepsJSONTextsValid(t *testing.T) {
 	raw := json.RawMessage(textResult(records(5000)))
-	for _, limit := range []int{MinLimit + 24, 2000, 10_000, 60_000, 200_000} {
+	for _, limit := range []int{minLimit + 24, 2000, 10_000, 60_000, 200_000} {
 		cut, was := Cut(raw, limit, "r_0123456789")
 		if !was {
 			t.Fatal("not cut")
@@ -192,7 +192,7 @@ func TestCutProperties(t *testing.T) {
 		limit := rapid.IntRange(1, 4000).Draw(t, "limit")
 		handle := rapid.StringN(0, 40, -1).Draw(t, "handle")
 		cut, was := Cut(raw, limit, handle)
-		bound := max(limit, MinLimit+2*len(handle))
+		bound := max(limit, minLimit+2*len(handle))
 		if was != (len(raw) > bound) {
 			t.Fatalf("%d bytes, bound %d: cut = %v", len(raw), bound, was)
 		}

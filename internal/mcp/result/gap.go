@@ -10,16 +10,16 @@ import (
 // The units that a value is paged by.
 const (
 	Characters = "characters" // of a text
-	Elements   = "elements"   // of an array
-	Members    = "members"    // of an object
+	elements   = "elements"   // of an array
+	members    = "members"    // of an object
 )
 
 // unit returns what an array or an object is paged by.
 func unit(v []byte) string {
 	if wirejson.Kind(v) == '{' {
-		return Members
+		return members
 	}
-	return Elements
+	return elements
 }
 
 // gap is where something was left out: of the value at the path the first are

@@ -13,9 +13,9 @@ import (
 // What Read returns at once: by default, and at most. A part is bounded in bytes
 // also where it is counted in something else.
 const (
-	DefaultCharacters = 20_000
-	DefaultElements   = 100
-	MaxBytes          = 50_000
+	defaultCharacters = 20_000
+	defaultElements   = 100
+	maxBytes          = 50_000
 )
 
 // Part is a part of a result. The contents of the parts from offset 0 on, each
@@ -99,7 +99,7 @@ func (f From) text(p Part, text []byte) (Part, error) {
 	}
 	limit := f.Limit
 	if limit == 0 {
-		limit = DefaultCharacters
+		limit = defaultCharacters
 	}
 	for range f.Offset {
 		_, size := utf8.DecodeRune(text)
@@ -108,7 +108,7 @@ func (f From) text(p Part, text []byte) (Part, error) {
 	n, end := 0, 0
 	for n < limit && end < len(text) {
 		_, size := utf8.DecodeRune(text[end:])
-		if end+size > MaxBytes {
+		if end+size > maxBytes {
 			break
 		}
 		n, end = n+1, end+size
@@ -140,7 +140,7 @@ func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at 
 	p.Unit, p.Offset = unit([]byte{bracket}), f.Offset
 	limit := f.Limit
 	if limit == 0 {
-		limit = DefaultElements
+		limit = defaultElements
 	}
 	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return written(at...) }}
 	out := []byte{bracket}
@@ -160,14 +160,14 @@ func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at 
 			out = appendName(out, name)
 		}
 		switch {
-		case len(out)+len(at.value) <= MaxBytes:
+		case len(out)+len(at.value) <= maxBytes:
 			out = append(out, at.value...)
 			end++
 		case i > f.Offset:
 			out, limit = out[:start], 0
 		default:
 			s.at = at.at
-			small, gaps, ok := s.shrink(at.value, MaxBytes-len(out))
+			small, gaps, ok := s.shrink(at.value, maxBytes-len(out))
 			if !ok {
 				tooLarge = f.tooLarge(p, len(at.value), at.path())
 				return true
@@ -198,6 +198,6 @@ func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at 
 }
 
 func (f From) tooLarge(p Part, size int, path string) error {
-	return badParameter("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, MaxBytes),
+	return badParameter("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, maxBytes),
 		fmt.Sprintf("the path %s to read it by itself, or the offset %d to pass over it", path, p.Offset+1))
 }

@@ -80,8 +80,8 @@ func ReadSelected(raw json.RawMessage, f From, e *Expression) (Part, error) {
 	if p.Content = bytes.Join(values, []byte{','}); len(values) != 1 {
 		p.Content = slices.Concat([]byte{'['}, p.Content, []byte{']'})
 	}
-	if len(p.Content) > MaxBytes {
-		return Part{}, badParameter("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), MaxBytes),
+	if len(p.Content) > maxBytes {
+		return Part{}, badParameter("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), maxBytes),
 			"an expression that makes less, such as a slice: .items[0:100]")
 	}
 	return p, nil

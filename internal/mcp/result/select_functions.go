@@ -413,7 +413,7 @@ func toNumber(r *run, in []byte) ([]byte, error) {
 		if err := r.made(len(text)); err != nil {
 			return nil, err
 		}
-		if wirejson.Check(text, wirejson.Limits{Bytes: MaxInput}) == nil && kind(text) == "number" {
+		if wirejson.Check(text, wirejson.Limits{Bytes: maxInput}) == nil && kind(text) == "number" {
 			return text, nil
 		}
 	}
@@ -429,7 +429,7 @@ func fromJSON(r *run, in []byte) ([]byte, error) {
 		return nil, err
 	}
 	text := []byte(strings.TrimSpace(s))
-	if wirejson.Check(text, wirejson.Limits{Bytes: MaxInput, Depth: wirejson.CarriedDepth}) != nil {
+	if wirejson.Check(text, wirejson.Limits{Bytes: maxInput, Depth: wirejson.CarriedDepth}) != nil {
 		return nil, failed("a text is not JSON")
 	}
 	return text, nil

@@ -144,5 +144,5 @@ func FuzzApply(f *testing.F) {
 }
 
 func rawjsonChecks(text string) error {
-	return wirejson.Check([]byte(text), wirejson.Limits{Bytes: MaxInput, Depth: 2 * wirejson.CarriedDepth})
+	return wirejson.Check([]byte(text), wirejson.Limits{Bytes: maxInput, Depth: 2 * wirejson.CarriedDepth})
 }

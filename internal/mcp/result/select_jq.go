@@ -13,8 +13,8 @@ type Expression struct {
 
 // Compile compiles an expression. Its error says where it is wrong, or what is not taken.
 func Compile(text string) (*Expression, error) {
-	if len(text) > MaxExpression {
-		return nil, fmt.Errorf("it is longer than %d bytes", MaxExpression)
+	if len(text) > maxExpression {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxExpression)
 	}
 	p := parser{lexer: lexer{text: text}}
 	root, err := p.parse()
@@ -30,8 +30,8 @@ func (e *Expression) Same() bool { return e.same }
 // Apply returns the values that the expression makes of a JSON value, which passes
 // wirejson.Check but for its size. Its error says nothing of the data.
 func (e *Expression) Apply(input []byte) (values [][]byte, err error) {
-	if len(input) > MaxInput {
-		return nil, fmt.Errorf("the result has more than %d bytes", MaxInput)
+	if len(input) > maxInput {
+		return nil, fmt.Errorf("the result has more than %d bytes", maxInput)
 	}
 	r := run{begun: time.Now()}
 	err = r.eval(e.root, input, nil, func(v []byte) error {

@@ -12,10 +12,10 @@ import (
 
 // The bounds.
 const (
-	MaxExpression = 4 << 10 // bytes
-	MaxInput      = 16 << 20
-	MaxMade       = 8 << 20   // bytes that an expression makes on the way
-	MaxWork       = 192 << 20 // bytes that it reads, of which each step is 64
+	maxExpression = 4 << 10 // bytes
+	maxInput      = 16 << 20
+	maxMade       = 8 << 20   // bytes that an expression makes on the way
+	maxWork       = 192 << 20 // bytes that it reads, of which each step is 64
 	MaxTime       = 150 * time.Millisecond
 )
 
@@ -38,7 +38,7 @@ func (r *run) spend(n int) error {
 		return nil
 	}
 	r.asked = r.work + 1<<18
-	if r.work > MaxWork || time.Since(r.begun) > MaxTime {
+	if r.work > maxWork || time.Since(r.begun) > MaxTime {
 		return ErrBounds
 	}
 	return nil
@@ -46,7 +46,7 @@ func (r *run) spend(n int) error {
 
 // made accounts for bytes that are made.
 func (r *run) made(n int) error {
-	if r.made_ += n; r.made_ > MaxMade {
+	if r.made_ += n; r.made_ > maxMade {
 		return ErrBounds
 	}
 	return r.spend(n)

@@ -143,7 +143,7 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (sessio
 		}
 		return false
 	}
-	if a.Media == Events {
+	if a.Media == events {
 		err = l.follow(ctx, a, take)
 	} else {
 		err = l.readWhole(ctx, a, x, take)

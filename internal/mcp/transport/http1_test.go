@@ -72,7 +72,7 @@ func TestLeanBodyUntilClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Body.(*leanConn).nc.(*net.TCPConn).CloseWrite()
-	body, err := ReadBody(a, 100)
+	body, err := readBody(a, 100)
 	if err != nil || string(body) != "hello" {
 		t.Errorf("body %q, error %v", body, err)
 	}
@@ -171,7 +171,7 @@ func FuzzLeanResponse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		body, err := ReadBody(a, 1<<16)
+		body, err := readBody(a, 1<<16)
 		if err != nil {
 			return
 		}

@@ -26,8 +26,8 @@ type proving struct {
 	account Account
 }
 
-// Proven returns client with the authorization of the account, if there is one.
-func Proven(client Client, account Account) Client {
+// proven returns client with the authorization of the account, if there is one.
+func proven(client Client, account Account) Client {
 	if account == nil {
 		return client
 	}

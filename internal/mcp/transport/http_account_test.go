@@ -69,7 +69,7 @@ func TestProvingSends(t *testing.T) {
 	defer server.Close()
 	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), here), "std": newStdClient(here)} {
 		p := &wallet{tokens: []string{"Bearer old", "Bearer good"}}
-		head, err := NewHead(parseURL(t, server.URL), http.Header{"X-A": {"b"}})
+		head, err := newHead(parseURL(t, server.URL), http.Header{"X-A": {"b"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestReachOfClients(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Rule{}), "std": newStdClient(dialpolicy.Rule{})} {
-		head, err := NewHead(parseURL(t, server.URL), http.Header{})
+		head, err := newHead(parseURL(t, server.URL), http.Header{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func BenchmarkAccount(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	head, err := NewHead(u, http.Header{})
+	head, err := newHead(u, http.Header{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func BenchmarkAccount(b *testing.B) {
 		account Account
 	}{{"none", nil}, {"nobody", &wallet{}}, {"token", &wallet{tokens: []string{"Bearer x"}}}} {
 		b.Run(bench.name, func(b *testing.B) {
-			client := Proven(newLeanClient(u, here), bench.account)
+			client := proven(newLeanClient(u, here), bench.account)
 			defer client.Close()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -128,7 +128,7 @@ func BenchmarkAccount(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := ReadBody(a, 100); err != nil {
+				if _, err := readBody(a, 100); err != nil {
 					b.Fatal(err)
 				}
 				a.Body.Close()

@@ -113,7 +113,7 @@ func (v *Visit) Pace(n int) {
 	v.read = 0
 }
 
-// ReadBody reads a whole body into a buffer of its own.
+// readBody reads a whole body into a buffer of its own.
 func (v *Visit) ReadBody(a *Response) ([]byte, error) {
 	if a.length >= 0 {
 		if n := int(min(a.length, int64(v.max))); n > trustedLength {
@@ -122,11 +122,11 @@ func (v *Visit) ReadBody(a *Response) ([]byte, error) {
 			}
 			defer v.leave(n)
 		}
-		return ReadBody(a, v.max)
+		return readBody(a, v.max)
 	}
 	start := *a
 	start.Body = io.NopCloser(io.LimitReader(a.Body, trustedLength))
-	body, err := ReadBody(&start, trustedLength)
+	body, err := readBody(&start, trustedLength)
 	if err != nil || len(body) < trustedLength {
 		return body, err
 	}

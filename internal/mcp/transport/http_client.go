@@ -81,7 +81,7 @@ type Media uint8
 const (
 	other Media = iota
 	JSON
-	Events
+	events
 )
 
 // mediaOf classifies a Content-Type.
@@ -91,7 +91,7 @@ func mediaOf(contentType []byte) Media {
 	case bytes.EqualFold(kind, []byte("application/json")):
 		return JSON
 	case bytes.EqualFold(kind, []byte("text/event-stream")):
-		return Events
+		return events
 	}
 	return other
 }
@@ -127,8 +127,8 @@ type Head struct {
 	block  []byte // " /path HTTP/1.1\r\nHost: …\r\n…\r\n" for leanClient
 }
 
-// NewHead renders fields. It refuses what would break out of a header line.
-func NewHead(u *url.URL, fields http.Header) (*Head, error) {
+// newHead renders fields. It refuses what would break out of a header line.
+func newHead(u *url.URL, fields http.Header) (*Head, error) {
 	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
 	for name, values := range fields {
 		for _, v := range values {
@@ -165,9 +165,9 @@ func isToken(s string) bool {
 // trustedLength is up to which length a body is believed before it has come.
 const trustedLength = 1 << 20
 
-// ReadBody reads a whole body into a buffer of its own, at most limit bytes.
+// readBody reads a whole body into a buffer of its own, at most limit bytes.
 // The buffer of a large one grows with what comes.
-func ReadBody(a *Response, limit int) ([]byte, error) {
+func readBody(a *Response, limit int) ([]byte, error) {
 	if a.length > int64(limit) {
 		return nil, tooLarge(limit)
 	}

@@ -66,7 +66,7 @@ func rawServer(t testing.TB, script func(conn, request int) string) *url.URL {
 
 func leanFor(t testing.TB, u *url.URL) (*leanClient, *Request) {
 	t.Helper()
-	head, err := NewHead(u, http.Header{"X-Test": {"1"}})
+	head, err := newHead(u, http.Header{"X-Test": {"1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func fetch(c Client, r *Request) (status int, body string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	b, err := ReadBody(a, 1<<20)
+	b, err := readBody(a, 1<<20)
 	status = a.Status
 	a.Body.Close()
 	return status, string(b), err
@@ -202,7 +202,7 @@ func TestLeanStreamsAreReused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b [9]byte
-		if _, err := io.ReadFull(a.Body, b[:]); err != nil || a.Media != Events {
+		if _, err := io.ReadFull(a.Body, b[:]); err != nil || a.Media != events {
 			t.Fatal(err)
 		}
 		a.Body.Close()
@@ -309,7 +309,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadBody(a, 999); !errors.Is(err, ErrTooLarge) {
+		if _, err := readBody(a, 999); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		a.Body.Close()
@@ -340,7 +340,7 @@ func TestBuffersGrowWithWhatComes(t *testing.T) {
 		{-1, 1000, 4 << 10},
 	} {
 		b := &countedBody{n: tt.comes}
-		body, err := ReadBody(&Response{length: int64(tt.length), Body: b}, 16<<20)
+		body, err := readBody(&Response{length: int64(tt.length), Body: b}, 16<<20)
 		if whole := tt.length < 0 || tt.length == tt.comes; whole != (err == nil) || whole && len(body) != tt.comes {
 			t.Errorf("%+v: %d bytes, error %v", tt, len(body), err)
 		}
@@ -376,7 +376,7 @@ func TestExchangersAgree(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, %d: %v", name, n, err)
 			}
-			body, err := ReadBody(a, 2<<20)
+			body, err := readBody(a, 2<<20)
 			if err != nil || !bytes.Equal(body, r.Body) || a.Status != 200+n%3 || a.Media != JSON || a.Session != "s" {
 				t.Errorf("%s, %d: status %d, media %d, session %q, %d bytes, error %v", name, n, a.Status, a.Media, a.Session, len(body), err)
 			}
@@ -394,7 +394,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
-	head, err := NewHead(u, http.Header{})
+	head, err := newHead(u, http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,11 +426,11 @@ func TestNewExchanger(t *testing.T) {
 func TestHeaderRefusesInjection(t *testing.T) {
 	u, _ := url.Parse("http://h/p")
 	for _, h := range []http.Header{{"A": {"b\r\nc: d"}}, {"A b": {"c"}}, {"": {"x"}}, {"A": {"x\x00"}}} {
-		if _, err := NewHead(u, h); err == nil {
+		if _, err := newHead(u, h); err == nil {
 			t.Errorf("%q is accepted", h)
 		}
 	}
-	h, err := NewHead(u, http.Header{"Host": {"other"}, "A": {"b"}})
+	h, err := newHead(u, http.Header{"Host": {"other"}, "A": {"b"}})
 	if err != nil || string(h.block) != " /p HTTP/1.1\r\nHost: other\r\nA: b\r\n" {
 		t.Errorf("block %q, error %v", h.block, err)
 	}

@@ -31,7 +31,7 @@ func errorIn(a *Response) *wirejson.Message {
 	if a.Media != JSON {
 		return nil
 	}
-	body, err := ReadBody(a, maxErrorBody)
+	body, err := readBody(a, maxErrorBody)
 	if err != nil {
 		return nil
 	}

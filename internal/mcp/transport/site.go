@@ -65,7 +65,7 @@ func newSite(a Address, o Options) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.client = Proven(client, a.Account)
+	l.client = proven(client, a.Account)
 	return l, nil
 }
 
@@ -90,10 +90,10 @@ func (l *site) setState(id, version string) error {
 	common.Set("Content-Type", "application/json")
 	s := &httpState{session: id, version: version}
 	var err error
-	if s.post, err = NewHead(l.url, common); err != nil {
+	if s.post, err = newHead(l.url, common); err != nil {
 		return err
 	}
-	if s.get, err = NewHead(l.url, get); err != nil {
+	if s.get, err = newHead(l.url, get); err != nil {
 		return err
 	}
 	l.state.Store(s)
@@ -122,7 +122,7 @@ func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b
 // stream asks for a stream; a StatusError says that the answer is none.
 func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Field) (*Response, error) {
 	a, err := l.client.Do(ctx, &Request{Method: http.MethodGet, Head: state.get, Fields: fields})
-	if err != nil || a.Status == http.StatusOK && a.Media == Events && !a.Encoded {
+	if err != nil || a.Status == http.StatusOK && a.Media == events && !a.Encoded {
 		return a, err
 	}
 	defer a.Body.Close()
@@ -139,8 +139,8 @@ func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
 	if a.Status < 200 || a.Status > 299 {
 		return statusOf(a)
 	}
-	if a.Media != Events {
-		_, _ = ReadBody(a, maxErrorBody) // so that the connection can be used again
+	if a.Media != events {
+		_, _ = readBody(a, maxErrorBody) // so that the connection can be used again
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// MaxBatch is the largest number of messages in a batch.
-const MaxBatch = 100
+// maxBatch is the largest number of messages in a batch.
+const maxBatch = 100
 
 // ParseRequest reads one message of a client: a request, a notification, or
 // the response to a request of ours. The whole text must be strict JSON, the
@@ -45,8 +45,8 @@ func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 	}
 	batch := []json.RawMessage{}
 	err := Elements(data, func(value []byte) error {
-		if batch = append(batch, value); len(batch) > MaxBatch {
-			return invalid("a batch holds at most " + strconv.Itoa(MaxBatch) + " messages")
+		if batch = append(batch, value); len(batch) > maxBatch {
+			return invalid("a batch holds at most " + strconv.Itoa(maxBatch) + " messages")
 		}
 		return nil
 	})

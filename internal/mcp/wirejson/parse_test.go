@@ -164,7 +164,7 @@ func TestSplitBatch(t *testing.T) {
 		`{"a":1}`: "",
 		`[]`:      "-32600 Invalid request: the batch is empty",
 		`[1,]`:    "-32700 Parse error: invalid JSON at byte 3: expected a value",
-		"[" + strings.Repeat("{},", MaxBatch) + "{}]": "-32600 Invalid request: a batch holds at most 100 messages",
+		"[" + strings.Repeat("{},", maxBatch) + "{}]": "-32600 Invalid request: a batch holds at most 100 messages",
 	} {
 		batch, err := SplitBatch([]byte(text), Limits{})
 		if got := show(Message{}, err); batch != nil || got != want {

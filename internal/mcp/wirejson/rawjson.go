@@ -7,8 +7,8 @@ import (
 
 // The default limits.
 const (
-	DefaultBytes = 4 << 20
-	DefaultDepth = 64
+	defaultBytes = 4 << 20
+	defaultDepth = 64
 )
 
 // Limits bound a text. Zero means the default.
@@ -21,10 +21,10 @@ type Limits struct {
 // the promises of the package. The error is an *Error.
 func Check(data []byte, lim Limits) error {
 	if lim.Bytes <= 0 {
-		lim.Bytes = DefaultBytes
+		lim.Bytes = defaultBytes
 	}
 	if lim.Depth <= 0 {
-		lim.Depth = DefaultDepth
+		lim.Depth = defaultDepth
 	}
 	if len(data) > lim.Bytes {
 		return &Error{lim.Bytes, "the text is longer than " + strconv.Itoa(lim.Bytes) + " bytes", true}

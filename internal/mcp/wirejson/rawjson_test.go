@@ -63,7 +63,7 @@ func TestCorpus(t *testing.T) {
 		case r.Label == "must-accept" && reason != stricter[r.ID]:
 			t.Errorf("%s: %v, want %q", r.ID, err, stricter[r.ID])
 		}
-		end, endErr := endOf(bytes.TrimSpace(r.B64), DefaultDepth)
+		end, endErr := endOf(bytes.TrimSpace(r.B64), defaultDepth)
 		if r.Label == "must-accept" && (endErr != nil || end != len(bytes.TrimSpace(r.B64))) {
 			t.Errorf("endOf %s: %d %v", r.ID, end, endErr)
 		}
@@ -99,7 +99,7 @@ func differ(t *testing.T, data []byte) {
 		t.Errorf("%q decodes to %s, encoding/json says %s", data, got, plain)
 	}
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
-	if end, err := endOf(append(bytes.Clone(trimmed), " ,]}\""...), DefaultDepth); err != nil || end != len(bytes.TrimRight(trimmed, " \t\r\n")) {
+	if end, err := endOf(append(bytes.Clone(trimmed), " ,]}\""...), defaultDepth); err != nil || end != len(bytes.TrimRight(trimmed, " \t\r\n")) {
 		t.Errorf("endOf(%q) = %d, %v", trimmed, end, err)
 	}
 }
@@ -435,7 +435,7 @@ func BenchmarkCursor(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := endOf(text, DefaultDepth); err != nil {
+		if _, err := endOf(text, defaultDepth); err != nil {
 			b.Fatal(err)
 		}
 	}

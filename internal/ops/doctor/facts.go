@@ -81,9 +81,9 @@ type Reading int
 
 // What was read. Unread is also what cannot be read.
 const (
-	Unread Reading = iota
-	ReadPart
-	ReadAll
+	unread Reading = iota
+	readPart
+	readAll
 )
 
 // Mistake is one thing that is wrong with the configuration file.

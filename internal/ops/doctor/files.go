@@ -172,9 +172,9 @@ func putAsideIn(aside, path string) string {
 // databaseDamaged is about pages that nothing may have asked for yet.
 func databaseDamaged(f *Facts) []Finding {
 	switch {
-	case f.Damage == "" && f.Pages == ReadPart:
+	case f.Damage == "" && f.Pages == readPart:
 		return skipped(fmt.Sprintf("The database was not read to its end in %s.", readTime))
-	case f.Damage == "" && (f.Pages == ReadAll || f.Daemon != nil): // which checks a database that fails
+	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // which checks a database that fails
 		return nil
 	case f.Damage == "":
 		return skipped("All of the database is read only while no daemon has it.")

@@ -196,11 +196,11 @@ func (o Options) log(ctx context.Context) func(*Facts) {
 func reading(ctx context.Context, err error) Reading {
 	switch {
 	case err == nil:
-		return ReadAll
+		return readAll
 	case ctx.Err() != nil:
-		return ReadPart
+		return readPart
 	}
-	return Unread
+	return unread
 }
 
 func (o Options) clients(d *Daemon, listen string) func(*Facts) {

@@ -69,9 +69,9 @@ func logAltered(f *Facts) []Finding {
 	switch {
 	case f.Altered != nil:
 		return f.changedLog(f.Altered.Reason, "What was before that entry is as it was written. Keep a copy of the data directory, and find out who can write to it.")
-	case f.Log == ReadAll:
+	case f.Log == readAll:
 		return nil
-	case f.Log == ReadPart:
+	case f.Log == readPart:
 		return skipped(fmt.Sprintf("The log was not read to its end in %s: `%s` reads all of it while MCPProxy runs.", readTime, f.mcpproxy("activity verify")))
 	case f.Damage != "" || f.SightErr != "":
 		return skipped("The log cannot be read: the database is damaged.")

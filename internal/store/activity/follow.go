@@ -54,9 +54,9 @@ type Step struct {
 	Facts Facts  // of the record as it is by then; empty for a KindRepeat
 }
 
-// ErrGap is a place whose next entry cannot be had: it is too old, or of another
+// errGap is a place whose next entry cannot be had: it is too old, or of another
 // chain, or what follows is damaged.
-var ErrGap = errors.New("the log does not have what follows")
+var errGap = errors.New("the log does not have what follows")
 
 // stepsMax is how many steps are read at a time.
 const stepsMax = 128
@@ -129,7 +129,7 @@ func (r *Reader) closeFile() {
 
 // Next appends the steps that follow to dst, some of them at a time, and moves on
 // to the last. None is the end, until more is appended. After an error, which is
-// ErrGap, it reads nothing any more.
+// errGap, it reads nothing any more.
 func (r *Reader) Next(ctx context.Context, dst []Step) ([]Step, error) {
 	if r.file == nil {
 		steps, done, err := r.fromMemory(dst)
@@ -164,7 +164,7 @@ func (r *Reader) fromMemory(dst []Step) (steps []Step, done bool, err error) {
 		r.at, r.known = durable, true
 		return dst, true, nil
 	case r.at.Seq >= durable.Seq:
-		return dst, true, ErrGap
+		return dst, true, errGap
 	case len(entries) == 0 || entries[0].Seq != r.at.Seq+1:
 		return dst, false, nil
 	}
@@ -187,12 +187,12 @@ func (r *Reader) open() error {
 func (r *Reader) nextSegment() error {
 	r.closeFile()
 	if r.segment++; r.segment < 0 || r.segment >= len(r.until.segments) {
-		return ErrGap // there is none with the next entry
+		return errGap // there is none with the next entry
 	}
 	seg := r.until.segments[r.segment]
 	f, err := os.Open(seg.path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrGap, err)
+		return fmt.Errorf("%w: %w", errGap, err)
 	}
 	r.file, r.first = f, true
 	r.lines = bufio.NewScanner(io.LimitReader(f, seg.size))
@@ -219,12 +219,12 @@ func (r *Reader) fromFiles(ctx context.Context, dst []Step) ([]Step, error) {
 	return dst, nil
 }
 
-// gap makes an error one that is ErrGap.
+// gap makes an error one that is errGap.
 func gap(err error) error {
-	if errors.Is(err, ErrGap) {
+	if errors.Is(err, errGap) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrGap, err)
+	return fmt.Errorf("%w: %w", errGap, err)
 }
 
 // line takes a line: the header of a segment, what was read before, the next step,
@@ -247,7 +247,7 @@ func (r *Reader) line(ctx context.Context, dst []Step, line []byte) ([]Step, err
 	case seq <= r.at.Seq || !r.known:
 		return dst, r.pass(Place{seq, hash})
 	case seq != r.at.Seq+1:
-		return dst, ErrGap
+		return dst, errGap
 	}
 	e, err := decodeEntry(hash, data, false)
 	if err != nil {
@@ -263,7 +263,7 @@ func (r *Reader) pass(p Place) error {
 	case p.Seq < r.at.Seq:
 		return nil
 	case !p.is(r.at):
-		return ErrGap
+		return errGap
 	}
 	r.at, r.known = p, true
 	return nil

@@ -128,7 +128,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 			for range 40 {
 				i := random.IntN(len(all))
 				got, err := readOn(t, l, all[i].named(t))
-				if oldest := l.spool.mark().segments[0].first; errors.Is(err, ErrGap) && all[i].Seq+1 < oldest {
+				if oldest := l.spool.mark().segments[0].first; errors.Is(err, errGap) && all[i].Seq+1 < oldest {
 					gaps++
 					continue
 				}
@@ -155,7 +155,7 @@ func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
 	later := first
 	later.Seq += 1000
 	for what, p := range map[string]Place{"another chain": other, "what is to come": later, "another beginning": {Hash: Hash{1}}} {
-		if got, err := readOn(t, l, p); !errors.Is(err, ErrGap) {
+		if got, err := readOn(t, l, p); !errors.Is(err, errGap) {
 			t.Errorf("%s: %d steps, %v", what, len(got), err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := readOn(t, l, first); !errors.Is(err, ErrGap) {
+	if got, err := readOn(t, l, first); !errors.Is(err, errGap) {
 		t.Errorf("pruned: %d steps, %v", len(got), err)
 	}
 	if got, err := readOn(t, l, l.Place().named(t)); len(got) > 0 || err != nil {

@@ -36,14 +36,14 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	DefaultMaxResponse = 65_536
-	DefaultMaxSpool    = 1 << 30
+	defaultMaxResponse = 65_536
+	defaultMaxSpool    = 1 << 30
 	DurabilityPower    = "power"
 )
 
 func (o Options) withDefaults() Options {
-	o.MaxResponse = cmp.Or(max(0, o.MaxResponse), DefaultMaxResponse)
-	o.MaxSpool = cmp.Or(max(0, o.MaxSpool), DefaultMaxSpool)
+	o.MaxResponse = cmp.Or(max(0, o.MaxResponse), defaultMaxResponse)
+	o.MaxSpool = cmp.Or(max(0, o.MaxSpool), defaultMaxSpool)
 	o.maxSegment = cmp.Or(o.maxSegment, 32<<20)
 	o.maxQueue = cmp.Or(o.maxQueue, 8<<20)
 	o.lookEvery = cmp.Or(o.lookEvery, lookEvery)

@@ -160,7 +160,7 @@ func (j *jsonFinder) within(from, to int) {
 	if from >= j.joinedTo {
 		j.joinedTo = max(j.joinedTo, j.atJoined(j.raw, from))
 	}
-	if to-from < Shortest {
+	if to-from < shortest {
 		return
 	}
 	j.inString(from, to, func(content []byte) {

@@ -41,7 +41,7 @@ func JSON(raw json.RawMessage) json.RawMessage {
 // Text masks what looks like a credential in plain text. It allocates nothing
 // when nothing looks like one.
 func Text(s string) string {
-	if len(s) < Shortest || !suspicious(unsafe.Slice(unsafe.StringData(s), len(s))) {
+	if len(s) < shortest || !suspicious(unsafe.Slice(unsafe.StringData(s), len(s))) {
 		return s
 	}
 	text := []byte(s)

@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Shortest is shorter than any string in which something could be found
+// shortest is shorter than any string in which something could be found
 // without a telling name before it.
-const Shortest = 8
+const shortest = 8
 
 // suspicious is the quick test in front of everything: whether a text, JSON or
 // plain, could hold a credential. It looks at the bytes as they are, escapes

@@ -33,8 +33,8 @@ type Log struct {
 	dropped int64
 }
 
-// MaxRemark is how much is said of what a server has said.
-const MaxRemark = 2 << 10
+// maxRemark is how much is said of what a server has said.
+const maxRemark = 2 << 10
 
 const (
 	maxLogFile = 5 << 20
@@ -49,16 +49,16 @@ func NewLog(dir, server string, mask Masker) *Log {
 
 // Remark writes a line of our own.
 func (l *Log) Remark(text string) {
-	if text = logText(l.mask.Text(text)); len(text) > MaxRemark {
-		text = text[:MaxRemark] + "…"
+	if text = logText(l.mask.Text(text)); len(text) > maxRemark {
+		text = text[:maxRemark] + "…"
 	}
 	l.line(Remarked, strings.ReplaceAll(text, "\n", " "))
 }
 
 // Noise writes a line of stdout that is no message.
 func (l *Log) Noise(line []byte) {
-	text := logText(l.mask.Text(string(line[:min(len(line), 2*MaxRemark)]))) // before the cut, which could split a secret
-	l.line(Stdout, text[:min(len(text), MaxRemark)])
+	text := logText(l.mask.Text(string(line[:min(len(line), 2*maxRemark)]))) // before the cut, which could split a secret
+	l.line(Stdout, text[:min(len(text), maxRemark)])
 }
 
 // line writes a line that is not of stderr, after what has come of that.

@@ -31,7 +31,7 @@ func TestServerLogIsMasked(t *testing.T) {
 	}
 	l.Remark("not connected: " + token)
 	l.Noise([]byte("a debug line with " + token))
-	l.Noise([]byte(strings.Repeat("x ", MaxRemark/2-10) + token))
+	l.Noise([]byte(strings.Repeat("x ", maxRemark/2-10) + token))
 	l.Write([]byte("Password for " + token + ":"))
 	pending := l.Unfinished()
 	l.Close()

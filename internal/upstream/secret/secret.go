@@ -36,7 +36,7 @@ import (
 const (
 	MaxName  = 128      // characters
 	MaxValue = 64 << 10 // bytes
-	MaxCount = 1000     // secrets
+	maxCount = 1000     // secrets
 )
 
 // What Get fails with.
@@ -69,7 +69,7 @@ type Store struct {
 
 const indexName = "secrets.json"
 
-// maxIndex bounds the index in bytes: more than MaxCount names need.
+// maxIndex bounds the index in bytes: more than maxCount names need.
 const maxIndex = 1 << 20
 
 // Open returns the Store of a data directory. Nothing is read or made yet.
@@ -142,8 +142,8 @@ func (s *Store) Set(ctx context.Context, name, value string) (Info, error) {
 	var info Info
 	err := s.change(ctx, func(all map[string]Info) error {
 		before, there := all[name]
-		if !there && len(all) >= MaxCount {
-			return fmt.Errorf("there are %d secrets already, which is the most", MaxCount)
+		if !there && len(all) >= maxCount {
+			return fmt.Errorf("there are %d secrets already, which is the most", maxCount)
 		}
 		place, err := s.vault.save(ctx, ringKey(name), []byte(value))
 		if err != nil {
