@@ -7,7 +7,7 @@
 // is an RFC 9457 problem document with a code of package problem, that a value
 // which is not allowed is refused with its parameter and what is allowed, and
 // that the arguments of a call reach the gateway as the bytes that came, once
-// they have passed the strict parse. It decides no call and knows no server: door
+// they have passed the strict parse. It decides no call and knows no server: gate
 // decides, and admin and gateway have the operations.
 package api
 

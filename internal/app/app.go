@@ -108,7 +108,7 @@ type daemon struct {
 	store     store.Database
 	shared    *store.Postgres // the same, when other instances share it; else nil
 	log       *activity.Log
-	gate      *presence.Gate
+	presence  *presence.Gate
 	demands   demands // that the file is another one
 	book      *approval.Book
 	catalog   *catalog.Catalog
@@ -116,9 +116,9 @@ type daemon struct {
 	tokens    *auth.Tokens
 	upstreams *compat.Set
 	offers    *catalog.PrimitiveGuard
-	holder    *ask.Waiter
+	approvals *ask.Waiter
 	consent   *ops.Consent
-	door      *gate.Gate
+	gate      *gate.Gate
 	gateway   *ops.Gateway
 	inspect   *ops.Inspector
 	builtin   *mcpserver.BuiltinTools
@@ -305,8 +305,8 @@ func (d *daemon) openLog() error {
 
 func (d *daemon) wire() error {
 	cfg := d.live.Current()
-	d.gate = d.newGate(cfg.DataDir)
-	d.book = approval.NewBook(d.decisions(cfg.DataDir), d.gate)
+	d.presence = d.newGate(cfg.DataDir)
+	d.book = approval.NewBook(d.decisions(cfg.DataDir), d.presence)
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
@@ -330,16 +330,16 @@ func (d *daemon) wire() error {
 	d.onClose(telemeter.Close)
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
 	asks := d.store.Asks()
-	d.holder = ask.NewWaiter(asks, d.gate, time.Now, func() { d.events.PendingChanged() })
-	d.door = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,
+	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
+	d.gate = gate.New(gate.Deps{
+		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
 			return d.consent.ByClient(ctx, by, question, k, a)
 		},
-		Presence: d.gate.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
+		Presence: d.presence.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.New(ops.Deps{
-		Gate: d.door, Book: d.book, Presence: d.gate, Upstreams: d.upstreams,
+		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
 		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
 		About: ops.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -354,20 +354,20 @@ func (d *daemon) wire() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.gate}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
-		func(t *auth.Token) bool { return d.gate.Confirmed(ops.TokenClaim(t)) })
+	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+		func(t *auth.Token) bool { return d.presence.Confirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewKept(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyWriter(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: d.builtin, At: d.door.Surface, Refused: d.door.Refused,
-		All:   gate.NewAggregate(gate.AggregateDeps{Catalog: d.catalog, Gate: d.door, Offers: d.offers, Reply: replies}),
+		BuiltIn: d.builtin, At: d.gate.Surface, Refused: d.gate.Refused,
+		All:   gate.NewAggregate(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instance(), Logger: d.logger,
 	})
 	d.settings = ops.NewSettings(ops.SettingsDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
 	tokens := ops.NewAccess(d.gateway, d.tokens)
-	d.consent = ops.NewConsent(d.gateway, asks, d.holder, d.tokens, d.events.PendingChanged)
+	d.consent = ops.NewConsent(d.gateway, asks, d.approvals, d.tokens, d.events.PendingChanged)
 	people, err := d.clients(cfg.DataDir, tokens)
 	if err != nil {
 		return err
@@ -376,11 +376,11 @@ func (d *daemon) wire() error {
 		ops.Journal{Log: d.log, Logger: d.logger}, d.values.look)
 	trials := ops.NewTrial(ops.TrialDeps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &ops.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Homes: []any{operations, ops.NewToys(operations, d.opt.Toys), d.inspect, ops.NewHistory(provenLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, ops.NewToys(operations, d.opt.Toys), d.inspect, ops.NewHistory(provenLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
-	ui, err := web.New(d.gate.ByPasskey)
+	ui, err := web.New(d.presence.ByPasskey)
 	if err != nil {
 		return err
 	}
@@ -414,7 +414,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.events.Run(ctx) })
 	d.running.Go(func() { d.values.run(ctx) })
 	// A tool is locked before its server is touched.
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}, d.demands) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gate, d.launcher, logLevel{d.level}, d.demands) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
@@ -474,7 +474,7 @@ func (d *daemon) stopServing() {
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	d.events.Close()
-	d.holder.Stop()
+	d.approvals.Stop()
 	for i, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)
@@ -505,7 +505,7 @@ func (d *daemon) surfaces() []ops.Surface {
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
-		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.gate.ByPasskey())},
+		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.presence.ByPasskey())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

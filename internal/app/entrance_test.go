@@ -8,7 +8,7 @@ import (
 )
 
 // TestWhoRefuses: paths of MCP as they should be spelt go to the surface that
-// refuses in the form of its protocol; everything else is refused at the door.
+// refuses in the form of its protocol; everything else is refused at the gate.
 func TestWhoRefuses(t *testing.T) {
 	const surface, routes = http.StatusTeapot, http.StatusAccepted
 	answer := func(status int) http.Handler {

@@ -68,7 +68,7 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 	}
 	var err error
 	if s.All || s.Presence { // before what counts by it
-		err = d.gate.Look(ctx)
+		err = d.presence.Look(ctx)
 	}
 	if len(decided) > 0 && err == nil {
 		err = d.book.Reload(ctx, decided...)
@@ -77,7 +77,7 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 		err = errors.Join(err, d.tokens.Reload(ctx))
 	}
 	if s.All || s.Asks {
-		d.holder.Look()
+		d.approvals.Look()
 		d.events.PendingChanged()
 	}
 	if d.events.Listening() && (len(s.Log) > 0 || s.Missed) {

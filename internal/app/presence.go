@@ -18,10 +18,10 @@ import (
 // configuration first, for what is started follows from that.
 func (d *daemon) newGate(dir string) *presence.Gate {
 	d.verify = func(ctx context.Context) error {
-		if err := d.gate.Ready(ctx); err != nil {
+		if err := d.presence.Ready(ctx); err != nil {
 			return err
 		}
-		return d.live.Verify(ops.Signed{Gate: d.gate}, d.instance())
+		return d.live.Verify(ops.Signed{Gate: d.presence}, d.instance())
 	}
 	d.signedChanged = func(ctx context.Context) {
 		d.byName.listen(d.tcp.Addr())
@@ -31,7 +31,7 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 		if err := d.book.Reload(ctx, approval.Decided{}); err != nil {
 			d.logger.Error("what is decided cannot be read again", "error", err)
 		}
-		d.holder.Look()
+		d.approvals.Look()
 		d.events.PendingChanged()
 	}
 	return presence.NewGate(presence.Options{
@@ -50,7 +50,7 @@ func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, err
 		return nil, err
 	}
 	if all = append(all, d.book.Unsigned()...); !first {
-		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.gate.Confirmed(c) })
+		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.presence.Confirmed(c) })
 	}
 	all = append(all, d.book.Claims()...)
 	if !first { // the file waits for `config confirm`: whoever has reset presence may have changed it
@@ -76,7 +76,7 @@ func (d *daemon) noteAnchor(ctx context.Context) {
 	}
 	d.byName.listen(d.tcp.Addr())
 	for {
-		switch s, err := d.gate.Standing(ctx); {
+		switch s, err := d.presence.Standing(ctx); {
 		case err != nil:
 			d.logger.Error("what proves that a person decides cannot be read", "error", err)
 		case s.Void != "":

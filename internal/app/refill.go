@@ -37,7 +37,7 @@ func (d *daemon) refill(ctx context.Context) {
 }
 
 func (d *daemon) restore(ctx context.Context) error {
-	return errors.Join(d.gate.Restore(ctx), d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
+	return errors.Join(d.presence.Restore(ctx), d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
 }
 
 // definition is the text of a definition, as long as its server lists it.

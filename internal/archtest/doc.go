@@ -1,5 +1,5 @@
 // Package archtest is the structure of the program as tests: which package may
-// import which, that there is one door to the upstream tools, who may speak SQL
+// import which, that there is one gate to the upstream tools, who may speak SQL
 // and parse flags, which modules of others are used and why, and the shape of
 // packages, types, files, functions and comments.
 //

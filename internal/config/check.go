@@ -191,7 +191,7 @@ func checkPattern(s string) error {
 }
 
 // CheckProfileName returns why a profile cannot have a name: the rule is that of
-// servers, and the doors beside a profile's have theirs.
+// servers, and the gates beside a profile's have theirs.
 func CheckProfileName(name string) error {
 	if name == "all" || name == "mcp" {
 		return errors.New("the name " + quote(name) + " is taken by an address of MCPProxy")

@@ -47,7 +47,7 @@ func (c *counted) all() []string {
 // deed is a call that a person is to be asked about, whatever it is called.
 type deed struct{ tool, args string }
 
-// TestAskCannotBeEvaded: no choice of a lane, of a door, of how the name is spelt, of
+// TestAskCannotBeEvaded: no choice of a lane, of a gate, of how the name is spelt, of
 // batches, tasks, eras, tokens, repetition, headers or of what the configuration makes of hints and arguments lets
 // a call run that a person is to be asked about.
 func TestAskCannotBeEvaded(t *testing.T) {

@@ -81,7 +81,7 @@ func formDoors() []formDoor {
 		{"/mcp/servers/", false, own}, {"/mcp/s/", false, own}, {"", true, inLane}, {"--all", true, among}}
 }
 
-// connectAt connects the official client at a door, to one server where that is for one.
+// connectAt connects the official client at a gate, to one server where that is for one.
 func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	var transport mcp.Transport
 	if door.stdio {
@@ -98,7 +98,7 @@ func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.Clien
 	return mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, o).Connect(within(f.t), transport, &mcp.ClientSessionOptions{ProtocolVersion: era})
 }
 
-// TestTheClientIsAskedItself: at every door, in both eras, with the official client: the form of
+// TestTheClientIsAskedItself: at every gate, in both eras, with the official client: the form of
 // a token that may approves, any form denies, and whoever says nothing or may not waits for a
 // person. What is on record says who was asked, how, who answered and how.
 func TestTheClientIsAskedItself(t *testing.T) {

@@ -61,7 +61,7 @@ func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // A server announces that its tools have changed, and takes its time to say how.
-// Meanwhile no call of a tool that was harmless reaches it, by whatever door.
+// Meanwhile no call of a tool that was harmless reaches it, by whatever gate.
 func TestNoCallOnAnAnnouncedChange(t *testing.T) {
 	t.Parallel()
 	u := newTurncoat()

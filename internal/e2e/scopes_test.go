@@ -443,7 +443,7 @@ func (a *scopeActor) outcome(x scopeTool, variant int, there bool) string {
 	return "ok"
 }
 
-// call calls a tool at one of the doors.
+// call calls a tool at one of the gates.
 func (s *scopes) call(a *scopeActor, modern bool) {
 	x, there, variant := s.tools[s.rng.IntN(len(s.tools))], true, 1+s.rng.IntN(3)
 	switch s.rng.IntN(16) { // names that are near to others

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// routed is a client's request on its way to the server that its name stands for.
-type routed struct {
+// aggregateRequest is a client's request on its way to the server that its name stands for.
+type aggregateRequest struct {
 	session.Request
 	server string
 }
@@ -24,7 +24,7 @@ type routed struct {
 // pass passes a request on to the server that it is for. What the server asks
 // meanwhile has an id that names the server: see askedBy.
 func (s *Aggregate) pass(ctx context.Context, asked *session.Request, open aggregateOpener) (session.Reply, error) {
-	r := &routed{Request: *asked}
+	r := &aggregateRequest{Request: *asked}
 	r.Head = nil                          // what one server says in it is not said for all
 	r.Params = mcp.WithoutTasks(r.Params) // the id of a task does not tell whose it is
 	if r.Method == mcp.CallTool {
@@ -47,7 +47,7 @@ func (s *Aggregate) pass(ctx context.Context, asked *session.Request, open aggre
 }
 
 // passIn passes a request on in the client's session with the server.
-func passIn(ctx context.Context, r *routed, open aggregateOpener) (session.Reply, error) {
+func passIn(ctx context.Context, r *aggregateRequest, open aggregateOpener) (session.Reply, error) {
 	to, err := open(ctx, r.server)
 	if err != nil {
 		return session.Reply{}, err
@@ -55,8 +55,8 @@ func passIn(ctx context.Context, r *routed, open aggregateOpener) (session.Reply
 	return to.Do(ctx, &r.Request)
 }
 
-// call takes a tools/call through the door.
-func (s *Aggregate) call(ctx context.Context, r *routed, open aggregateOpener) (session.Reply, error) {
+// call takes a tools/call through the gate.
+func (s *Aggregate) call(ctx context.Context, r *aggregateRequest, open aggregateOpener) (session.Reply, error) {
 	r.Params = wirejson.DropMember(r.Params, "task")
 	name, isText := wirejson.String(wirejson.Find(r.Params, "name"))
 	if !isText {
@@ -106,7 +106,7 @@ func ended(server string, err error) error {
 
 // rename puts the server's own name in the place of the one that the client
 // used, and into the header that repeats it.
-func (r *routed) rename(member, own string) {
+func (r *aggregateRequest) rename(member, own string) {
 	r.Params = wirejson.SetMember(r.Params, member, wirejson.AppendString(nil, own))
 	r.Fields = slices.Clone(r.Fields)
 	for i, f := range r.Fields {
@@ -118,7 +118,7 @@ func (r *routed) rename(member, own string) {
 
 // nameQuestions makes the ids of what the server asks name the server, and leaves
 // out what is not about the request: changes are announced for all servers.
-func (r *routed) nameQuestions() {
+func (r *aggregateRequest) nameQuestions() {
 	say, server := r.Say, r.server
 	if say == nil {
 		return
@@ -148,7 +148,7 @@ func askedBy(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
 
 // route finds the server of what a request names: a prompt or a resource, or the
 // one whose argument is to be completed.
-func (s *Aggregate) route(ctx context.Context, r *routed) error {
+func (s *Aggregate) route(ctx context.Context, r *aggregateRequest) error {
 	part, member, find := r.Params, "name", s.promptOf
 	bad := problem.New(problem.InvalidParameter, "params.name must be a string: the prompt to get", "")
 	completes := r.Method == mcp.Complete
@@ -182,7 +182,7 @@ func (s *Aggregate) route(ctx context.Context, r *routed) error {
 
 // promptOf has the request go to the server whose prompt a name stands for, and
 // returns the server's own name.
-func (s *Aggregate) promptOf(ctx context.Context, r *routed, name string) (own string, err error) {
+func (s *Aggregate) promptOf(ctx context.Context, r *aggregateRequest, name string) (own string, err error) {
 	if server, own, ok := tool.SplitAlias(name); ok && s.Gate.Reachable(server, r.Caller) == nil {
 		r.server = server
 		return own, nil
@@ -201,7 +201,7 @@ func (s *Aggregate) promptOf(ctx context.Context, r *routed, name string) (own s
 // addresses, belongs to, and returns the server's own address: to the server that
 // it names, else the only one that lists it, else the only one with a template
 // that it fits, else the only one that has resources.
-func (s *Aggregate) resourceOf(ctx context.Context, r *routed, uri string) (own string, err error) {
+func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri string) (own string, err error) {
 	if server, own, ok := tool.SplitAliasURI(uri); ok {
 		if p := s.Gate.Reachable(server, r.Caller); p != nil {
 			return "", p

@@ -30,7 +30,7 @@ import (
 )
 
 // How long lists are good for, and when one is asked for again that could not be
-// had: see package offers.
+// had: see package catalog.
 const staleAfter, lostAfter = 10 * time.Second, 30 * time.Second
 
 func keysOf(t *testing.T, p page, key string) []string {
@@ -196,7 +196,7 @@ func TestAllPages(t *testing.T) {
 	}
 }
 
-// A call goes through the door under the tool's own name, and is refused as
+// A call goes through the gate under the tool's own name, and is refused as
 // elsewhere.
 func TestAllCall(t *testing.T) {
 	w, r := allWorld(t, func(c *config.Config) {
@@ -378,7 +378,7 @@ func TestListedNow(t *testing.T) {
 
 func TestAskedBy(t *testing.T) {
 	for _, id := range []string{`7`, `"a\"b:c"`, `-1`} {
-		r := routed{server: "s.1"}
+		r := aggregateRequest{server: "s.1"}
 		var got json.RawMessage
 		r.Say = func(e session.Event) { got = e.ID }
 		r.nameQuestions()

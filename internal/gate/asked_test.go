@@ -74,16 +74,16 @@ func (a *asking) use(text string) {
 // hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
 func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
 
-// openSession opens the database, and the door before it.
+// openSession opens the database, and the gate before it.
 func (a *asking) open() {
 	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
 	a.asks = db.Asks()
 	a.holder = ask.NewWaiter(a.asks, nil, func() time.Time { return a.now() }, func() {})
-	a.door.Ask, a.door.Answer = a.holder, a.byForm
+	a.gate.Ask, a.gate.Answer = a.holder, a.byForm
 }
 
-// byForm takes the answer of a client's form, as package consent does.
+// byForm takes the answer of a client's form, as package ops does.
 func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Key, given ask.Answer) error {
 	q, err := a.asks.Question(ctx, id)
 	switch {
@@ -143,7 +143,7 @@ func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.
 
 // destroy calls the destructive tool of s.
 func (a *asking) destroy(ctx context.Context, args string) error {
-	_, err := a.door.Call(ctx, CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+	_, err := a.gate.Call(ctx, CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
 		Declared: reasoned("intent_reason", "to clean up")})
 	return err
 }
@@ -269,7 +269,7 @@ func (a *asking) catches(variant, name, args string) string {
 	var c *call
 	snapshot := a.Catalog.Current()
 	if variant == "" {
-		c = &call{gate: a.door, cfg: a.Config(), caller: anAgent, policyRequest: policy.Request{OwnNames: true, Name: "s:" + name}}
+		c = &call{gate: a.gate, cfg: a.Config(), caller: anAgent, policyRequest: policy.Request{OwnNames: true, Name: "s:" + name}}
 		c.name(snapshot, "s:"+name)
 		c.policyRequest.Variant = c.tool.CallWith
 		c.parts.Arguments, c.policyRequest.ArgsErr = readArguments("arguments", json.RawMessage(args))
@@ -278,9 +278,9 @@ func (a *asking) catches(variant, name, args string) string {
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, _ = a.door.inLane(CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, _ = a.gate.inLane(CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
-	if p := a.door.decide(c, snapshot); p != nil {
+	if p := a.gate.decide(c, snapshot); p != nil {
 		a.T.Fatalf("%s %s as %q: %v", name, args, variant, p)
 	}
 	caught, lane := c.caught(c.cfg, c.tool, c.arguments)
@@ -301,7 +301,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"one server, in a session": func() error {
-			s, _, err := a.door.Surface("s").Open(t.Context(), passed("initialize", `{}`))
+			s, _, err := a.gate.Surface("s").Open(t.Context(), passed("initialize", `{}`))
 			if err != nil {
 				return err
 			}
@@ -313,7 +313,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"all servers": func() error {
-			_, err := a.door.CallNamed(t.Context(), NamedCall{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
+			_, err := a.gate.CallNamed(t.Context(), NamedCall{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
 			return err
 		},
 	} {
@@ -335,7 +335,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
 	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
-		_, err := a.door.Call(t.Context(), CallRequest{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+		_, err := a.gate.Call(t.Context(), CallRequest{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
 	for name, call := range map[string]func(a *asking) error{
@@ -531,7 +531,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {
-		_, err := a.door.Call(t.Context(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		_, err := a.gate.Call(t.Context(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
 		return err
 	}
 	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {

@@ -18,15 +18,15 @@ func (discardLog) Begin(r *activity.Record) error     { r.ID = "record"; return 
 func (discardLog) End(string, activity.Outcome) error { return nil }
 func (discardLog) Refuse(*activity.Record) error      { return nil }
 
-// BenchmarkCall is what the door does for a call, without the writing of its
+// BenchmarkCall is what the gate does for a call, without the writing of its
 // record.
 func BenchmarkCall(b *testing.B) {
 	w := newWorld(b, nil, readsTool)
-	w.door.Log = discardLog{}
+	w.gate.Log = discardLog{}
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Events = w.Events[:0]
-		_, err := w.door.Call(b.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(b.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func BenchmarkDecide(b *testing.B) {
 		scope policy.Scope
 	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
 		b.Run(of.name, func(b *testing.B) {
-			c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+			c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 			if of.scope.Bounded() {
 				c.caller.Bounds = bounded(of.scope)
 			}
@@ -59,7 +59,7 @@ func BenchmarkDecide(b *testing.B) {
 			c.name(snapshot, "s:reads")
 			b.ReportAllocs()
 			for b.Loop() {
-				if p := w.door.decide(c, snapshot); p != nil {
+				if p := w.gate.decide(c, snapshot); p != nil {
 					b.Fatal(p)
 				}
 			}
@@ -71,11 +71,11 @@ func BenchmarkDecide(b *testing.B) {
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
-		c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+		c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 		c.caller.Bounds = bounds
 		snapshot := w.Catalog.Current()
 		c.name(snapshot, "s:reads")
-		if n := testing.AllocsPerRun(100, func() { _ = w.door.decide(c, snapshot) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _ = w.gate.decide(c, snapshot) }); n != 0 {
 			t.Errorf("%s a scope: %v allocations", name, n)
 		}
 	}
@@ -91,10 +91,10 @@ func uncaught(t testing.TB) (*world, *call) {
 		c.Ask = policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"server-1:*": "ask", "*:delete_*": "ask", "s:other": "off"}}
 		c.Servers[100].Ask = policy.AskRules{Tools: map[string]string{"wipe": "ask"}}
 	}, readsTool)
-	c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+	c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 	snapshot := w.Catalog.Current()
 	c.name(snapshot, "s:reads")
-	if p := w.door.decide(c, snapshot); p != nil {
+	if p := w.gate.decide(c, snapshot); p != nil {
 		t.Fatal(p)
 	}
 	return w, c
@@ -105,7 +105,7 @@ func BenchmarkUncaught(b *testing.B) {
 	w, c := uncaught(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if p := w.door.approve(b.Context(), c); p != nil {
+		if p := w.gate.approve(b.Context(), c); p != nil {
 			b.Fatal(p)
 		}
 	}
@@ -115,7 +115,7 @@ func BenchmarkUncaught(b *testing.B) {
 func TestWhoIsNotAskedAllocatesNothing(t *testing.T) {
 	w, c := uncaught(t)
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { _ = w.door.approve(ctx, c) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = w.gate.approve(ctx, c) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -120,7 +120,7 @@ func (g *Gate) CallNamed(ctx context.Context, n NamedCall, r *session.Request) (
 	return g.pass(ctx, target{server: n.ID.Server, Doer: g.Servers(n.ID.Server)}, &n, r)
 }
 
-// pass takes a client's own tools/call through the door. The lane on record is
+// pass takes a client's own tools/call through the gate. The lane on record is
 // the one that the tool's hints call for.
 func (g *Gate) pass(ctx context.Context, w target, n *NamedCall, r *session.Request) (session.Reply, error) {
 	c := &call{gate: g, cfg: g.Config(), started: time.Now(), caller: *r.Caller, stateless: r.Caller.SessionID == "", target: w, openSession: n.Open, request: *r,

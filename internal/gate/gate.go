@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Log is what the door needs of activity.Log.
+// Log is what the gate needs of activity.Log.
 type Log interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
@@ -60,16 +60,16 @@ type Deps struct {
 // Gate runs all tool calls. It is a config.Component.
 type Gate struct {
 	Deps
-	admission atomic.Pointer[admission]
-	anonymous *anonymous
-	searches  *recentSearches
-	tasks     *tasks
-	paces     *rateLimits
+	admission  atomic.Pointer[admission]
+	anonymous  *anonymous
+	searches   *recentSearches
+	tasks      *tasks
+	rateLimits *rateLimits
 }
 
 // New returns a Gate.
 func New(deps Deps) *Gate {
-	g := &Gate{Deps: deps, anonymous: newAnonymous(), searches: newRecentSearches(), tasks: newTasks(), paces: newRateLimits()}
+	g := &Gate{Deps: deps, anonymous: newAnonymous(), searches: newRecentSearches(), tasks: newTasks(), rateLimits: newRateLimits()}
 	g.admission.Store(newAdmission(deps.Config(), nil))
 	return g
 }

@@ -54,14 +54,14 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 			}
 			c.call.Caller = anAgent
 			if c.full {
-				w.door.admission.Store(newAdmission(w.Config(), nil))
-				leave, _, err := w.door.admission.Load().enter(t.Context(), "s")
+				w.gate.admission.Store(newAdmission(w.Config(), nil))
+				leave, _, err := w.gate.admission.Load().enter(t.Context(), "s")
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer leave()
 			}
-			if _, err := w.door.Call(t.Context(), c.call); err == nil || len(w.Appended) != 1 {
+			if _, err := w.gate.Call(t.Context(), c.call); err == nil || len(w.Appended) != 1 {
 				t.Fatalf("%v, %d records", err, len(w.Appended))
 			}
 			r := w.Appended[0]
@@ -90,7 +90,7 @@ func declared(name, value string) (d policy.Declared) {
 // TestASurfacesRefusalNamesItsCheck, as it is no way of a call.
 func TestASurfacesRefusalNamesItsCheck(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	if err := w.door.Unnamed(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
+	if err := w.gate.Unnamed(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
 		t.Fatal("a call without a name is taken")
 	}
 	if d := w.Appended[0].Metadata.Decision; d == nil || d.Outcome != activity.Refused || d.Check != "name" {
@@ -198,7 +198,7 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		t.Helper()
 		r.Caller = anAgent
 		begun, appended := len(w.Begun), len(w.Appended)
-		_, _ = w.door.Call(t.Context(), r)
+		_, _ = w.gate.Call(t.Context(), r)
 		if len(w.Appended) > appended {
 			return w.Appended[appended].Metadata.Decision
 		}

@@ -37,7 +37,7 @@ func TestMisplacedArguments(t *testing.T) {
 	} {
 		w.Events = nil
 		r := CallRequest{Variant: policy.CallToolRead, Name: "s:" + c.tool, Args: json.RawMessage(c.args), Strays: strays(t, c.strays), Caller: anAgent}
-		_, err := w.door.Call(t.Context(), r)
+		_, err := w.gate.Call(t.Context(), r)
 		if c.message == "" {
 			if err != nil {
 				t.Errorf("%s %s: %v", c.args, c.strays, err)

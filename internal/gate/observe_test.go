@@ -27,10 +27,10 @@ func (deaf) Begin(*activity.Record) error {
 func TestObserved(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	o := &observer{}
-	w.door.Observer = o
+	w.gate.Observer = o
 	w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
 	w.call(policy.CallToolDestructive, "nobody:x", `{}`)
-	w.door.Log = deaf{w.door.Log}
+	w.gate.Log = deaf{w.gate.Log}
 	w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
 	want := []CallStats{
 		{Server: "s", Tool: "reads", Operation: "read", Status: activity.Success},

@@ -84,6 +84,6 @@ func (g *Gate) keep(ctx context.Context, r *activity.Record) string {
 		r.ID = ""
 	}
 	now := time.Now()
-	g.paces.wait(ctx, max(g.paces.take("of "+r.Actor, actorLimit, now), g.paces.take(r.Origin, originLimit, now)))
+	g.rateLimits.wait(ctx, max(g.rateLimits.take("of "+r.Actor, actorLimit, now), g.rateLimits.take(r.Origin, originLimit, now)))
 	return r.ID
 }

@@ -17,7 +17,7 @@ func (n *narrowing) Scope() policy.Scope { return n.now }
 func TestACallThatWaitsIsHeldToItsScope(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	n := &narrowing{}
-	c := &call{options: options{Declares: true}, gate: w.door, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+	c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
 	c.caller.Bounds = n
 	c.name(w.Catalog.Current(), "s:reads")
 	if err := c.recheck(); err != nil {

@@ -35,7 +35,7 @@ func (w *world) answering(result string) {
 
 func (w *world) ask(r CallRequest) (CallResult, *problem.Problem) {
 	r.Caller.Actor.Kind = max(r.Caller.Actor.Kind, auth.Agent)
-	res, err := w.door.Call(context.Background(), r)
+	res, err := w.gate.Call(context.Background(), r)
 	if err != nil {
 		return res, problem.From(err)
 	}

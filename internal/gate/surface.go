@@ -17,7 +17,7 @@ import (
 )
 
 // Surface returns what clients get to talk to of a server: what is behind the
-// door, with the door before it. Calls of tools go through the door, but for the arguments' schema and the
+// gate, with the gate before it. Calls of tools go through the gate, but for the arguments' schema and the
 // size of the result; of what else there is to see and to use, what nobody has
 // approved and the tasks of others are left out. The errors of its requests are
 // a *problem.Problem, session.ErrOver, or ctx.Err().
@@ -27,60 +27,60 @@ func (g *Gate) Surface(server string) session.Surface {
 }
 
 type surface struct {
-	door *Gate
-	way  target
-	open session.Surface
+	gate   *Gate
+	target target
+	open   session.Surface
 }
 
 func (f *surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return f.door.do(ctx, f.way, r)
+	return f.gate.do(ctx, f.target, r)
 }
 
 func (f *surface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	caller := *initialize.Caller
-	if p := f.door.Reachable(f.way.server, &caller); p != nil {
+	if p := f.gate.Reachable(f.target.server, &caller); p != nil {
 		return nil, session.Reply{}, p
 	}
 	s, reply, err := f.open.Open(ctx, initialize)
 	if reply.Result != nil {
-		reply.Result, _ = f.door.Offers.Show(ctx, f.way.server, mcp.Initialize, reply.Result, catalog.Audience{Within: caller.Scope()})
+		reply.Result, _ = f.gate.Offers.Show(ctx, f.target.server, mcp.Initialize, reply.Result, catalog.Audience{Within: caller.Scope()})
 	}
 	if s == nil {
 		return nil, reply, err
 	}
-	w := &wrapped{Session: s, door: f.door, caller: caller}
-	w.way = target{f.way.server, s, &w.asks}
+	w := &sessionSurface{Session: s, gate: f.gate, caller: caller}
+	w.target = target{f.target.server, s, &w.asks}
 	return w, reply, err
 }
 
-// wrapped is a client's session with a server.
-type wrapped struct {
+// sessionSurface is a client's session with a server.
+type sessionSurface struct {
 	session.Session
-	door   *Gate
-	way    target
+	gate   *Gate
+	target target
 	caller auth.Caller // who has opened it
 	asks   session.Asks
 }
 
-func (w *wrapped) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return w.door.do(ctx, w.way, r)
+func (w *sessionSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return w.gate.do(ctx, w.target, r)
 }
 
 // Notify refuses a call of a tool that wants no answer: some servers act on one.
-func (w *wrapped) Notify(ctx context.Context, method string, params json.RawMessage) error {
+func (w *sessionSurface) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
 		return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
 	}
 	return w.Session.Notify(ctx, method, params)
 }
 
-func (w *wrapped) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+func (w *sessionSurface) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	w.asks.Answered(id) // what the server takes from now on is its own time
 	return w.Session.Respond(ctx, id, r)
 }
 
-func (w *wrapped) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	if p := w.door.Reachable(w.way.server, &w.caller); p != nil {
+func (w *sessionSurface) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	if p := w.gate.Reachable(w.target.server, &w.caller); p != nil {
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
@@ -95,11 +95,11 @@ func (g *Gate) opened(ctx context.Context, c *call) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	w, ok := s.(*wrapped)
+	w, ok := s.(*sessionSurface)
 	if !ok {
-		return target{}, problem.New(problem.Internal, "the session is not one that was opened at the door", "")
+		return target{}, problem.New(problem.Internal, "the session is not one that was opened by the gate", "")
 	}
-	return w.way, nil
+	return w.target, nil
 }
 
 // do is every request of a client to one server.

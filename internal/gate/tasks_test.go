@@ -62,7 +62,7 @@ func TestTasksOfOthers(t *testing.T) {
 	list := json.RawMessage(`{"tasks":[{"taskId":"modern"}, {"taskId":"twice"},{}],"nextCursor":"c"}`)
 	for principal, want := range map[string]string{"me": string(list), "you": `{"tasks":[{"taskId":"twice"},{}],"nextCursor":"c"}`} {
 		q := as(principal, "tasks/list", `{}`)
-		if got := string(w.door.tasks.listed("s", q, list)); got != want {
+		if got := string(w.gate.tasks.listed("s", q, list)); got != want {
 			t.Errorf("%s is listed %s", principal, got)
 		}
 	}
@@ -92,7 +92,7 @@ func TestUnfinishedResults(t *testing.T) {
 		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(result), Error: failure}, nil
 		}
-		r, err := w.door.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
+		r, err := w.gate.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
 		if err == nil {
 			return r, nil
 		}

@@ -33,7 +33,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		}, problem.ServerMismatch},
 	}
 	builtIn := func(w *world) error {
-		_, err := w.door.Call(w.T.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(w.T.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		return err
 	}
 	own := func(w *world) error {
@@ -90,9 +90,9 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			return call(w)
 		},
 		"for its session": func(w *world, _ func(*world) error, lock func()) error {
-			_, err := w.door.CallNamed(w.T.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
+			_, err := w.gate.CallNamed(w.T.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
-				s, _, err := w.door.Surface(server).Open(ctx, passed("initialize", `{}`))
+				s, _, err := w.gate.Surface(server).Open(ctx, passed("initialize", `{}`))
 				if err != nil { // no longer reachable, which is as good
 					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
 				}
@@ -127,20 +127,20 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 // the server may work, whichever way the question comes.
 func TestClockOfACallStandsInItsSession(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
-	for name, ask := range map[string]func(s *wrapped, r *session.Request){
-		"with the call":  func(_ *wrapped, r *session.Request) { r.Say(question) },
-		"on the stream":  func(s *wrapped, _ *session.Request) { s.Session.(*catalogtest.Session).Say(question) },
+	for name, ask := range map[string]func(s *sessionSurface, r *session.Request){
+		"with the call":  func(_ *sessionSurface, r *session.Request) { r.Say(question) },
+		"on the stream":  func(s *sessionSurface, _ *session.Request) { s.Session.(*catalogtest.Session).Say(question) },
 		"nobody answers": nil,
 	} {
 		for _, method := range []string{"tools/call", "prompts/get"} {
 			t.Run(name+", "+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, func(c *config.Config) { c.CallTimeout = time.Minute }, readsTool)
-					opened, _, err := w.door.Surface("s").Open(t.Context(), passed("initialize", `{}`))
+					opened, _, err := w.gate.Surface("s").Open(t.Context(), passed("initialize", `{}`))
 					if err != nil {
 						t.Fatal(err)
 					}
-					s := opened.(*wrapped)
+					s := opened.(*sessionSurface)
 					listening, stop := context.WithCancel(t.Context())
 					defer stop()
 					go func() { _ = s.Listen(listening, func(session.Event) {}, func() {}) }()
@@ -176,11 +176,11 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBehindTheDoor: a session's calls go through the door as all others
+// TestSessionsAreBehindTheDoor: a session's calls go through the gate as all others
 // do, and what is no request of its own is no way past it.
 func TestSessionsAreBehindTheDoor(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
-	surface := w.door.Surface("s")
+	surface := w.gate.Surface("s")
 	s, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)
@@ -201,9 +201,9 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 		return s, err
 	}
 	w.Events = nil
-	_, err = w.door.CallNamed(t.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
+	_, err = w.gate.CallNamed(t.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
 	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.Events, []string{"begin", "end"}) {
-		t.Errorf("in a session that is not the door's: %v, %q", err, w.Events)
+		t.Errorf("in a session that is not the one of the gate: %v, %q", err, w.Events)
 	}
 	w.Reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
 	if err := s.Listen(t.Context(), func(session.Event) {}, func() { t.Error("it is listened to") }); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
@@ -218,7 +218,7 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 // can do; another name is not known.
 func TestAProposedServerIsQuarantined(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	w.door.Proposed = func(name string) bool { return name == "new" }
+	w.gate.Proposed = func(name string) bool { return name == "new" }
 	_, p := w.call(policy.CallToolRead, "new:x", "{}")
 	if p == nil || p.Code != problem.ToolLocked || !strings.Contains(p.Message, "server_quarantined") || !strings.Contains(p.Message, "mcpproxy upstream approve") {
 		t.Errorf("%+v", p)

@@ -14,10 +14,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// world is a door with everything around it in memory.
+// world is a gate with everything around it in memory.
 type world struct {
 	*catalogtest.World
-	door   *Gate
+	gate   *Gate
 	relays *catalogtest.Relays
 }
 
@@ -25,7 +25,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	t.Helper()
 	w := &world{World: catalogtest.New(t, change, definitions...)}
 	w.relays = w.Others.(*catalogtest.Relays)
-	w.door = New(depsOf(w.World))
+	w.gate = New(depsOf(w.World))
 	return w
 }
 
@@ -44,7 +44,7 @@ var (
 
 func (w *world) call(v policy.Variant, name, args string) (CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.door.Call(context.Background(), CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	if err == nil {
 		return r, nil
 	}
@@ -57,7 +57,7 @@ func (w *world) call(v policy.Variant, name, args string) (CallResult, *problem.
 
 // relay is a request of a client that stands for itself.
 func (w *world) relay(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return w.door.Surface("s").Do(ctx, r)
+	return w.gate.Surface("s").Do(ctx, r)
 }
 
 const (

@@ -63,7 +63,7 @@ func TestTimesOut(t *testing.T) {
 	})
 }
 
-// TestPassedCall: a client's own tools/call goes through the door: decided,
+// TestPassedCall: a client's own tools/call goes through the gate: decided,
 // recorded in the lane of the hints, and only then asked; its arguments and the
 // answer pass as they are.
 func TestPassedCall(t *testing.T) {
@@ -89,7 +89,7 @@ func TestPassedCall(t *testing.T) {
 		t.Errorf("record %+v %+v", w.Begun[1], w.Ended[1])
 	}
 	if len(r.Asked) != 0 {
-		t.Errorf("passed on past the door: %q", r.Asked)
+		t.Errorf("passed on past the gate: %q", r.Asked)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestVisible(t *testing.T) {
 			t.Errorf("%s: %s %v", twice, a.Result, err)
 		}
 	}
-	if a, err := w.door.Offers.Show(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), catalog.Audience{Asked: time.Now()}); err == nil {
+	if a, err := w.gate.Offers.Show(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), catalog.Audience{Asked: time.Now()}); err == nil {
 		t.Errorf("a list under another name: %s", a)
 	}
 	r.Learns, r.Tools = true, reads+`,{"name":"for this client"}`
@@ -167,13 +167,13 @@ func TestUnreachable(t *testing.T) {
 		for _, method := range []string{"tools/call", "tools/list", "resources/read"} {
 			want := want
 			if method == "tools/call" && want == problem.ServerUnavailable {
-				want = problem.ToolLocked // by the door, on record
+				want = problem.ToolLocked // by the gate, on record
 			}
 			if _, err := w.relay(t.Context(), passed(method, `{"name":"reads"}`)); problem.From(err).Code != want {
 				t.Errorf("%s: %v, want %s", method, err, want)
 			}
 		}
-		if _, _, err := w.door.Surface("s").Open(t.Context(), passed("initialize", `{}`)); problem.From(err).Code != want || len(r.Asked) != 0 {
+		if _, _, err := w.gate.Surface("s").Open(t.Context(), passed("initialize", `{}`)); problem.From(err).Code != want || len(r.Asked) != 0 {
 			t.Errorf("%v %q", err, r.Asked)
 		}
 	}
@@ -189,7 +189,7 @@ func TestUnreachable(t *testing.T) {
 func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 	const routed = `{"name":"routed","inputSchema":{"type":"object","properties":{"tenant":{"type":"string","x-mcp-header":"Tenant"}}},"annotations":{"readOnlyHint":true}}`
 	w := newWorld(t, nil, routed)
-	surface := w.door.Surface("s")
+	surface := w.gate.Surface("s")
 	opened, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)

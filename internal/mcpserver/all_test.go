@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// everything is all servers at once, of which there is one, with a real door.
+// everything is all servers at once, of which there is one, with a real gate.
 type everything struct {
 	*catalogtest.World
 	*throughSet

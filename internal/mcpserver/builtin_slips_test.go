@@ -21,7 +21,7 @@ import (
 )
 
 // model is what a model sees of MCPProxy: the built-in tools, with a real gateway and
-// a real door behind them, and a server that notes what it gets.
+// a real gate behind them, and a server that notes what it gets.
 type model struct {
 	*catalogtest.World
 	surface *BuiltinTools

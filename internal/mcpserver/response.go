@@ -120,7 +120,7 @@ func failure(id json.RawMessage, e *wirejson.RPCError) []byte {
 	return text
 }
 
-// asRPC returns an error of package jsonrpc as what it is.
+// asRPC returns an error of package wirejson as what it is.
 func asRPC(err error) *wirejson.RPCError {
 	if e, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		return e

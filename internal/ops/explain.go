@@ -117,7 +117,7 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 }
 
 // known refuses a tool that is not there, with the nearest names; of a server that has not
-// told its tools, the door says what becomes of a call.
+// told its tools, the gate says what becomes of a call.
 func (p *Prospects) known(id tool.ID) error {
 	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.Proposed(id.Server) {
 		return nil

@@ -34,7 +34,7 @@ const explainBase = `{
   "mcpServers": {"s": {"command": "x", "trust": "auto", "disabled_tools": ["denied"]}, "new": {"command": "y"}}
 }`
 
-// world is a door over a catalog, tokens in a real store, and an account of clients.
+// world is a gate over a catalog, tokens in a real store, and an account of clients.
 type explainWorld struct {
 	*catalogtest.World
 	t         *testing.T
@@ -130,7 +130,7 @@ func lanes(out ops.Prospect) string {
 	return strings.Join(all, ", ")
 }
 
-// TestLanes: what is said is what the door decides, in each lane, and why.
+// TestLanes: what is said is what the gate decides, in each lane, and why.
 func TestLanes(t *testing.T) {
 	w := newExplainWorld(t)
 	w.token(auth.Token{Name: "ci", Profile: "notes", Lanes: []string{"read", "write"}})

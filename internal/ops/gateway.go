@@ -75,7 +75,7 @@ type Gateway struct {
 // New makes a Gateway.
 func New(d Deps) *Gateway { return &Gateway{Deps: d} }
 
-// What comes in at the door, and what comes of it.
+// What comes in at the gate, and what comes of it.
 type (
 	CallRequest = gate.CallRequest
 	CallResult  = gate.CallResult

@@ -18,11 +18,11 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// world is a gateway, and a door, with everything around them in memory.
+// world is a gateway, and a gate, with everything around them in memory.
 type world struct {
 	*catalogtest.World
 	gateway *Gateway
-	door    *gate.Gate
+	gate    *gate.Gate
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
@@ -30,8 +30,8 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	w := &world{World: catalogtest.New(t, change, definitions...)}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
-	w.door = gate.New(gatetest.Deps(w.World))
-	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.door})
+	w.gate = gate.New(gatetest.Deps(w.World))
+	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
 	return w
 }
 
@@ -39,7 +39,7 @@ var anAgent, aPerson = catalogtest.AnAgent, catalogtest.APerson
 
 func (w *world) call(v policy.Variant, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.door.Call(context.Background(), gate.CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), gate.CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	return r, problem.From(err)
 }
 

@@ -67,7 +67,7 @@ func TestWhatWasAsked(t *testing.T) {
 	text := strings.Replace(trialBase, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
 	w := newTrialWorld(t, text, definitions...)
 	asks := w.db.Asks()
-	w.door.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
+	w.gate.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
 	call := func() { w.call(catalogtest.AnAgent, policy.CallToolDestructive, "s:destroys", `{}`) }
 	call() // held
 	call() // and waits again

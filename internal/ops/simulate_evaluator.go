@@ -280,7 +280,7 @@ func (c *trialEvaluator) sameLimits(server string) bool {
 	return limits(c.live) == limits(c.next)
 }
 
-// arguments judges the arguments of a call that policy allows, as the door does.
+// arguments judges the arguments of a call that policy allows, as the gate does.
 func (c *trialEvaluator) arguments(r *activity.Record, d *activity.Decision, t *catalog.Tool) trialVerdict {
 	switch {
 	case d.Called == activity.ByName:

@@ -43,14 +43,14 @@ var definitions = []string{
 	`{"name":"off","annotations":{"readOnlyHint":true}}`,
 }
 
-// trialWorld is a door before a real log over a real database, and trials of the log.
+// trialWorld is a gate before a real log over a real database, and trials of the log.
 type trialWorld struct {
 	*catalogtest.World
 	t      testing.TB
 	live   *config.Live
 	log    *activity.Log
 	db     *store.DB
-	door   *gate.Gate
+	gate   *gate.Gate
 	tokens *auth.Tokens
 	trials *ops.Trials
 }
@@ -73,7 +73,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	w.World = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
 	deps := gatetest.Deps(w.World)
 	deps.Log = w.log
-	w.door = gate.New(deps)
+	w.gate = gate.New(deps)
 	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -118,13 +118,13 @@ func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, de
 	for _, d := range declared {
 		r.Declared.Add("intent_operation_type", []byte(d))
 	}
-	_, _ = w.door.Call(context.Background(), r) // what became of it is on record
+	_, _ = w.gate.Call(context.Background(), r) // what became of it is on record
 }
 
 func (w *trialWorld) callByName(c auth.Caller, own string) {
 	r := catalogtest.Asked("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, own))
 	r.Caller = &c
-	_, _ = w.door.Surface("s").Do(context.Background(), r)
+	_, _ = w.gate.Surface("s").Do(context.Background(), r)
 }
 
 // try tries a text and returns what became of it.
@@ -414,7 +414,7 @@ func TestBadCandidates(t *testing.T) {
 	}
 }
 
-// fill makes all calls through the door, of every kind, from 16 callers; all are in the
+// fill makes all calls through the gate, of every kind, from 16 callers; all are in the
 // database when it returns.
 func (w *trialWorld) fill(all int) {
 	w.t.Helper()
@@ -449,7 +449,7 @@ func (w *trialWorld) fill(all int) {
 	}
 }
 
-// TestManyCalls: calls on record, made through the door into a real log, are the same
+// TestManyCalls: calls on record, made through the gate into a real log, are the same
 // under the configuration that decided about them; and a change is found.
 func TestManyCalls(t *testing.T) {
 	volume.Serial(t)

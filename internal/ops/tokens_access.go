@@ -35,7 +35,7 @@ type TokenRef struct {
 // NewToken is a token to make. What is left out does not limit.
 type NewToken struct {
 	Name      string   `json:"name" required:"true" doc:"The name of the token: what it does is on record as agent:NAME."`
-	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every door."`
+	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every address."`
 	Servers   []string `json:"servers" doc:"The servers that it may reach: names or patterns."`
 	Lanes     []string `json:"lanes" enum:"read,write,destructive" doc:"What it may do."`
 	ExpiresIn string   `json:"expires_in" doc:"For how long it is good, such as 12h, 30d or 8w."`

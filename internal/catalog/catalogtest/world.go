@@ -38,7 +38,7 @@ var (
 )
 
 // World is a catalog with its surroundings. It is the log, the results, and what
-// is behind the door.
+// is behind the gate.
 type World struct {
 	T       testing.TB
 	Config  func() *config.Config // that is live
@@ -223,7 +223,7 @@ func (w *World) Refresh(ctx context.Context, server string, since time.Time) {
 	w.Others.Refresh(ctx, server, since)
 }
 
-// Surface is a server as it is behind the door.
+// Surface is a server as it is behind the gate.
 func (w *World) Surface(server string) session.Surface { return surface{w, server} }
 
 type surface struct {

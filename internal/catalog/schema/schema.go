@@ -4,7 +4,7 @@
 // It guarantees that no schema makes it fetch anything, run unbounded or
 // panic, and that a schema which is itself broken is reported as such (Broken)
 // instead of refusing calls. It does not decide what a violation means: that
-// is door's, by validate_arguments. Nor does it validate by itself:
+// is gate's, by validate_arguments. Nor does it validate by itself:
 // github.com/santhosh-tekuri/jsonschema does, and here is what bounds it. Only
 // arguments that a plain schema, with none but the usual keywords, certainly
 // allows are accepted without it.

@@ -25,7 +25,7 @@ type Store interface {
 	Lease(ctx context.Context, c *Call, k Key, lane auth.Lane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
 }
 
-// HeldCall is a call that a person is asked about, as its door has it.
+// HeldCall is a call that a person is asked about, as its gate has it.
 type HeldCall struct {
 	Question               // to be asked, where the same one is not open
 	Worst    auth.Lane     // that the call counts as

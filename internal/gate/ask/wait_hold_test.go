@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// memory keeps questions for tests of time; package door has those with a database.
+// memory keeps questions for tests of time; package gate has those with a database.
 type memory struct {
 	mu  sync.Mutex // guards what follows
 	all map[string]*Question

@@ -7,7 +7,7 @@ import "slices"
 type Check uint8
 
 // The checks. Those of results that are put in, of the schema, of the place and of what a
-// person is asked are the door's, which needs the store, the definition, the queue and the
+// person is asked are the gate's, which needs the store, the definition, the queue and the
 // answer for them.
 const (
 	NoCheck Check = iota

@@ -8,7 +8,7 @@
 // It guarantees that the decision is pure (no I/O, no clock, no state), total
 // (every combination has an answer) and fails closed: the zero values of
 // Verdict, Status, Variant and Operation refuse. It reads a declaration (Add),
-// but it does not look tools up or write records; door brings the facts and
+// but it does not look tools up or write records; gate brings the facts and
 // carries the decision out.
 //
 // On intent, status, check and arguments stand facts and infer, on these messages, and

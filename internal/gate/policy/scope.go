@@ -2,7 +2,7 @@ package policy
 
 import "mcpproxy/internal/config/auth"
 
-// What a caller may reach stands in package scope, below the package that says who
+// What a caller may reach stands in package auth, below the package that says who
 // is asking. To everybody else it is part of the policy.
 type (
 	Scope       = auth.Scope     // what a caller may reach: everything, if nothing is said

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Selection is what is to be shown of results. What may stand in one is package jq's.
+// Selection is what is to be shown of results. What may stand in one is package result's.
 type Selection = result.Expression
 
 // CompileSelection compiles a selection. Its error says where it is wrong.

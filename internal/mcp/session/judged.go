@@ -17,7 +17,7 @@ type Permit struct {
 // decides once more; it is called when the call has waited since, before it is
 // sent, and its error is the answer then.
 //
-// Only the door may call it; a test of the structure holds that.
+// Only the gate may call it; a test of the structure holds that.
 func NewPermit(tool string, listed json.RawMessage, recheck func() error) Permit {
 	return Permit{tool: tool, listed: listed, recheck: recheck}
 }

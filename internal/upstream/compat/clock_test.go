@@ -43,7 +43,7 @@ func TestCallsWaitForPersons(t *testing.T) {
 
 // callWithAnswerAfter makes a call whose server may take limit, and whose user answers after a time.
 func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, limit, after time.Duration) (session.Reply, error) {
-	var asks session.Asks // as the door has them of each session
+	var asks session.Asks // as the gate has them of each session
 	ctx, clock, end := session.StartClock(t.Context(), limit)
 	defer end()
 	defer asks.Time(clock)()

@@ -1,5 +1,5 @@
-// Package gatetest puts a door in front of the world of catalogtest. Tests of what stands on a
-// door share it. It is for tests only.
+// Package gatetest puts a gate in front of the world of catalogtest. Tests of what stands on a
+// gate share it. It is for tests only.
 package gatetest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/gate"
 )
 
-// Deps returns what a door needs, all of it from the world: no server asks for a login, and no
+// Deps returns what a gate needs, all of it from the world: no server asks for a login, and no
 // user is asked about a call.
 func Deps(w *catalogtest.World) gate.Deps {
 	return gate.Deps{
