@@ -7,46 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
 )
-
-// parseServers reads the text of a client's file. The error is a *problem.Problem
-// INVALID_CONFIG with line and column.
-func parseServers(text []byte) (*ServersFile, error) {
-	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
-	root, err := read(text)
-	if err != nil {
-		return nil, clientfileRefused(err)
-	}
-	found, err := sectionsOf(root)
-	if err != nil {
-		return nil, clientfileRefused(err)
-	}
-	r := reader{file: &ServersFile{}, taken: Names{}}
-	for _, s := range found {
-		r.file.Client = s.client
-		if err := r.section(s); err != nil {
-			return nil, clientfileRefused(err)
-		}
-	}
-	return r.file, nil
-}
-
-// read makes a tree of the text, in the format that it looks like.
-func read(text []byte) (*node, error) {
-	if wrong := textedit.Bounded(text); wrong != nil {
-		line, column := textedit.Position(text, wrong.Offset)
-		return nil, &mistake{place{line, column}, wrong.Message, wrong.Hint}
-	}
-	switch formatOf(text) {
-	case inTOML:
-		return fromTOML(text)
-	case inYAML:
-		return fromYAML(text)
-	}
-	return fromJSONOrYAML(text)
-}
 
 // fromJSONOrYAML reads a text that looks like JSON, and is YAML if its first key has
 // no quotes and it has servers as YAML. Else the mistake is that of the JSON.

@@ -13,9 +13,47 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
 )
+
+// parseServers reads the text of a client's file. The error is a *problem.Problem
+// INVALID_CONFIG with line and column.
+func parseServers(text []byte) (*ServersFile, error) {
+	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
+	root, err := read(text)
+	if err != nil {
+		return nil, clientfileRefused(err)
+	}
+	found, err := sectionsOf(root)
+	if err != nil {
+		return nil, clientfileRefused(err)
+	}
+	r := reader{file: &ServersFile{}, taken: Names{}}
+	for _, s := range found {
+		r.file.Client = s.client
+		if err := r.section(s); err != nil {
+			return nil, clientfileRefused(err)
+		}
+	}
+	return r.file, nil
+}
+
+// read makes a tree of the text, in the format that it looks like.
+func read(text []byte) (*node, error) {
+	if wrong := textedit.Bounded(text); wrong != nil {
+		line, column := textedit.Position(text, wrong.Offset)
+		return nil, &mistake{place{line, column}, wrong.Message, wrong.Hint}
+	}
+	switch formatOf(text) {
+	case inTOML:
+		return fromTOML(text)
+	case inYAML:
+		return fromYAML(text)
+	}
+	return fromJSONOrYAML(text)
+}
 
 // updating reports whether goldens are written: the flag belongs to the external tests.
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }

@@ -31,13 +31,6 @@ func IsPostgres(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// checkPostgres returns why an address cannot be that of a database. It does not repeat
-// the address, which may hold a password.
-func checkPostgres(address string) error {
-	_, err := pgConfig(address)
-	return err
-}
-
 // pgConfig returns how the database at an address is connected to. What the address says
 // itself counts.
 func pgConfig(address string) (*pgconn.Config, error) {
