@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { axeInBoth, Daemon, phone, scene, until } from "./harness.mjs";
+import { axeInBoth, Daemon, patience, phone, scene, until } from "./harness.mjs";
 
 const hostile = fileURLToPath(new URL("servers/hostile.mjs", import.meta.url));
 
@@ -162,7 +162,7 @@ test("hundreds are one row, what is clean is approved at once, and taken back", 
   assert.deepEqual([...left.tools, ...left.offers].filter((w) => w.together), [], "only what is to be looked at is left");
   await until("the page agrees", async () => (await heading()) === before - n);
   await page.keyboard.press("Control+z");
-  await until("all of them wait again", async () => (await total()) === before);
+  await until("all of them wait again", async () => (await total()) === before, 5 * patience); // one request each
 });
 
 test("definitions with the same finding are blocked, or approved, together", async (t) => {
