@@ -353,7 +353,7 @@ func forgottenSessions(t *testing.T) {
 	never.mu.Lock()
 	never.always = true
 	never.mu.Unlock()
-	eventually(t, "a server that forgets each session is not ready", func() error {
+	eventuallyIn(t, 4*patience, "a server that forgets each session is not ready", func() error { // which takes a minute of failures
 		for _, call := range d.everyCall("never", "d") {
 			if what := call(); what == "ok" {
 				return fmt.Errorf("a call worked")

@@ -444,14 +444,20 @@ func (d *daemon) awaitTools(names ...string) {
 // eventually tries until it works, or fails the test with what it said last.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	eventuallyIn(t, patience, what, try)
+}
+
+// eventuallyIn is eventually with another limit.
+func eventuallyIn(t testing.TB, limit time.Duration, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, longestPause) {
 		err := try()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
 		<-time.After(pause)
 	}
