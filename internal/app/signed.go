@@ -23,7 +23,7 @@ type verified struct {
 	logger *slog.Logger
 }
 
-// LoadTools implements catalog.Keeper.
+// LoadTools implements catalog.Store.
 func (v verified) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
 	for {
 		err := v.verify(ctx)

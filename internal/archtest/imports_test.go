@@ -2,7 +2,9 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -130,7 +132,7 @@ var reserved = []struct {
 		"the file is config's"},
 	{[]string{"github.com/tailscale/hujson"}, []string{"clients/textedit", "clients", "config"},
 		"JSON with comments is read and edited by textedit, for config and clients"},
-	{[]string{"os/exec"}, []string{"upstream/process", "cli", "app/autostart", "packaging", "bench", "demo", "testutil/mcptest", "testutil/faultfs", "testutil/faultrun", "testutil/pgtest"},
+	{[]string{"os/exec"}, []string{"upstream/process", "cli/browser.go", "app/autostart", "packaging", "bench", "demo", "testutil/mcptest", "testutil/faultfs", "testutil/faultrun", "testutil/pgtest"},
 		"upstream/process starts processes and ends them; cli opens the browser; autostart runs the managers of services"},
 	{[]string{module + "/internal/mcp/transport"}, []string{"upstream", "upstream/compat", "app"},
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
@@ -147,7 +149,7 @@ func TestReservedImports(t *testing.T) {
 		for _, imported := range f.imports {
 			for _, r := range reserved {
 				matches := slices.ContainsFunc(r.imports, func(i string) bool { return imported == i || strings.HasPrefix(imported, i+"/") })
-				if matches && !slices.Contains(r.where, p.name()) {
+				if matches && !slices.Contains(r.where, p.name()) && !slices.Contains(r.where, strings.TrimPrefix(f.name, "internal/")) {
 					t.Errorf("%s imports %s: %s", f.name, imported, r.why)
 				}
 			}
@@ -173,5 +175,38 @@ func TestCommandsAskTheClient(t *testing.T) {
 	})
 	if !client {
 		t.Error("no command uses api's client: this test looks at nothing")
+	}
+}
+
+// parts are packages of which another package may use these declarations alone.
+var parts = []struct{ user, imported, names string }{
+	{"cli", "mcpserver", "BuiltinDefinitions"},
+	{"app", "mcp/transport", "Account"},
+}
+
+func TestPartsAlone(t *testing.T) {
+	for _, part := range parts {
+		used := 0
+		eachFile(t, func(p *sourcePackage, f *sourceFile) {
+			if p.name() != part.user || !slices.Contains(f.imports, module+"/internal/"+part.imported) {
+				return
+			}
+			ast.Inspect(f.syntax, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == path.Base(part.imported) {
+					used++
+					if !slices.Contains(strings.Fields(part.names), s.Sel.Name) {
+						t.Errorf("%s: %s uses %s.%s: only %s", at(s), part.user, part.imported, s.Sel.Name, part.names)
+					}
+				}
+				return true
+			})
+		})
+		if used == 0 {
+			t.Errorf("%s does not use %s: remove the line", part.user, part.imported)
+		}
 	}
 }

@@ -10,7 +10,7 @@
 //   - The record is in the spool before the server is asked. The outcome is always recorded, also
 //     after a panic or a cancellation. Every refusal is recorded.
 //   - The bytes that were decided about are the bytes that are sent.
-//   - This package is the only caller of session.Judge. No connection sends a tools/call without
+//   - This package is the only caller of session.NewPermit. No connection sends a tools/call without
 //     its proof.
 //   - On /mcp/all a name follows from the server and its own name alone, and so does the way back.
 //

@@ -1,5 +1,5 @@
 // Package approval holds the decisions about servers, tools, prompts, resources and instructions:
-// pinned definitions, blocked and switched-off tools, approved launches, proposals. Judge decides
+// pinned definitions, blocked and switched-off tools, approved launches, proposals. Evaluate decides
 // whether a new or changed definition is accepted automatically. Denylist (denylist*.go) keeps a
 // second copy of every decision that restricts, in a file next to the database.
 //

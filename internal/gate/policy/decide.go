@@ -41,7 +41,7 @@ type Decision struct {
 // Decide decides whether the call may go on. The order of the checks is that of
 // the contract: name, intent, selection, arguments, scope, existence, status, hints; the
 // first that fails is the problem. (The argument schema comes after, and is
-// gate's, as it needs the definition; then JudgeArguments.) On the way to Allow
+// gate's, as it needs the definition; then DecideByArguments.) On the way to Allow
 // nothing is allocated.
 func Decide(r Request, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(r.Variant, &r.Declared, rules)

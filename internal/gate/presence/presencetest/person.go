@@ -28,7 +28,7 @@ type Person struct {
 	stored *stored
 }
 
-// stored is a presence.Keeper.
+// stored is a presence.Store.
 type stored struct {
 	mu sync.Mutex // guards what follows
 	presence.Saved
