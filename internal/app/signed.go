@@ -30,6 +30,9 @@ func (v verified) LoadTools(ctx context.Context) (map[string][]json.RawMessage, 
 		if err == nil {
 			return v.Database.LoadTools(ctx)
 		}
+		if ctx.Err() != nil { // stopped before it was known
+			return nil, ctx.Err()
+		}
 		v.logger.Error("it is not known yet what is signed, so that nothing is started", "error", err)
 		select {
 		case <-ctx.Done():

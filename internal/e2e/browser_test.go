@@ -2,13 +2,17 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/volume"
 )
 
 // browserPatience bounds one file of tests in the browser.
@@ -16,6 +20,10 @@ const browserPatience = 10 * time.Minute
 
 // inBrowsers is how many files run at the same time: a browser computes, where other tests wait.
 const inBrowsers = 2
+
+// alwaysInBrowser are the files that each run executes: they sign in, show every page and state
+// and decide on calls that wait. A change of the web UI or of REST runs all files.
+var alwaysInBrowser = []string{"ask", "budget", "elsewhere", "fits", "signin"}
 
 // TestBrowser runs the tests of the web UI, ui/test/browser, in a real browser
 // against the binary: one subtest a file. To run one: -run TestBrowser//overview.
@@ -30,22 +38,27 @@ func TestBrowser(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
+	all := volume.Covers(volume.Browser) || strings.Contains(flag.Lookup("test.run").Value.String(), "TestBrowser")
 	next := make(chan string, len(files))
 	for _, file := range files {
-		next <- file
+		if all || slices.Contains(alwaysInBrowser, fileTopic(file)) {
+			next <- file
+		}
 	}
 	close(next)
 	for n := range inBrowsers {
 		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
 			t.Parallel()
 			for file := range next {
-				t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+				t.Run(fileTopic(file), func(t *testing.T) {
 					testInBrowser(t, node, chromium, ui, file)
 				})
 			}
 		})
 	}
 }
+
+func fileTopic(path string) string { return strings.TrimSuffix(filepath.Base(path), ".test.mjs") }
 
 func testInBrowser(t *testing.T, node, chromium, ui, file string) {
 	ctx, cancel := context.WithTimeout(context.Background(), browserPatience)

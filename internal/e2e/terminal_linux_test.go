@@ -143,10 +143,12 @@ func TestFirstStart(t *testing.T) {
 		hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		defer hung.Stop()
 		var seen strings.Builder
+		interrupted := false
 		buffer := make([]byte, 4096)
 		for {
 			n, err := person.Read(buffer)
-			if seen.Write(buffer[:n]); strings.Contains(seen.String(), until) {
+			if seen.Write(buffer[:n]); !interrupted && strings.Contains(seen.String(), until) {
+				interrupted = true // a second one would end it at once
 				_ = cmd.Process.Signal(syscall.SIGINT)
 			}
 			if err != nil {

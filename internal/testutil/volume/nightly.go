@@ -10,6 +10,7 @@ const nightlyVar = "MCPPROXY_TEST_NIGHTLY"
 
 // Topics of the nightly run.
 const (
+	Browser  = "browser"  // every page of the web UI in a browser
 	Clients  = "clients"  // MCP clients as their vendors publish them
 	Peers    = "peers"    // MCP servers and SDKs of third parties, the MCP Inspector
 	Packages = "packages" // packages and services of operating systems

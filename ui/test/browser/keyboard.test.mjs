@@ -2,7 +2,7 @@
 // again; pages have keys; what opens closes with Esc and gives the focus back.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { scene, settled } from "./harness.mjs";
+import { full, scene, settled } from "./harness.mjs";
 import { pages, places, readSources } from "./pages.mjs";
 import { startWorld } from "./world.mjs";
 
@@ -43,13 +43,13 @@ function focused() {
   return { reach: el.dataset.reach, html: el.outerHTML.slice(0, 120), hidden, ring: ring || clipped };
 }
 
-test("Tab and Shift-Tab reach everything, and what has focus is seen", async (t) => {
+test("Tab (in a full run also Shift-Tab) reaches everything, and what has focus is seen", async (t) => {
   const { page, visit } = await sceneOf(t);
   const wrong = [];
   for (const place of (await places(world)).filter((p) => !p.startsWith("activity?id") || p.includes("status"))) {
     await visit(place);
     const all = await page.evaluate(mark);
-    for (const key of ["Tab", "Shift+Tab"]) {
+    for (const key of full ? ["Tab", "Shift+Tab"] : ["Tab"]) {
       const seen = new Set();
       // It may begin in the middle, where the page has put the focus, and goes round.
       for (let i = 0; seen.size < all.length && i < 2 * all.length + 5; i++) {
