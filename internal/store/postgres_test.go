@@ -335,6 +335,7 @@ func TestPostgresMutations(t *testing.T) {
 // TestPostgresSpoolIsFull: the server is away until the spool is full. Then calls are refused by
 // their code, nothing more is taken, and when it is back everything is there, once.
 func TestPostgresSpoolIsFull(t *testing.T) {
+	volume.Serial(t)
 	t.Parallel()
 	server := pgtest.Start(t)
 	dir := t.TempDir()
