@@ -97,6 +97,15 @@ func TestOddServers(t *testing.T) {
 			}
 			return tools("a", "b") + `,"nextCursor":2}`
 		}), odd: "by a number"},
+		"a cursor that it rejects": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			switch {
+			case m.Method == "tools/list" && m.Params != nil && strings.Contains(string(m.Params), "cursor"):
+				status, body = 200, []byte(`{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":-32602,"message":"Invalid cursor"}}`)
+			case m.Method == "tools/list":
+				status, body = 200, answer(m, tools("a", "b", "c", "d")+`,"nextCursor":"9"}`)
+			}
+			pass(w, status, h, body)
+		}, odd: "rejects its own cursor"},
 		"null and no cursor": {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":null}` })},
 		"an odd cursor":      {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":{"p":1}}` }), odd: "neither text nor number"},
 		"the draft":          {opt: mcptest.Options{Protocol: "2024-10-07"}, change: each(func(_ http.Header, b []byte) []byte { return b })},

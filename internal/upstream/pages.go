@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 )
@@ -53,11 +55,19 @@ func answered(format string, args ...any) error { return &answeredError{problem.
 // pieces of the results. With an error it returns those that there are.
 func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all []json.RawMessage, err error) {
 	var params json.RawMessage
-	size, asked := 0, map[string]bool{}
+	size, asked, again := 0, map[string]bool{}, false
 	for range maxPages {
 		result, err := ask(ctx, params)
-		if err != nil {
+		switch {
+		case err == nil:
+		case params == nil || !rejectsRequest(err):
 			return all, err
+		case again:
+			p.odd("it rejects its own cursor for the next page of its " + p.elements + ", so that only those before it are known")
+			return all, nil
+		default: // the cursor may have expired: the list is read once more from its beginning
+			again, all, params, asked = true, nil, nil, map[string]bool{}
+			continue
 		}
 		if size += len(result); size > p.bytes {
 			return all, answered("the list is longer than %d bytes", p.bytes)
@@ -100,6 +110,17 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 		}
 	}
 	return all, answered("the list has more than %d pages", maxPages)
+}
+
+// rejectsRequest reports whether the server answered that the request itself is invalid.
+func rejectsRequest(err error) bool {
+	var code int
+	if answer, ok := errors.AsType[*transport.AnswerError](err); ok {
+		code = answer.Code
+	} else if answer, ok := errors.AsType[*wirejson.RPCError](err); ok {
+		code = answer.Code
+	}
+	return code == wirejson.CodeInvalidParams || code == wirejson.CodeInvalidRequest
 }
 
 // ReadTools reads all pages of a list of tools, until ctx or done ends. Nothing is
