@@ -66,6 +66,11 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	// A daemon that is killed leaves its newest records in memory: see activity.MemoryDir.
+	if memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-e2e-"); err == nil { // not every system has it
+		defer os.RemoveAll(memory)
+		_ = os.Setenv("XDG_RUNTIME_DIR", memory)
+	}
 	binary = filepath.Join(dir, "mcpproxy")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "mcpproxy/cmd/mcpproxy")
 	build.Stderr = os.Stderr

@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -16,7 +17,14 @@ import (
 
 func TestMain(m *testing.M) {
 	volume.Rapid()
-	goleak.VerifyTestMain(m)
+	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // a process that is killed leaves its newest records there
+	if err == nil {                                               // not every system has it
+		_ = os.Setenv("XDG_RUNTIME_DIR", memory)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(memory) // "" removes nothing
+		os.Exit(code)
+	}))
 }
 
 // memory is a Store in memory, which can be made to fail.
