@@ -38,15 +38,19 @@ func readLinks(ctx context.Context, db querier, from, past int64, want func(key 
 	return out, keys, err
 }
 
-// cutChain writes a checkpoint, signed, for the records that are about to go. The chain
-// can be verified from the last entry that belongs to none that stays; entries
-// behind it that go too, the ends of long calls, leave their hash.
+// cutChain writes a checkpoint, signed, for the records that are about to be deleted. It is
+// at the last entry before the first one that stays. Entries behind it that are deleted too,
+// the ends of long calls, leave their hash.
+//
+// Records with a beginning are in the order of their beginnings, and ends whose beginnings were
+// pruned are in the order of these ends. But such an end is stored behind the records of its
+// transaction that began later, so the first entry that stays is that of the first record of
+// either kind.
 func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time, signer activity.Signer) error {
 	cut := link{}
-	found, err := first(ctx, c, into{&cut.seq}, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to)
-	if err == nil && !found { // nothing stays
-		err = c.QueryRowContext(ctx, "SELECT seq FROM activity_position").Scan(&cut.seq)
-	}
+	err := c.QueryRowContext(ctx, `SELECT coalesce(min(first) - 1, (SELECT seq FROM activity_position)) FROM (
+		SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
+		UNION ALL SELECT * FROM (SELECT end_seq FROM activity WHERE key >= ?1 AND entry IS NULL ORDER BY key LIMIT 1))`, to).Scan(&cut.seq)
 	if err != nil {
 		return err
 	}
@@ -57,9 +61,9 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time, si
 	if err := leave(ctx, c, gone); err != nil {
 		return err
 	}
-	found, err = first(ctx, c, into{&cut.hash}, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq)
+	found, err := first(ctx, c, into{&cut.hash}, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq)
 	if err != nil || !found {
-		return err // the chain is broken here already, or the entry is still to come
+		return err // the last checkpoint is here, or the chain is broken here already
 	}
 	c.do("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64

@@ -219,15 +219,18 @@ func pgLeaveRun(ctx context.Context, c *pgConn, instance, from int64, last link)
 	return err
 }
 
-// pgCut writes a checkpoint, signed, for the records below a key, which are about to go,
-// and removes them. The chain can be verified from the last entry that belongs to none that
-// stays; entries behind it that go too, the ends of long calls, leave their hash.
+// pgCut deletes the records below a key, and writes a checkpoint, signed, for them. It is at
+// the last entry before the first one that stays. Entries behind it that are deleted too, the
+// ends of long calls, leave their hash.
+//
+// The first entry that stays belongs to one of the next activity.MaxBatch records. They are in
+// the order of their first entry, with one exception: an end whose beginning was pruned is
+// stored behind the records of its transaction that began later.
 func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.Signer) error {
 	cut := link{}
-	found, err := c.first(ctx, into{&cut.seq}, "SELECT seq - 1 FROM activity WHERE instance = $1 AND key >= $2 AND entry IS NOT NULL ORDER BY key LIMIT 1", instance, to)
-	if err == nil && !found { // nothing stays
-		_, err = c.first(ctx, into{&cut.seq}, "SELECT seq FROM instance WHERE id = $1", instance)
-	}
+	_, err := c.first(ctx, into{&cut.seq}, `SELECT coalesce(min(first) - 1, (SELECT seq FROM instance WHERE id = $1)) FROM (
+		SELECT CASE WHEN entry IS NULL THEN end_seq ELSE seq END AS first FROM activity
+		WHERE instance = $1 AND key >= $2 ORDER BY key LIMIT $3) AS next`, instance, to, int64(activity.MaxBatch))
 	if err != nil {
 		return err
 	}
@@ -238,9 +241,9 @@ func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Ti
 	if err := pgLeave(ctx, c, instance, gone); err != nil {
 		return err
 	}
-	found, err = c.first(ctx, into{&cut.hash}, "SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", instance, cut.seq)
+	found, err := c.first(ctx, into{&cut.hash}, "SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", instance, cut.seq)
 	if err != nil || !found {
-		return err // the chain is broken here already, or the entry is still to come
+		return err // the last checkpoint is here, or the chain is broken here already
 	}
 	var before int64
 	at := activity.Checkpoint{Seq: cut.seq, Time: now, Pruned: true}

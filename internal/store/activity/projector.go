@@ -191,7 +191,7 @@ func (p *projector) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.spool.kick:
-			if p.spool.behind() >= batchEntries {
+			if p.spool.behind() >= MaxBatch {
 				err = p.project(ctx)
 			}
 		case <-p.progress.asked:
@@ -211,7 +211,7 @@ func (p *projector) loop(ctx context.Context) error {
 			return err
 		}
 		switch n := p.spool.behind(); {
-		case n >= batchEntries:
+		case n >= MaxBatch:
 			p.spool.kick.raise()
 		case n > 0 && !aging:
 			age.Reset(maxAge)
@@ -287,7 +287,7 @@ func (p *projector) next() ([]Entry, error) {
 // the reader.
 func (p *projector) read() ([]Entry, error) {
 	var entries []Entry
-	for size := 0; len(entries) < batchEntries && size < batchBytes; {
+	for size := 0; len(entries) < MaxBatch && size < batchBytes; {
 		e, err := p.reader.next()
 		if err == io.EOF {
 			if len(entries) == 0 {

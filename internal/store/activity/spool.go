@@ -64,10 +64,10 @@ type spool struct {
 	kept   map[string]keptEnd // outcomes that an earlier process could not write
 }
 
-const (
-	batchEntries = 2048 // in one transaction of the store
-	keepSegments = 1    // that are projected stay, should the database be lost
-)
+// MaxBatch is the largest number of entries that Store.Project is called with.
+const MaxBatch = 2048
+
+const keepSegments = 1 // that are projected stay, should the database be lost
 
 // run is a stretch of writes that went well. A failed write ends it: every entry
 // of it that is not durable fails, since its hash builds on a lost one.
@@ -256,7 +256,7 @@ func (s *spool) take(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	if s.durable.seq == seq {
 		return dst, true
 	}
-	entries = s.queue.after(dst, seq, batchEntries)
+	entries = s.queue.after(dst, seq, MaxBatch)
 	return entries, len(entries) > 0 && entries[0].Seq == seq+1
 }
 

@@ -51,7 +51,7 @@ func (s *spool) succeed(w *writing) {
 	if w.synced {
 		s.good = w.target
 	}
-	if behind == 0 || behind < batchEntries && s.durable.seq-s.projected >= batchEntries {
+	if behind == 0 || behind < MaxBatch && s.durable.seq-s.projected >= MaxBatch {
 		s.kick.raise()
 	}
 	if s.follower != nil {

@@ -35,8 +35,8 @@ type Store interface {
 	// has to be told about it: an earlier file that was put aside, and the
 	// like. It is called at the start and after every failure.
 	Resume(ctx context.Context) (pos Position, notes []string, err error)
-	// Project stores entries in their order, and how far the log is then, all or
-	// nothing. An end makes its beginning a finished record; what an entry redacts is
+	// Project stores entries in their order, MaxBatch at most, and how far the log is
+	// then, all or nothing. An end makes its beginning a finished record; what an entry redacts is
 	// erased.
 	Project(ctx context.Context, entries []Entry, pos Position) error
 	// Pending returns the records that have no end.

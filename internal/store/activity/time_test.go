@@ -60,11 +60,11 @@ func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
 func TestManyRecordsDoNotWaitForTheSecond(t *testing.T) {
 	st := &memory{}
 	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
-		for range batchEntries { // two entries each
+		for range MaxBatch { // two entries each
 			call(t, l, "a")
 		}
 		synctest.Wait()
-		if rows, _ := st.state(); rows < batchEntries/2 {
+		if rows, _ := st.state(); rows < MaxBatch/2 {
 			t.Errorf("%d records", rows)
 		}
 	})

@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mcpproxy/internal/store/activity"
@@ -95,5 +97,96 @@ func testChainUnderLoad(t *testing.T, open Opener) {
 		if _, err := e.store.Tidy(t.Context(), e.clock.Now(), activity.Retention{MaxRecords: 500}, false); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// gate is a store whose next projection a test can hold.
+type gate struct {
+	Store
+	next atomic.Pointer[hold]
+}
+
+type hold struct{ arrived, release chan struct{} }
+
+func (g *gate) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+	if h := g.next.Swap(nil); h != nil {
+		close(h.arrived)
+		<-h.release
+	}
+	return g.Store.Project(ctx, entries, pos)
+}
+
+// together projects the entries that write appends in one transaction.
+func (g *gate) together(e *env, write func()) {
+	h := &hold{make(chan struct{}), make(chan struct{})}
+	g.next.Store(h)
+	e.put(activity.Record{Type: activity.System}) // which the projector takes alone
+	<-h.arrived
+	defer e.list(activity.Filter{Limit: 1})
+	defer close(h.release)
+	write()
+}
+
+// testChainOfPrunedCalls prunes calls before they end. Their ends are stored behind the records
+// that began later and were projected in the same transaction. Then the test prunes these, one by one.
+func testChainOfPrunedCalls(t *testing.T, open Opener) {
+	g := &gate{}
+	e := start(t, Opener{Volume: open.Volume, Serial: open.Serial, Open: func(t *testing.T, dir string) Store {
+		g.Store = open.Open(t, dir)
+		return g
+	}})
+	put := func(n int) {
+		for range n {
+			e.put(activity.Record{Type: activity.System})
+		}
+	}
+	keep := func(n int64) {
+		t.Helper()
+		e.tidy(activity.Retention{MaxRecords: n})
+		v, err := e.log.Verify(t.Context())
+		if err != nil || !v.OK || v.Records != n {
+			t.Fatalf("%d records: %+v, %+v, %v", n, v, v.FirstBreak, err)
+		}
+	}
+	running := func() (calls []string) { // whose beginnings are gone
+		for range 4 {
+			calls = append(calls, e.begin(activity.Record{Type: activity.ToolCall}).ID)
+		}
+		put(5)
+		keep(3)
+		return calls
+	}
+	calls := running()
+	g.together(e, func() {
+		put(2)
+		e.end(calls[2], activity.Success)
+		e.end(calls[0], activity.Success)
+		stays := e.begin(activity.Record{Type: activity.ToolCall}).ID
+		put(2)
+		e.end(calls[3], activity.Success)
+		put(2)
+		e.end(stays, activity.Success)
+		e.end(calls[1], activity.Success)
+	})
+	for left := e.list(activity.Filter{Limit: 1}).Total; left > 0; left-- {
+		keep(left)
+	}
+
+	calls = running()
+	for range 2 { // only an end stays
+		g.together(e, func() {
+			e.end(calls[0], activity.Success)
+			put(3)
+		})
+		keep(1)
+		calls = calls[1:]
+	}
+
+	g.together(e, func() { // as much as fits in one transaction
+		e.end(calls[0], activity.Success)
+		put(activity.MaxBatch - 1)
+	})
+	for _, left := range []int64{activity.MaxBatch, activity.MaxBatch - 1, 1000, 1} {
+		keep(left)
 	}
 }

@@ -22,6 +22,7 @@ func Run(t *testing.T, open Opener) {
 		"each":               testEach,
 		"chain":              testChain,
 		"chain under load":   testChainUnderLoad,
+		"pruned calls":       testChainOfPrunedCalls,
 		"time":               testTime,
 		"pages":              testPages,
 		"pages under load":   testPagesUnderLoad,
