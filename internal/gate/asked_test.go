@@ -266,24 +266,23 @@ func TestWhatIsCaught(t *testing.T) {
 // catches returns as what a call would be asked about, "" for one that would not.
 func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
-	var c *call
-	snapshot := a.Catalog.Current()
+	c, s, now := call{caller: anAgent}, subject{cfg: a.Config(), request: policy.Request{OwnNames: true}}, a.Catalog.Current()
 	if variant == "" {
-		c = &call{gate: a.gate, cfg: a.Config(), caller: anAgent, policyRequest: policy.Request{OwnNames: true, Name: "s:" + name}}
-		c.name(snapshot, "s:"+name)
-		c.policyRequest.Variant = c.tool.CallWith
-		c.parts.Arguments, c.policyRequest.ArgsErr = readArguments("arguments", json.RawMessage(args))
+		s.name(now, "s:"+name)
+		s.request.Variant = s.tool.CallWith
+		s.args.sent, s.request.ArgsErr = readArguments("arguments", json.RawMessage(args))
 	} else {
 		v, ok := policy.ParseVariant("call_tool_" + variant)
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, _ = a.gate.inLane(CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, s, now = a.gate.resolve(&CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
-	if p := a.gate.decide(c, snapshot); p != nil {
-		a.T.Fatalf("%s %s as %q: %v", name, args, variant, p)
+	v := a.gate.decide(&c, s, now)
+	if v.Problem != nil {
+		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
-	caught, lane := c.caught(c.cfg, c.tool, c.arguments)
+	caught, lane := v.askedBy(&c, v.does)
 	if !caught.Asked() {
 		return ""
 	}

@@ -119,14 +119,17 @@ func TestScopesCountArguments(t *testing.T) {
 // TestARuleThatComesWhileACallWaits counts, as everything else does.
 func TestJudgedAgain(t *testing.T) {
 	w := newWorld(t, nil, queryTool)
-	c, snapshot := w.gate.inLane(CallRequest{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
-	if p := w.gate.decide(c, snapshot); p != nil {
-		t.Fatal(p)
+	c, s, now := w.gate.resolve(&CallRequest{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	v := w.gate.decide(&c, s, now)
+	if v.Problem != nil {
+		t.Fatal(v.Problem)
 	}
 	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeEnforce })
-	c.cfg = w.Config()
-	if err := c.recheck(); err == nil || policy.Check(c.failedRecheck.Load()) != policy.CheckLane {
-		t.Errorf("%v, %s", err, policy.Check(c.failedRecheck.Load()))
+	v.cfg = w.Config()
+	var again recheck
+	again.of(w.gate, &c, &v, nil)
+	if err := again.run(); err == nil || again.check() != policy.CheckLane {
+		t.Errorf("%v, %s", err, again.check())
 	}
 }
 

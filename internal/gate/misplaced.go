@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/redact"
@@ -21,16 +22,16 @@ const (
 // its schema, beside the parameter args: without them the server would be asked for
 // something else than was meant. They are not taken from there, so that what is
 // judged and forwarded is one value, which was given as the arguments.
-func misplaced(c *call) *problem.Problem {
-	if len(c.unknown) == 0 {
+func misplaced(unknown []UnknownArgument, t *catalog.Tool, args json.RawMessage) *problem.Problem {
+	if len(unknown) == 0 {
 		return nil
 	}
-	properties := wirejson.Find(c.tool.InputSchema, "properties")
-	names, meant := beside(c, properties)
+	properties := wirejson.Find(t.InputSchema, "properties")
+	names, meant := beside(unknown, args, properties)
 	what := listed(names) + " beside args"
 	if len(names) == 0 {
 		var name string
-		if name, meant = instead(c, properties); meant == nil {
+		if name, meant = instead(unknown, args, properties); meant == nil {
 			return nil
 		}
 		what = "there is no parameter '" + problem.Brief(redact.Text(name)) + "'"
@@ -44,9 +45,8 @@ func misplaced(c *call) *problem.Problem {
 
 // beside returns the names of arguments that stand beside args, and the arguments
 // with them.
-func beside(c *call, properties []byte) (names []string, args json.RawMessage) {
-	args = c.parts.Arguments
-	for _, s := range c.unknown {
+func beside(unknown []UnknownArgument, args json.RawMessage, properties []byte) (names []string, meant json.RawMessage) {
+	for _, s := range unknown {
 		if wirejson.Find(properties, s.Name) == nil {
 			continue
 		}
@@ -60,11 +60,11 @@ func beside(c *call, properties []byte) (names []string, args json.RawMessage) {
 
 // instead returns what is given in the place of args, an object with arguments of
 // the tool or its text, and under which name; nil when there is none.
-func instead(c *call, properties []byte) (name string, args json.RawMessage) {
-	if anyMember(c.parts.Arguments, func(string) bool { return true }) {
+func instead(unknown []UnknownArgument, args json.RawMessage, properties []byte) (name string, inside json.RawMessage) {
+	if anyMember(args, func(string) bool { return true }) {
 		return "", nil
 	}
-	for _, s := range c.unknown {
+	for _, s := range unknown {
 		inside, err := readArguments("", meant(s.Value))
 		if err == nil && anyMember(inside, func(name string) bool { return wirejson.Find(properties, name) != nil }) {
 			return s.Name, inside

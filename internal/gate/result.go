@@ -16,31 +16,31 @@ import (
 // warningsKey is where warnings stand in a result's _meta.
 const warningsKey = "mcpproxy/warnings"
 
-// fit puts the result into what the caller gets: what is selected of it, cut to
-// result_limit, with the whole kept for read_result, and with the warnings.
-func (g *Gate) fit(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) {
-	c.result = g.selected(ctx, c, whole, o)
-	if limit := c.cfg.ResultLimit; limit > 0 && len(c.result) > limit {
-		handle := g.kept(ctx, c, rand.Text(), c.result)
-		c.result, _ = result.Cut(c.result, limit, handle)
-		c.handle = handle
+// fit makes the result what the caller gets: what is selected of it, cut to result_limit, with the
+// whole kept for read_result, and with the warnings.
+func (g *Gate) fit(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) {
+	r.Result = g.selected(ctx, c, v, r, o)
+	if limit := v.cfg.ResultLimit; limit > 0 && len(r.Result) > limit {
+		r.Handle = g.kept(ctx, c, v, r.ActivityID, rand.Text(), r.Result)
+		r.Result, _ = result.Cut(r.Result, limit, r.Handle)
 	}
-	if warnings := append(c.decision.Warnings, o.Warnings...); len(warnings) > 0 {
-		c.result, c.decision.Warnings = addWarnings(c.result, warnings), warnings
+	r.Warnings = v.Warnings
+	if warnings := append(v.Warnings, o.Warnings...); len(warnings) > 0 {
+		r.Result, r.Warnings = addWarnings(r.Result, warnings), warnings
 		for _, w := range warnings {
-			g.Logger.Warn("call let through with a warning", "id", c.record.ID, "tool", c.policyRequest.ID.String(), "warning", w)
+			g.Logger.Warn("call let through with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
 		}
 	}
 }
 
 // selected is what is selected of a result, and the result itself where nothing can be. A
 // failure of the tool is never selected from.
-func (g *Gate) selected(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) json.RawMessage {
-	e := c.selection
+func (g *Gate) selected(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) json.RawMessage {
+	e, whole := c.selection, r.Result
 	if e == nil {
-		e = c.cfg.Selection(c.policyRequest.ID)
+		e = v.cfg.Selection(v.request.ID)
 	}
-	if e == nil || e.Same() || c.isError {
+	if e == nil || e.Same() || r.IsError {
 		return whole
 	}
 	handle := rand.Text()
@@ -49,21 +49,21 @@ func (g *Gate) selected(ctx context.Context, c *call, whole json.RawMessage, o *
 		o.Warnings = append(o.Warnings, "The selection could not be made, so this is the whole result: "+err.Error()+".")
 		return whole
 	}
-	if g.kept(ctx, c, handle, whole) == "" {
+	if g.kept(ctx, c, v, r.ActivityID, handle, whole) == "" {
 		part, _ = result.Select(whole, e, "")
 	}
 	return part
 }
 
 // kept keeps a result for read_result, and returns its handle; "" when it cannot.
-func (g *Gate) kept(ctx context.Context, c *call, handle string, body json.RawMessage) string {
+func (g *Gate) kept(ctx context.Context, c *call, v *verdict, record, handle string, body json.RawMessage) string {
 	err := g.Results.PutResult(ctx, store.StoredResult{
-		Handle: handle, Actor: c.caller.Actor.Principal(), Server: c.policyRequest.ID.Server, Tool: c.policyRequest.ID.Tool,
-		Sensitivity: c.decision.Intent.Sensitivity, Body: body, Expires: time.Now().Add(store.ResultLife),
+		Handle: handle, Actor: c.caller.Actor.Principal(), Server: v.request.ID.Server, Tool: v.request.ID.Tool,
+		Sensitivity: v.Intent.Sensitivity, Body: body, Expires: time.Now().Add(store.ResultLife),
 	})
 	if err != nil {
 		// The part that fits is still worth having.
-		g.Logger.Warn("a large result cannot be kept for read_result", "id", c.record.ID, "error", err)
+		g.Logger.Warn("a large result cannot be kept for read_result", "id", record, "error", err)
 		return ""
 	}
 	return handle
