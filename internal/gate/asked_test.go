@@ -143,7 +143,7 @@ func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.
 
 // destroy calls the destructive tool of s.
 func (a *asking) destroy(ctx context.Context, args string) error {
-	_, err := a.gate.Call(ctx, CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+	_, err := a.gate.Call(ctx, Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
 		Declared: reasoned("intent_reason", "to clean up")})
 	return err
 }
@@ -276,7 +276,7 @@ func (a *asking) catches(variant, name, args string) string {
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, s, now = a.gate.resolve(&CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, s, now = a.gate.resolve(&Request{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
 	v := a.gate.decide(&c, s, now)
 	if v.Problem != nil {
@@ -334,7 +334,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
 	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
-		_, err := a.gate.Call(t.Context(), CallRequest{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+		_, err := a.gate.Call(t.Context(), Request{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
 	for name, call := range map[string]func(a *asking) error{
@@ -530,7 +530,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {
-		_, err := a.gate.Call(t.Context(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		_, err := a.gate.Call(t.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
 		return err
 	}
 	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {

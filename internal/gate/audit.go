@@ -41,7 +41,7 @@ func (g *Gate) end(x *execution, o *activity.Outcome) {
 
 // reject records a call that was not admitted, unless its wait for an approval is on record, and
 // returns what its caller gets: the problem, or a form that the client shows.
-func (g *Gate) reject(ctx context.Context, x *execution) (session.Reply, CallResult, error) {
+func (g *Gate) reject(ctx context.Context, x *execution) (session.Reply, Result, error) {
 	p, id := x.verdict.Problem, x.heldRecord()
 	if id == "" {
 		id = g.refuse(ctx, x, p)
@@ -50,9 +50,9 @@ func (g *Gate) reject(ctx context.Context, x *execution) (session.Reply, CallRes
 		g.observe(x, id, activity.Held, string(p.Code), took, own)
 	}
 	if x.approval != nil && x.approval.form != nil && p.Code == problem.ApprovalPending {
-		return session.Reply{Result: x.approval.form}, CallResult{Result: x.approval.form, ActivityID: id}, nil
+		return session.Reply{Result: x.approval.form}, Result{Result: x.approval.form, ActivityID: id}, nil
 	}
-	return session.Reply{}, CallResult{ActivityID: id}, p
+	return session.Reply{}, Result{ActivityID: id}, p
 }
 
 // heldRecord returns the record of the call as one that was held; "" where there is none.

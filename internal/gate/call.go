@@ -57,7 +57,7 @@ type execution struct {
 }
 
 // execute runs one call: decide, approve, begin the record, send, settle.
-func (g *Gate) execute(ctx context.Context, x *execution, s subject, now *catalog.Snapshot, to target) (session.Reply, CallResult, error) {
+func (g *Gate) execute(ctx context.Context, x *execution, s subject, now *catalog.Snapshot, to target) (session.Reply, Result, error) {
 	g.anonymous.name(&x.call.caller)
 	x.trace = g.follow(&x.call, x.time.started)
 	x.verdict, x.approval = g.admit(ctx, &x.call, s, now, &x.time)
@@ -65,7 +65,7 @@ func (g *Gate) execute(ctx context.Context, x *execution, s subject, now *catalo
 		return g.reject(ctx, x)
 	}
 	if err := g.begin(x); err != nil {
-		return session.Reply{}, CallResult{ActivityID: x.heldRecord()}, err
+		return session.Reply{}, Result{ActivityID: x.heldRecord()}, err
 	}
 	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "the call ended in a panic"}
 	defer func() { g.end(x, &outcome) }()

@@ -25,7 +25,7 @@ type Evaluation struct {
 
 // Evaluate decides about a call as Call does, and goes no further: nothing is called, and
 // nothing is on record. Arguments that are not given are not checked, nor judged.
-func (g *Gate) Evaluate(r CallRequest) Evaluation {
+func (g *Gate) Evaluate(r Request) Evaluation {
 	c, s, now := g.resolve(&r)
 	c.Validates = r.Args != nil || r.ArgsJSON != nil
 	s.args.unknown = !c.Validates
@@ -43,7 +43,7 @@ func (g *Gate) Evaluate(r CallRequest) Evaluation {
 // Call decides, records, asks the server and records the outcome. The error
 // is a *problem.Problem: a refusal, or a failure with the codes of the
 // contract. A tool that reports a failure of its own is no error: IsError.
-func (g *Gate) Call(ctx context.Context, r CallRequest) (CallResult, error) {
+func (g *Gate) Call(ctx context.Context, r Request) (Result, error) {
 	x := &execution{time: stopwatch{started: time.Now()}}
 	var s subject
 	var now *catalog.Snapshot

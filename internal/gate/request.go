@@ -9,10 +9,9 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// CallRequest is a call as a surface received it. Args and ArgsJSON are the
-// two forms of the arguments, as JSON values; giving both is a problem, giving
-// none means {}.
-type CallRequest struct {
+// Request is a call by a calling tool. Args and ArgsJSON are the two forms of the arguments, as JSON
+// values; giving both is a problem, giving none means {}.
+type Request struct {
 	Variant  policy.Variant
 	Name     string
 	Args     json.RawMessage // nil when not given
@@ -22,15 +21,15 @@ type CallRequest struct {
 	// Select is an expression of jq, as a JSON value: what to show of the result. nil when
 	// not given.
 	Select json.RawMessage
-	// Strays are what else was given that is no parameter of a calling tool: perhaps
+	// Unknown is what else was given that is no parameter of a calling tool: perhaps
 	// arguments of the tool in the wrong place.
-	Strays   []UnknownArgument
+	Unknown  []UnknownArgument
 	Declared policy.Declared
 	Caller   auth.Caller // without a SessionID it gets one
-	// Meta is the client's _meta to pass on; Notify gets the notifications of
+	// Meta is the client's _meta to pass on; Say gets the notifications of
 	// the call, in order. See session.Call and session.Request.
 	Meta         json.RawMessage
-	Notify       func(method string, params json.RawMessage)
+	Say          func(session.Event)
 	Client       *session.Request // that the client has made, by which it may be asked; nil for who is no client of MCP
 	RequestBytes int
 	Timeout      time.Duration // 0 = the configured one; a shorter one wins
@@ -42,8 +41,8 @@ type UnknownArgument struct {
 	Value json.RawMessage
 }
 
-// CallResult is the answer of a tool.
-type CallResult struct {
+// Result is the answer of a tool.
+type Result struct {
 	// Result is the server's result object: its bytes, unless it had to be
 	// cut to result_limit or warnings had to be added to its _meta.
 	Result     json.RawMessage

@@ -34,12 +34,9 @@ type arguments struct {
 
 // resolve returns the call by a calling tool that a request asks for, what it is about, and the
 // snapshot to decide on.
-func (g *Gate) resolve(r *CallRequest) (call, subject, *catalog.Snapshot) {
+func (g *Gate) resolve(r *Request) (call, subject, *catalog.Snapshot) {
 	c := call{options: options{Declares: true, Validates: true, Cuts: true},
-		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Strays, client: r.Client, meta: r.Meta, size: r.RequestBytes}
-	if notify := r.Notify; notify != nil {
-		c.say = func(e session.Event) { notify(e.Method, e.Params) }
-	}
+		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Unknown, client: r.Client, say: r.Say, meta: r.Meta, size: r.RequestBytes}
 	s := subject{cfg: g.Config(), request: policy.Request{Variant: r.Variant, Declared: r.Declared}}
 	now := g.Catalog.Current()
 	if s.name(now, r.Name); s.tool == nil {

@@ -18,7 +18,7 @@ const warningsKey = "mcpproxy/warnings"
 
 // fit makes the result what the caller gets: what is selected of it, cut to result_limit, with the
 // whole kept for read_result, and with the warnings.
-func (g *Gate) fit(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) {
+func (g *Gate) fit(ctx context.Context, c *call, v *verdict, r *Result, o *activity.Outcome) {
 	r.Result = g.selected(ctx, c, v, r, o)
 	if limit := v.cfg.ResultLimit; limit > 0 && len(r.Result) > limit {
 		r.Handle = g.kept(ctx, c, v, r.ActivityID, rand.Text(), r.Result)
@@ -35,7 +35,7 @@ func (g *Gate) fit(ctx context.Context, c *call, v *verdict, r *CallResult, o *a
 
 // selected is what is selected of a result, and the result itself where nothing can be. A
 // failure of the tool is never selected from.
-func (g *Gate) selected(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) json.RawMessage {
+func (g *Gate) selected(ctx context.Context, c *call, v *verdict, r *Result, o *activity.Outcome) json.RawMessage {
 	e, whole := c.selection, r.Result
 	if e == nil {
 		e = v.cfg.Selection(v.request.ID)

@@ -18,8 +18,8 @@ import (
 var ErrStopping = errors.New("the daemon is being stopped")
 
 // settle puts into the outcome how the call ended, and returns what its caller gets.
-func (g *Gate) settle(ctx context.Context, x *execution, reply session.Reply, err error, o *activity.Outcome) (CallResult, error) {
-	c, v, r := &x.call, &x.verdict, CallResult{Result: reply.Result, ActivityID: x.audit.record.ID}
+func (g *Gate) settle(ctx context.Context, x *execution, reply session.Reply, err error, o *activity.Outcome) (Result, error) {
+	c, v, r := &x.call, &x.verdict, Result{Result: reply.Result, ActivityID: x.audit.record.ID}
 	var p *problem.Problem
 	switch {
 	case err != nil:
