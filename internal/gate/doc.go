@@ -18,7 +18,7 @@
 //
 // Files: entry.go (the ways in), resolve.go (what a call is about), call.go (the stages in order),
 // decide.go (what policy is asked), insert.go (earlier results as arguments), approve.go and form.go
-// (approvals), audit.go (the record), admission.go (slots), recheck.go, send.go, settle.go and
-// result.go (the outcome and large results), surface.go (one server), observe.go and followed.go
-// (metrics and traces), aggregate*.go (all servers).
+// (approvals), audit.go (the record), admission.go (slots), recheck.go, send.go, settle.go (the
+// outcome and large results), surface.go (one server), observe.go (metrics and traces), aggregate*.go
+// (all servers).
 package gate
