@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/config/auth"
-	"mcpproxy/internal/ops"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/problem"
 )
 
@@ -329,7 +329,7 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	f := &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
+	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[]}`)}}
 	s, err := New(Deps{Homes: homes, Instead: f.instead(), Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1"})
 	if err != nil {
 		b.Fatal(err)

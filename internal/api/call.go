@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
@@ -54,8 +55,8 @@ func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (Ca
 }
 
 // Request is the call for the gateway.
-func (in CallInput) Request(c ops.Caller) ops.CallRequest {
-	r := ops.CallRequest{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
+func (in CallInput) Request(c ops.Caller) gate.Request {
+	r := gate.Request{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
 		r.Select = wirejson.AppendString(nil, in.Select)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
@@ -39,7 +40,7 @@ func both(t *testing.T, f *fake, test func(t *testing.T, c *Client)) {
 }
 
 func TestClientRoundTrips(t *testing.T) {
-	f := &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
+	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
 	both(t, f, func(t *testing.T, c *Client) {
 		ctx := t.Context()
 		status, err := GetStatus.Call(ctx, c, ops.Nothing{})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
@@ -33,8 +34,8 @@ const testKey = "key-for-tests-0123456789"
 // fake is a gateway with two servers that remembers what it was asked.
 type fake struct {
 	mu       sync.Mutex
-	calls    []ops.CallRequest
-	refused  []ops.Refusal
+	calls    []gate.Request
+	refused  []gate.Refusal
 	callers  []ops.Caller
 	filters  []activity.Filter
 	tools    []ops.ToolQuery
@@ -44,7 +45,7 @@ type fake struct {
 	decisions []string
 	added     []ops.NewServer
 
-	answer  ops.CallResult
+	answer  gate.Result
 	failure error
 	block   chan struct{} // when set, a call waits for it or for its caller to leave
 	entered chan struct{} // closed when such a call came
@@ -63,7 +64,7 @@ func (f *fake) callTool(ctx context.Context, c ops.Caller, in CallInput) (CallAn
 	return CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
-func (f *fake) Call(ctx context.Context, r ops.CallRequest) (ops.CallResult, error) {
+func (f *fake) Call(ctx context.Context, r gate.Request) (gate.Result, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, r)
 	f.mu.Unlock()
@@ -73,13 +74,13 @@ func (f *fake) Call(ctx context.Context, r ops.CallRequest) (ops.CallResult, err
 		case <-f.block:
 		case <-ctx.Done():
 			close(f.left)
-			return ops.CallResult{}, ctx.Err()
+			return gate.Result{}, ctx.Err()
 		}
 	}
 	return f.answer, f.failure
 }
 
-func (f *fake) lastCall(t *testing.T) ops.CallRequest {
+func (f *fake) lastCall(t *testing.T) gate.Request {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +99,7 @@ func testServers() []ops.ServerView {
 	}
 }
 
-func (f *fake) Refuse(_ context.Context, r ops.Refusal) string {
+func (f *fake) Refuse(_ context.Context, r gate.Refusal) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refused = append(f.refused, r)

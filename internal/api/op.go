@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
@@ -54,7 +55,7 @@ type Operation interface {
 type Deps struct {
 	// Homes have the operations as their methods, each of another type.
 	Homes  []any
-	Refuse func(ctx context.Context, r ops.Refusal) string // puts a refused call on record, and returns its id
+	Refuse func(ctx context.Context, r gate.Refusal) string // puts a refused call on record, and returns its id
 	Auth   *auth.Authenticator
 	// Profiles has those of the configuration, to which tokens may be bound.
 	Profiles auth.Profiles
@@ -241,7 +242,7 @@ func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) 
 			asked() (string, policy.Variant, int)
 		}); ok {
 			name, variant, size := call.asked()
-			refusal := ops.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
+			refusal := gate.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
 			err = &recorded{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err

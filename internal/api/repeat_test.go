@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -31,7 +32,7 @@ func (f *fake) count() int {
 // The same call with the same key is made once.
 func TestRepeatedCalls(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
+	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
 	s := serve(t, f)
 	call := func(key, body string) reply { return ask(t, s, "POST", callPath, body, "Idempotency-Key", key) }
 	first := call("k", oneCall)
@@ -93,7 +94,7 @@ func TestRepeatedFailures(t *testing.T) {
 func TestRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{block: make(chan struct{}), entered: make(chan struct{}), left: make(chan struct{})}
-	f.answer = ops.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}
+	f.answer = gate.Result{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}
 	s := serve(t, f)
 	ctx, leave := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", s.URL+callPath, strings.NewReader(oneCall))

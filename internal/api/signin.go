@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -59,7 +60,7 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 	}
 	if refused := proves(d, in); refused != nil {
 		c.Actor = auth.Actor{} // nobody: what it has presented is wrong
-		d.Refuse(ctx, ops.Refusal{Caller: c, Problem: refused})
+		d.Refuse(ctx, gate.Refusal{Caller: c, Problem: refused})
 		return UISession{}, refused
 	}
 	_, cookies := auth.Presented(in.r)

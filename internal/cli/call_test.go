@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/api"
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 )
 
 func TestCallArguments(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
+	f := &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[]}`)}}
 	w := daemon(t, f)
 	file := filepath.Join(t.TempDir(), "args.json")
 	if err := os.WriteFile(file, []byte("{\"from\": \"file\"}\n"), 0o600); err != nil {
@@ -41,16 +41,16 @@ func TestCallArguments(t *testing.T) {
 			continue
 		}
 		call := f.calls[len(f.calls)-1]
-		if call.Variant != c.variant || call.Name != "a:b" || string(call.Args) != c.want || call.Declared.OperationType != c.variant.Operation().String() {
+		if call.variant != c.variant || call.Name != "a:b" || string(call.Args) != c.want || call.declared.OperationType != c.variant.Operation().String() {
 			t.Errorf("%v: %+v %s", c.args, call, call.Args)
 		}
-		if call.Caller.Source != activity.SourceCLI || call.Caller.Actor.String() != "admin" {
-			t.Errorf("%v: caller %+v", c.args, call.Caller)
+		if call.caller.Source != activity.SourceCLI || call.caller.Actor.String() != "admin" {
+			t.Errorf("%v: caller %+v", c.args, call.caller)
 		}
 	}
 	w.run("call", "tool-read", "a:b", "--reason", "why not", "--sensitivity", "secret", "--timeout", "1m")
 	call := f.calls[len(f.calls)-1]
-	if call.Declared.Reason != "why not" || call.Declared.DataSensitivity != "secret" || call.Timeout != time.Minute {
+	if call.declared.Reason != "why not" || call.declared.DataSensitivity != "secret" || call.timeout != time.Minute {
 		t.Errorf("%+v", call)
 	}
 }
@@ -104,7 +104,7 @@ func TestContent(t *testing.T) {
 		"nothing":    {`{"content":[]}`, "(no content)\n"},
 		"odd":        {`{"content":"text"}`, "{\n  \"content\": \"text\"\n}\n"},
 	} {
-		w := daemon(t, &fake{answer: ops.CallResult{Result: json.RawMessage(c.result)}})
+		w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(c.result)}})
 		if got := w.run("call", "tool-read", "a:b"); got.code != 0 || got.stdout != c.want || got.stderr != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -129,7 +129,7 @@ func mustJSON(v any) string {
 
 func TestFailureOfTheToolItself(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`),
+	w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`),
 		IsError: true, ActivityID: "01A", Warnings: []string{"careful\x1b[0m"}}})
 	got := w.run("call", "tool-read", "notes:get")
 	if got.code != problem.ExitFailed || got.stdout != "no such note\n" {
@@ -179,7 +179,7 @@ func TestLockedAtThePrompt(t *testing.T) {
 // A failure of the tool is one in every format.
 func TestFailureOfTheToolInEveryFormat(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})
+	w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})
 	for _, format := range []string{"table", "json", "yaml"} {
 		got := w.run("call", "tool-read", "notes:get", "-o", format)
 		if got.code != problem.ExitFailed || !strings.Contains(got.stdout, "no such note") || !strings.Contains(got.stderr, "answered with a failure") {

@@ -11,9 +11,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/api"
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/demo"
-	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
 
@@ -399,7 +399,7 @@ func TestServeAndDemo(t *testing.T) {
 
 func TestYAMLHoldsTheSameAsJSON(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: ops.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
+	w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
 	for _, line := range []string{"activity list", "tools list", "call tool-read a:b"} {
 		fromJSON, fromYAML := w.run(append(strings.Fields(line), "--json")...), w.run(append(strings.Fields(line), "-o", "yaml")...)
 		var b any

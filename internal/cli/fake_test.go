@@ -29,10 +29,10 @@ var update = flag.Bool("update", false, "write goldens")
 // fake is a gateway with a small world, behind a real API on a real socket.
 type fake struct {
 	mu      sync.Mutex
-	calls   []ops.CallRequest
+	calls   []call
 	filters []activity.Filter
 
-	answer  ops.CallResult
+	answer  api.CallAnswer
 	failure error
 	empty   bool
 	pages   int // of tools that were asked for
@@ -54,17 +54,22 @@ func at(s string) time.Time {
 	return t
 }
 
-func (f *fake) Refuse(context.Context, ops.Refusal) string { return "" }
-
-func (f *fake) callTool(ctx context.Context, c ops.Caller, in api.CallInput) (api.CallAnswer, error) {
-	r, err := f.Call(ctx, in.Request(c))
-	return api.CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
+// call is a call that the fake got.
+type call struct {
+	api.CallInput
+	variant  policy.Variant
+	declared policy.Declared
+	timeout  time.Duration
+	caller   ops.Caller
 }
 
-func (f *fake) Call(_ context.Context, r ops.CallRequest) (ops.CallResult, error) {
+func refuse[R any](context.Context, R) string { return "" }
+
+func (f *fake) callTool(_ context.Context, c ops.Caller, in api.CallInput) (api.CallAnswer, error) {
+	r := in.Request(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls = append(f.calls, r)
+	f.calls = append(f.calls, call{in, r.Variant, r.Declared, r.Timeout, r.Caller})
 	return f.answer, f.failure
 }
 
@@ -398,7 +403,9 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*ops.Access)(nil), (*ops.Consent)(nil), (*ops.Admin)(nil), (*ops.Toys)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.Trials)(nil), (*ops.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	deps := api.Deps{Homes: []any{(*ops.Access)(nil), (*ops.Consent)(nil), (*ops.Admin)(nil), (*ops.Toys)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.Trials)(nil), (*ops.Prospects)(nil)}, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()}
+	deps.Refuse = refuse
+	h, err := api.New(deps)
 	if err != nil {
 		t.Fatal(err)
 	}

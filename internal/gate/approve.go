@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/gate/policy"
@@ -31,179 +30,174 @@ func WorstLane(t *catalog.Tool, v policy.Variant, ownNames bool, does *policy.Ar
 	return worst
 }
 
-// caught says by which rule of a configuration a person is asked about the call, and what it
-// counts as.
-func (c *call) caught(cfg *config.Config, t *catalog.Tool, does policy.Arguments) (policy.AskedBy, policy.Operation) {
+// approval is what approve returns about a call that needed an approval.
+type approval struct {
+	call   ask.Call
+	rule   policy.AskedBy
+	worst  policy.Operation // that the call counts as
+	asks   string           // how the client itself is asked; "" where it is not
+	form   json.RawMessage  // the answer to the call, where its client is asked first
+	record string           // of the call that is held; "" where a refusal has its own record
+	pass   ask.Pass
+}
+
+// askedBy returns the rule that asks for an approval of the call, and what the call counts as.
+func (s *subject) askedBy(c *call, does policy.Arguments) (policy.AskedBy, policy.Operation) {
 	within := c.caller.Scope()
-	if t == nil || !cfg.MayAsk(t.ID.Server, within) {
+	if s.tool == nil || !s.cfg.MayAsk(s.tool.ID.Server, within) {
 		return policy.AskedBy{}, policy.NoOperation
 	}
-	lane := WorstLane(t, c.policyRequest.Variant, c.policyRequest.OwnNames, &does)
-	return cfg.Asks(t.ID, within, lane), lane
+	lane := WorstLane(s.tool, s.request.Variant, s.request.OwnNames, &does)
+	return s.cfg.Asks(s.tool.ID, within, lane), lane
 }
 
-// errOther is that a call is not any more what a person was asked about.
-var errOther = errors.New("what was asked about is something else by now")
+// errChanged means that a call is no longer what a user was asked about.
+var errChanged = errors.New("what was asked about is something else by now")
 
-// approve has a person asked about a call that is allowed, where a rule says so, and returns when
-// the call may go on, or why not.
-func (g *Gate) approve(ctx context.Context, c *call) *problem.Problem {
-	caught, worst := c.caught(c.cfg, c.tool, c.arguments)
-	if !caught.Asked() {
-		return nil
+// approve holds a call that a rule asks an approval for. It returns the verdict as it is after the
+// wait, and the approval; nil where none was needed.
+func (g *Gate) approve(ctx context.Context, c *call, v verdict, t *stopwatch) (verdict, *approval) {
+	if rule, _ := v.askedBy(c, v.does); !rule.Asked() {
+		return v, nil
 	}
 	began := time.Now()
-	defer func() { c.waited += time.Since(began) }()
-	for caught.Asked() {
-		c.pending = &pendingApproval{rule: caught, worst: worst, call: ask.Call{
-			Principal: c.caller.Actor.Principal(), ID: c.tool.ID, Fingerprint: c.tool.Fingerprint(), Arguments: c.parts.Arguments,
-			Revision: c.cfg.Basis(), Variant: c.policyRequest.Variant.String(),
-		}}
-		if !c.stateless {
-			c.pending.call.Session = c.caller.SessionID
+	defer t.wait(began)
+	answer := c.returned.answer
+	for {
+		rule, worst := v.askedBy(c, v.does)
+		if !rule.Asked() {
+			return v, nil
 		}
-		h := g.heldCall(c, max(0, c.cfg.AskWait(c.tool.ID.Server)-time.Since(began)))
-		if h.Ask = c.asksClient(ctx, &h); c.returned != nil && c.returned.answer != nil {
-			c.takeAnswer(ctx, &h, c.returned.question, c.returned.answer)
-			c.returned.answer = nil
-		}
-		pass, err := g.Ask.Hold(ctx, h)
+		h := newHold(g, c, v, rule, worst, t)
+		pass, err := h.wait(ctx, answer, max(0, v.cfg.AskWait(v.tool.ID.Server)-time.Since(began)))
 		switch {
 		case err == nil:
-			c.pending.pass = pass
-			return nil
-		case !errors.Is(err, errOther):
-			p := c.failed(ctx, err)
-			if c.decision.Check = policy.Check(c.failedRecheck.Load()); c.decision.Check == policy.NoCheck {
-				c.decision.Check = policy.CheckAsk
-			} else {
-				c.pending.record = "" // the refusal has a record of its own
-			}
-			if c.pending.pass = pass; p.Code == problem.ApprovalDenied {
-				c.pending.record = ""
-			}
-			return p
+			h.approval.pass = pass
+			return v, &h.approval
+		case !errors.Is(err, errChanged):
+			return h.ended(ctx, pass, err), &h.approval
 		}
-		c.pending = nil
-		if p := g.decideAgain(c); p != nil {
-			return p
+		answer = nil
+		now := g.Catalog.Current()
+		if v = g.decide(c, v.current(g.Config(), now), now); v.Problem != nil {
+			return v, nil
 		}
-		caught, worst = c.caught(c.cfg, c.tool, c.arguments)
 	}
-	return nil
 }
 
-// decideAgain decides about the call as if it came now.
-func (g *Gate) decideAgain(c *call) *problem.Problem {
-	snapshot := g.Catalog.Current()
-	c.cfg, c.tool = g.Config(), snapshot.Tool(c.policyRequest.ID)
-	if c.policyRequest.OwnNames && c.tool != nil {
-		c.policyRequest.Variant = c.tool.CallWith
-	}
-	return g.decide(c, snapshot)
+// hold is one wait of a call for an approval.
+type hold struct {
+	gate     *Gate
+	call     *call
+	verdict  verdict
+	approval approval
+	recheck  recheck
+	time     *stopwatch
+	audit    audit // the record of the call as one that is held
 }
 
-// heldCall is the call as a person is asked about it.
-func (g *Gate) heldCall(c *call, wait time.Duration) ask.HeldCall {
-	a := c.pending
-	h := ask.HeldCall{Worst: auth.Lane(a.worst), Wait: wait, Begin: func() (string, error) { return g.beginHeld(c) }, End: func(err error) { g.endHeld(c, err) },
-		Still: c.still, Tell: c.progressTeller()}
-	h.Call, h.Key = a.call, a.call.Key()
-	h.Shown, h.Cut = activity.Shown(c.parts.Arguments, ask.MaxArguments)
-	if c.seen != nil {
-		h.Shown, h.Cut = activity.Shown(c.seen(), ask.MaxArguments)
+func newHold(g *Gate, c *call, v verdict, rule policy.AskedBy, worst policy.Operation, t *stopwatch) *hold {
+	h := &hold{gate: g, call: c, verdict: v, time: t, approval: approval{rule: rule, worst: worst, call: ask.Call{
+		Principal: c.caller.Actor.Principal(), ID: v.tool.ID, Fingerprint: v.tool.Fingerprint(), Arguments: v.args.sent,
+		Revision: v.cfg.Basis(), Variant: v.request.Variant.String(),
+	}}}
+	if !c.stateless {
+		h.approval.call.Session = c.caller.SessionID
 	}
-	h.Lane, h.Because, h.Rule = a.worst.String(), c.because(), a.rule.String()
-	h.Reason = redact.Text(c.decision.Intent.Reason)
-	h.Actor, h.Source = c.caller.Actor.String(), string(c.caller.Source)
-	h.Client, h.ClientVersion = problem.Brief(redact.Text(c.caller.ClientName)), problem.Brief(redact.Text(c.caller.ClientVersion))
+	h.recheck.of(g, c, &h.verdict, &h.approval)
 	return h
 }
 
-// because returns why the call counts as what it does.
-func (c *call) because() string {
-	lane, does := c.pending.worst, &c.arguments
-	switch {
-	case does.Operation == lane && does.Word != "":
-		return "its arguments say so: " + problem.Brief(redact.Text(does.Word)) + " in " + does.Path
-	case does.Operation == lane:
-		return "its arguments say so, in " + does.Path
-	case c.tool.CallWith.Operation() == lane && !policy.Silent(c.tool.Effective):
-		return "its hints say so"
-	case c.tool.CallWith.Operation() == lane:
-		return "it has no hints, which counts as a write"
-	case c.tool.OwnLane() == lane:
-		return "it has no hints, and seems so: " + c.tool.Inferred().Reason
+// wait waits for an answer, or takes the one that the client returned with the call.
+func (h *hold) wait(ctx context.Context, answer json.RawMessage, limit time.Duration) (ask.Pass, error) {
+	held := h.held(limit)
+	held.Ask = h.asksClient(ctx, &held)
+	if answer != nil {
+		h.takeAnswer(ctx, &held, h.call.returned.question, answer)
 	}
-	return "it was called with " + c.policyRequest.Variant.String()
+	return h.gate.Ask.Hold(ctx, held)
 }
 
-// beginHeld and endHeld have the call on record as one that is held.
-func (g *Gate) beginHeld(c *call) (string, error) {
-	g.describe(c, activity.ToolCall, policy.CheckAsk)
-	judged := c.recordedDecision
-	judged.Outcome = activity.Asked
-	c.record.Metadata.Decision, c.record.Metadata.Detail = &judged, c.pending.asks
-	if err := g.Log.Begin(&c.record); err != nil {
+// ended returns the verdict about a call that was not approved. A refusal that the wait has on
+// record already gets no other record.
+func (h *hold) ended(ctx context.Context, pass ask.Pass, err error) verdict {
+	p := h.call.failed(ctx, &h.verdict.subject, err)
+	check := h.recheck.check()
+	if check == policy.NoCheck {
+		check = policy.CheckAsk
+	} else {
+		h.approval.record = ""
+	}
+	if h.approval.pass = pass; p.Code == problem.ApprovalDenied {
+		h.approval.record = ""
+	}
+	return h.verdict.refused(check, p)
+}
+
+// held returns the call as a reviewer is asked about it.
+func (h *hold) held(limit time.Duration) ask.HeldCall {
+	c, v, a := h.call, &h.verdict, &h.approval
+	out := ask.HeldCall{Worst: auth.Lane(a.worst), Wait: limit, Begin: h.begin, End: h.end, Still: h.still, Tell: c.progressTeller()}
+	out.Call, out.Key = a.call, a.call.Key()
+	out.Shown, out.Cut = activity.Shown(v.args.sent, ask.MaxArguments)
+	if v.args.shown != nil {
+		out.Shown, out.Cut = activity.Shown(v.args.shown(), ask.MaxArguments)
+	}
+	out.Lane, out.Because, out.Rule = a.worst.String(), h.because(), a.rule.String()
+	out.Reason = redact.Text(v.Intent.Reason)
+	out.Actor, out.Source = c.caller.Actor.String(), string(c.caller.Source)
+	out.Client, out.ClientVersion = problem.Brief(redact.Text(c.caller.ClientName)), problem.Brief(redact.Text(c.caller.ClientVersion))
+	return out
+}
+
+// because returns why the call counts as what it does.
+func (h *hold) because() string {
+	lane, v := h.approval.worst, &h.verdict
+	switch {
+	case v.does.Operation == lane && v.does.Word != "":
+		return "its arguments say so: " + problem.Brief(redact.Text(v.does.Word)) + " in " + v.does.Path
+	case v.does.Operation == lane:
+		return "its arguments say so, in " + v.does.Path
+	case v.tool.CallWith.Operation() == lane && !policy.Silent(v.tool.Effective):
+		return "its hints say so"
+	case v.tool.CallWith.Operation() == lane:
+		return "it has no hints, which counts as a write"
+	case v.tool.OwnLane() == lane:
+		return "it has no hints, and seems so: " + v.tool.Inferred().Reason
+	}
+	return "it was called with " + v.request.Variant.String()
+}
+
+// begin writes the record of the call as one that is held, and end its outcome.
+func (h *hold) begin() (string, error) {
+	h.gate.describe(&h.audit, h.call, &h.verdict, &h.approval, activity.ToolCall, policy.CheckAsk)
+	h.audit.decision.Outcome, h.audit.record.Metadata.Detail = activity.Asked, h.approval.asks
+	if err := h.gate.Log.Begin(&h.audit.record); err != nil {
 		return "", err
 	}
-	c.id, c.pending.record = c.record.ID, c.record.ID
-	return c.id, nil
+	h.approval.record = h.audit.record.ID
+	return h.approval.record, nil
 }
 
-func (g *Gate) endHeld(c *call, err error) {
-	o := activity.Outcome{Status: activity.Held, Duration: time.Since(c.started)}
+func (h *hold) end(err error) {
+	o := activity.Outcome{Status: activity.Held, Duration: time.Since(h.time.started)}
 	if err != nil {
 		p := problem.From(err)
 		o.Status, o.ErrorCode, o.ErrorMessage, o.Check = activity.Blocked, string(p.Code), p.Message, policy.CheckAsk.String()
 	}
-	if err := g.Log.End(c.pending.record, o); err != nil {
-		g.Logger.Error("that a call is held could not be recorded", "id", c.pending.record, "error", err)
+	if err := h.gate.Log.End(h.approval.record, o); err != nil {
+		h.gate.Logger.Error("that a call is held could not be recorded", "id", h.approval.record, "error", err)
 	}
 }
 
-// still returns why the call cannot go on, or errOther where another question has to be
-// asked.
-func (c *call) still() error {
-	c.failedRecheck.Store(uint32(policy.NoCheck))
-	t := c.gate.Catalog.Current().Tool(c.policyRequest.ID)
-	if t == nil || c.other(c.gate.Config(), t) {
-		return errOther
+// still returns why the call cannot go on, or errChanged where another approval is needed.
+func (h *hold) still() error {
+	h.recheck.failed.Store(uint32(policy.NoCheck))
+	id := h.verdict.request.ID
+	if t := h.gate.Catalog.Current().Tool(id); t == nil || h.approval.differs(h.gate.Config(), t, h.verdict.request.OwnNames) {
+		return errChanged
 	}
-	return c.recheck()
-}
-
-// other reports whether the call is not what was asked about, in a configuration and with a
-// tool.
-func (c *call) other(cfg *config.Config, t *catalog.Tool) bool {
-	a := &c.pending.call
-	return cfg.Basis() != a.Revision || t.Fingerprint() != a.Fingerprint || c.policyRequest.OwnNames && t.CallWith.String() != a.Variant
-}
-
-// consented refuses a call that has waited since, if by now a person would have to be asked,
-// or would be asked about something else.
-func (c *call) consented(t *catalog.Tool) *problem.Problem {
-	cfg := c.gate.Config()
-	if cfg == c.cfg && t == c.tool {
-		return nil
-	}
-	if c.pending != nil {
-		if !c.other(cfg, t) {
-			return nil
-		}
-	} else if caught, _ := c.caught(cfg, t, c.doesNow(t)); !caught.Asked() {
-		return nil
-	}
-	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited for its turn, something has changed that a person is to be asked about.", c.policyRequest.ID).
-		WithHint("Call again with the same arguments: the user is asked then.")
-}
-
-// doesNow is what the call does by its arguments, whether anybody has looked before or not.
-func (c *call) doesNow(t *catalog.Tool) policy.Arguments {
-	if c.supposed || c.policyRequest.ArgsErr != nil {
-		return policy.Arguments{}
-	}
-	return t.ClassifyArguments(c.parts.Arguments)
+	return h.recheck.run()
 }
 
 // waitStep is by how much the progress of a call grows that waits for a person. It is small,
@@ -212,8 +206,8 @@ const waitStep = 1e-6
 
 // progressTeller tells the caller that its call waits; nil where it wants to hear of no progress.
 func (c *call) progressTeller() func(waited time.Duration) {
-	token := json.RawMessage(wirejson.Find(c.meta(), "progressToken"))
-	if say := c.request.Say; say != nil && token != nil {
+	token := json.RawMessage(wirejson.Find(c.sentMeta(), "progressToken"))
+	if say := c.say; say != nil && token != nil {
 		progress := 0.0
 		return func(waited time.Duration) {
 			progress += waitStep

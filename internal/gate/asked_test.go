@@ -143,7 +143,7 @@ func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.
 
 // destroy calls the destructive tool of s.
 func (a *asking) destroy(ctx context.Context, args string) error {
-	_, err := a.gate.Call(ctx, CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+	_, err := a.gate.Call(ctx, Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
 		Declared: reasoned("intent_reason", "to clean up")})
 	return err
 }
@@ -266,24 +266,23 @@ func TestWhatIsCaught(t *testing.T) {
 // catches returns as what a call would be asked about, "" for one that would not.
 func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
-	var c *call
-	snapshot := a.Catalog.Current()
+	c, s, now := call{caller: anAgent}, subject{cfg: a.Config(), request: policy.Request{OwnNames: true}}, a.Catalog.Current()
 	if variant == "" {
-		c = &call{gate: a.gate, cfg: a.Config(), caller: anAgent, policyRequest: policy.Request{OwnNames: true, Name: "s:" + name}}
-		c.name(snapshot, "s:"+name)
-		c.policyRequest.Variant = c.tool.CallWith
-		c.parts.Arguments, c.policyRequest.ArgsErr = readArguments("arguments", json.RawMessage(args))
+		s.name(now, "s:"+name)
+		s.request.Variant = s.tool.CallWith
+		s.args.sent, s.request.ArgsErr = readArguments("arguments", json.RawMessage(args))
 	} else {
 		v, ok := policy.ParseVariant("call_tool_" + variant)
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, _ = a.gate.inLane(CallRequest{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, s, now = a.gate.resolve(&Request{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
-	if p := a.gate.decide(c, snapshot); p != nil {
-		a.T.Fatalf("%s %s as %q: %v", name, args, variant, p)
+	v := a.gate.decide(&c, s, now)
+	if v.Problem != nil {
+		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
-	caught, lane := c.caught(c.cfg, c.tool, c.arguments)
+	caught, lane := v.askedBy(&c, v.does)
 	if !caught.Asked() {
 		return ""
 	}
@@ -335,7 +334,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
 	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
-		_, err := a.gate.Call(t.Context(), CallRequest{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+		_, err := a.gate.Call(t.Context(), Request{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
 	for name, call := range map[string]func(a *asking) error{
@@ -531,7 +530,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {
-		_, err := a.gate.Call(t.Context(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		_, err := a.gate.Call(t.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
 		return err
 	}
 	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {

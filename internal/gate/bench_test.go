@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
@@ -26,11 +27,19 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Events = w.Events[:0]
-		_, err := w.gate.Call(b.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(b.Context(), Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// readsCall is a call of the tool reads by a calling tool, which has not looked at its arguments.
+func (w *world) readsCall() (*call, subject, *catalog.Snapshot) {
+	now := w.Catalog.Current()
+	s := subject{cfg: w.Config(), request: policy.Request{Variant: policy.CallToolRead}}
+	s.name(now, "s:reads")
+	return &call{options: options{Declares: true}, caller: anAgent}, s, now
 }
 
 // bounded are bounds that stay what they are.
@@ -51,16 +60,14 @@ func BenchmarkDecide(b *testing.B) {
 		scope policy.Scope
 	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
 		b.Run(of.name, func(b *testing.B) {
-			c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+			c, s, now := w.readsCall()
 			if of.scope.Bounded() {
 				c.caller.Bounds = bounded(of.scope)
 			}
-			snapshot := w.Catalog.Current()
-			c.name(snapshot, "s:reads")
 			b.ReportAllocs()
 			for b.Loop() {
-				if p := w.gate.decide(c, snapshot); p != nil {
-					b.Fatal(p)
+				if v := w.gate.decide(c, s, now); v.Problem != nil {
+					b.Fatal(v.Problem)
 				}
 			}
 		})
@@ -71,18 +78,16 @@ func BenchmarkDecide(b *testing.B) {
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
-		c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+		c, s, now := w.readsCall()
 		c.caller.Bounds = bounds
-		snapshot := w.Catalog.Current()
-		c.name(snapshot, "s:reads")
-		if n := testing.AllocsPerRun(100, func() { _ = w.gate.decide(c, snapshot) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _ = w.gate.decide(c, s, now) }); n != 0 {
 			t.Errorf("%s a scope: %v allocations", name, n)
 		}
 	}
 }
 
 // uncaught is a call that a person is not asked about, where there are rules and servers.
-func uncaught(t testing.TB) (*world, *call) {
+func uncaught(t testing.TB) (*world, *call, verdict) {
 	w := newWorld(t, func(c *config.Config) {
 		for i := range 100 {
 			c.Servers = append(c.Servers, config.Server{Name: fmt.Sprint("server-", i), Enabled: true})
@@ -91,31 +96,30 @@ func uncaught(t testing.TB) (*world, *call) {
 		c.Ask = policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"server-1:*": "ask", "*:delete_*": "ask", "s:other": "off"}}
 		c.Servers[100].Ask = policy.AskRules{Tools: map[string]string{"wipe": "ask"}}
 	}, readsTool)
-	c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
-	snapshot := w.Catalog.Current()
-	c.name(snapshot, "s:reads")
-	if p := w.gate.decide(c, snapshot); p != nil {
-		t.Fatal(p)
+	c, s, now := w.readsCall()
+	v := w.gate.decide(c, s, now)
+	if v.Problem != nil {
+		t.Fatal(v.Problem)
 	}
-	return w, c
+	return w, c, v
 }
 
 // BenchmarkUncaught is what it costs to know that a person is not asked about a call.
 func BenchmarkUncaught(b *testing.B) {
-	w, c := uncaught(b)
+	w, c, v := uncaught(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if p := w.gate.approve(b.Context(), c); p != nil {
-			b.Fatal(p)
+		if v, _ := w.gate.approve(b.Context(), c, v, nil); v.Problem != nil {
+			b.Fatal(v.Problem)
 		}
 	}
 }
 
 // TestWhoIsNotAskedAllocatesNothing: nor does who could be.
 func TestWhoIsNotAskedAllocatesNothing(t *testing.T) {
-	w, c := uncaught(t)
+	w, c, v := uncaught(t)
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { _ = w.gate.approve(ctx, c) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = w.gate.approve(ctx, c, v, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -16,7 +16,9 @@
 //
 // It does not know transports, opens no connection, and makes no decision that policy does not make.
 //
-// Files: call.go and settle.go (the path of a call), decide.go (what policy is asked), admission.go
-// (slots), arguments.go (schema), asked.go and form.go (approvals), result.go (large results),
-// wrap.go (one server), observe.go and followed.go (metrics and traces), aggregate*.go (all servers).
+// Files: entry.go (the ways in), resolve.go (what a call is about), call.go (the stages in order),
+// decide.go (what policy is asked), insert.go (earlier results as arguments), approve.go and form.go
+// (approvals), audit.go (the record), admission.go (slots), recheck.go, send.go, settle.go (the
+// outcome and large results), surface.go (one server), observe.go (metrics and traces), aggregate*.go
+// (all servers).
 package gate

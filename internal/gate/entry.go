@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
@@ -16,6 +16,49 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 )
+
+// Request is a call by a calling tool. Args and ArgsJSON are the two forms of the arguments, as JSON
+// values; giving both is a problem, giving none means {}.
+type Request struct {
+	Variant  policy.Variant
+	Name     string
+	Args     json.RawMessage // nil when not given
+	ArgsJSON json.RawMessage
+	// Hands says that an argument {"$result": handle, "path": path} stands for a result.
+	Hands bool
+	// Select is an expression of jq, as a JSON value: what to show of the result. nil when
+	// not given.
+	Select json.RawMessage
+	// Unknown is what else was given that is no parameter of a calling tool: perhaps
+	// arguments of the tool in the wrong place.
+	Unknown  []UnknownArgument
+	Declared policy.Declared
+	Caller   auth.Caller // without a SessionID it gets one
+	// Meta is the client's _meta to pass on; Say gets the notifications of
+	// the call, in order. See session.Call and session.Request.
+	Meta         json.RawMessage
+	Say          func(session.Event)
+	Client       *session.Request // that the client has made, by which it may be asked; nil for who is no client of MCP
+	RequestBytes int
+	Timeout      time.Duration // 0 = the configured one; a shorter one wins
+}
+
+// UnknownArgument is a parameter that no calling tool has.
+type UnknownArgument struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Result is the answer of a tool.
+type Result struct {
+	// Result is the server's result object: its bytes, unless it had to be
+	// cut to result_limit or warnings had to be added to its _meta.
+	Result     json.RawMessage
+	IsError    bool // the server said isError
+	Warnings   []string
+	ActivityID string
+	Handle     string // for read_result; empty when nothing was cut
+}
 
 // Evaluation is what would become of a call.
 type Evaluation struct {
@@ -27,80 +70,34 @@ type Evaluation struct {
 
 // Evaluate decides about a call as Call does, and goes no further: nothing is called, and
 // nothing is on record. Arguments that are not given are not checked, nor judged.
-func (g *Gate) Evaluate(r CallRequest) Evaluation {
-	c, snapshot := g.inLane(r)
+func (g *Gate) Evaluate(r Request) Evaluation {
+	c, s, now := g.resolve(&r)
 	c.Validates = r.Args != nil || r.ArgsJSON != nil
-	c.supposed = !c.Validates
-	p := g.decide(c, snapshot)
-	check, asks := policy.NoCheck, policy.AskedBy{}
-	if p != nil {
-		check = c.decision.Check
-	} else {
-		asks, _ = c.caught(c.cfg, c.tool, c.arguments)
+	s.args.unknown = !c.Validates
+	v := g.decide(&c, s, now)
+	e := Evaluation{Facts: g.decisionOf(&c, &v, v.Check), Warnings: v.Warnings, Problem: v.Problem}
+	if v.Problem == nil {
+		e.Asks, _ = v.askedBy(&c, v.does)
 	}
-	g.recordDecision(c, check)
-	if asks.Asked() {
-		c.recordedDecision.Outcome, c.recordedDecision.Check = activity.Asked, policy.CheckAsk.String()
+	if e.Asks.Asked() {
+		e.Facts.Outcome, e.Facts.Check = activity.Asked, policy.CheckAsk.String()
 	}
-	return Evaluation{c.recordedDecision, c.decision.Warnings, asks, p}
+	return e
 }
 
 // Call decides, records, asks the server and records the outcome. The error
 // is a *problem.Problem: a refusal, or a failure with the codes of the
 // contract. A tool that reports a failure of its own is no error: IsError.
-func (g *Gate) Call(ctx context.Context, r CallRequest) (CallResult, error) {
-	c, snapshot := g.inLane(r)
-	c.request = session.Request{Method: mcp.CallTool, Call: &c.parts, Caller: &c.caller, Size: r.RequestBytes}
-	if notify := r.Notify; notify != nil {
-		c.request.Say = func(e session.Event) { notify(e.Method, e.Params) }
+func (g *Gate) Call(ctx context.Context, r Request) (Result, error) {
+	x := &execution{time: stopwatch{started: time.Now()}}
+	var s subject
+	var now *catalog.Snapshot
+	x.call, s, now = g.resolve(&r)
+	if x.call.stateless && r.Client != nil {
+		_, x.call.returned = g.takeReturned(ctx, r.Client.Params)
 	}
-	c.target = target{server: c.policyRequest.ID.Server, Doer: g.Servers(c.policyRequest.ID.Server)}
-	if r.Client != nil {
-		c.request.Asker, c.request.Forms = r.Client.Asker, r.Client.Forms
-		c.takeReturned(ctx, r.Client.Params)
-	}
-	reply, err := g.execute(ctx, c, snapshot)
-	if err != nil || c.asksFirst() {
-		return CallResult{Result: reply.Result, ActivityID: c.id}, err
-	}
-	return CallResult{Result: c.result, IsError: c.isError, Warnings: c.decision.Warnings, ActivityID: c.id, Handle: c.handle}, nil
-}
-
-// inLane is a call by a calling tool, as far as it is needed to decide about it, and the
-// snapshot to decide on.
-func (g *Gate) inLane(r CallRequest) (*call, *catalog.Snapshot) {
-	c := &call{options: options{Declares: true, Validates: true, Cuts: true},
-		gate: g, cfg: g.Config(), started: time.Now(), caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout,
-		policyRequest: policy.Request{Variant: r.Variant, Declared: r.Declared}, unknown: r.Strays}
-	snapshot := g.Catalog.Current()
-	if c.name(snapshot, r.Name); c.tool == nil {
-		c.name(snapshot, trimmed(r.Name))
-	}
-	c.parts = session.Call{Tool: c.policyRequest.ID.Tool, Meta: r.Meta}
-	c.selection, c.policyRequest.SelectErr = policy.ReadSelection(r.Select)
-	c.parts.Arguments, c.policyRequest.ArgsErr = given(r.Args, r.ArgsJSON)
-	if r.Hands && c.policyRequest.ArgsErr == nil {
-		if c.resultRefs = resultRefsIn(c.parts.Arguments); c.resultRefs != nil {
-			c.recorded = replaced(c.parts.Arguments, c.resultRefs, (*resultRef).shown)
-		}
-	}
-	return c, snapshot
-}
-
-// name says which tool is called.
-func (c *call) name(s *catalog.Snapshot, name string) {
-	c.policyRequest.Name = name
-	c.policyRequest.ID, c.policyRequest.NameErr = tool.ParseID(name)
-	c.tool = s.Tool(c.policyRequest.ID)
-}
-
-// trimmed returns the name of a tool without blanks around it and its parts.
-func trimmed(name string) string {
-	server, own, ok := strings.Cut(name, ":")
-	if !ok {
-		return strings.TrimSpace(name)
-	}
-	return strings.TrimSpace(server) + ":" + strings.TrimSpace(own)
+	_, result, err := g.execute(ctx, x, s, now, target{server: s.request.ID.Server, Doer: g.Servers(s.request.ID.Server)})
+	return result, err
 }
 
 // NamedCall is what a client calls that is not with one server: a tool, by its name
@@ -117,32 +114,21 @@ type NamedCall struct {
 // CallNamed is Do of a server's Surface for a client's tools/call on the surface of
 // all servers. r has the server's own name of the tool.
 func (g *Gate) CallNamed(ctx context.Context, n NamedCall, r *session.Request) (session.Reply, error) {
-	return g.pass(ctx, target{server: n.ID.Server, Doer: g.Servers(n.ID.Server)}, &n, r)
+	return g.pass(ctx, target{server: n.ID.Server, Doer: g.Servers(n.ID.Server), open: n.Open}, &n, r)
 }
 
-// pass takes a client's own tools/call through the gate. The lane on record is
-// the one that the tool's hints call for.
-func (g *Gate) pass(ctx context.Context, w target, n *NamedCall, r *session.Request) (session.Reply, error) {
-	c := &call{gate: g, cfg: g.Config(), started: time.Now(), caller: *r.Caller, stateless: r.Caller.SessionID == "", target: w, openSession: n.Open, request: *r,
-		policyRequest: policy.Request{OwnNames: true, Variant: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
-	c.request.Caller = &c.caller
-	c.request.Params = c.takeReturned(ctx, r.Params)
-	if n.Err == nil {
-		c.policyRequest.Name = n.ID.String()
-		c.policyRequest.ID, c.policyRequest.NameErr = tool.ParseID(c.policyRequest.Name)
+// pass runs a client's own tools/call.
+func (g *Gate) pass(ctx context.Context, to target, n *NamedCall, r *session.Request) (session.Reply, error) {
+	x := &execution{time: stopwatch{started: time.Now()}}
+	var s subject
+	var now *catalog.Snapshot
+	x.call, s, now = g.resolveNamed(ctx, n, r)
+	if what := s.mismatch(to, r); what != "" && s.tool.In(x.call.caller.Scope()) {
+		g.Refuse(ctx, Refusal{Caller: x.call.caller, Server: s.request.ID.Server, Tool: s.request.ID.Tool, Variant: s.request.Variant,
+			Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: problem.New(problem.InvalidRequest, what, "")})
+		return session.Reply{Status: http.StatusBadRequest, Error: &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
 	}
-	given := wirejson.Find(r.Params, "arguments")
-	c.parts.Arguments, c.policyRequest.ArgsErr = readArguments("arguments", given)
-	snapshot := g.Catalog.Current()
-	if c.tool = snapshot.Tool(c.policyRequest.ID); c.tool != nil {
-		c.policyRequest.Variant = c.tool.CallWith
-		if what := c.mismatch(given); what != "" && c.inScope() {
-			g.Refuse(ctx, Refusal{Caller: c.caller, Server: c.policyRequest.ID.Server, Tool: c.policyRequest.ID.Tool, Variant: c.policyRequest.Variant, Arguments: given, RequestBytes: r.Size,
-				Problem: problem.New(problem.InvalidRequest, what, "")})
-			return session.Reply{Status: http.StatusBadRequest, Error: &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
-		}
-	}
-	reply, err := g.execute(ctx, c, snapshot)
+	reply, _, err := g.execute(ctx, x, s, now, to)
 	switch {
 	case reply.Error != nil: // as the server said it
 		return reply, nil
@@ -152,19 +138,13 @@ func (g *Gate) pass(ctx context.Context, w target, n *NamedCall, r *session.Requ
 	return reply, nil
 }
 
-// inScope reports whether the caller may know of the tool.
-func (c *call) inScope() bool {
-	return c.tool.In(c.caller.Scope())
-}
-
-// mismatch returns what the headers of a request that stands for itself say
-// otherwise than its arguments: who routes by headers must not be told anything
-// else.
-func (c *call) mismatch(given json.RawMessage) string {
-	if c.target.asks != nil || c.openSession != nil || c.request.Fields == nil {
+// mismatch returns how the headers of a request without a session differ from its arguments: a
+// router that reads the headers must not see anything else.
+func (s *subject) mismatch(to target, r *session.Request) string {
+	if s.tool == nil || to.asks != nil || to.open != nil || r.Fields == nil {
 		return ""
 	}
-	if what := mcp.Mismatch(c.tool.Raw, given, c.request.Fields); what != "" {
+	if what := mcp.Mismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Fields); what != "" {
 		return "Header mismatch: " + what
 	}
 	return ""

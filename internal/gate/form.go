@@ -44,19 +44,19 @@ const (
 
 // takeReturned takes out of the call what the client returns to us, and puts back what is for the
 // server. Another MCPProxy behind this one has states of its own, which are not known here.
-func (c *call) takeReturned(ctx context.Context, params json.RawMessage) (forServer json.RawMessage) {
-	if !c.stateless || !wirejson.MayName(params, requestState) {
-		return params
+func (g *Gate) takeReturned(ctx context.Context, params json.RawMessage) (forServer json.RawMessage, r returned) {
+	if !wirejson.MayName(params, requestState) {
+		return params, r
 	}
 	text, _ := wirejson.String(wirejson.Find(params, requestState))
 	if !strings.Contains(text, stateOf) || wirejson.Check([]byte(text), wirejson.Limits{}) != nil {
-		return params
+		return params, r
 	}
 	id, isText := wirejson.String(wirejson.Find([]byte(text), stateOf))
-	if !isText || !c.gate.Ask.Knows(ctx, id) {
-		return params
+	if !isText || !g.Ask.Knows(ctx, id) {
+		return params, r
 	}
-	c.returned = &returned{question: id, answer: wirejson.Find(wirejson.Find(params, responses), formKey)}
+	r = returned{question: id, answer: wirejson.Find(wirejson.Find(params, responses), formKey)}
 	forServer = params
 	for _, name := range [...]string{requestState, responses} {
 		if own := wirejson.Find([]byte(text), name); own != nil {
@@ -65,46 +65,43 @@ func (c *call) takeReturned(ctx context.Context, params json.RawMessage) (forSer
 			forServer = wirejson.DropMember(forServer, name)
 		}
 	}
-	return forServer
+	return forServer, r
 }
 
-// asksClient returns what has the client itself asked about a call that is held: in its session
-// while it waits; of the modern revision by the answer to the call, once for each question. nil
-// where it takes no forms.
-func (c *call) asksClient(ctx context.Context, h *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
-	inSession := c.request.Asker != nil
-	if !inSession && (!c.request.Forms || len(c.state("")) > maxState) {
+// asksClient returns what asks the client itself about a call that is held: in its session while
+// the call waits; a modern client by the answer to the call, once for each question. nil where the
+// client takes no forms.
+func (h *hold) asksClient(ctx context.Context, held *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
+	client := h.call.client
+	if client == nil || client.Asker == nil && (!client.Forms || len(h.state("")) > maxState) {
 		return nil
 	}
-	c.pending.asks = "asked in a form of the client, too, which can deny"
-	if c.mayApprove(h) {
-		c.pending.asks += " or approve"
+	h.approval.asks = "asked in a form of the client, too, which can deny"
+	if h.mayApprove(held) {
+		h.approval.asks += " or approve"
 	}
-	if inSession {
-		return func(q *ask.Question) (func(), bool) { return c.showForm(ctx, h, q.ID), true }
+	if client.Asker != nil {
+		return func(q *ask.Question) (func(), bool) { return h.showForm(ctx, held, q.ID), true }
 	}
 	return func(q *ask.Question) (func(), bool) {
-		waits := c.returned != nil && c.returned.question == q.ID
+		waits := h.call.returned.question != "" && h.call.returned.question == q.ID
 		if !waits {
-			c.pending.form = c.inputRequired(h, q.ID)
+			h.approval.form = h.inputRequired(held, q.ID)
 		}
 		return func() {}, waits
 	}
 }
 
-// asksFirst reports whether the answer to the call is that its client is asked.
-func (c *call) asksFirst() bool { return c.pending != nil && c.pending.form != nil }
-
-// showForm has the client of a session show a form until done.
-func (c *call) showForm(ctx context.Context, h *ask.HeldCall, id string) (done func()) {
-	answer, forget := c.request.Asker.Ask(mcp.Elicit, c.formFor(h, id))
+// showForm makes the client of a session show a form until done.
+func (h *hold) showForm(ctx context.Context, held *ask.HeldCall, id string) (done func()) {
+	answer, forget := h.call.client.Asker.Ask(mcp.Elicit, h.formFor(held, id))
 	ctx, stop := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		select {
 		case r := <-answer:
-			c.takeAnswer(ctx, h, id, r.Result)
+			h.takeAnswer(ctx, held, id, r.Result)
 		case <-ctx.Done():
 		}
 	}()
@@ -115,15 +112,15 @@ func (c *call) showForm(ctx context.Context, h *ask.HeldCall, id string) (done f
 	}
 }
 
-// takeAnswer has the client's answer count, if it is one: a form that is declined denies the
-// call, one that is closed, or filled in otherwise than it asks, says nothing.
-func (c *call) takeAnswer(ctx context.Context, h *ask.HeldCall, id string, result json.RawMessage) {
+// takeAnswer stores the client's answer, if it is one: a form that is declined denies the call. One
+// that is closed, or filled in otherwise than it asks, is no answer.
+func (h *hold) takeAnswer(ctx context.Context, held *ask.HeldCall, id string, result json.RawMessage) {
 	var a ask.Answer
 	action, _ := wirejson.String(wirejson.Find(result, "action"))
 	content := wirejson.Find(result, "content")
 	decision, _ := wirejson.String(wirejson.Find(content, "decision"))
 	switch {
-	case action == "accept" && decision == approveOnce && isWhole(h):
+	case action == "accept" && decision == approveOnce && isWhole(held):
 		a.Approve = true
 	case action == "accept" && decision == deny:
 		reason, _ := wirejson.String(wirejson.Find(content, "reason"))
@@ -134,25 +131,27 @@ func (c *call) takeAnswer(ctx context.Context, h *ask.HeldCall, id string, resul
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
-	if err := c.gate.Answer(ctx, c.caller, id, h.Key, a); err != nil {
-		c.gate.Logger.Info("the answer of a client's form does not count", "question", id, "actor", c.caller.Actor.String(), "error", err)
+	caller := h.call.caller
+	if err := h.gate.Answer(ctx, caller, id, held.Key, a); err != nil {
+		h.gate.Logger.Info("the answer of a client's form does not count", "question", id, "actor", caller.Actor.String(), "error", err)
 	}
 }
 
-// mayApprove reports whether the client's form approves: its token may, no person has to sign
-// it, and it has been shown all of the arguments.
-func (c *call) mayApprove(h *ask.HeldCall) bool {
-	return isWhole(h) && (c.gate.Presence == nil || !c.gate.Presence()) && c.gate.Config().AnswersByClient(c.caller.Actor.Name)
+// mayApprove reports whether the client's form approves: its token may, no signature is needed, and
+// the form has shown all of the arguments.
+func (h *hold) mayApprove(held *ask.HeldCall) bool {
+	g := h.gate
+	return isWhole(held) && (g.Presence == nil || !g.Presence()) && g.Config().AnswersByClient(h.call.caller.Actor.Name)
 }
 
 // isWhole reports whether a form shows all of the arguments.
 func isWhole(h *ask.HeldCall) bool { return !h.Cut && len(h.Shown) <= maxFormArguments }
 
 // state is what the client has to return with its answer to a question.
-func (c *call) state(question string) json.RawMessage {
+func (h *hold) state(question string) json.RawMessage {
 	out := wirejson.AppendString([]byte(`{"`+stateOf+`":`), question)
 	for _, name := range [...]string{requestState, responses} {
-		if own := wirejson.Find(c.request.Params, name); own != nil {
+		if own := wirejson.Find(h.call.params, name); own != nil {
 			out = append(append(out, `,"`+name+`":`...), own...)
 		}
 	}
@@ -160,34 +159,34 @@ func (c *call) state(question string) json.RawMessage {
 }
 
 // inputRequired is the answer to a call whose client is asked first.
-func (c *call) inputRequired(h *ask.HeldCall, id string) json.RawMessage {
-	out := append([]byte(`{"resultType":"input_required","inputRequests":{"`+formKey+`":{"method":"`+mcp.Elicit+`","params":`), c.formFor(h, id)...)
-	out = wirejson.AppendString(append(out, `}},"`+requestState+`":`...), c.state(id))
+func (h *hold) inputRequired(held *ask.HeldCall, id string) json.RawMessage {
+	out := append([]byte(`{"resultType":"input_required","inputRequests":{"`+formKey+`":{"method":"`+mcp.Elicit+`","params":`), h.formFor(held, id)...)
+	out = wirejson.AppendString(append(out, `}},"`+requestState+`":`...), h.state(id))
 	return append(out, '}')
 }
 
 // formFor is the form about a call, as the params of the request that shows it. What callers
 // and servers chose is quoted, and nothing in it that is not printed.
-func (c *call) formFor(h *ask.HeldCall, id string) json.RawMessage {
-	may := c.mayApprove(h)
+func (h *hold) formFor(held *ask.HeldCall, id string) json.RawMessage {
+	may := h.mayApprove(held)
 	var text strings.Builder
 	if may {
 		text.WriteString("May this call be made, once?\n")
 	} else {
 		text.WriteString("A call waits for your approval. In this form you can only deny it.\n")
 	}
-	text.WriteString("\nTool: " + printed(problem.Brief(h.Tool)) + " of the server " + printed(problem.Brief(h.Server)))
-	text.WriteString("\nCounts as: " + h.Lane + ", since " + printed(h.Because))
-	arguments, label := string(wirejson.AppendLine(nil, h.Shown)), "Arguments: "
-	if !isWhole(h) {
+	text.WriteString("\nTool: " + printed(problem.Brief(held.Tool)) + " of the server " + printed(problem.Brief(held.Server)))
+	text.WriteString("\nCounts as: " + held.Lane + ", since " + printed(held.Because))
+	arguments, label := string(wirejson.AppendLine(nil, held.Shown)), "Arguments: "
+	if !isWhole(held) {
 		label = "Arguments, of which this is the beginning: "
 	}
-	if h.Cut {
-		arguments, _ = wirejson.String(h.Shown)
+	if held.Cut {
+		arguments, _ = wirejson.String(held.Shown)
 	}
 	text.WriteString("\n" + label + printed(problem.Shown(arguments, maxFormArguments)))
-	if h.Reason != "" {
-		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.Shown(h.Reason, maxFormReason)))
+	if held.Reason != "" {
+		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.Shown(held.Reason, maxFormReason)))
 	}
 	text.WriteString("\n\nApprove or deny it in MCPProxy's web UI too, or with: mcpproxy pending approve " + id + ". The first answer counts.\n" +
 		"To decline this form denies the call. To close it leaves the call waiting.")

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
@@ -13,47 +14,48 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// insertResults puts the results that the arguments name there: after the checks that do not look
-// at arguments, and before those that do.
-func (g *Gate) insertResults(ctx context.Context, c *call) *problem.Problem {
-	if len(c.resultRefs) > maxResultRefs {
-		return invalidArgs(fmt.Sprintf("they name %d results, at most %d can be put in", len(c.resultRefs), maxResultRefs), "args")
+// insertResults returns the arguments with the results that they name: after the checks that do not
+// look at arguments, and before those that do. With a problem it returns what the record has of them.
+func (g *Gate) insertResults(ctx context.Context, c *call, s *subject) (arguments, *problem.Problem) {
+	named, refs := s.args.sent, slices.Clone(s.args.refs)
+	if len(refs) > maxResultRefs {
+		return s.args, invalidArgs(fmt.Sprintf("they name %d results, at most %d can be put in", len(refs), maxResultRefs), "args")
 	}
 	sensitivity, size := "", 0
-	for i := range c.resultRefs {
-		h := &c.resultRefs[i]
+	for i := range refs {
+		h := &refs[i]
 		stored, p := g.Stored(ctx, &c.caller, h.handle)
 		if p != nil && p.Code == problem.NotFound {
 			p = problem.New(problem.ResultGone, "The result that an argument names is not there.", p.Hint)
 		}
 		if p != nil {
-			return p
+			return s.args, p
 		}
 		h.origin = tool.ID{Server: stored.Server, Tool: stored.Tool}
-		if stored.Server != c.policyRequest.ID.Server && c.policyRequest.Variant == policy.CallToolRead {
-			return problem.Newf(problem.ArgumentMismatch, "A result of server '%s' goes to another one, '%s': use call_tool_write or call_tool_destructive instead of call_tool_read",
-				stored.Server, c.policyRequest.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
+		if stored.Server != s.request.ID.Server && s.request.Variant == policy.CallToolRead {
+			return s.args, problem.Newf(problem.ArgumentMismatch, "A result of server '%s' goes to another one, '%s': use call_tool_write or call_tool_destructive instead of call_tool_read",
+				stored.Server, s.request.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
 		}
 		var err error
 		if h.value, err = result.Value(stored.Body, h.path); err != nil {
 			gone := *problem.From(err)
 			gone.Code = problem.ResultGone
-			return &gone
+			return s.args, &gone
 		}
 		if size += len(h.value); size > maxResultRefBytes {
-			return problem.Newf(problem.TooLarge, "The results in the arguments have more than %d MB.", maxResultRefBytes>>20).WithHint("Put in a part of them, by path.")
+			return s.args, problem.Newf(problem.TooLarge, "The results in the arguments have more than %d MB.", maxResultRefBytes>>20).WithHint("Put in a part of them, by path.")
 		}
 		sensitivity = policy.Stricter(sensitivity, stored.Sensitivity)
 	}
-	c.recorded = replaced(c.parts.Arguments, c.resultRefs, (*resultRef).shown)
-	named, list := c.parts.Arguments, c.resultRefs
-	c.seen = func() []byte { return replaced(named, list, (*resultRef).excerpted) }
-	args := replaced(c.parts.Arguments, c.resultRefs, func(h *resultRef) []byte { return h.value })
-	if err := wirejson.Check(args, wirejson.Limits{Bytes: maxArguments + maxResultRefBytes}); err != nil {
-		return invalidArgs("with the result put in: "+err.Error(), "args")
+	args := s.args
+	args.recorded = replaced(named, refs, (*resultRef).shown)
+	sent := replaced(named, refs, func(h *resultRef) []byte { return h.value })
+	if err := wirejson.Check(sent, wirejson.Limits{Bytes: maxArguments + maxResultRefBytes}); err != nil {
+		return args, invalidArgs("with the result put in: "+err.Error(), "args")
 	}
-	c.parts.Arguments, c.resultRefs, c.sensitivity = args, nil, sensitivity
-	return nil
+	args.sent, args.refs, args.sensitivity = sent, nil, sensitivity
+	args.shown = func() []byte { return replaced(named, refs, (*resultRef).excerpted) }
+	return args, nil
 }
 
 // Stored returns a stored result, for the actor alone that made the call, as far as the

@@ -21,30 +21,30 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 	cases := []struct {
 		check    policy.Check
 		what     string
-		call     CallRequest
+		call     Request
 		change   func(*config.Config)
 		known    bool // the tool
 		status   string
 		declared string
 		full     bool
 	}{
-		{check: policy.CheckName, what: "no variant", call: CallRequest{Name: "s:reads"}, known: true},
-		{check: policy.CheckName, what: "no colon", call: CallRequest{Variant: policy.CallToolRead, Name: "reads"}},
-		{check: policy.CheckIntent, what: "another operation", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
+		{check: policy.CheckName, what: "no variant", call: Request{Name: "s:reads"}, known: true},
+		{check: policy.CheckName, what: "no colon", call: Request{Variant: policy.CallToolRead, Name: "reads"}},
+		{check: policy.CheckIntent, what: "another operation", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
 			known: true, declared: `{"intent":"write"}`},
-		{check: policy.CheckIntent, what: "no operation", call: CallRequest{Variant: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
+		{check: policy.CheckIntent, what: "no operation", call: Request{Variant: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
 			declared: `{"intent":{"operation_type": 7, "reason":"x"}}`},
-		{check: policy.CheckArguments, what: "arguments", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
-		{check: policy.CheckExists, what: "no server", call: CallRequest{Variant: policy.CallToolRead, Name: "x:reads"}},
-		{check: policy.CheckExists, what: "no tool", call: CallRequest{Variant: policy.CallToolRead, Name: "s:none"}},
-		{check: policy.CheckCallable, what: "denied", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
+		{check: policy.CheckArguments, what: "arguments", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
+		{check: policy.CheckExists, what: "no server", call: Request{Variant: policy.CallToolRead, Name: "x:reads"}},
+		{check: policy.CheckExists, what: "no tool", call: Request{Variant: policy.CallToolRead, Name: "s:none"}},
+		{check: policy.CheckCallable, what: "denied", call: Request{Variant: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
 			change: func(c *config.Config) { c.Servers[0].DisabledTools = []string{"reads"} }},
-		{check: policy.CheckCallable, what: "a server that is off", call: CallRequest{Variant: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
+		{check: policy.CheckCallable, what: "a server that is off", call: Request{Variant: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
 			change: func(c *config.Config) { c.Servers[0].Enabled = false }},
-		{check: policy.CheckHints, what: "hints", call: CallRequest{Variant: policy.CallToolRead, Name: "s:destroys"}, known: true},
-		{check: policy.CheckSchema, what: "schema", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
-		{check: policy.CheckSchema, what: "misplaced", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Strays: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
-		{check: policy.CheckPlace, what: "no place", call: CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
+		{check: policy.CheckHints, what: "hints", call: Request{Variant: policy.CallToolRead, Name: "s:destroys"}, known: true},
+		{check: policy.CheckSchema, what: "schema", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
+		{check: policy.CheckSchema, what: "misplaced", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Unknown: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
+		{check: policy.CheckPlace, what: "no place", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
 	}
 	for _, c := range cases {
 		t.Run(c.what, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestFactsToJudgeAgain(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "destroys", Hints: tool.Hints{Destructive: tool.False, ReadOnly: tool.False}}, {Pattern: "delete_user", Hints: tool.Hints{ReadOnly: tool.True}}}
 	}, readsTool, destroysTool, brokenTool, silent)
-	facts := func(r CallRequest) *activity.Decision {
+	facts := func(r Request) *activity.Decision {
 		t.Helper()
 		r.Caller = anAgent
 		begun, appended := len(w.Begun), len(w.Appended)
@@ -204,8 +204,8 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		}
 		return w.Begun[begun].Metadata.Decision
 	}
-	call := func(name, args string, said ...string) CallRequest {
-		r := CallRequest{Variant: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
+	call := func(name, args string, said ...string) Request {
+		r := Request{Variant: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
 		for _, d := range said {
 			r.Declared.Add("intent", []byte(d))
 		}

@@ -17,17 +17,18 @@ func (n *narrowing) Scope() policy.Scope { return n.now }
 func TestACallThatWaitsIsHeldToItsScope(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	n := &narrowing{}
-	c := &call{options: options{Declares: true}, gate: w.gate, cfg: w.Config(), caller: anAgent, policyRequest: policy.Request{Variant: policy.CallToolRead}}
+	c, s, _ := w.readsCall()
 	c.caller.Bounds = n
-	c.name(w.Catalog.Current(), "s:reads")
-	if err := c.recheck(); err != nil {
+	var again recheck
+	again.of(w.gate, c, &verdict{subject: s}, nil)
+	if err := again.run(); err != nil {
 		t.Fatal(err)
 	}
 	for name, limits := range map[string]policy.ScopeLimits{
 		"another server": {Servers: []string{"t"}}, "no tool": {Tools: []policy.ScopeTools{{Server: "s"}}}, "another lane": {Lanes: []string{"write"}}, "nothing": {Servers: []string{}},
 	} {
 		n.now = policy.ScopeOf(policy.NewScopeRule(limits))
-		if err := c.recheck(); problem.From(err).Code != problem.OutOfScope {
+		if err := again.run(); problem.From(err).Code != problem.OutOfScope {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

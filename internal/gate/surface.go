@@ -49,7 +49,7 @@ func (f *surface) Open(ctx context.Context, initialize *session.Request) (sessio
 		return nil, reply, err
 	}
 	w := &sessionSurface{Session: s, gate: f.gate, caller: caller}
-	w.target = target{f.target.server, s, &w.asks}
+	w.target = target{server: f.target.server, Doer: s, asks: &w.asks}
 	return w, reply, err
 }
 
@@ -89,9 +89,9 @@ func (w *sessionSurface) Listen(ctx context.Context, say func(session.Event), op
 	}, opened)
 }
 
-// opened opens the session that a call is to be made in.
-func (g *Gate) opened(ctx context.Context, c *call) (target, error) {
-	s, err := c.openSession(ctx, c.policyRequest.ID.Server)
+// opened returns the client's session that a call is sent in.
+func opened(ctx context.Context, to target) (target, error) {
+	s, err := to.open(ctx, to.server)
 	if err != nil {
 		return target{}, err
 	}

@@ -88,11 +88,11 @@ func TestTasksAreBounded(t *testing.T) {
 // TestUnfinishedResults: what is no result is not presented as one.
 func TestUnfinishedResults(t *testing.T) {
 	w := newWorld(t, nil, reads, `{"name":"must","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`)
-	call := func(name, result string, failure *wirejson.RPCError) (CallResult, *problem.Problem) {
+	call := func(name, result string, failure *wirejson.RPCError) (Result, *problem.Problem) {
 		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(result), Error: failure}, nil
 		}
-		r, err := w.gate.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
+		r, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
 		if err == nil {
 			return r, nil
 		}

@@ -42,9 +42,9 @@ var (
 	passed  = catalogtest.Asked
 )
 
-func (w *world) call(v policy.Variant, name, args string) (CallResult, *problem.Problem) {
+func (w *world) call(v policy.Variant, name, args string) (Result, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gate.Call(context.Background(), CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	if err == nil {
 		return r, nil
 	}

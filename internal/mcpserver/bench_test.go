@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/ops"
 )
@@ -33,8 +34,8 @@ type benchGateway struct {
 	result json.RawMessage
 }
 
-func (g *benchGateway) Call(ctxT, ops.CallRequest) (ops.CallResult, error) {
-	return ops.CallResult{Result: g.result}, nil
+func (g *benchGateway) Call(ctxT, gate.Request) (gate.Result, error) {
+	return gate.Result{Result: g.result}, nil
 }
 
 // BenchmarkCall is everything that the surface does for one small call.

@@ -8,6 +8,7 @@ import (
 
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
@@ -18,14 +19,14 @@ import (
 
 // Gateway is what the surface needs of the product.
 type Gateway interface {
-	Call(ctx context.Context, r ops.CallRequest) (ops.CallResult, error)
+	Call(ctx context.Context, r gate.Request) (gate.Result, error)
 	Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error)
 	ReadResult(ctx context.Context, r ops.ReadRequest) (json.RawMessage, error)
 	Servers(ctx context.Context, c ops.Caller, in ops.Nothing) (ops.ServerViews, error)
 	Server(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
 	RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
 	AddServer(ctx context.Context, c ops.Caller, in ops.NewServer) (ops.ServerView, error)
-	Refuse(ctx context.Context, r ops.Refusal) string
+	Refuse(ctx context.Context, r gate.Refusal) string
 	Usable(c *auth.Caller) (all []ops.Usable, changed <-chan struct{})
 	Calls(c *auth.Caller) map[string]int64
 }
@@ -259,7 +260,7 @@ func (q *builtinRequest) refuse(ctx context.Context, err error) session.Reply {
 
 // record puts a refusal on record, with what the request says of the call.
 func (q *builtinRequest) record(ctx context.Context, p *problem.Problem) {
-	r := ops.Refusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
+	r := gate.Refusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
 	r.Tool, _ = wirejson.String(q.name)
 	switch r.Tool {
 	case toolReadResult: // the handle is a secret

@@ -7,6 +7,7 @@ import (
 
 	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
@@ -92,7 +93,7 @@ func (q *builtinRequest) answered(ctx context.Context, raw json.RawMessage, err 
 
 // callVariant calls an upstream's tool.
 func (q *builtinRequest) callVariant(ctx context.Context, v policy.Variant) session.Reply {
-	r := ops.CallRequest{Variant: v, Hands: true, Caller: *q.Caller, Notify: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
+	r := gate.Request{Variant: v, Hands: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}
@@ -110,26 +111,26 @@ func (q *builtinRequest) callVariant(ctx context.Context, v policy.Variant) sess
 
 // notices returns what hands on the notifications that belong on the stream of a
 // call; nil when nobody wants them.
-func notices(say func(session.Event), modern bool) func(method string, params json.RawMessage) {
+func notices(say func(session.Event), modern bool) func(session.Event) {
 	if say == nil {
 		return nil
 	}
-	return func(method string, params json.RawMessage) {
+	return func(e session.Event) {
 		// In the modern era log messages need a capability that this surface
 		// does not have.
-		if method == mcp.Progress || method == mcp.LogMessage && !modern {
-			say(session.Event{Method: method, Params: params})
+		if e.Method == mcp.Progress || e.Method == mcp.LogMessage && !modern {
+			say(session.Event{Method: e.Method, Params: e.Params})
 		}
 	}
 }
 
-// maxStrays bounds the parameters that no calling tool has and that are handed on.
-const maxStrays = 64
+// maxUnknown bounds the parameters that no calling tool has and that are passed on.
+const maxUnknown = 64
 
 // readCall reads the arguments of a calling tool. What cannot be read goes to
 // the gateway as its JSON text, so that the refusal is on record like any other.
 // An explicit null counts as not given.
-func readCall(args []byte, r *ops.CallRequest) {
+func readCall(args []byte, r *gate.Request) {
 	_ = wirejson.Members(args, func(name, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			return nil
@@ -147,8 +148,8 @@ func readCall(args []byte, r *ops.CallRequest) {
 		case "select":
 			r.Select = value
 		default:
-			if !r.Declared.Add(string(name), value) && len(r.Strays) < maxStrays {
-				r.Strays = append(r.Strays, ops.Stray{Name: string(name), Value: value})
+			if !r.Declared.Add(string(name), value) && len(r.Unknown) < maxUnknown {
+				r.Unknown = append(r.Unknown, gate.UnknownArgument{Name: string(name), Value: value})
 			}
 		}
 		return nil

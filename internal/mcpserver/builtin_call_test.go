@@ -9,15 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/ops"
 )
 
 // What a calling tool's parameters become.
 func TestReadCall(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
-	stray := func(name, value string) []ops.Stray { return []ops.Stray{{Name: name, Value: raw(value)}} }
-	type request = ops.CallRequest
+	stray := func(name, value string) []gate.UnknownArgument {
+		return []gate.UnknownArgument{{Name: name, Value: raw(value)}}
+	}
+	type request = gate.Request
 	type declared = policy.Declared
 	for _, tt := range []struct {
 		args string
@@ -37,8 +39,8 @@ func TestReadCall(t *testing.T) {
 		{`{"args":{},"args_json":"{}"}`, request{Args: raw(`{}`), ArgsJSON: raw(`"{}"`)}},
 		{`{"args_json":{"a":1}}`, request{ArgsJSON: raw(`{"a":1}`)}},
 		{`{"args_json":5}`, request{ArgsJSON: raw(`5`)}},
-		{`{"unknown":null,"limit":"x"}`, request{Strays: stray("limit", `"x"`)}},
-		{`{"\u0061rguments":{"a": 1}}`, request{Strays: stray("arguments", `{"a": 1}`)}},
+		{`{"unknown":null,"limit":"x"}`, request{Unknown: stray("limit", `"x"`)}},
+		{`{"\u0061rguments":{"a": 1}}`, request{Unknown: stray("arguments", `{"a": 1}`)}},
 
 		{`{"intent_reason":"why","intent_data_sensitivity":"private"}`,
 			request{Declared: declared{HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"}}},
@@ -57,15 +59,15 @@ func TestReadCall(t *testing.T) {
 	}
 }
 
-// TestStraysAreBounded: parameters that no tool has are handed on up to a bound.
-func TestStraysAreBounded(t *testing.T) {
+// TestUnknownArgumentsAreBounded: parameters that no tool has are handed on up to a bound.
+func TestUnknownArgumentsAreBounded(t *testing.T) {
 	var args strings.Builder
-	for i := range 10 * maxStrays {
+	for i := range 10 * maxUnknown {
 		fmt.Fprintf(&args, `"p%d":1,`, i)
 	}
-	var got ops.CallRequest
+	var got gate.Request
 	readCall([]byte(`{`+args.String()+`"name":"a:b"}`), &got)
-	if len(got.Strays) != maxStrays || got.Name != "a:b" {
-		t.Errorf("%d of them, name %q", len(got.Strays), got.Name)
+	if len(got.Unknown) != maxUnknown || got.Name != "a:b" {
+		t.Errorf("%d of them, name %q", len(got.Unknown), got.Name)
 	}
 }

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
-	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 )
@@ -78,7 +79,7 @@ func TestRefusal(t *testing.T) {
 	h := newHarness(t)
 	p := problem.New(problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read",
 		"Use <that> & no other.").With("call_with", "call_tool_destructive")
-	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) { return ops.CallResult{}, p }
+	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) { return gate.Result{}, p }
 	for _, a := range []answer{
 		h.callModern(callToolRead, `{"name":"github:delete_repo"}`),
 		h.callLegacy(h.open(mcp.Legacy), callToolRead, `{"name":"github:delete_repo"}`),
@@ -91,20 +92,20 @@ func TestRefusal(t *testing.T) {
 	if r := h.callModern(callToolRead, `{}`).tool(); r.ResultType != "complete" || r.Meta[mcp.MetaServerInfo] == nil {
 		t.Errorf("%+v", r)
 	}
-	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
-		return ops.CallResult{}, errors.New("secret detail")
+	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
+		return gate.Result{}, errors.New("secret detail")
 	}
 	a := h.callModern(callToolRead, `{}`)
 	a.refused(problem.Internal)
 	if strings.Contains(string(a.body), "secret detail") || !strings.Contains(h.logs.String(), "secret detail") {
 		t.Error("the cause belongs into the log and nowhere else")
 	}
-	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
-		return ops.CallResult{Result: json.RawMessage(`[]`)}, nil
+	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
+		return gate.Result{Result: json.RawMessage(`[]`)}, nil
 	}
 	h.callModern(callToolRead, `{}`).refused(problem.UpstreamError)
-	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
-		return ops.CallResult{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
+	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
+		return gate.Result{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
 	}
 	h.callModern(callToolRead, `{}`).refused(problem.Timeout)
 }
@@ -140,9 +141,9 @@ func TestUnknownTool(t *testing.T) {
 
 func TestPanic(t *testing.T) {
 	h := newHarness(t)
-	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
-		if r.Notify != nil && r.Name == "stream" {
-			r.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
+	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+		if r.Say != nil && r.Name == "stream" {
+			r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":1,"progress":1}`)})
 		}
 		panic("boom")
 	}
@@ -170,16 +171,16 @@ func TestPanic(t *testing.T) {
 // Notifications go out in order, before the response, as they come.
 func TestStreamedCall(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(mcp.Legacy)
+	id := h.open(mcp.Legacy)
 	next := make(chan struct{})
-	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
+	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
 		for i := range 3 {
 			<-next
-			r.Notify("notifications/progress", json.RawMessage(`{"progressToken":"t","progress":`+string(rune('0'+i))+"}"))
+			r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":"t","progress":` + string(rune('0'+i)) + "}")})
 		}
-		r.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"hi"}`))
-		r.Notify("notifications/tools/list_changed", nil)
-		return ops.CallResult{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
+		r.Say(session.Event{Method: "notifications/message", Params: json.RawMessage(`{"level":"info","data":"hi"}`)})
+		r.Say(session.Event{Method: "notifications/tools/list_changed"})
+		return gate.Result{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
 	}
 	call := func(header map[string]string, meta string) *openStream {
 		all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -189,7 +190,7 @@ func TestStreamedCall(t *testing.T) {
 		return h.openStream("POST", all, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}`+meta+`}}`)
 	}
 	for name, legacy := range map[string]bool{"session": true, "modern": false} {
-		header, meta := map[string]string{mcp.HeaderSession: session}, ""
+		header, meta := map[string]string{mcp.HeaderSession: id}, ""
 		if !legacy {
 			header, meta = map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"}, ","+modernMeta
 		}
@@ -220,26 +221,26 @@ func TestStreamedCall(t *testing.T) {
 		}
 	}
 	// Who takes no stream gets none.
-	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
-		if r.Notify != nil {
-			t.Error("Notify is given")
+	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+		if r.Say != nil {
+			t.Error("Say is given")
 		}
-		return ops.CallResult{Result: json.RawMessage(`{}`)}, nil
+		return gate.Result{Result: json.RawMessage(`{}`)}, nil
 	}
-	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "application/json").tool()
-	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
+	h.legacy(id, "tools/call", `{"name":"call_tool_read"}`, "Accept", "application/json").tool()
+	h.legacy(id, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
 	// Who takes nothing else gets one.
 	h.gw.call = nil
-	st := call(map[string]string{mcp.HeaderSession: session, "Accept": "text/event-stream"}, "")
+	st := call(map[string]string{mcp.HeaderSession: id, "Accept": "text/event-stream"}, "")
 	if got := st.next(); !strings.Contains(got, `"id":7`) {
 		t.Error(got)
 	}
 	// A refusal travels on the stream as well.
-	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
-		r.Notify("notifications/progress", json.RawMessage(`{}`))
-		return ops.CallResult{}, problem.New(problem.Timeout, "too slow", "")
+	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+		r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{}`)})
+		return gate.Result{}, problem.New(problem.Timeout, "too slow", "")
 	}
-	st = call(map[string]string{mcp.HeaderSession: session}, "")
+	st = call(map[string]string{mcp.HeaderSession: id}, "")
 	st.next()
 	if got := st.next(); !strings.Contains(got, "too slow") {
 		t.Error(got)
@@ -250,11 +251,11 @@ func TestStreamedCall(t *testing.T) {
 func TestDisconnectCancels(t *testing.T) {
 	h := newHarness(t)
 	entered, left := make(chan struct{}), make(chan error)
-	h.gw.call = func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
+	h.gw.call = func(ctx ctxT, _ gate.Request) (gate.Result, error) {
 		close(entered)
 		<-ctx.Done()
 		left <- ctx.Err()
-		return ops.CallResult{}, ctx.Err()
+		return gate.Result{}, ctx.Err()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	req, _ := http.NewRequestWithContext(ctx, "POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},`+modernMeta+`}}`))
@@ -286,11 +287,11 @@ func TestCancelledNotification(t *testing.T) {
 func cancelByNotification(t *testing.T, h *harness, stop func()) {
 	session, other := h.open(mcp.Legacy), h.open(mcp.Legacy)
 	entered, left := make(chan struct{}), make(chan error)
-	h.gw.call = func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
+	h.gw.call = func(ctx ctxT, _ gate.Request) (gate.Result, error) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		left <- context.Cause(ctx)
-		return ops.CallResult{}, ctx.Err()
+		return gate.Result{}, ctx.Err()
 	}
 	for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
 		for _, id := range []string{`7`, `"7"`} {
@@ -351,9 +352,9 @@ func (w *quietWriter) FlushError() error { return nil }
 // A call that takes long shows that it is alive.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gw := &fakeGateway{call: func(ctxT, ops.CallRequest) (ops.CallResult, error) {
+		gw := &fakeGateway{call: func(ctxT, gate.Request) (gate.Result, error) {
 			time.Sleep(50 * time.Second)
-			return ops.CallResult{Result: json.RawMessage(`{}`)}, nil
+			return gate.Result{Result: json.RawMessage(`{}`)}, nil
 		}}
 		s := plainServer(gw)
 		w := &quietWriter{header: http.Header{}}
@@ -370,10 +371,10 @@ func TestKeepAlive(t *testing.T) {
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &quietWriter{header: http.Header{}, gate: make(chan struct{})}
-		gw := &fakeGateway{call: func(ctx ctxT, r ops.CallRequest) (ops.CallResult, error) {
+		gw := &fakeGateway{call: func(ctx ctxT, r gate.Request) (gate.Result, error) {
 			start := time.Now()
 			for range 10_000 {
-				r.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"message":"`+strings.Repeat("x", 1000)+`"}`))
+				r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":1,"message":"` + strings.Repeat("x", 1000) + `"}`)})
 			}
 			if d := time.Since(start); d != 0 {
 				t.Errorf("the upstream had to wait %s", d)
@@ -383,8 +384,8 @@ func TestStalledReader(t *testing.T) {
 			if !errors.Is(context.Cause(ctx), errStalled) {
 				t.Error(context.Cause(ctx))
 			}
-			r.Notify("notifications/progress", json.RawMessage(`{}`))
-			return ops.CallResult{}, ctx.Err()
+			r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{}`)})
+			return gate.Result{}, ctx.Err()
 		}}
 		s := plainServer(gw)
 		s.ServeHTTP(w, modernCall())
@@ -405,12 +406,12 @@ func modernCall() *http.Request {
 // A notification that comes too late is nobody's.
 func TestLateNotification(t *testing.T) {
 	h := newHarness(t)
-	var late func(method string, params json.RawMessage)
-	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
-		late = r.Notify
-		return ops.CallResult{Result: json.RawMessage(`{}`)}, nil
+	var late func(session.Event)
+	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+		late = r.Say
+		return gate.Result{Result: json.RawMessage(`{}`)}, nil
 	}
 	h.callModern(callToolRead, `{}`).tool()
-	late("notifications/progress", json.RawMessage(`{}`))
+	late(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{}`)})
 	h.callModern(callToolRead, `{}`).tool()
 }

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/wirejson"
-	"mcpproxy/internal/ops"
 )
 
 type malformed struct {
@@ -209,9 +209,9 @@ func FuzzPost(f *testing.F) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // so that no stream stays open
 	var called []byte
-	gw := &fakeGateway{call: func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
+	gw := &fakeGateway{call: func(_ ctxT, r gate.Request) (gate.Result, error) {
 		called = r.Args
-		return ops.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
+		return gate.Result{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	s := plainServer(gw)
 	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.Batches, 1)).Header().Get(mcp.HeaderSession)

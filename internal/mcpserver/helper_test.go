@@ -19,6 +19,7 @@ import (
 
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/httpserver"
 	"mcpproxy/internal/mcp/session"
@@ -39,19 +40,19 @@ const testKey = "0123456789abcdef0123456789abcdef"
 
 // fakeGateway answers as its functions say, and keeps the last requests.
 type fakeGateway struct {
-	call     func(context.Context, ops.CallRequest) (ops.CallResult, error)
+	call     func(context.Context, gate.Request) (gate.Result, error)
 	retrieve func(context.Context, ops.RetrieveRequest) (json.RawMessage, error)
 	read     func(context.Context, ops.ReadRequest) (json.RawMessage, error)
 	servers  []ops.ServerView
 	usable   func() ([]ops.Usable, <-chan struct{})
 
 	mu      sync.Mutex
-	calls   []ops.CallRequest
+	calls   []gate.Request
 	found   []ops.RetrieveRequest
 	reads   []ops.ReadRequest
 	added   []ops.NewServer
 	asked   []ops.Caller // of restart and add
-	refused []ops.Refusal
+	refused []gate.Refusal
 }
 
 func (g *fakeGateway) Usable(*auth.Caller) ([]ops.Usable, <-chan struct{}) {
@@ -63,21 +64,21 @@ func (g *fakeGateway) Usable(*auth.Caller) ([]ops.Usable, <-chan struct{}) {
 
 func (g *fakeGateway) Calls(*auth.Caller) map[string]int64 { return nil }
 
-func (g *fakeGateway) Refuse(_ context.Context, r ops.Refusal) string {
+func (g *fakeGateway) Refuse(_ context.Context, r gate.Refusal) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused = append(g.refused, r)
 	return "refusal"
 }
 
-func (g *fakeGateway) Call(ctx context.Context, r ops.CallRequest) (ops.CallResult, error) {
+func (g *fakeGateway) Call(ctx context.Context, r gate.Request) (gate.Result, error) {
 	g.mu.Lock()
 	g.calls = append(g.calls, r)
 	g.mu.Unlock()
 	if g.call != nil {
 		return g.call(ctx, r)
 	}
-	return ops.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
+	return gate.Result{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 }
 
 func (g *fakeGateway) Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error) {
@@ -126,7 +127,7 @@ func (g *fakeGateway) AddServer(_ context.Context, c ops.Caller, s ops.NewServer
 	return ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server", Failure: "EXITED: exit status 1"}, nil
 }
 
-func (g *fakeGateway) lastCall(t *testing.T) ops.CallRequest {
+func (g *fakeGateway) lastCall(t *testing.T) gate.Request {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +175,7 @@ func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
 	w := session.NewReplyWriter("1.2.3", logger)
 	return New(Deps{BuiltIn: NewBuiltinTools(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey, nil), Logger: logger,
 		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
-			gw.Refuse(ctx, ops.Refusal{Caller: *r.Caller, Server: server, Problem: p})
+			gw.Refuse(ctx, gate.Refusal{Caller: *r.Caller, Server: server, Problem: p})
 		}})
 }
 

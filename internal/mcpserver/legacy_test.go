@@ -14,10 +14,10 @@ import (
 
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
-	"mcpproxy/internal/ops"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -180,8 +180,8 @@ func TestBatchBounds(t *testing.T) {
 	batch(maxBatchRun, maxBatchRun, "")
 	batch(100, maxBatchRun, "16 requests")
 	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", maxBatchAnswer/4) + `"}]}`)
-	h.gw.call = func(ctxT, ops.CallRequest) (ops.CallResult, error) {
-		return ops.CallResult{Result: large}, nil
+	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
+		return gate.Result{Result: large}, nil
 	}
 	batch(9, 4, "8 MiB")
 }
@@ -317,8 +317,8 @@ func TestManySessions(t *testing.T) {
 		t.Skip("a thousand sessions")
 	}
 	h := newHarness(t)
-	h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
-		return ops.CallResult{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
+	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+		return gate.Result{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
 	}
 	h.http.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	sessions, calls := 1000, 5

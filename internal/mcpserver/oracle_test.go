@@ -12,7 +12,8 @@ import (
 
 	protocol "mcpproxy/internal/mcp"
 
-	"mcpproxy/internal/ops"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
 )
 
@@ -21,18 +22,18 @@ func TestOfficialClient(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			h := newHarness(t)
-			h.gw.call = func(_ ctxT, r ops.CallRequest) (ops.CallResult, error) {
+			h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
 				if r.Name == "a:refused" {
-					return ops.CallResult{}, problem.New(problem.ServerMismatch, "no", "")
+					return gate.Result{}, problem.New(problem.ServerMismatch, "no", "")
 				}
-				if r.Meta != nil && r.Notify != nil {
+				if r.Meta != nil && r.Say != nil {
 					token := string(r.Meta)
 					token = token[len(`{"progressToken":`) : len(token)-1]
 					for _, n := range []string{"1", "2", "3"} {
-						r.Notify("notifications/progress", json.RawMessage(`{"progressToken":`+token+`,"progress":`+n+`}`))
+						r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":` + token + `,"progress":` + n + `}`)})
 					}
 				}
-				return ops.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"args":` + string(r.Args) + `}}`)}, nil
+				return gate.Result{Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"args":` + string(r.Args) + `}}`)}, nil
 			}
 			progress := make(chan float64, 10)
 			client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, &mcp.ClientOptions{
@@ -115,11 +116,11 @@ func TestOfficialClientCancels(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		h := newHarness(t)
 		entered, left := make(chan struct{}), make(chan struct{})
-		h.gw.call = func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
+		h.gw.call = func(ctx ctxT, _ gate.Request) (gate.Result, error) {
 			close(entered)
 			<-ctx.Done()
 			close(left)
-			return ops.CallResult{}, ctx.Err()
+			return gate.Result{}, ctx.Err()
 		}
 		client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, nil)
 		cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.http.URL, HTTPClient: h.http.Client()},

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/ops"
@@ -187,7 +188,7 @@ func (o *outcomes) problems() {
 	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(session.ErrOver)
 	refuse := func(p *problem.Problem) {
 		o.all.refuse.Store(p)
-		o.h.gw.call = func(context.Context, ops.CallRequest) (ops.CallResult, error) { return ops.CallResult{}, p }
+		o.h.gw.call = func(context.Context, gate.Request) (gate.Result, error) { return gate.Result{}, p }
 		o.h.gw.retrieve = func(context.Context, ops.RetrieveRequest) (json.RawMessage, error) { return nil, p }
 	}
 	defer func() { o.all.refuse.Store(nil); o.h.gw.call, o.h.gw.retrieve = nil, nil }()

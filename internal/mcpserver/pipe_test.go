@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/ops"
 )
 
 // pipes is a listener without a network, whose deadlines follow the clock of a
@@ -179,12 +179,12 @@ func (r *readSizes) Read(p []byte) (int, error) {
 // A call may take far longer than its body, and so may the pause to the next
 // call on the same connection.
 func TestSlowCall(t *testing.T) {
-	gw := &fakeGateway{call: func(ctx ctxT, _ ops.CallRequest) (ops.CallResult, error) {
+	gw := &fakeGateway{call: func(ctx ctxT, _ gate.Request) (gate.Result, error) {
 		select {
 		case <-time.After(10 * time.Minute):
-			return ops.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
+			return gate.Result{Result: json.RawMessage(`{"content":[]}`)}, nil
 		case <-ctx.Done():
-			return ops.CallResult{}, ctx.Err()
+			return gate.Result{}, ctx.Err()
 		}
 	}}
 	inBubble(t, gw, func(t *testing.T, _ *Server, dial func() net.Conn) {

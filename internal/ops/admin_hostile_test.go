@@ -13,6 +13,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
@@ -185,7 +186,7 @@ func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 				ended := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := w.gateway.Call(context.Background(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: adminAgent})
+						_, err := w.gateway.Call(context.Background(), gate.Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: adminAgent})
 						ended <- err
 					}()
 				}

@@ -63,9 +63,9 @@ func (w *adminWorld) servers() []ServerView {
 	return all.Servers
 }
 
-func (w *adminWorld) call(v policy.Variant, name, args string) (CallResult, *problem.Problem) {
+func (w *adminWorld) call(v policy.Variant, name, args string) (gate.Result, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gateway.Call(context.Background(), CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
+	r, err := w.gateway.Call(context.Background(), gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
 	if err == nil {
 		return r, nil
 	}

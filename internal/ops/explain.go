@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/permission"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
@@ -91,7 +92,7 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 	}
 	a := Prospect{Name: id.String(), As: who.ProspectWho, Lanes: []ProspectLane{}, Notes: append([]string{}, who.notes...)}
 	for _, v := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
-		asked := CallRequest{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
+		asked := gate.Request{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
 		asked.Declared.Add("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
 		would := p.Gateway.Evaluate(asked)
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allows(v, &would.Facts)}

@@ -188,7 +188,7 @@ func TestAsTheDoorDoes(t *testing.T) {
 		for _, name := range []string{"s:reads", "s:writes", "s:destroys", "s:plain", "s:denied", "s:none", "x:y"} {
 			for v := policy.CallToolRead; v <= policy.CallToolDestructive; v++ {
 				for _, args := range []string{`{"n":1}`, `{"n":"x"}`} {
-					c := ops.CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AnAgent}
+					c := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AnAgent}
 					c.Declared.Add("intent", []byte(`"`+v.Operation().String()+`"`))
 					c.Caller.Bounds = auth.Within(nil, profile, w.Config().ProfileRule)
 					would := w.prospects.Gateway.Evaluate(c)

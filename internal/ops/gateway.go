@@ -75,14 +75,6 @@ type Gateway struct {
 // New makes a Gateway.
 func New(d Deps) *Gateway { return &Gateway{Deps: d} }
 
-// What comes in at the gate, and what comes of it.
-type (
-	CallRequest = gate.CallRequest
-	CallResult  = gate.CallResult
-	Stray       = gate.UnknownArgument
-	Refusal     = gate.Refusal
-)
-
 // Action is the beginning of a record of what a caller does.
 func Action(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
 	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}

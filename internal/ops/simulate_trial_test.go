@@ -114,7 +114,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 }
 
 func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, declared ...string) {
-	r := gate.CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: c}
+	r := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: c}
 	for _, d := range declared {
 		r.Declared.Add("intent_operation_type", []byte(d))
 	}
