@@ -167,7 +167,7 @@ func (g *Gate) begin(c *call) error {
 // send waits for a slot and a session, decides again after each wait, and sends the call with the
 // proof of the decision. All of it is within the time limit of the call.
 func (g *Gate) send(ctx context.Context, c *call) (session.Reply, error) {
-	ctx, clock, end := session.StartClock(ctx, c.time())
+	ctx, clock, end := session.StartDeadline(ctx, c.time())
 	defer end()
 	leave, waited, err := g.admission.Load().enter(ctx, c.policyRequest.ID.Server)
 	c.waited += waited
@@ -192,7 +192,7 @@ func (g *Gate) send(ctx context.Context, c *call) (session.Reply, error) {
 }
 
 // exchange sends the call, in a session that it opens if the call needs one.
-func (g *Gate) exchange(ctx context.Context, c *call, clock *session.Clock) (session.Reply, error) {
+func (g *Gate) exchange(ctx context.Context, c *call, clock *session.Deadline) (session.Reply, error) {
 	if c.openSession != nil {
 		var err error
 		if c.target, err = g.opened(ctx, c); err == nil {
@@ -202,9 +202,9 @@ func (g *Gate) exchange(ctx context.Context, c *call, clock *session.Clock) (ses
 			return session.Reply{}, err
 		}
 	}
-	defer c.target.asks.Time(clock)()
+	defer c.target.asks.Pausing(clock)()
 	own := c.request.Say
-	say, done := c.target.asks.Noting(own)
+	say, done := c.target.asks.Tracking(own)
 	defer done()
 	c.request.Say = say
 	if c.trace != nil {
@@ -219,7 +219,7 @@ func (g *Gate) exchange(ctx context.Context, c *call, clock *session.Clock) (ses
 // timeoutErr maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the
 // error is a problem already.
 func timeoutErr(ctx context.Context, err error) error {
-	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimeIsUp(ctx) {
+	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimedOut(ctx) {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -251,7 +251,7 @@ func (g *Gate) describe(c *call, kind activity.Type, refused policy.Check) {
 		c.recordedDecision.Approval, c.record.ParentID = c.pending.pass.ID, c.pending.pass.Record
 	}
 	if c.decision.Unsound {
-		c.record.Metadata.Intent.Declared = c.policyRequest.Declared.Letter()
+		c.record.Metadata.Intent.Declared = c.policyRequest.Declared.Raw()
 	}
 	c.record.By(&c.caller)
 	if c.Declares {

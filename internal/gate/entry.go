@@ -161,10 +161,10 @@ func (c *call) inScope() bool {
 // otherwise than its arguments: who routes by headers must not be told anything
 // else.
 func (c *call) mismatch(given json.RawMessage) string {
-	if c.target.asks != nil || c.openSession != nil || c.request.Fields == nil {
+	if c.target.asks != nil || c.openSession != nil || c.request.Headers == nil {
 		return ""
 	}
-	if what := mcp.Mismatch(c.tool.Raw, given, c.request.Fields); what != "" {
+	if what := mcp.HeaderMismatch(c.tool.Raw, given, c.request.Headers); what != "" {
 		return "Header mismatch: " + what
 	}
 	return ""

@@ -60,12 +60,12 @@ func TestReadCall(t *testing.T) {
 // TestStraysAreBounded: parameters that no tool has are handed on up to a bound.
 func TestStraysAreBounded(t *testing.T) {
 	var args strings.Builder
-	for i := range 10 * maxStrays {
+	for i := range 10 * maxUnknown {
 		fmt.Fprintf(&args, `"p%d":1,`, i)
 	}
 	var got ops.CallRequest
 	readCall([]byte(`{`+args.String()+`"name":"a:b"}`), &got)
-	if len(got.Strays) != maxStrays || got.Name != "a:b" {
+	if len(got.Strays) != maxUnknown || got.Name != "a:b" {
 		t.Errorf("%d of them, name %q", len(got.Strays), got.Name)
 	}
 }

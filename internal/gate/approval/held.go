@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// maxHeld is of how many definitions of a server it is known since when they wait:
-// one that lists ever new names fills nothing.
+// maxHeld limits the waiting times of a server, so that a server with ever new names does not fill the
+// store.
 const maxHeld = 2 * 50_000
 
-// holds is what waits, or has waited, of each tool and offer the last definition.
-// It decides nothing: whether something waits follows from the rest.
+// holds records since when definitions wait: the last one of each tool. No decision depends on it.
 type holds struct {
-	mu sync.Mutex // guards of
+	mu sync.Mutex // guards byServer
 	of map[string]map[named]Held
 }
 
-// load takes over what was stored.
+// load sets the stored times.
 func (h *holds) load(saved map[string][]Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -29,7 +28,7 @@ func (h *holds) load(saved map[string][]Held) {
 	}
 }
 
-// note returns what waits from now on, of what was judged.
+// note records the evaluations that wait, and returns the new ones.
 func (h *holds) note(server string, now time.Time, all []Candidate, judged []Evaluation) (news []Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,8 +70,7 @@ func (h *holds) saved() map[string][]Held {
 	return all
 }
 
-// since returns since when a definition is held, the zero time when that is not
-// known.
+// since returns since when a definition waits; zero if unknown.
 func (h *holds) since(server string, c Candidate) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// readGraphQL judges a GraphQL document, or a request in JSON that has one.
+// classifyGraphQL classifies a GraphQL document, or a JSON request with one.
 func readGraphQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
@@ -25,11 +25,11 @@ func readGraphQL(text string) verdict {
 	return readDocument(document)
 }
 
-// maxRequests is how deep requests are nested that are read.
+// maxRequests limits the nesting of GraphQL requests.
 const maxRequests = 8
 
-// readGraphQLRequest judges a GraphQL request in JSON: an object with a query, a list of such
-// objects, or a document as a JSON string. It trusts that the JSON was checked.
+// classifyGraphQLRequest classifies a GraphQL request in checked JSON: an object with a query, a list of
+// such objects, or a document as a string.
 func readGraphQLRequest(value []byte, depth int) (worst verdict) {
 	switch kind := wirejson.Kind(value); {
 	case depth > maxRequests:
@@ -56,8 +56,8 @@ func readGraphQLRequest(value []byte, depth int) (worst verdict) {
 	return worst
 }
 
-// readGraphQLMember judges a member of a request. Only a query is a document; a request that
-// names a stored document, or has another member, may do anything.
+// classifyGraphQLMember classifies a member of a request. Only query is a document; a stored document or
+// another member may do anything.
 func readGraphQLMember(name string, value []byte, depth int) verdict {
 	empty := wirejson.Kind(value) == 'n' || string(value) == "{}"
 	switch {
@@ -69,8 +69,8 @@ func readGraphQLMember(name string, value []byte, depth int) verdict {
 	return unread(clipWord(name))
 }
 
-// readDocument judges a document by all its operations. A mutation is judged by the fields that
-// it selects, whose names say what they do.
+// classifyDocument classifies a document by all its operations. The names of its fields say what a
+// mutation does.
 func readDocument(document *ast.QueryDocument) verdict {
 	var fields []string
 	mutates := false
@@ -94,9 +94,8 @@ func readDocument(document *ast.QueryDocument) verdict {
 	return write("mutation")
 }
 
-// selected appends the names of the fields of a selection set: the upper levels alone, for a
-// mutation may stand in a namespace, and what is deeper is its result. Fragments are judged by
-// themselves.
+// selected appends the field names of a selection set. Only the upper levels count: a mutation may be in a
+// namespace, and deeper fields are its result. Fragments are classified separately.
 func selected(set ast.SelectionSet, levels int, names []string) []string {
 	if levels == 0 {
 		return names

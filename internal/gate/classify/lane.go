@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Classify says what a call does by these arguments, a JSON object that has passed
+// Classify returns the effect of a call with these arguments, a JSON object that has passed
 // wirejson.Check.
 func (r *Rule) Classify(args json.RawMessage) policy.Arguments {
 	v := r.verdict(args)
@@ -36,7 +36,7 @@ func (r *Rule) verdict(args json.RawMessage) (worst verdict) {
 	return worst.worse(r.beside(args))
 }
 
-// value judges the value of the argument.
+// value classifies the value of the argument.
 func (r *Rule) value(value []byte) (worst verdict) {
 	if text, ok := wirejson.String(value); ok {
 		return r.text(text)
@@ -63,7 +63,7 @@ func (r *Rule) value(value []byte) (worst verdict) {
 	return worst
 }
 
-// beside judges what stands beside the argument and changes what it means.
+// siblings classifies other members that change the meaning of the argument.
 func (r *Rule) beside(args json.RawMessage) (worst verdict) {
 	switch r.By {
 	case policy.ByHTTP:

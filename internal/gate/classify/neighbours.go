@@ -9,14 +9,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxNeighbours is how many members next to a command are judged with it.
+// maxNeighbours limits the members next to a command that are classified.
 const maxNeighbours = 8
 
-// tooManyNeighbours is for arguments that have more.
+// tooManyNeighbours is the verdict above that limit.
 var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
 
-// neighbours judges what the members next to a command, and those nested in them, may add
-// to it.
+// neighbours classifies the members next to a command, and those nested in them.
 type neighbours struct {
 	rule   *Rule
 	args   json.RawMessage
@@ -24,7 +23,7 @@ type neighbours struct {
 	worst  verdict
 }
 
-// roles says what a member next to a command is, by its name in small letters.
+// roles maps lower-case member names to their role next to a command.
 var roles = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for section, names := range signs() {
@@ -37,7 +36,7 @@ var roles = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// roleOf returns what a member is, however its name is spelled.
+// roleOf returns the role of a member in any spelling.
 func roleOf(name []byte) string {
 	var room [32]byte
 	letters := room[:0]
@@ -49,7 +48,7 @@ func roleOf(name []byte) string {
 	return roles()[string(letters)]
 }
 
-// look goes through a value. own is the path of the command from here, if it is there.
+// walk classifies the members of a value. own is the path of the command from here, if it is there.
 func (n *neighbours) look(value []byte, own []string) {
 	switch wirejson.Kind(value) {
 	case '[':
@@ -68,7 +67,7 @@ func (n *neighbours) look(value []byte, own []string) {
 	}
 }
 
-// member judges one member.
+// member classifies one member.
 func (n *neighbours) member(name, value []byte) {
 	role, kind := roleOf(name), wirejson.Kind(value)
 	if len(value) <= 2 || kind != '"' && kind != '[' && kind != '{' {
@@ -96,7 +95,7 @@ func (n *neighbours) member(name, value []byte) {
 	}
 }
 
-// alone judges a text, or a list of them, that may be a command of its own.
+// alone classifies a text, or a list of them, that may be a separate command.
 func (n *neighbours) alone(value []byte) verdict {
 	words, ok := textOrTexts(value)
 	if !ok {
@@ -109,8 +108,8 @@ func (n *neighbours) alone(value []byte) verdict {
 	return worst
 }
 
-// joined judges a command whose arguments are in another member: joined as words and as
-// text, since the server may do either, and the arguments alone for what is destructive.
+// joined classifies a command whose arguments are in another member: joined as words and as text, because
+// the server may do either, and the arguments alone for destructive words.
 func (n *neighbours) joined(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {
@@ -138,7 +137,7 @@ func (n *neighbours) joined(value []byte) (worst verdict) {
 	return worst
 }
 
-// textOrTexts returns a text, or the texts of a list that is not empty.
+// textOrTexts returns a text, or the texts of a non-empty list.
 func textOrTexts(value []byte) ([]string, bool) {
 	if text, ok := wirejson.String(value); ok {
 		return []string{text}, true

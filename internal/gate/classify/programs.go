@@ -19,23 +19,23 @@ var cliText string
 
 // arg is one argument of a command.
 type arg struct {
-	text string // as far as it is known
-	// known says that text is all of it. Else it may be anything that begins so.
+	text string // the known part
+	// known says that text is complete. Otherwise the argument may be anything with this prefix.
 	known bool
 }
 
-// mayBeOption reports whether an argument that is not known may turn out as an option.
+// mayBeOption reports whether an unknown argument may be an option.
 func (a arg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
 
-// rule is a line of shell.txt or cli.txt: what it is about, and its conditions.
+// rule is a line of shell.txt or cli.txt: verbs and conditions.
 type rule struct {
-	path    []string // the verbs, each perhaps with a * at an end; none for a plain command
-	first   byte     // with which the first verb begins; 0 for any
-	one     []string // options, one of which must be there
-	options options  // the options that may be there
-	most    int      // operands; -1: any
-	plus    bool     // operands that begin with + do not count
-	any     bool     // a word that is not known may be an option, too
+	path    []string // the verbs, which may start or end with *; none for a plain command
+	first   byte     // first byte of the first verb; 0 for any
+	one     []string // options, one of which is required
+	options options  // the allowed options
+	most    int      // maximum number of operands; -1: any
+	plus    bool     // operands that start with + do not count
+	any     bool     // an unknown word may be an option, too
 	ends    bool     // -- ends the options
 	without []string // texts that no argument may contain
 }
@@ -43,10 +43,10 @@ type rule struct {
 // program is what is known of a command.
 type program struct {
 	name     string
-	verbs    bool // it has verbs: what it does depends on the first operands
+	verbs    bool // its effect depends on the first operands
 	reads    []rule
 	destroys []rule
-	runs     []rule  // verbs that run a command among their arguments
+	runs     []rule  // verbs that run a command in their arguments
 	before   options // the options that may precede its verb
 	sets     map[string][]string
 }
@@ -57,7 +57,7 @@ type wrapper struct {
 	options  options
 }
 
-// commands is all that is known.
+// commands is the parsed shell.txt and cli.txt.
 type commands struct {
 	programs                         map[string]*program
 	wrappers                         map[string]wrapper
@@ -109,7 +109,7 @@ var allCommands = sync.OnceValue(func() *commands {
 	return c
 })
 
-// add takes a line of cli.txt.
+// add parses a line of cli.txt.
 func (p *program) add(f []string) {
 	var fields []string
 	for _, t := range f[1:] {
@@ -150,7 +150,7 @@ func (p *program) add(f []string) {
 	}
 }
 
-// readRule reads names and conditions.
+// parseRule parses names and conditions.
 func readRule(fields []string) (names []string, r rule) {
 	r.most = -1
 	for i, f := range fields {
@@ -184,7 +184,7 @@ func readRule(fields []string) (names []string, r rule) {
 	return names, r
 }
 
-// judge says what a program does with these arguments.
+// classify returns the verdict for a program with these arguments.
 func (p *program) judge(args []arg) verdict {
 	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
 		return reading
@@ -202,7 +202,7 @@ func (p *program) judge(args []arg) verdict {
 	return verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
 }
 
-// destroysBy returns what a program does with these arguments if that is destructive.
+// destroysBy returns the verdict for these arguments if it is destructive.
 func (p *program) destroysBy(args []arg) verdict {
 	var room [maxVerbs]string
 	verbs, _, sure := p.verb(args, room[:0])
@@ -210,7 +210,7 @@ func (p *program) destroysBy(args []arg) verdict {
 }
 
 func (p *program) destroyed(verbs []string, sure bool, args []arg) verdict {
-	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
+	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an unknown option may have a value
 		for i := range p.destroys {
 			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
 				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
@@ -220,7 +220,7 @@ func (p *program) destroyed(verbs []string, sure bool, args []arg) verdict {
 	return verdict{}
 }
 
-// runsOther reports whether a verb of a program runs a command among its arguments.
+// runsOther reports whether a verb of the program runs a command in its arguments.
 func (p *program) runsOther(args []arg) bool {
 	if len(p.runs) == 0 {
 		return false
@@ -232,7 +232,7 @@ func (p *program) runsOther(args []arg) bool {
 	})
 }
 
-// said is the program with its verb, and the option that decides.
+// said returns the program with its verb and the deciding option, for a verdict.
 func (p *program) said(verbs []string, n int, args []arg, options []string) string {
 	said := p.name
 	if p.verbs {
@@ -251,19 +251,18 @@ func (p *program) said(verbs []string, n int, args []arg, options []string) stri
 	return clipWord(said)
 }
 
-// maxVerbs is how many operands are looked at as verbs.
+// maxVerbs limits the operands that count as verbs.
 const maxVerbs = 4
 
-// verb returns the operands that are known to come first, and the arguments from the first
-// of them on. sure is false where an option that is not known, or a word that is not known,
-// comes before the verb is complete.
+// verb returns the leading operands, and the arguments from the first of them on. sure is false if an
+// unknown option or word precedes a complete verb.
 func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, sure bool) {
 	verbs = room
 	if !p.verbs {
 		return verbs, args, true
 	}
 	sure = true
-	complete := false // it does not matter any more what is an operand and what a value
+	complete := false // from here on it does not matter which arguments are operands
 	for i := 0; i < len(args) && len(verbs) < maxVerbs; i++ {
 		a := args[i]
 		switch {
@@ -285,19 +284,19 @@ func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, s
 			case ok && next:
 				i++
 			case !ok && !p.settles(verbs):
-				sure = false // else the rule says which options there may be
+				sure = false // otherwise the rule has the allowed options
 			}
 		}
 	}
 	return verbs, rest, sure
 }
 
-// settles reports whether a read is known by these verbs.
+// settles reports whether these verbs identify a read.
 func (p *program) settles(verbs []string) bool {
 	return slices.ContainsFunc(p.reads, func(r rule) bool { return len(r.path) == len(verbs) && r.matches(verbs) })
 }
 
-// complete reports whether a read is known by these verbs, and none that has more.
+// complete reports whether these verbs identify a read and no longer path exists.
 func (p *program) complete(verbs []string) (found bool) {
 	for i := range p.reads {
 		r := &p.reads[i]
@@ -312,15 +311,15 @@ func (p *program) complete(verbs []string) (found bool) {
 	return found
 }
 
-// matches reports whether the verbs begin with the path of the rule.
+// matches reports whether the verbs start with the path of the rule.
 func (r *rule) matches(verbs []string) bool { return r.mayMatch(verbs) && begins(verbs, r.path) }
 
-// mayMatch reports whether the first verb begins as that of the rule does, which most do not.
+// mayMatch is a fast check of the first byte of the first verb.
 func (r *rule) mayMatch(verbs []string) bool {
 	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
 }
 
-// begins reports whether verbs begin with a path.
+// begins reports whether verbs start with a path.
 func begins(verbs, path []string) bool {
 	if len(path) > len(verbs) {
 		return false
@@ -336,15 +335,14 @@ func begins(verbs, path []string) bool {
 	return true
 }
 
-// needs reports whether one of the options is there that make a command destructive.
+// needs reports whether an option that makes the command destructive is present.
 func (r *rule) needs(args []arg) bool {
 	return slices.ContainsFunc(args, func(a arg) bool {
 		return slices.ContainsFunc(r.one, func(o string) bool { return hits(a.text, o) })
 	})
 }
 
-// fits reports whether arguments satisfy the conditions, whatever becomes of those that
-// are not known.
+// fits reports whether arguments meet the conditions, whatever the unknown ones are.
 func (r *rule) fits(args []arg, verbs int) bool {
 	operands, one, ended := -verbs, len(r.one) == 0, false
 	for i := 0; i < len(args); i++ {
@@ -379,13 +377,13 @@ func (r *rule) fits(args []arg, verbs int) bool {
 	return one && operands >= 0
 }
 
-// contains reports whether an argument contains, or may contain, what it must not.
+// contains reports whether an argument contains, or may contain, a forbidden text.
 func (r *rule) contains(a arg) bool {
 	return len(r.without) > 0 && (!a.known || slices.ContainsFunc(r.without, func(s string) bool { return strings.Contains(a.text, s) }))
 }
 
-// value reports whether the next argument may be the value of an option. One that looks
-// like another option is none, whatever the program takes it for.
+// value reports whether the next argument may be the value of an option. An argument that looks like
+// another option does not count, whatever the program does.
 func (r *rule) value(option string, next arg) bool {
 	switch {
 	case r.contains(next), !next.known && !r.any:
@@ -400,7 +398,7 @@ func (r *rule) value(option string, next arg) bool {
 	return !fixed || next.known && next.text == want
 }
 
-// hits reports whether an argument is, or may stand for, an option.
+// hits reports whether an argument is, or may be, an option.
 func hits(text, option string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	switch {

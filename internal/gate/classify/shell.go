@@ -12,26 +12,25 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// maxNested is how deep commands are read that are in texts of commands, and maxTexts how
-// many texts may be read for one line.
+// maxNested limits the nesting of commands in texts of commands, and maxTexts the number of such texts.
 const maxNested, maxTexts = 6, 20
 
-// line reads one shell line, and those in it.
+// line classifies one shell line and the commands in it.
 type line struct {
 	*commands
 	depth   int
-	read    *int  // how many texts were read
-	args    []arg // of the command that is judged
+	read    *int  // number of texts read
+	args    []arg // of the current command
 	verdict verdict
 }
 
-// parsers are used again for their memory.
+// parsers pools the parsers for their memory.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// readShell judges a shell line by the worst of all that it runs.
+// classifyShell returns the worst verdict of all commands of a shell line.
 func readShell(text string) verdict { return readNested(text, 0, new(int)) }
 
-// readNested reads a text that is in so many others; read is how many were in the first.
+// classifyNested classifies a text at a nesting depth; read counts all texts of the line.
 func readNested(text string, depth int, read *int) verdict {
 	*read++
 	switch {
@@ -63,7 +62,7 @@ func readNested(text string, depth int, read *int) verdict {
 	return l.verdict
 }
 
-// mentioned looks for what is destructive in a text that is no shell line.
+// mentioned finds destructive words in a text that is no valid shell line.
 func mentioned(text string) verdict {
 	known := allCommands()
 	for word := range strings.FieldsFuncSeq(text, endsWord) {
@@ -309,12 +308,12 @@ func literal(text string, bare, whole bool) (string, bool) {
 	return string(value), true
 }
 
-// expands reports whether a text that begins with a brace may be several words.
+// expands reports whether a text that starts with a brace may be several words.
 func expands(text string, whole bool) bool {
 	return !whole && len(text) > 0 || strings.Contains(text, ",") || strings.Contains(text, "..")
 }
 
-// nameOf returns the name of a command, without the directory in which it is known to be.
+// nameOf returns the name of a command, without a known directory.
 func (l *line) nameOf(a arg) (string, bool) {
 	if !a.known {
 		return a.text + "…", false
@@ -325,7 +324,7 @@ func (l *line) nameOf(a arg) (string, bool) {
 	return a.text, true
 }
 
-// command judges a command. given says that another one adds arguments to it.
+// command classifies a command. given: another command adds arguments.
 func (l *line) command(args []arg, given bool) verdict {
 	name, placed := l.nameOf(args[0])
 	if !args[0].known {
@@ -336,16 +335,16 @@ func (l *line) command(args []arg, given bool) verdict {
 		rest = append(slices.Clip(rest), arg{})
 	}
 	v := l.named(name, rest, given)
-	if !placed && v.Operation < policy.Write { // another file of that name
+	if !placed && v.Operation < policy.Write { // another file with that name
 		return write(args[0].text)
 	}
 	return v
 }
 
-// evaluates are the commands that evaluate what is in the brackets of a variable.
+// evaluates are the commands that evaluate the index of a variable.
 var evaluates = []string{"read", "printf", "test", "[", "unset"}
 
-// named judges a command by its name.
+// named classifies a command by its name.
 func (l *line) named(name string, args []arg, given bool) verdict {
 	v := l.byName(name, args, given)
 	if p := l.programs[name]; v.Operation == policy.Write && (l.runners[name] || p != nil && p.runsOther(args)) {

@@ -12,8 +12,7 @@ import (
 //go:embed sql.txt
 var sqlText string
 
-// class is what is known of a word of SQL: a bit for each section of sql.txt that
-// has it.
+// class is the bit set of the sections of sql.txt with a word.
 type class uint32
 
 const (
@@ -42,7 +41,7 @@ var sqlSections = map[class]string{
 	sqlName: "names", sqlClause: "clauses", sqlGoesOn: "goes on", sqlSetting: "settings", sqlFile: "files",
 }
 
-// pairs are the words that change something before, or after, others.
+// pairs are words that change something before or after other words.
 type pairs map[string]pair
 
 type pair struct {
@@ -66,8 +65,7 @@ var sqlPairs = sync.OnceValue(func() pairs {
 
 var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Read(sqlText).Of("settings that begin").Words() })
 
-// wordTable finds words whatever their case: each is at the place that its hash names, or
-// at the next that was free.
+// wordTable is a case-insensitive hash table of words (open addressing).
 type wordTable struct {
 	places [1 << placeBits]place
 	words  []string
@@ -104,7 +102,7 @@ var sqlWords = sync.OnceValue(func() *wordTable {
 	return t
 })
 
-// letters has the characters of words, in lower case; 0 for all others.
+// letters maps the characters of words to lower case; others to 0.
 var letters = func() (lower [256]byte) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyz0123456789_@$") {
 		lower[c] = c
@@ -115,7 +113,7 @@ var letters = func() (lower [256]byte) {
 	return lower
 }()
 
-// hashed returns the hash of the word that begins at i, and where it ends.
+// hashed returns the hash and the end of the word at i.
 func hashed(text string, i int) (hash uint32, end int) {
 	hash = 2166136261
 	for ; i < len(text); i++ {
@@ -128,7 +126,7 @@ func hashed(text string, i int) (hash uint32, end int) {
 	return hash, i
 }
 
-// class looks up a word, whatever its case.
+// class looks up a word, ignoring case.
 func (t *wordTable) class(word string, hash uint32) class {
 	for at := hash >> (32 - placeBits); ; at++ {
 		switch p := &t.places[at%(1<<placeBits)]; {
@@ -140,7 +138,7 @@ func (t *wordTable) class(word string, hash uint32) class {
 	}
 }
 
-// isWord reports whether a word is this one, which is in lower case.
+// isWord compares a word with a lower-case one, ignoring case.
 func isWord(word, known string) bool {
 	if len(word) != len(known) {
 		return false
@@ -153,7 +151,7 @@ func isWord(word, known string) bool {
 	return true
 }
 
-// inQuotes looks up a name that stands in quotes, where its case matters.
+// inQuotes looks up a quoted name, where case matters.
 func (t *wordTable) inQuotes(name string) class {
 	if hash, end := hashed(name, 0); end == len(name) && strings.ToLower(name) == name {
 		return t.class(name, hash)

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// standing is how one place stands, and what it has.
+// standing is the state of one place, with its mark.
 type standing struct {
 	state PlaceState
 	mark  Mark
 }
 
-// verdict is what follows from everything that is known of the anchor.
+// verdict is the conclusion from the anchors, the places and the configuration.
 type verdict struct {
-	on     bool   // what widens needs a statement
-	void   string // why no statement counts; "" when they do
-	remedy string // what to do about that
-	mayNew bool   // an anchor can be set that stands alone
-	mayAdd bool   // the anchor in force can sign the next one
-	join   bool   // the anchor in force can have its fingerprint put where it is missing
-	off    bool   // a reset can be called off, by the anchor before it
+	on     bool   // grants of access need a statement
+	void   string // why no statement counts; "" if they do
+	remedy string // what to do about it
+	mayNew bool   // a root anchor can be set
+	mayAdd bool   // the current anchor can sign the next one
+	join   bool   // the current anchor can write its fingerprint where it is missing
+	off    bool   // a reset can be cancelled by the previous anchor
 }
 
-// judge says what counts. It is pure.
+// evaluate returns the verdict. It is pure.
 func judge(c chain, broken error, places map[string]standing, demanded Kind, now time.Time) (v verdict) {
 	bad := map[PlaceState]string{} // the name of a place in each state
 	last, before := c.last(), c.withoutResets()
-	at := last.Since // of the last reset that anybody knows of
+	at := last.Since // the time of the last known reset
 	v.off = broken == nil && before.last().proves()
 	for name, p := range places {
 		if bad[p.state] == "" || name < bad[p.state] {
@@ -35,7 +35,7 @@ func judge(c chain, broken error, places map[string]standing, demanded Kind, now
 		if p.mark.At.After(at) {
 			at = p.mark.At
 		}
-		// Whoever had another anchor be there does not call it off with that one.
+		// Whoever replaced the anchor must not cancel the reset with the new one.
 		v.off = v.off && p.mark.Anchor == before.head()
 	}
 	v.off = v.off && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""

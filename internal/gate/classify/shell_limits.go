@@ -9,18 +9,16 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// maxCommands and maxWords are how many commands and words of one text are read. Nobody
-// reads more of them in an approval, either.
+// maxCommands and maxWords limit the commands and words of one text. No reviewer reads more in an
+// approval, either.
 const maxCommands, maxWords = 20, 120
 
-// tooMany is for a text that has more: it is worth its worst, like one that is too long.
+// tooMany is the verdict above that limit.
 var tooMany = verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
 
-// manyCommands reports whether there is more that separates commands or words than may be,
-// outside of comments and here-documents. A quoted text, a variable and a redirection count
-// as a word each, since they take as long. It looks at bytes alone: what it takes for a
-// quote and is none is read, after all, and takes its time; so do the operators of
-// arithmetic.
+// manyCommands reports whether a text has too many separators of commands or words, outside of comments
+// and here-documents. A quoted text, a variable and a redirection count as a word each, because they take
+// as long to parse. It is a byte scan: text after a false quote is counted less but still parsed.
 func manyCommands(text string) bool {
 	commands, words, quoted := 0, 0, false
 	for i := 0; i < len(text) && commands < maxCommands && words < maxWords; i++ {

@@ -6,23 +6,23 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Nature is what follows from a definition alone about what its tool does: by itself, and
-// by which argument. Each is worked out when it is first asked for.
+// Analysis caches what follows from the definition of a tool: its inferred hints, and the argument that
+// determines its effect. Each is computed on first use.
 type Nature struct {
-	of       *tool.Definition // nil when all that is known is worked out
+	of       *tool.Definition // nil if all is known
 	infer    sync.Once
 	inferred Inference
 	judge    sync.Once
 	judgedBy *Rule
 }
 
-// NatureOf returns the nature of a tool.
+// NewAnalysis returns the analysis of a tool.
 func NatureOf(d *tool.Definition) *Nature { return &Nature{of: d} }
 
-// KnownNature is the nature of a tool of which only this is known any more.
+// KnownAnalysis returns an analysis with a known inference, without a definition.
 func KnownNature(in Inference) *Nature { return &Nature{inferred: in} }
 
-// Inferred is what the tool seems to do by itself.
+// Inferred returns the inferred hints of the tool.
 func (n *Nature) Inferred() Inference {
 	n.infer.Do(func() {
 		if n.of != nil {
@@ -32,7 +32,7 @@ func (n *Nature) Inferred() Inference {
 	return n.inferred
 }
 
-// JudgedBy is by which argument it is judged; nil where none shows it.
+// ArgumentRule returns the rule for its arguments; nil if there is none.
 func (n *Nature) JudgedBy() *Rule {
 	n.judge.Do(func() {
 		if n.of != nil {

@@ -5,16 +5,15 @@ import (
 	"errors"
 )
 
-// Asked is a statement that somebody asks a person to sign, as whoever shows it has to have
-// it: with what it says.
+// SignRequest is a request to sign a statement, with its claims in full.
 type Asked struct {
 	Statement
 	Claims []Claim
-	Anchor Anchor // that is to sign
+	Anchor Anchor // that must sign
 }
 
-// ReadAsked reads what the problem PRESENCE_REQUIRED has in its details. What is shown is
-// what would be signed: other claims, or a statement of another anchor, are refused.
+// ParseSignRequest parses the details of the problem PRESENCE_REQUIRED. It rejects claims or an anchor
+// that do not match the statement, so that what is shown is what is signed.
 func ReadAsked(statement, claims, anchor json.RawMessage) (a Asked, err error) {
 	if a.Statement, err = ParseStatement(statement); err != nil {
 		return a, err
