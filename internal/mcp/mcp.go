@@ -1,6 +1,7 @@
 // Package mcp defines the vocabulary of the Model Context Protocol: protocol versions, methods, headers,
 // names in _meta, log levels and error codes.
-// || - Each of these names is defined here only.
+//
+//   - Each of these names is defined here only.
 //   - DecodeHeader returns the text that EncodeHeader was given.
 //   - SplitMeta separates the members of _meta that are for the proxy from those for the server.
 //   - It reads and writes no messages; wirejson does that.

@@ -1,5 +1,6 @@
 // Package ondisk writes files durably and locks them for one process.
-// || - WriteNew and SyncDir return when the data survives a power loss, as far as the system allows.
+//
+//   - WriteNew and SyncDir return when the data survives a power loss, as far as the system allows.
 //   - It knows nothing of the content of files and keeps no backups.
 package ondisk
 

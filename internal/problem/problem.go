@@ -1,6 +1,7 @@
 // Package problem defines the errors of the product: a code, a message, a hint (what to do) and details.
-// || - A failure reads the same on every surface: the code alone determines the HTTP status, the JSON-RPC
-// code and the exit code of the CLI.
+//
+//   - A failure reads the same on every surface: the code alone determines the HTTP status, the JSON-RPC
+//     code and the exit code of the CLI.
 //   - It does no I/O, logs nothing and imports no other package of the product.
 package problem
 

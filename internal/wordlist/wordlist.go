@@ -1,9 +1,11 @@
 // Package wordlist parses the text files in which packages keep their words and patterns, separate from
 // the code that interprets them.
-// || A line without indentation is the head of a section, and the following lines with a tab are its
-// content. Lines that start with # are comments. The package with the file interprets the lines.
-// || - A line without a section and a requested section that is missing are panics, because the files are
-// part of the program.
+//
+// A line without indentation is the head of a section, and the following lines with a tab are its content.
+// Lines that start with # are comments. The package with the file interprets the lines.
+//
+//   - A line without a section and a requested section that is missing are panics, because the files are
+//     part of the program.
 //   - It caches nothing: each file is read once.
 package wordlist
 

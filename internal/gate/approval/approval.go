@@ -53,7 +53,7 @@ type Before struct {
 }
 
 // ByUser reports whether a user has approved the definition, and not the trust in the server.
-func (p *Pin) ByPerson() bool { return !strings.HasPrefix(p.By, byTrust) }
+func (p *Pin) ByUser() bool { return !strings.HasPrefix(p.By, byTrust) }
 
 // Mark is the author and time of a decision.
 type Mark struct {
@@ -73,7 +73,7 @@ type Block struct {
 func (b *Block) TakesBack() bool { return b.Fingerprint == tool.Fingerprint{} }
 
 // Overrides reports whether the block overrides an approval.
-func (b *Block) Ends(p *Pin) bool {
+func (b *Block) Overrides(p *Pin) bool {
 	return b.Fingerprint == p.Fingerprint || b.TakesBack() && !p.At.After(b.At)
 }
 
@@ -144,7 +144,7 @@ type Candidate struct {
 }
 
 // isDoubtful reports whether the trust in a server is not enough for the definition.
-func (c Candidate) doubtful(t Trust) bool { return t != Auto && c.Orders != nil && c.Orders() }
+func (c Candidate) isDoubtful(t Trust) bool { return t != Auto && c.Orders != nil && c.Orders() }
 
 func (c Candidate) pin(m Mark) *Pin { return &Pin{Fingerprint: c.Fingerprint, Hints: c.Hints, Mark: m} }
 

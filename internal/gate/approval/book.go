@@ -42,14 +42,14 @@ type Store interface {
 
 // Book holds the decisions in memory. It is safe for concurrent use.
 type Book struct {
-	keeper Store
+	store  Store
 	gate   *presence.Gate
 	now    func() time.Time
 	state  atomic.Pointer[state] // nil until loaded
 	loaded chan struct{}         // closed when loaded
 	// scans limits concurrent scans.
-	looking chan struct{}
-	holds   holds
+	scans chan struct{}
+	holds holds
 
 	mu        sync.Mutex // held while a decision is stored, to keep their order; guards the following fields
 	followers []func(Decided)
@@ -59,7 +59,7 @@ type Book struct {
 type Decided struct {
 	Server string // "": all servers; the decisions were not loaded before
 	// Relaunched says that a launch was approved: the earlier tool lists came from another program.
-	Anew bool
+	Relaunched bool
 }
 
 // Follow calls f after every decision of a user and after every load, but not for the follower's own
@@ -83,7 +83,7 @@ func (b *Book) publish(d Decided) {
 
 // NewBook returns an empty book; see Load. The gate says which approvals count; nil: all.
 func NewBook(keeper Store, gate *presence.Gate) *Book {
-	return &Book{keeper: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), looking: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	return &Book{store: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), scans: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // Loaded is closed when the decisions are loaded.
@@ -91,7 +91,7 @@ func (b *Book) Loaded() <-chan struct{} { return b.loaded }
 
 // Load reads the stored decisions.
 func (b *Book) Load(ctx context.Context) error {
-	read, err := b.read(ctx)
+	read, err := b.loadOnce(ctx)
 	if read {
 		b.publish(Decided{})
 	}
@@ -99,7 +99,7 @@ func (b *Book) Load(ctx context.Context) error {
 }
 
 // loadOnce is Load without the notification. It reports whether it has loaded anything.
-func (b *Book) read(ctx context.Context) (bool, error) {
+func (b *Book) loadOnce(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state.Load() != nil {
@@ -114,7 +114,7 @@ func (b *Book) read(ctx context.Context) (bool, error) {
 
 // Reload reads the decisions again, because another instance has changed some, and notifies the followers.
 func (b *Book) Reload(ctx context.Context, decided ...Decided) error {
-	read, err := b.read(ctx)
+	read, err := b.loadOnce(ctx)
 	if err == nil && !read {
 		b.mu.Lock()
 		_, err = b.load(ctx)
@@ -131,7 +131,7 @@ func (b *Book) Reload(ctx context.Context, decided ...Decided) error {
 
 // load reads the stored decisions. mu is held.
 func (b *Book) load(ctx context.Context) (*state, error) {
-	saved, err := b.keeper.LoadApprovals(ctx)
+	saved, err := b.store.LoadApprovals(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
@@ -141,7 +141,7 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
 		for i := range rows {
-			b.weigh(server, &rows[i])
+			b.checkSignature(server, &rows[i])
 		}
 		s.servers[server] = (&View{}).with(Change{Tools: rows})
 	}
@@ -195,7 +195,7 @@ func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, 
 			saved.Reviewed[server] = *v.reviewed
 		}
 	}
-	if err := b.keeper.RestoreApprovals(ctx, saved); err != nil {
+	if err := b.store.RestoreApprovals(ctx, saved); err != nil {
 		return fmt.Errorf("store the approvals again: %w", err)
 	}
 	return nil
@@ -259,7 +259,7 @@ func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json
 	if b.View(id.Server).Of(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}
-	raw, err := b.keeper.ApprovedDefinition(ctx, kind, id)
+	raw, err := b.store.ApprovedDefinition(ctx, kind, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the approved definition of %s: %w", id, err)
 	}
@@ -279,12 +279,12 @@ func (v *View) checkLimit(c Change) error {
 // rest adds all other entries to rows. Storing a launch makes its server known, and the store may be a
 // different one than before.
 func (v *View) rest(rows []Row) []Row {
-	given := make(map[named]bool, len(rows))
+	given := make(map[entryKey]bool, len(rows))
 	for _, row := range rows {
-		given[named{row.Kind, row.Tool}] = true
+		given[entryKey{row.Kind, row.Tool}] = true
 	}
 	for _, row := range v.rows() {
-		if !given[named{row.Kind, row.Tool}] && row.Decided() {
+		if !given[entryKey{row.Kind, row.Tool}] && row.Decided() {
 			rows = append(rows, row)
 		}
 	}
@@ -338,7 +338,7 @@ func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, 
 		for i := range stored.Tools {
 			stored.Tools[i].store()
 		}
-		if err = b.keeper.SaveApprovals(ctx, stored); err == nil {
+		if err = b.store.SaveApprovals(ctx, stored); err == nil {
 			return c, s, nil
 		}
 		if errors.Is(err, ErrStale) && try < staleTries {

@@ -12,17 +12,17 @@ import (
 // that fails, nothing is accepted: all evaluations then wait, and the error is returned. Followers are not
 // notified: the caller publishes the result.
 func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidate) ([]Evaluation, error) {
-	b.consult(server, r, all)
+	b.prescan(server, r, all)
 	judged := make([]Evaluation, len(all))
 	err := b.change(ctx, func(s *state) (Change, error) {
 		v := s.view(server)
-		r.Acquainted = s.acquainted(v)
+		r.Acquainted = s.isAcquainted(v)
 		c, mark := Change{Server: server}, Mark{r.Trust.By(), b.now()}
 		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
 			judged[i] = Evaluate(r, e, candidate)
-			doubted := !judged[i].Accepted && !r.Quarantined && e.Pin == nil && e.Block == nil && candidate.doubtful(r.Trust)
+			doubted := !judged[i].Accepted && !r.Quarantined && e.Pin == nil && e.Block == nil && candidate.isDoubtful(r.Trust)
 			if !judged[i].Accepted && !doubted {
 				continue
 			}
@@ -56,7 +56,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 		return judged, nil
 	}
 	if news := b.holds.note(server, b.now(), all, judged); len(news) > 0 {
-		_ = b.keeper.SaveHeld(ctx, server, news) // Restore repeats it when the store works again
+		_ = b.store.SaveHeld(ctx, server, news) // Restore repeats it when the store works again
 	}
 	return judged, nil
 }
@@ -70,7 +70,7 @@ func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidat
 		v, c := s.view(server), Change{Server: server}
 		for _, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
-			if e.ByScan(candidate.Fingerprint) && candidate.doubtful(r.Trust) {
+			if e.ByScan(candidate.Fingerprint) && candidate.isDoubtful(r.Trust) {
 				c.Tools = append(c.Tools, doubt(e, candidate, Mark{r.Trust.By(), b.now()}))
 				held = append(held, Evaluation{Kind: candidate.Kind, Tool: candidate.Tool, Why: New})
 			}
@@ -97,7 +97,7 @@ func doubt(e Entry, c Candidate, m Mark) Row {
 
 // isAcquainted reports whether an unknown tool is new: after a loss of approvals, only for servers that a
 // user has approved since, and only if the list of their tools is complete.
-func (s *state) acquainted(v *View) bool { return !s.lost || v.launch != nil && !s.gaps }
+func (s *state) isAcquainted(v *View) bool { return !s.lost || v.launch != nil && !s.gaps }
 
 // withdraw makes evaluations wait that could not be stored.
 func withdraw(judged []Evaluation, all []Candidate, v *View) {
@@ -108,18 +108,18 @@ func withdraw(judged []Evaluation, all []Candidate, v *View) {
 
 // prescan runs the scanner before the lock is taken. It scans at most as many definitions concurrently as
 // there are CPUs.
-func (b *Book) consult(server string, r Rules, all []Candidate) {
+func (b *Book) prescan(server string, r Rules, all []Candidate) {
 	s := b.state.Load()
 	if s == nil || r.Trust != Scan {
 		return
 	}
 	v := s.view(server)
-	r.Acquainted = s.acquainted(v)
+	r.Acquainted = s.isAcquainted(v)
 	var looking sync.WaitGroup
 	for part := range slices.Chunk(all, chunk) {
-		b.looking <- struct{}{}
+		b.scans <- struct{}{}
 		looking.Go(func() {
-			defer func() { <-b.looking }()
+			defer func() { <-b.scans }()
 			for _, c := range part {
 				Evaluate(r, v.Of(c.Kind, c.Tool), c)
 			}

@@ -39,7 +39,7 @@ func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fin
 		if e.Approves(f) {
 			e.Pin = nil
 		}
-		if e.Unsigned != nil && e.Block.Ends(e.Unsigned) {
+		if e.Unsigned != nil && e.Block.Overrides(e.Unsigned) {
 			e.Unsigned = nil
 		}
 	})
@@ -72,7 +72,7 @@ func (e Entry) goBack() Entry {
 	if e.Block == nil {
 		e.Block = was.Block
 	}
-	if was.Pin != nil && (e.Block == nil || !e.Block.Ends(was.Pin)) {
+	if was.Pin != nil && (e.Block == nil || !e.Block.Overrides(was.Pin)) {
 		e.Pin = was.Pin
 	}
 	if e.Pin == nil && e.Block == nil {
@@ -140,7 +140,7 @@ func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit f
 
 // ApproveLaunch approves the launch of a server for a user, and removes a proposal with this name.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
-	return b.decide(ctx, Decided{Server: server, Anew: true}, func(*state) (Change, error) {
+	return b.decide(ctx, Decided{Server: server, Relaunched: true}, func(*state) (Change, error) {
 		return Change{Server: server, Launch: &Launch{server, f, Mark{by, b.now()}}, Settle: server}, nil
 	})
 }

@@ -13,7 +13,7 @@ import (
 type Denylist struct {
 	Store
 	logger *slog.Logger
-	tell   func(note string)
+	notify func(note string)
 
 	mu   sync.Mutex // guards the following fields
 	file *file
@@ -25,7 +25,7 @@ func NewDenylist(path string, under Store, logger *slog.Logger, tell func(note s
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Denylist{Store: under, logger: logger, tell: tell, file: newFile(path)}
+	return &Denylist{Store: under, logger: logger, notify: tell, file: newFile(path)}
 }
 
 // Close closes the file.
@@ -70,15 +70,15 @@ func (k *Denylist) report(r reading, saved Saved) {
 		note = "The second home of refusals and switches is damaged, as the database was: " + r.damage + ". Some of them may be lost."
 	case r.damage != "":
 		note = "The second home of refusals and switches was damaged and is written anew from the database: " + r.damage + "."
-	case !r.there && saved.Lost:
+	case !r.exists && saved.Lost:
 		note = "The second home of refusals and switches is missing, as the database was: they are lost."
 	}
 	if note == "" {
 		return
 	}
 	k.logger.Error("the second home of what narrows is damaged", "what", note)
-	if k.tell != nil {
-		k.tell(note)
+	if k.notify != nil {
+		k.notify(note)
 	}
 }
 
@@ -123,7 +123,7 @@ func merge(saved *Saved, r reading) (added bool) {
 		for i, row := range rows {
 			s := subjectOf(server, row)
 			if kept, there := rest[s]; there {
-				e := kept.narrow(row.Entry, r.intact())
+				e := kept.restrict(row.Entry, r.intact())
 				added = added || e.Pin != row.Pin || e.Block != row.Block || e.Off != row.Off
 				rows[i].Entry = e
 				delete(rest, s)
@@ -134,7 +134,7 @@ func merge(saved *Saved, r reading) (added bool) {
 	for s, e := range rest { // unknown to the store
 		if s.Kind != kindLaunch {
 			row := s.row()
-			row.Entry = e.narrow(row.Entry, r.intact())
+			row.Entry = e.restrict(row.Entry, r.intact())
 			saved.Tools[s.Server] = append(saved.Tools[s.Server], row)
 			added = added || row.Decided()
 		}

@@ -152,12 +152,12 @@ func entriesOf(saved Saved) entries {
 
 // restrict combines the entry of the store with that of the file, keeping the restrictions of both. If the
 // file is complete, a different approval in the store is outdated and does not count.
-func (e entry) narrow(stored Entry, intact bool) Entry {
+func (e entry) restrict(stored Entry, intact bool) Entry {
 	was, blocked := tool.Fingerprint(e.Was), e.Block.approval()
 	if e.Block != (block{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
 		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), Mark: blocked}
 	}
-	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Ends(stored.Pin)
+	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Overrides(stored.Pin)
 	if refused || intact && !stored.Approves(was) {
 		stored.Pin = nil
 	}

@@ -47,7 +47,7 @@ func (f *file) close() error {
 	return err
 }
 
-// read reads the file. Damaged content is no error; only I/O is.
+// loadOnce reads the file. Damaged content is no error; only I/O is.
 func (f *file) read() (reading, error) {
 	r := reading{entries: newEntries(0)}
 	handle, err := os.Open(f.path)
@@ -61,7 +61,7 @@ func (f *file) read() (reading, error) {
 	if err := errors.Join(err, handle.Close()); err != nil {
 		return r, fmt.Errorf("read the restrictions: %w", err)
 	}
-	r.there = true
+	r.exists = true
 	r.parse(text)
 	return r, nil
 }
@@ -95,7 +95,7 @@ func (f *file) lines(c Change) (lines []line, sync bool) {
 		}
 		lines = append(lines, line{subject: s, entry: after})
 		before.Was = after.Was
-		sync = sync || row.Pin == nil || row.Pin.ByPerson() || after != before
+		sync = sync || row.Pin == nil || row.Pin.ByUser() || after != before
 	}
 	return lines, sync
 }
@@ -264,7 +264,7 @@ func (f *file) adopt(entries entries, gaps bool, r reading) error {
 		}
 		return f.rewrite()
 	}
-	if !r.there || r.gaps != gaps || !r.entries.equal(entries) {
+	if !r.exists || r.gaps != gaps || !r.entries.equal(entries) {
 		return f.rewrite()
 	}
 	if err := f.close(); err != nil {

@@ -59,7 +59,7 @@ func parseFirst(text []byte) (seed digest, head link, ok bool) {
 type reading struct {
 	entries entries
 	gaps    bool
-	there   bool   // the file exists
+	exists  bool   // the file exists
 	damage  string // what is damaged; "" if nothing
 	seed    digest
 	head    link
@@ -67,7 +67,7 @@ type reading struct {
 }
 
 // intact reports whether the file is complete.
-func (r reading) intact() bool { return r.there && r.damage == "" }
+func (r reading) intact() bool { return r.exists && r.damage == "" }
 
 func (r *reading) parse(text []byte) {
 	if len(text) > maxFile {
@@ -116,13 +116,13 @@ func (r *reading) line(text []byte, prev bool) (known bool) {
 	}
 	r.damaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
 	if ok {
-		r.narrow(l)
+		r.restrict(l)
 	}
 	return known
 }
 
 // restrict applies only the restrictions of a line that may be wrong.
-func (r *reading) narrow(l line) {
+func (r *reading) restrict(l line) {
 	if l.Forget || l.Server == "" {
 		return
 	}

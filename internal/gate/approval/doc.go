@@ -2,8 +2,9 @@
 // definitions, blocked and switched-off tools, approved launches, proposals. Evaluate decides whether a
 // new or changed definition is accepted automatically. Denylist (denylist*.go) keeps a second copy of
 // every restriction in a file next to the database.
-// || - A decision is stored before it takes effect; if storing fails, it has no effect. A restriction is
-// in the file before it is in the database.
+//
+//   - A decision is stored before it takes effect; if storing fails, it has no effect. A restriction is in
+//     the file before it is in the database.
 //   - After the loss of the database, or with an older one, blocks and switches stay and nothing is
 //     unlocked. The file approves nothing.
 //   - A change that loosens a hint is never accepted automatically.

@@ -11,19 +11,19 @@ const maxHeld = 2 * 50_000
 
 // holds records since when definitions wait: the last one of each tool. No decision depends on it.
 type holds struct {
-	mu sync.Mutex // guards byServer
-	of map[string]map[named]Held
+	mu       sync.Mutex // guards byServer
+	byServer map[string]map[entryKey]Held
 }
 
 // load sets the stored times.
 func (h *holds) load(saved map[string][]Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.of = map[string]map[named]Held{}
+	h.byServer = map[string]map[entryKey]Held{}
 	for server, all := range saved {
-		h.of[server] = make(map[named]Held, len(all))
+		h.byServer[server] = make(map[entryKey]Held, len(all))
 		for _, one := range all {
-			h.of[server][named{one.Kind, one.Tool}] = one
+			h.byServer[server][entryKey{one.Kind, one.Tool}] = one
 		}
 	}
 }
@@ -32,16 +32,16 @@ func (h *holds) load(saved map[string][]Held) {
 func (h *holds) note(server string, now time.Time, all []Candidate, judged []Evaluation) (news []Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.of == nil {
-		h.of = map[string]map[named]Held{}
+	if h.byServer == nil {
+		h.byServer = map[string]map[entryKey]Held{}
 	}
-	known := h.of[server]
+	known := h.byServer[server]
 	if known == nil {
-		known = map[named]Held{}
-		h.of[server] = known
+		known = map[entryKey]Held{}
+		h.byServer[server] = known
 	}
 	for i, c := range all {
-		about := named{c.Kind, c.Tool}
+		about := entryKey{c.Kind, c.Tool}
 		before, there := known[about]
 		if judged[i].Why == "" || there && before.Fingerprint == c.Fingerprint || !there && len(known) >= maxHeld {
 			continue
@@ -55,14 +55,14 @@ func (h *holds) note(server string, now time.Time, all []Candidate, judged []Eva
 func (h *holds) forget(server string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.of, server)
+	delete(h.byServer, server)
 }
 
 func (h *holds) saved() map[string][]Held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(map[string][]Held, len(h.of))
-	for server, known := range h.of {
+	all := make(map[string][]Held, len(h.byServer))
+	for server, known := range h.byServer {
 		for _, one := range known {
 			all[server] = append(all[server], one)
 		}
@@ -74,7 +74,7 @@ func (h *holds) saved() map[string][]Held {
 func (h *holds) since(server string, c Candidate) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.of[server][named{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
+	if held := h.byServer[server][entryKey{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
 		return held.Since
 	}
 	return time.Time{}

@@ -49,7 +49,7 @@ func (b *Book) Claims() (all []presence.Claim) {
 func (b *Book) Unsigned() (all []presence.Claim) {
 	for server, v := range b.known().servers {
 		for n, e := range v.entries {
-			if e.Unsigned != nil && e.Unsigned.ByPerson() {
+			if e.Unsigned != nil && e.Unsigned.ByUser() {
 				all = append(all, claim(server, n.kind, n.name, e.Unsigned))
 			}
 		}
@@ -62,7 +62,7 @@ func (b *Book) Unsigned() (all []presence.Claim) {
 
 // checkSignature sets an approval aside that lacks a signature. An automatic approval is no decision of a
 // user: it counts if this process has made it, and it repeats those that it loads.
-func (b *Book) weigh(server string, row *Row) {
+func (b *Book) checkSignature(server string, row *Row) {
 	p := row.Pin
 	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.Confirmed(claim(server, row.Kind, row.Tool, p.Before.Pin)) {
 		p.Before = nil
@@ -70,7 +70,7 @@ func (b *Book) weigh(server string, row *Row) {
 	if p == nil || b.gate.Confirmed(claim(server, row.Kind, row.Tool, p)) {
 		return
 	}
-	if before := b.View(server).Of(row.Kind, row.Tool); !p.ByPerson() && before.Approves(p.Fingerprint) && !before.Pin.ByPerson() && before.Pin.Hints == p.Hints {
+	if before := b.View(server).Of(row.Kind, row.Tool); !p.ByUser() && before.Approves(p.Fingerprint) && !before.Pin.ByUser() && before.Pin.Hints == p.Hints {
 		return
 	}
 	row.Pin, row.Unsigned, row.Was = nil, p, &p.Fingerprint

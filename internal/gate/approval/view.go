@@ -10,7 +10,7 @@ import (
 // View has the decisions about one server. It is immutable. A nil View is that of a book that is not
 // loaded.
 type View struct {
-	entries       map[named]Entry
+	entries       map[entryKey]Entry
 	tools, offers int // number of entries
 	launch        *Launch
 	// reviewed is the approved launch if the approval itself is lost.
@@ -20,12 +20,12 @@ type View struct {
 }
 
 // entryKey identifies a tool, prompt or resource of a server.
-type named struct {
+type entryKey struct {
 	kind tool.Kind
 	name string
 }
 
-var nothing = &View{}
+var emptyView = &View{}
 
 // Known reports whether the decisions are loaded. Without them nothing is approved.
 func (v *View) Known() bool { return v != nil }
@@ -38,7 +38,7 @@ func (v *View) Of(kind tool.Kind, name string) Entry {
 	if v == nil {
 		return Entry{}
 	}
-	return v.entries[named{kind, name}]
+	return v.entries[entryKey{kind, name}]
 }
 
 // Launch returns the approved launch, or nil.
@@ -82,7 +82,7 @@ func (s *state) view(server string) *View {
 	if v := s.servers[server]; v != nil {
 		return v
 	}
-	return nothing
+	return emptyView
 }
 
 // with returns the state after a change.
@@ -115,11 +115,11 @@ func (v *View) with(c Change) *View {
 		return &next
 	}
 	before := next.entries
-	next.entries = make(map[named]Entry, len(before)+len(c.Tools))
+	next.entries = make(map[entryKey]Entry, len(before)+len(c.Tools))
 	maps.Copy(next.entries, before)
 	for i, row := range c.Tools { // one by one: several may concern the same entry
 		next.tools, next.offers = next.count(c.Tools[i : i+1])
-		next.entries[named{row.Kind, row.Tool}] = row.Entry
+		next.entries[entryKey{row.Kind, row.Tool}] = row.Entry
 	}
 	return &next
 }
@@ -128,7 +128,7 @@ func (v *View) with(c Change) *View {
 func (v *View) count(with []Row) (tools, offers int) {
 	tools, offers = v.tools, v.offers
 	for _, row := range with {
-		_, there := v.entries[named{row.Kind, row.Tool}]
+		_, there := v.entries[entryKey{row.Kind, row.Tool}]
 		switch {
 		case there:
 		case row.Kind == tool.KindTool:

@@ -57,7 +57,7 @@ type Pass struct {
 
 // Waiter holds calls until they are approved.
 type Waiter struct {
-	keeper  Store
+	store   Store
 	gate    *presence.Gate
 	now     func() time.Time
 	changed func() // called when a question or a lease has changed
@@ -78,7 +78,7 @@ type waiters struct {
 // NewWaiter returns a Waiter. The gate says which approvals and leases count, nil: all; changed is called
 // when the open questions change.
 func NewWaiter(k Store, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
-	return &Waiter{keeper: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waiters{}}
+	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waiters{}}
 }
 
 // Answered wakes the calls with a key.
@@ -86,20 +86,20 @@ func (h *Waiter) Answered(k Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.waiting[k]; w != nil {
-		w.again()
+		w.wakeAll()
 	}
 }
 
 // WakeAll wakes all calls: there may be new answers or leases.
-func (h *Waiter) Look() {
+func (h *Waiter) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.waiting {
-		w.again()
+		w.wakeAll()
 	}
 }
 
-func (w *waiters) again() {
+func (w *waiters) wakeAll() {
 	close(w.wake)
 	w.wake = make(chan struct{})
 }
@@ -109,7 +109,7 @@ func (h *Waiter) Stop() {
 	h.mu.Lock()
 	h.stopped = true
 	h.mu.Unlock()
-	h.Look()
+	h.WakeAll()
 }
 
 // enter registers a waiting call.
@@ -205,9 +205,9 @@ func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, 
 		if err := c.Still(); err != nil {
 			return Pass{}, Question{}, err
 		}
-		lease, record, err := h.keeper.Lease(ctx, &c.Call, c.Key, c.Worst, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
+		lease, record, err := h.store.Lease(ctx, &c.Call, c.Key, c.Worst, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
 		if err != nil || lease != "" {
-			h.told(lease != "")
+			h.notifyChanged(lease != "")
 			return Pass{ID: lease, Record: record}, Question{}, unreadable(ctx, err)
 		}
 		q, err := h.question(ctx, c, asked)
@@ -222,14 +222,14 @@ func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, 
 		case Approved:
 			approval := CallClaim(q.ID, q.Until, &c.Question)
 			if !h.gate.Holds(approval, 1) {
-				if err := h.keeper.Void(ctx, q.ID); err != nil {
+				if err := h.store.Void(ctx, q.ID); err != nil {
 					return Pass{}, q, unreadable(ctx, err)
 				}
 				break
 			}
-			used, err := h.keeper.Use(ctx, q.ID, c.Key, h.now())
+			used, err := h.store.Use(ctx, q.ID, c.Key, h.now())
 			if used = used && h.gate.Spend(approval, 1); err != nil || used {
-				h.told(used)
+				h.notifyChanged(used)
 				return Pass{ID: q.ID, Record: q.Record}, q, unreadable(ctx, err)
 			}
 		}
@@ -240,7 +240,7 @@ func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, 
 	}
 }
 
-func (h *Waiter) told(something bool) {
+func (h *Waiter) notifyChanged(something bool) {
 	if something {
 		h.changed()
 	}
@@ -249,9 +249,9 @@ func (h *Waiter) told(something bool) {
 // question returns the question of the call: the current one, an answered one, or a new one.
 func (h *Waiter) question(ctx context.Context, c *HeldCall, asked string) (Question, error) {
 	if asked != "" {
-		return h.keeper.Question(ctx, asked)
+		return h.store.Question(ctx, asked)
 	}
-	q, found, err := h.keeper.Find(ctx, c.Key, h.now())
+	q, found, err := h.store.Find(ctx, c.Key, h.now())
 	if err != nil || found {
 		return q, err
 	}
@@ -262,10 +262,10 @@ func (h *Waiter) question(ctx context.Context, c *HeldCall, asked string) (Quest
 	q = c.Question
 	q.ID, q.Record, q.State, q.Asked = strings.ToLower(rand.Text()[:16]), record, Waiting, h.now()
 	q.Last, q.Until = q.Asked, q.Asked.Add(Life)
-	q, fresh, err := h.keeper.Add(ctx, q)
+	q, fresh, err := h.store.Add(ctx, q)
 	err = unreadable(ctx, err)
 	c.End(err)
-	h.told(fresh)
+	h.notifyChanged(fresh)
 	return q, err
 }
 
@@ -295,7 +295,7 @@ func denied(q *Question) *problem.Problem {
 func (h *Waiter) Knows(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_, err := h.keeper.Question(ctx, id)
+	_, err := h.store.Question(ctx, id)
 	return err == nil
 }
 

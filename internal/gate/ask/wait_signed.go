@@ -26,7 +26,7 @@ func CallClaim(id string, until time.Time, q *Question) presence.Claim {
 	}
 	sum := sha256.Sum256(shown)
 	return presence.NewClaim("approve call", q.Call.ID.String(), "lane "+q.Lane, "arguments "+problem.Shown(string(shown), maxSigned), "of "+strconv.Itoa(len(shown))+" bytes sha256:"+hex.EncodeToString(sum[:]),
-		"key sha256:"+hex.EncodeToString(q.Key[:]), "id "+id, "until "+moment(until))
+		"key sha256:"+hex.EncodeToString(q.Key[:]), "id "+id, "until "+formatTime(until))
 }
 
 // LeaseClaim returns the claim that a user signs to create a lease.
@@ -36,7 +36,7 @@ func LeaseClaim(l *Lease) presence.Claim {
 		lane = auth.LaneWords()[l.Lane-1]
 	}
 	return presence.NewClaim("lease", l.Server, "tools "+l.Tools, "lane "+lane, fmt.Sprintf("%d calls", l.Calls), "client "+l.Client, "actor "+l.Actor,
-		"from "+moment(l.Given), "until "+moment(l.Until), "configuration "+l.Revision, "id "+l.ID)
+		"from "+formatTime(l.Given), "until "+formatTime(l.Until), "configuration "+l.Revision, "id "+l.ID)
 }
 
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

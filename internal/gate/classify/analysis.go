@@ -8,36 +8,36 @@ import (
 
 // Analysis caches what follows from the definition of a tool: its inferred hints, and the argument that
 // determines its effect. Each is computed on first use.
-type Nature struct {
-	of       *tool.Definition // nil if all is known
-	infer    sync.Once
-	inferred Inference
-	judge    sync.Once
-	judgedBy *Rule
+type Analysis struct {
+	definition *tool.Definition // nil if all is known
+	inferOnce  sync.Once
+	inferred   Inference
+	ruleOnce   sync.Once
+	rule       *Rule
 }
 
 // NewAnalysis returns the analysis of a tool.
-func NatureOf(d *tool.Definition) *Nature { return &Nature{of: d} }
+func NewAnalysis(d *tool.Definition) *Analysis { return &Analysis{definition: d} }
 
 // KnownAnalysis returns an analysis with a known inference, without a definition.
-func KnownNature(in Inference) *Nature { return &Nature{inferred: in} }
+func KnownAnalysis(in Inference) *Analysis { return &Analysis{inferred: in} }
 
 // Inferred returns the inferred hints of the tool.
-func (n *Nature) Inferred() Inference {
-	n.infer.Do(func() {
-		if n.of != nil {
-			n.inferred = InferHints(*n.of)
+func (n *Analysis) Inferred() Inference {
+	n.inferOnce.Do(func() {
+		if n.definition != nil {
+			n.inferred = InferHints(*n.definition)
 		}
 	})
 	return n.inferred
 }
 
 // ArgumentRule returns the rule for its arguments; nil if there is none.
-func (n *Nature) JudgedBy() *Rule {
-	n.judge.Do(func() {
-		if n.of != nil {
-			n.judgedBy = detect(n.of)
+func (n *Analysis) ArgumentRule() *Rule {
+	n.ruleOnce.Do(func() {
+		if n.definition != nil {
+			n.rule = detect(n.definition)
 		}
 	})
-	return n.judgedBy
+	return n.rule
 }

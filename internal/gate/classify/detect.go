@@ -15,7 +15,7 @@ import (
 //go:embed detect.txt
 var detectText string
 
-var signs = sync.OnceValue(func() map[string]map[string]bool {
+var detectWords = sync.OnceValue(func() map[string]map[string]bool {
 	sets := map[string]map[string]bool{}
 	for _, s := range wordlist.Read(detectText) {
 		sets[s.Head] = s.Set()
@@ -37,7 +37,7 @@ func detect(d *tool.Definition) *Rule {
 	if len(params) == 0 {
 		return nil
 	}
-	known, name, about := signs(), words(d.ID.Tool), words(d.Description)
+	known, name, about := detectWords(), words(d.ID.Tool), words(d.Description)
 	says := func(set string, of ...[]string) bool {
 		return slices.ContainsFunc(of, func(ws []string) bool {
 			return slices.ContainsFunc(ws, func(w string) bool { return known[set][w] })
@@ -77,7 +77,7 @@ func ProgramOf(tool string) string { return programIn(words(tool)) }
 // programIn returns the program with verbs among the words of a name.
 func programIn(name []string) string {
 	for _, w := range name {
-		if p := allCommands().programs[w]; p != nil && p.verbs {
+		if p := knownCommands().programs[w]; p != nil && p.verbs {
 			return p.name
 		}
 	}

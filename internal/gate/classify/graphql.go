@@ -11,18 +11,18 @@ import (
 )
 
 // classifyGraphQL classifies a GraphQL document, or a JSON request with one.
-func readGraphQL(text string) verdict {
+func classifyGraphQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
 	if wirejson.Check([]byte(text), wirejson.Limits{}) == nil {
-		return readGraphQLRequest([]byte(text), 0)
+		return classifyGraphQLRequest([]byte(text), 0)
 	}
 	document, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil || len(document.Operations) == 0 {
 		return unread("no document of GraphQL")
 	}
-	return readDocument(document)
+	return classifyDocument(document)
 }
 
 // maxRequests limits the nesting of GraphQL requests.
@@ -30,23 +30,23 @@ const maxRequests = 8
 
 // classifyGraphQLRequest classifies a GraphQL request in checked JSON: an object with a query, a list of
 // such objects, or a document as a string.
-func readGraphQLRequest(value []byte, depth int) (worst verdict) {
+func classifyGraphQLRequest(value []byte, depth int) (worst verdict) {
 	switch kind := wirejson.Kind(value); {
 	case depth > maxRequests:
 	case kind == '"':
 		text, _ := wirejson.String(value)
 		if wirejson.Check([]byte(text), wirejson.Limits{}) == nil {
-			return readGraphQLRequest([]byte(text), depth+1)
+			return classifyGraphQLRequest([]byte(text), depth+1)
 		}
-		return readGraphQL(text)
+		return classifyGraphQL(text)
 	case kind == '[':
 		_ = wirejson.Elements(value, func(e []byte) error {
-			worst = worst.worse(readGraphQLRequest(e, depth+1))
+			worst = worst.worse(classifyGraphQLRequest(e, depth+1))
 			return nil
 		})
 	case kind == '{':
 		_ = wirejson.Members(value, func(name, member []byte) error {
-			worst = worst.worse(readGraphQLMember(string(name), member, depth))
+			worst = worst.worse(classifyGraphQLMember(string(name), member, depth))
 			return nil
 		})
 	}
@@ -58,11 +58,11 @@ func readGraphQLRequest(value []byte, depth int) (worst verdict) {
 
 // classifyGraphQLMember classifies a member of a request. Only query is a document; a stored document or
 // another member may do anything.
-func readGraphQLMember(name string, value []byte, depth int) verdict {
+func classifyGraphQLMember(name string, value []byte, depth int) verdict {
 	empty := wirejson.Kind(value) == 'n' || string(value) == "{}"
 	switch {
 	case strings.EqualFold(name, "query"):
-		return readGraphQLRequest(value, depth+1)
+		return classifyGraphQLRequest(value, depth+1)
 	case name == "operationName", name == "variables", empty:
 		return verdict{}
 	}
@@ -71,7 +71,7 @@ func readGraphQLMember(name string, value []byte, depth int) verdict {
 
 // classifyDocument classifies a document by all its operations. The names of its fields say what a
 // mutation does.
-func readDocument(document *ast.QueryDocument) verdict {
+func classifyDocument(document *ast.QueryDocument) verdict {
 	var fields []string
 	mutates := false
 	for _, operation := range document.Operations {

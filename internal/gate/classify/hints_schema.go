@@ -83,7 +83,7 @@ func (s *schema) property(name string, value []byte) {
 		if (open || k == "object" && !hasEnum(value)) && !(lower == "code" && identifies(value)) {
 			s.code = cmp.Or(s.code, snake)
 		}
-	case open && toldCode(value):
+	case open && describedAsCode(value):
 		s.code = cmp.Or(s.code, snake)
 	case open && is(snake, vessel):
 		s.vessel = cmp.Or(s.vessel, snake)
@@ -118,7 +118,7 @@ func takesCode(lower, snake string) bool {
 
 // describedAsCode reports whether the description of a parameter starts by saying that it is code: "The
 // SQL query to run", "Query in Cypher".
-func toldCode(value []byte) bool {
+func describedAsCode(value []byte) bool {
 	const most = 12
 	about, _ := wirejson.String(wirejson.Find(value, "description"))
 	next := func() string {

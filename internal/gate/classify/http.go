@@ -7,7 +7,7 @@ import (
 )
 
 // classifyMethod classifies an HTTP method.
-func readMethod(method string) verdict {
+func classifyMethod(method string) verdict {
 	switch method = strings.ToUpper(strings.TrimSpace(method)); method {
 	case "GET", "HEAD", "OPTIONS":
 		return reading

@@ -33,7 +33,7 @@ func (r *Rule) verdict(args json.RawMessage) (worst verdict) {
 	case !found:
 		return unread("no " + r.Argument)
 	}
-	return worst.worse(r.beside(args))
+	return worst.worse(r.siblings(args))
 }
 
 // value classifies the value of the argument.
@@ -42,7 +42,7 @@ func (r *Rule) value(value []byte) (worst verdict) {
 		return r.text(text)
 	}
 	if r.By == policy.ByGraphQL && len(value) <= maxText {
-		return readGraphQLRequest(value, 0)
+		return classifyGraphQLRequest(value, 0)
 	}
 	if wirejson.Kind(value) != '[' {
 		return unread("no text in " + r.Argument)
@@ -64,7 +64,7 @@ func (r *Rule) value(value []byte) (worst verdict) {
 }
 
 // siblings classifies other members that change the meaning of the argument.
-func (r *Rule) beside(args json.RawMessage) (worst verdict) {
+func (r *Rule) siblings(args json.RawMessage) (worst verdict) {
 	switch r.By {
 	case policy.ByHTTP:
 		if overridesMethod(strings.ToLower(string(args))) {
@@ -72,7 +72,7 @@ func (r *Rule) beside(args json.RawMessage) (worst verdict) {
 		}
 	case policy.ByShell, policy.ByCLI:
 		b := neighbours{rule: r, args: args}
-		b.look(args, r.path())
+		b.walk(args, r.path())
 		return b.worst
 	}
 	return worst

@@ -26,7 +26,7 @@ type neighbours struct {
 // roles maps lower-case member names to their role next to a command.
 var roles = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for section, names := range signs() {
+	for section, names := range detectWords() {
 		if role, is := strings.CutPrefix(section, "next to a command: "); is {
 			for name := range names {
 				all[name] = role
@@ -49,16 +49,16 @@ func roleOf(name []byte) string {
 }
 
 // walk classifies the members of a value. own is the path of the command from here, if it is there.
-func (n *neighbours) look(value []byte, own []string) {
+func (n *neighbours) walk(value []byte, own []string) {
 	switch wirejson.Kind(value) {
 	case '[':
-		_ = wirejson.Elements(value, func(e []byte) error { n.look(e, own); return nil })
+		_ = wirejson.Elements(value, func(e []byte) error { n.walk(e, own); return nil })
 	case '{':
 		_ = wirejson.Members(value, func(name, value []byte) error {
 			switch here := len(own) > 0 && string(name) == own[0]; {
 			case here && len(own) == 1:
 			case here:
-				n.look(value, own[1:])
+				n.walk(value, own[1:])
 			default:
 				n.member(name, value)
 			}
@@ -83,7 +83,7 @@ func (n *neighbours) member(name, value []byte) {
 	case role == "arguments" || role == "options" && kind != '{':
 		n.worst = n.worst.worse(n.joined(value))
 	case role == "shell" && kind == '"':
-		if shell, _ := wirejson.String(value); !allCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
+		if shell, _ := wirejson.String(value); !knownCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
 			n.worst = n.worst.worse(write(string(name)))
 		}
 	case role == "surroundings" || role == "shell":
@@ -91,7 +91,7 @@ func (n *neighbours) member(name, value []byte) {
 	case role == "commands" && kind != '{':
 		n.worst = n.worst.worse(n.alone(value))
 	default:
-		n.look(value, nil)
+		n.walk(value, nil)
 	}
 }
 
@@ -129,9 +129,9 @@ func (n *neighbours) joined(value []byte) (worst verdict) {
 		if n.rule.By == policy.ByCLI {
 			line = n.rule.lineOf(line)
 		}
-		worst = worst.worse(readShell(line + " " + quoted(words))).worse(readShell(line + " " + plain))
+		worst = worst.worse(classifyShell(line + " " + quoted(words))).worse(classifyShell(line + " " + plain))
 	})
-	if v := readShell(plain); v.Operation == policy.Destructive {
+	if v := classifyShell(plain); v.Operation == policy.Destructive {
 		worst = worst.worse(v)
 	}
 	return worst

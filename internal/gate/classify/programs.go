@@ -29,15 +29,15 @@ func (a arg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] 
 
 // rule is a line of shell.txt or cli.txt: verbs and conditions.
 type rule struct {
-	path    []string // the verbs, which may start or end with *; none for a plain command
-	first   byte     // first byte of the first verb; 0 for any
-	one     []string // options, one of which is required
-	options options  // the allowed options
-	most    int      // maximum number of operands; -1: any
-	plus    bool     // operands that start with + do not count
-	any     bool     // an unknown word may be an option, too
-	ends    bool     // -- ends the options
-	without []string // texts that no argument may contain
+	path        []string // the verbs, which may start or end with *; none for a plain command
+	first       byte     // first byte of the first verb; 0 for any
+	oneOf       []string // options, one of which is required
+	options     options  // the allowed options
+	maxOperands int      // maximum number of operands; -1: any
+	ignorePlus  bool     // operands that start with + do not count
+	wordOptions bool     // an unknown word may be an option, too
+	dashesEnd   bool     // -- ends the options
+	without     []string // texts that no argument may contain
 }
 
 // program is what is known of a command.
@@ -65,7 +65,7 @@ type commands struct {
 	tied, runners                    map[string]bool
 }
 
-var allCommands = sync.OnceValue(func() *commands {
+var knownCommands = sync.OnceValue(func() *commands {
 	file := wordlist.Read(shellText)
 	c := &commands{
 		programs: map[string]*program{}, wrappers: map[string]wrapper{},
@@ -80,7 +80,7 @@ var allCommands = sync.OnceValue(func() *commands {
 	}
 	each := func(section string, add func(p *program, r rule)) {
 		for _, line := range file.Of(section).Lines {
-			names, r := readRule(strings.Fields(line))
+			names, r := parseRule(strings.Fields(line))
 			for _, name := range names {
 				add(named(name), r)
 			}
@@ -94,7 +94,7 @@ var allCommands = sync.OnceValue(func() *commands {
 		if err != nil {
 			panic(err)
 		}
-		_, r := readRule(append([]string{f[0]}, f[2:]...))
+		_, r := parseRule(append([]string{f[0]}, f[2:]...))
 		c.wrappers[f[0]] = wrapper{n, r.options}
 	}
 	for _, s := range wordlist.Read(cliText) {
@@ -128,7 +128,7 @@ func (p *program) add(f []string) {
 		p.sets[fields[0]] = fields[1:]
 		return
 	case "before":
-		_, r := readRule(append([]string{p.name}, fields...))
+		_, r := parseRule(append([]string{p.name}, fields...))
 		p.before = r.options
 		return
 	case "reads":
@@ -140,7 +140,7 @@ func (p *program) add(f []string) {
 	default:
 		panic("cli.txt does not know " + f[0])
 	}
-	paths, r := readRule(fields)
+	paths, r := parseRule(fields)
 	for _, path := range paths {
 		r.path, r.first = strings.Split(path, "/"), path[0]
 		if r.first == '*' {
@@ -151,23 +151,23 @@ func (p *program) add(f []string) {
 }
 
 // parseRule parses names and conditions.
-func readRule(fields []string) (names []string, r rule) {
-	r.most = -1
+func parseRule(fields []string) (names []string, r rule) {
+	r.maxOperands = -1
 	for i, f := range fields {
 		switch {
 		case i == 0, len(f) == 1 && f != "*":
 			names = append(names, f)
 		case f == "*":
-			r.any = true
+			r.wordOptions = true
 		case f == "--":
-			r.ends = true
+			r.dashesEnd = true
 		case f[0] == '[':
 			r.options.addLetters(f[1 : len(f)-1])
 		case f[0] == '-':
 			r.options.add(f, false)
 		case f[0] == '+':
 			r.options.add(f[1:], true)
-			r.one = append(r.one, f[1:])
+			r.oneOf = append(r.oneOf, f[1:])
 		case f[0] == '~':
 			r.without = append(r.without, f[1:])
 		case f[0] == '@':
@@ -176,7 +176,7 @@ func readRule(fields []string) (names []string, r rule) {
 			if err != nil {
 				panic(err)
 			}
-			r.most, r.plus = n, plus
+			r.maxOperands, r.ignorePlus = n, plus
 		default:
 			names = append(names, f)
 		}
@@ -185,7 +185,7 @@ func readRule(fields []string) (names []string, r rule) {
 }
 
 // classify returns the verdict for a program with these arguments.
-func (p *program) judge(args []arg) verdict {
+func (p *program) classify(args []arg) verdict {
 	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
 		return reading
 	}
@@ -212,8 +212,8 @@ func (p *program) destroysBy(args []arg) verdict {
 func (p *program) destroyed(verbs []string, sure bool, args []arg) verdict {
 	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an unknown option may have a value
 		for i := range p.destroys {
-			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
-				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
+			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.oneOf) == 0 || r.needs(args)) {
+				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.oneOf)}
 			}
 		}
 	}
@@ -338,29 +338,29 @@ func begins(verbs, path []string) bool {
 // needs reports whether an option that makes the command destructive is present.
 func (r *rule) needs(args []arg) bool {
 	return slices.ContainsFunc(args, func(a arg) bool {
-		return slices.ContainsFunc(r.one, func(o string) bool { return hits(a.text, o) })
+		return slices.ContainsFunc(r.oneOf, func(o string) bool { return hits(a.text, o) })
 	})
 }
 
 // fits reports whether arguments meet the conditions, whatever the unknown ones are.
 func (r *rule) fits(args []arg, verbs int) bool {
-	operands, one, ended := -verbs, len(r.one) == 0, false
+	operands, one, ended := -verbs, len(r.oneOf) == 0, false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case r.contains(a):
 			return false
-		case !a.known && (r.most >= 0 || !r.any && a.mayBeOption() && !ended):
+		case !a.known && (r.maxOperands >= 0 || !r.wordOptions && a.mayBeOption() && !ended):
 			return false
 		case len(a.text) < 2 || a.text[0] != '-' || ended && a.known:
-			if r.plus && strings.HasPrefix(a.text, "+") {
+			if r.ignorePlus && strings.HasPrefix(a.text, "+") {
 				continue
 			}
-			if operands++; r.most >= 0 && operands > r.most {
+			if operands++; r.maxOperands >= 0 && operands > r.maxOperands {
 				return false
 			}
 		case a.text == "--":
-			ended = r.ends
+			ended = r.dashesEnd
 		case a.known:
 			next, needed, ok := r.options.take(a.text)
 			if !ok {
@@ -386,7 +386,7 @@ func (r *rule) contains(a arg) bool {
 // another option does not count, whatever the program does.
 func (r *rule) value(option string, next arg) bool {
 	switch {
-	case r.contains(next), !next.known && !r.any:
+	case r.contains(next), !next.known && !r.wordOptions:
 		return false
 	case len(next.text) > 1 && next.text[0] == '-':
 		return next.known && strings.Trim(next.text[1:2], "0123456789") == ""

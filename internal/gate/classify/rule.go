@@ -65,15 +65,15 @@ func quoted(words []string) string {
 func (r *Rule) text(text string) verdict {
 	switch r.By {
 	case policy.BySQL:
-		return readSQL(text)
+		return classifySQL(text)
 	case policy.ByShell:
-		return readShell(text)
+		return classifyShell(text)
 	case policy.ByCLI:
-		return readShell(r.lineOf(text))
+		return classifyShell(r.lineOf(text))
 	case policy.ByHTTP:
-		return readMethod(text)
+		return classifyMethod(text)
 	case policy.ByGraphQL:
-		return readGraphQL(text)
+		return classifyGraphQL(text)
 	case policy.ByAction:
 		return r.action(text)
 	}

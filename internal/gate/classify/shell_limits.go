@@ -56,9 +56,8 @@ func manyCommands(text string) bool {
 	return commands >= maxCommands || words >= maxWords
 }
 
-// oddCharacter reports whether a text has a character that ends a line or a word for some
-// shells and terminals only: a carriage return by itself or after a backslash, a control
-// character, a space that is none of ASCII.
+// oddCharacter reports whether a text has a character that ends a line or a word only in some shells and
+// terminals: a single carriage return, a control character, a non-ASCII space.
 func oddCharacter(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
@@ -76,7 +75,7 @@ func oddCharacter(text string) bool {
 	return false
 }
 
-// before returns how much of a text stands before a character.
+// before returns the length of the text before a character.
 func before(text string, c byte) int {
 	if n := strings.IndexByte(text, c); n >= 0 {
 		return n
@@ -84,8 +83,8 @@ func before(text string, c byte) int {
 	return len(text)
 }
 
-// hereDocument returns how long a here-document is that a text begins with; all of the
-// text where its end is not found.
+// hereDocument returns the length of the here-document at the start of a text; all of the text if its end
+// is missing.
 func hereDocument(text string) int {
 	if strings.HasPrefix(text, "<<<") {
 		return 2

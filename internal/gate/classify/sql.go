@@ -11,7 +11,7 @@ import (
 var lexers = sync.Pool{New: func() any { return &lexer{} }}
 
 // classifySQL returns the worst verdict of all dialects for a text.
-func readSQL(text string) verdict {
+func classifySQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
@@ -29,12 +29,12 @@ func readSQL(text string) verdict {
 
 // readings are the verdicts of all dialects.
 type readings struct {
-	worst                         [len(dialects)]verdict        // of their statements
-	known                         [policy.Destructive + 1]among // dialects with a statement this bad
-	unread, some, several, broken among
+	worst                         [len(dialects)]verdict             // of their statements
+	known                         [policy.Destructive + 1]dialectSet // dialects with a statement this bad
+	unread, some, several, broken dialectSet
 }
 
-// of classifies the text of a lexer. After one dialect with a destructive verdict it skips the rest.
+// definition classifies the text of a lexer. After one dialect with a destructive verdict it skips the rest.
 func (r *readings) of(l *lexer) {
 	for l.statement() {
 		if l.broken || l.refused {
@@ -51,7 +51,7 @@ func (r *readings) of(l *lexer) {
 
 // add adds the verdict of a statement.
 func (r *readings) add(s statement) {
-	f := s.judge()
+	f := s.classify()
 	if f.Unread {
 		r.unread |= s.dialects
 	}
@@ -72,7 +72,7 @@ func (r *readings) add(s statement) {
 }
 
 // verdict returns the worst verdict of these dialects, the first of equals.
-func (r *readings) verdict(of among) (worst verdict) {
+func (r *readings) verdict(of dialectSet) (worst verdict) {
 	for rest := of; rest != 0; rest &= rest - 1 {
 		one, v := rest&-rest, r.worst[rest.first()]
 		v.Unread = one&r.unread != 0
@@ -106,7 +106,7 @@ func (s statement) verdict(f finding) verdict {
 // maxName limits the shown part of a function name.
 const maxName = 48
 
-// ends reports whether a statement is complete: brackets match, and its last token needs no other.
+// dashesEnd reports whether a statement is complete: brackets match, and its last token needs no other.
 func (s statement) ends() bool {
 	var open [3]int
 	for i := range s.tokens {
@@ -135,7 +135,7 @@ func (s statement) ends() bool {
 }
 
 // classify classifies one statement.
-func (s statement) judge() finding {
+func (s statement) classify() finding {
 	first := 0
 	for s.kind(first) == '(' {
 		first++

@@ -56,13 +56,13 @@ var dialects = [...]dialect{
 const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 
 // dialectSet is a bit set of dialects, in their order.
-type among uint16
+type dialectSet uint16
 
 // first returns the first dialect of a non-empty set.
-func (d among) first() int { return bits.TrailingZeros16(uint16(d)) }
+func (d dialectSet) first() int { return bits.TrailingZeros16(uint16(d)) }
 
 // like returns the dialects that agree with a dialect in these bits.
-func (d among) like(as, bits dialect) (same among) {
+func (d dialectSet) like(as, bits dialect) (same dialectSet) {
 	for rest := d; rest != 0; rest &= rest - 1 {
 		if i := rest.first(); (dialects[i]^as)&bits == 0 {
 			same |= 1 << i
@@ -92,11 +92,11 @@ type token struct {
 type lexer struct {
 	text   string
 	words  *wordTable
-	wanted among   // the dialects still needed
-	part           // the current dialects
-	as     dialect // the first of them
-	tokens []token // of the statement
-	shifty bool    // dialects may be out of step
+	wanted dialectSet // the dialects still needed
+	part              // the current dialects
+	as     dialect    // the first of them
+	tokens []token    // of the statement
+	shifty bool       // dialects may be out of step
 	// Positions still to read: where dialects split within the current statement, and where statements
 	// start.
 	parted, starts []part
@@ -104,7 +104,7 @@ type lexer struct {
 
 // part is a set of dialects with their position.
 type part struct {
-	dialects among
+	dialects dialectSet
 	at       int
 	kept     int  // number of preceding tokens of the statement
 	inside   int  // depth of executable comments
@@ -117,7 +117,7 @@ func (l *lexer) add(kind byte, start, end int) {
 }
 
 // begin prepares the lexer for a text in these dialects.
-func (l *lexer) begin(text string, as among) {
+func (l *lexer) begin(text string, as dialectSet) {
 	*l = lexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], part{dialects: as})}
 }
 
@@ -185,8 +185,8 @@ var asks = func() (is [256]bool) {
 	return is
 }()
 
-// asked returns the bits of the dialect on which it depends what was read from i to end:
-// a dialect that has the others otherwise reads the same.
+// asked returns the dialect bits that affect how the text from i to end was read: dialects that agree in
+// them read the same.
 func (l *lexer) asked(i, end int) (d dialect) {
 	s, read := l.text[i:], l.text[i:end]
 	second, third := byte(0), byte(0)
@@ -201,7 +201,7 @@ func (l *lexer) asked(i, end int) (d dialect) {
 			d |= bit
 		}
 	}
-	// A comment to the end of its line: the character at end is the one that ended it.
+	// A line comment: the character at end has ended it.
 	returns := func() bool { return strings.IndexByte(l.text[i:min(end+1, len(l.text))], '\r') >= 0 }
 	switch c := s[0]; {
 	case '0' <= c && c <= '9':
@@ -356,7 +356,7 @@ func whole(s string) bool {
 
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// next reads what begins at i, and returns where it ends.
+// next reads the token at i, and returns its end.
 func (l *lexer) next(i int) int {
 	s := l.text
 	c := s[i]
@@ -390,7 +390,7 @@ func (l *lexer) next(i int) int {
 	case c >= utf8.RuneSelf:
 		return l.foreign(i)
 	case c == '\\' && after != 0 && strings.IndexByte("'\"`\\%_", after) >= 0:
-		l.broken = true // it is no command of a program of the database, either
+		l.broken = true // it is no client command of a database, either
 	case c < ' ' || c == '\\' || c == 0x7f:
 		l.add(aDoubt, i, i+1)
 	default:
@@ -586,7 +586,7 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 		}
 		switch {
 		case escapes && s[at] == '\\':
-			// In a character set of the East the byte before may take the backslash with it.
+			// In some East Asian character sets the previous byte may combine with the backslash.
 			l.shifty = l.shifty || s[at-1] >= utf8.RuneSelf && at+1 < len(s) && (s[at+1] == quote || s[at+1] == '\\')
 			at++
 		case s[at] == quote && at+1 < len(s) && s[at+1] == quote:
@@ -600,8 +600,7 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 	return len(s)
 }
 
-// continued reads PostgreSQL's E'…', which goes on with the next quote after the end of
-// a line.
+// continued reads PostgreSQL's E'…', which continues with a quote on the next line.
 func (l *lexer) continued(i int) int {
 	s := l.text
 	for {
@@ -670,7 +669,7 @@ func (l *lexer) alternative(i int) int {
 	return i + len(inner) + len(end) + 1
 }
 
-// tagEnd returns the end of the $tag$ with which a text begins; 0 where it does not.
+// tagEnd returns the end of the $tag$ at the start of a text, 0 if there is none.
 func tagEnd(s string) int {
 	i := 1
 	if i < len(s) && (s[i] < '0' || s[i] > '9') {
@@ -684,7 +683,7 @@ func tagEnd(s string) int {
 	return i + 1
 }
 
-// dollar reads $tag$…$tag$, or else the $ as part of a word.
+// dollar reads $tag$…$tag$, or the $ as part of a word.
 func (l *lexer) dollar(i int) int {
 	tag := tagEnd(l.text[i:])
 	if l.as&dollar == 0 || tag == 0 {
@@ -692,7 +691,7 @@ func (l *lexer) dollar(i int) int {
 			l.add(aWord, i, end)
 			return end
 		}
-		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark put a variable in
+		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark substitute variables
 			l.add(aDoubt, i, i+1)
 			return i + 1
 		}
@@ -709,8 +708,7 @@ func (l *lexer) dollar(i int) int {
 	return i + end + tag
 }
 
-// foreign reads a character beyond ASCII: the beginning of a word, or a doubt, for it
-// may be a blank to one database and part of a word to another.
+// foreign reads a non-ASCII character: a word, or a doubt, because some databases treat it as a blank.
 func (l *lexer) foreign(i int) int {
 	if end := l.wordEnd(i); end > i {
 		l.foreignWord(i, end)

@@ -67,13 +67,13 @@ var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Read(sqlT
 
 // wordTable is a case-insensitive hash table of words (open addressing).
 type wordTable struct {
-	places [1 << placeBits]place
-	words  []string
+	slots [1 << slotBits]wordSlot
+	words []string
 }
 
-const placeBits = 13
+const slotBits = 13
 
-type place struct {
+type wordSlot struct {
 	hash  uint32
 	word  uint16 // 0 for none
 	class class
@@ -92,11 +92,11 @@ var sqlWords = sync.OnceValue(func() *wordTable {
 	t := &wordTable{words: []string{""}}
 	for word, class := range words {
 		hash, _ := hashed(word, 0)
-		at := hash >> (32 - placeBits)
-		for t.places[at%(1<<placeBits)].word != 0 {
+		at := hash >> (32 - slotBits)
+		for t.slots[at%(1<<slotBits)].word != 0 {
 			at++
 		}
-		t.places[at%(1<<placeBits)] = place{hash, uint16(len(t.words)), class}
+		t.slots[at%(1<<slotBits)] = wordSlot{hash, uint16(len(t.words)), class}
 		t.words = append(t.words, word)
 	}
 	return t
@@ -128,8 +128,8 @@ func hashed(text string, i int) (hash uint32, end int) {
 
 // class looks up a word, ignoring case.
 func (t *wordTable) class(word string, hash uint32) class {
-	for at := hash >> (32 - placeBits); ; at++ {
-		switch p := &t.places[at%(1<<placeBits)]; {
+	for at := hash >> (32 - slotBits); ; at++ {
+		switch p := &t.slots[at%(1<<slotBits)]; {
 		case p.word == 0:
 			return 0
 		case p.hash == hash && isWord(word, t.words[p.word]):

@@ -20,7 +20,8 @@ func (d *Declared) Raw() (letter json.RawMessage) {
 // Add adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
 // the flat intent_operation_type, intent_data_sensitivity and intent_reason. The value must pass
 // wirejson.Check. All surfaces use it, so that they accept the same declarations.
-// || It tolerates frequent mistakes of models: an intent that is a string is its operation type, or the
+//
+// It tolerates frequent mistakes of models: an intent that is a string is its operation type, or the
 // object as JSON text. Null and empty strings count as missing. Values given twice must be equal.
 func (d *Declared) Add(name string, value []byte) bool {
 	switch name {

@@ -3,14 +3,15 @@
 // its output is allow, warn or reject, with the exact message of the contract. It rejects a destructive
 // tool called as less, and a tool that is not read-only called as a read (without strict_server_validation
 // it only warns). Other mismatches cause at most a warning.
-// || - The decision is pure: no I/O, no clock, no state.
+//
+//   - The decision is pure: no I/O, no clock, no state.
 //   - It is total: every combination has a result.
 //   - It fails closed: the zero values of Verdict, Status, Variant and Operation refuse.
 //   - It parses declarations (Add), but does not look up tools or write records: gate provides the facts
 //     and executes the decision.
 //
-// || Files: intent, status, check and arguments are the base; facts and infer use them, then messages,
-// then declare and decide, then lane, which checks an allowed call against its arguments.
+// Files: intent, status, check and arguments are the base; facts and infer use them, then messages, then
+// declare and decide, then lane, which checks an allowed call against its arguments.
 package policy
 
 import (
@@ -47,8 +48,9 @@ const MaxReason = 1000
 
 // Declared is the intent that the caller declared, unchecked. The flat parameters (intent_operation_type,
 // intent_data_sensitivity, intent_reason) and the members of the intent object are combined here.
-// || An operation_type that is no string is an invalid operation type: it is stored as its JSON text.
-// Other parse errors are Malformed.
+//
+// An operation_type that is no string is an invalid operation type: it is stored as its JSON text. Other
+// parse errors are Malformed.
 type Declared struct {
 	// Present is true if an intent object was given, even an empty one.
 	Present bool

@@ -60,7 +60,7 @@ func (a *Anchor) verifier() verifier {
 			return p
 		}
 	}
-	return nothing{}
+	return noVerifier{}
 }
 
 // key verifies Ed25519 signatures.
@@ -74,9 +74,9 @@ func (k key) Verify(d Digest, signature []byte) error {
 }
 
 // noVerifier accepts no signature.
-type nothing struct{}
+type noVerifier struct{}
 
-func (nothing) Verify(Digest, []byte) error { return errSignature }
+func (noVerifier) Verify(Digest, []byte) error { return errSignature }
 
 // verify returns what is wrong with evidence for the anchor.
 func (a *Anchor) verify(e *Evidence) error {

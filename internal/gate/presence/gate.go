@@ -51,13 +51,13 @@ type Place interface {
 
 // Options configure a Gate.
 type Options struct {
-	Keeper Store
+	Store  Store
 	Places []Place
 	// Demanded returns the configured kind; nil is none.
 	Demanded func() Kind
 	// ClaimsInForce returns the claims of all current grants or, for the first anchor, of all decisions: a
 	// root anchor signs them.
-	InForce func(ctx context.Context, first bool) ([]Claim, error)
+	ClaimsInForce func(ctx context.Context, first bool) ([]Claim, error)
 	// Changed is called when other claims count than before.
 	Changed func(ctx context.Context)
 	Now     func() time.Time
@@ -131,7 +131,7 @@ func (g *Gate) Ready(ctx context.Context) error {
 }
 
 func (g *Gate) load(ctx context.Context) error {
-	saved, err := g.opt.Keeper.LoadPresence(ctx)
+	saved, err := g.opt.Store.LoadPresence(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,10 +156,10 @@ func (g *Gate) load(ctx context.Context) error {
 		}
 	}
 	for _, p := range g.opt.Places {
-		s.places[p.Name()] = g.look(ctx, s, p)
+		s.places[p.Name()] = g.checkPlace(ctx, s, p)
 	}
 	s.demanded = g.opt.Demanded()
-	s.judged = judge(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
+	s.judged = evaluate(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
 	g.mu.Lock()
 	g.known = s
 	g.mu.Unlock()
@@ -167,7 +167,7 @@ func (g *Gate) load(ctx context.Context) error {
 }
 
 // checkPlace reads the mark of a place and updates it if allowed.
-func (g *Gate) look(ctx context.Context, s *state, p Place) standing {
+func (g *Gate) checkPlace(ctx context.Context, s *state, p Place) standing {
 	m, err := p.Mark(ctx)
 	if err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
@@ -192,7 +192,7 @@ func (g *Gate) look(ctx context.Context, s *state, p Place) standing {
 
 // Recheck is Load, and calls Changed if other claims count than before: another instance may have stored
 // statements, or a place has changed.
-func (g *Gate) Look(ctx context.Context) error {
+func (g *Gate) Recheck(ctx context.Context) error {
 	before, was := g.verdict()
 	if err := g.Load(ctx); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (g *Gate) verdict() (*state, verdict) {
 	if s.demanded == demanded && s.chain.last().Kind != reset {
 		return s, s.judged
 	}
-	return s, judge(s.chain, s.broken, s.places, demanded, g.opt.Now())
+	return s, evaluate(s.chain, s.broken, s.places, demanded, g.opt.Now())
 }
 
 // Confirmed reports whether a user has signed the claim, or no signature is required.
@@ -352,11 +352,11 @@ func (g *Gate) require(ctx context.Context, p *Proof, a *Anchor, claims []Claim)
 	}
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
-	return g.take(ctx, p, e)
+	return g.accept(ctx, p, e)
 }
 
 // accept stores a proven statement and puts it into effect. g.deciding is held.
-func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
+func (g *Gate) accept(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.used[e.Nonce] {
 		return refused(ErrUsed.Error())
 	}
@@ -364,7 +364,7 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 	if count <= before && before|count != 0 {
 		return refused("the authenticator counts backwards: somebody may have a copy of the passkey")
 	}
-	switch err := g.opt.Keeper.SaveStatement(ctx, *e); {
+	switch err := g.opt.Store.SaveStatement(ctx, *e); {
 	case errors.Is(err, ErrUsed):
 		return refused(ErrUsed.Error())
 	case err != nil:
@@ -471,15 +471,15 @@ func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 	if g == nil {
 		return Standing{Kind: None}, nil
 	}
-	if err := g.Look(ctx); err != nil {
+	if err := g.Recheck(ctx); err != nil {
 		return Standing{}, err
 	}
 	s, v := g.verdict()
-	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.mayNew, MayJoin: v.join}
+	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.canSetRoot, MayJoin: v.canJoin}
 	for _, p := range g.opt.Places {
 		out.Places = append(out.Places, PlaceStanding{p.Name(), s.places[p.Name()].state})
 	}
-	if out.ResetOff = v.off; s.chain.last().Kind == reset {
+	if out.ResetOff = v.canCancelReset; s.chain.last().Kind == reset {
 		out.Reset, out.Kind = s.chain.last().Since, None
 	}
 	if before := s.chain.withoutResets(); before.last().proves() {
@@ -491,9 +491,9 @@ func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 
 // claimsInForce returns the claims of all current decisions.
 func (g *Gate) claimsInForce(ctx context.Context, c chain) ([]Claim, error) {
-	if g.opt.InForce == nil {
+	if g.opt.ClaimsInForce == nil {
 		return nil, nil
 	}
-	all, err := g.opt.InForce(ctx, c.last().Kind == None)
+	all, err := g.opt.ClaimsInForce(ctx, c.last().Kind == None)
 	return slices.Clone(all), err
 }

@@ -1,10 +1,12 @@
 // Package presence requires, for decisions that grant access, something that an agent with a shell does
 // not have: a passphrase, or a user's touch on an authenticator.
-// || An Anchor is the key that verifies. A Claim is one line that states one grant of access. A Statement
+//
+// An Anchor is the key that verifies. A Claim is one line that states one grant of access. A Statement
 // covers claims, is made for one request at one time, and is signed by the anchor. The Gate requires
 // statements (Require), stores them as evidence, and says whether a loaded decision was signed
 // (Confirmed).
-// || - A claim counts only if a verified statement contains it.
+//
+//   - A claim counts only if a verified statement contains it.
 //   - A statement is accepted once, for its own request, within five minutes, and is stored before what it
 //     permits.
 //   - Nothing counts if the anchor in the database does not match its fingerprint in every other place.

@@ -21,7 +21,7 @@ func (g *Gate) Head() Digest {
 func (g *Gate) Set(ctx context.Context, a Anchor) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
-	if s == nil || p == nil || !v.mayNew && !v.mayAdd {
+	if s == nil || p == nil || !v.canSetRoot && !v.canSetNext {
 		return notNow(v)
 	}
 	switch {
@@ -33,7 +33,7 @@ func (g *Gate) Set(ctx context.Context, a Anchor) error {
 		return problem.New(problem.Conflict, "Presence is none already.", "")
 	}
 	signer, claims := s.chain.last(), []Claim{a.claim()}
-	if v.mayNew {
+	if v.canSetRoot {
 		if signer = &a; !a.proves() {
 			return notNow(v)
 		}
@@ -49,7 +49,7 @@ func (g *Gate) Set(ctx context.Context, a Anchor) error {
 	}
 	a.Nonce = e.Nonce
 	return g.change(ctx, s, func() (chain, error) {
-		return append(s.chain[:len(s.chain):len(s.chain)], a), g.take(ctx, p, e)
+		return append(s.chain[:len(s.chain):len(s.chain)], a), g.accept(ctx, p, e)
 	})
 }
 
@@ -65,7 +65,7 @@ func notNow(v verdict) error {
 func (g *Gate) Join(ctx context.Context) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
-	if s == nil || p == nil || !v.join {
+	if s == nil || p == nil || !v.canJoin {
 		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
 	}
 	return g.signedChange(ctx, s, p, s.chain.last(), []Claim{NewClaim("presence join", s.chain.head().String())}, s.chain)
@@ -98,9 +98,9 @@ func (g *Gate) CallOff(ctx context.Context) error {
 	switch {
 	case s == nil || p == nil:
 		return notNow(v)
-	case s.chain.last().Kind != reset && !v.off:
+	case s.chain.last().Kind != reset && !v.canCancelReset:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
-	case !v.off:
+	case !v.canCancelReset:
 		return problem.New(problem.PresenceRequired, "This reset cannot be called off: the anchor did not hold when it was made, or does not now.", v.remedy)
 	}
 	before := s.chain.withoutResets()
@@ -117,7 +117,7 @@ func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, 
 	if err != nil {
 		return err
 	}
-	return g.change(ctx, s, func() (chain, error) { return next, g.take(ctx, p, e) })
+	return g.change(ctx, s, func() (chain, error) { return next, g.accept(ctx, p, e) })
 }
 
 // change stores the result of next in every place if the state is still the one seen: in the database
@@ -133,7 +133,7 @@ func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, erro
 		if err != nil {
 			return err
 		}
-		switch err := g.opt.Keeper.SaveAnchors(ctx, seen.chain.head(), c); {
+		switch err := g.opt.Store.SaveAnchors(ctx, seen.chain.head(), c); {
 		case errors.Is(err, ErrMoved):
 			return refused(err.Error())
 		case err != nil:
@@ -171,13 +171,13 @@ func (g *Gate) Restore(ctx context.Context) error {
 		return nil
 	}
 	for _, e := range s.all {
-		if err := g.opt.Keeper.SaveStatement(ctx, e); err != nil && !errors.Is(err, ErrUsed) {
+		if err := g.opt.Store.SaveStatement(ctx, e); err != nil && !errors.Is(err, ErrUsed) {
 			return err
 		}
 	}
-	stored, err := g.opt.Keeper.LoadPresence(ctx)
+	stored, err := g.opt.Store.LoadPresence(ctx)
 	if err == nil {
-		err = g.opt.Keeper.SaveAnchors(ctx, stored.Head(), s.chain)
+		err = g.opt.Store.SaveAnchors(ctx, stored.Head(), s.chain)
 	}
 	if err != nil || v.void != "" {
 		return err

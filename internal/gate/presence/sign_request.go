@@ -6,7 +6,7 @@ import (
 )
 
 // SignRequest is a request to sign a statement, with its claims in full.
-type Asked struct {
+type SignRequest struct {
 	Statement
 	Claims []Claim
 	Anchor Anchor // that must sign
@@ -14,7 +14,7 @@ type Asked struct {
 
 // ParseSignRequest parses the details of the problem PRESENCE_REQUIRED. It rejects claims or an anchor
 // that do not match the statement, so that what is shown is what is signed.
-func ReadAsked(statement, claims, anchor json.RawMessage) (a Asked, err error) {
+func ParseSignRequest(statement, claims, anchor json.RawMessage) (a SignRequest, err error) {
 	if a.Statement, err = ParseStatement(statement); err != nil {
 		return a, err
 	}

@@ -74,14 +74,14 @@ func ParseStatement(text []byte) (Statement, error) {
 		return Statement{}, errors.New("a statement has no time")
 	}
 	s := Statement{p.Claims, p.Count, at, p.For, p.Nonce, p.Anchor}
-	if !nonceFits(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.Text(), text) {
+	if !isNonce(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.Text(), text) {
 		return Statement{}, errors.New("a statement is not written as statements are")
 	}
 	return s, nil
 }
 
 // isNonce reports whether a nonce is valid: it is used in names.
-func nonceFits(nonce string) bool {
+func isNonce(nonce string) bool {
 	return len(nonce) >= 20 && len(nonce) <= 64 && strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 

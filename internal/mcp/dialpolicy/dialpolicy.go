@@ -1,6 +1,7 @@
 // Package dialpolicy decides which IP addresses may be dialled for URLs that MCPProxy does not control:
 // those of servers, and those that their documents name.
-// || - It checks each address when it is dialled, so DNS rebinding gains nothing.
+//
+//   - It checks each address when it is dialled, so DNS rebinding gains nothing.
 //   - It checks an IPv4 address that an IPv6 address embeds as that IPv4 address.
 //   - It never allows link-local addresses, where clouds serve the credentials of machines.
 //   - It does not check what is sent over the connection.

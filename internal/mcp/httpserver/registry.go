@@ -172,7 +172,8 @@ func (p *connState) brisk(now time.Time) bool {
 
 // reserve makes a slot for one more connection and reports whether there is one; if not, it returns when
 // to try again, or 0.
-// || Newcomers get half of the slots, or more while these are free: a client that opens many silent
+//
+// Newcomers get half of the slots, or more while these are free: a client that opens many silent
 // connections evicts its own. At the limit it closes slow connections first, then the longest idle. r.mu
 // is held.
 func (r *registry) reserve(now time.Time) (ok bool, again time.Duration) {

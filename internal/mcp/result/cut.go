@@ -21,8 +21,9 @@ const metaKey = "mcpproxy/truncated"
 
 // Cut shortens a CallToolResult that is larger than limit bytes, and reports whether it did. With a limit
 // of 0 or less it returns every result unchanged.
-// || A cut result is valid JSON of at most limit bytes. In text blocks, JSON loses array elements and
-// other text is cut between characters. Other blocks are kept or replaced by a note. structuredContent is
+//
+// A cut result is valid JSON of at most limit bytes. In text blocks, JSON loses array elements and other
+// text is cut between characters. Other blocks are kept or replaced by a note. structuredContent is
 // omitted; without content it is shown, cut, as text. A last text block and _meta say how much was
 // omitted, and name the handle for reading the rest.
 func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, was bool) {

@@ -2,7 +2,8 @@
 // requests, a Session is the state of one legacy client, a Surface is an endpoint. It also has Request and
 // Reply, the Permit of a tool call, a bounded queue of events, the deadline of a request, and ReplyWriter
 // (reply*.go), which writes MCPProxy's own replies.
-// || The contract:
+//
+// The contract:
 //   - Order: all calls of Request.Say return before Do returns, and never overlap. An Event is valid only
 //     during the call. Say may block, except in Listen.
 //   - Request.Head is called before the first event and before Do returns; the last call counts.
@@ -14,5 +15,5 @@
 //   - A problem has the same text on every surface. An internal error is logged, and the client gets no
 //     details.
 //
-// || It opens no connections, makes no decisions and records nothing.
+// It opens no connections, makes no decisions and records nothing.
 package session

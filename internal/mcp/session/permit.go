@@ -14,7 +14,8 @@ type Permit struct {
 // that was checked, as the bytes that the server listed: the call is sent only if the server's current
 // list has the same bytes. recheck decides again if the call has waited before it is sent; its error
 // becomes the answer.
-// || Only the gate may call it; archtest checks that.
+//
+// Only the gate may call it; archtest checks that.
 func NewPermit(tool string, listed json.RawMessage, recheck func() error) Permit {
 	return Permit{tool: tool, listed: listed, recheck: recheck}
 }

@@ -3,7 +3,8 @@
 // (docs/adr/0050-lines-over-the-socket.md). This side starts a daemon if none runs (cli/stdio.go), and
 // after a restart of the daemon it reopens the client's session and repeats its subscriptions and log
 // level (session.go). A request in flight at that moment gets an error and is not repeated.
-// || - It writes one message per line and nothing else.
+//
+//   - It writes one message per line and nothing else.
 //   - The client's messages reach the daemon in order.
 //   - A request that is not cancelled gets exactly one reply.
 //   - All its memory is limited.

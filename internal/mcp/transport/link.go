@@ -14,7 +14,8 @@ import (
 
 // Link is one connection from start to end. Do returns the error of ctx, a session.NotSentError, or
 // another error after which the request may have been executed.
-// || A request without an ID is MCPProxy's own: it gets an ID, and in the modern protocol MCPProxy's
+//
+// A request without an ID is MCPProxy's own: it gets an ID, and in the modern protocol MCPProxy's
 // identity. A tools/call is not checked here: see upstream.
 type Link interface {
 	session.Doer

@@ -12,15 +12,15 @@ const RelayDepth = 1000
 
 // Cursor walks over Text like this:
 //
-//	|| \tfor end := c.Open('{'); c.More(end); {
+//	for end := c.Open('{'); c.More(end); {
 //		name := c.Name() // in an object
 //		value := c.Value()
-//		}
+//	}
 //
-// || Nested containers are taken as values or opened in turn. Without Depth it expects checked JSON and
-// may misread other text. With Depth it checks the grammar and the nesting of the values that it skips,
-// but not UTF-8, surrogates, names or ranges. After an error there are no more members, values are nil,
-// and Finish returns the error. It never panics.
+// Nested containers are taken as values or opened in turn. Without Depth it expects checked JSON and may
+// misread other text. With Depth it checks the grammar and the nesting of the values that it skips, but
+// not UTF-8, surrogates, names or ranges. After an error there are no more members, values are nil, and
+// Finish returns the error. It never panics.
 type Cursor struct {
 	Text  []byte
 	Depth int

@@ -71,7 +71,8 @@ func (e *EventReader) Retry() time.Duration { return e.retry }
 
 // Next returns the next event. Its data is valid until the next call. An event that the end of the stream
 // truncates is dropped.
-// || It returns ErrTooLong for an event over the limit and ErrNoBuffer for one without a buffer; the next
+//
+// It returns ErrTooLong for an event over the limit and ErrNoBuffer for one without a buffer; the next
 // call skips the rest of it in constant memory. Any other error is final.
 func (e *EventReader) Next() (Event, error) {
 	e.reset()

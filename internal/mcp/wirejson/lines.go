@@ -21,7 +21,8 @@ func NewLineReaderIn(r io.Reader, limit int, room BufferPool) *LineReader {
 
 // Next returns the next line without its LF or CRLF; it may be empty. The slice is valid until the next
 // call. The last line needs no line end.
-// || For a line over the limit it returns the beginning and ErrTooLong, for one without a buffer the
+//
+// For a line over the limit it returns the beginning and ErrTooLong, for one without a buffer the
 // beginning and ErrNoBuffer; the next call skips the rest of it in constant memory. Any other error is
 // final.
 func (l *LineReader) Next() ([]byte, error) {
