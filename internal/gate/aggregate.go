@@ -36,7 +36,7 @@ func NewAggregate(d AggregateDeps) *Aggregate { return &Aggregate{AggregateDeps:
 const instructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
 	"A tool or prompt is named server__name, and does what that server says it does; its annotations are those that its user lets count."
 
-// Form returns how requests of a method are answered: what is about one server
+// Delivery returns how requests of a method are answered: what is about one server
 // as that server answers it.
 func (s *Aggregate) Delivery(method string) session.Delivery {
 	if method == mcp.Listen || forOneServer(method) {

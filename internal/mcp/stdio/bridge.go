@@ -81,7 +81,7 @@ type bridge struct {
 }
 
 // Run relays messages until the input ends (then it waits for open replies), the output fails, or ctx
-// ends. A goroutine may remain in In.Read if In cannot be closed, and in Out.Write while nobody reads.
+// ends. A goroutine may remain in In.Read if In cannot be closed, and in Out.Write while the client does not read.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
