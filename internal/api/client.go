@@ -37,7 +37,7 @@ type Endpoint struct {
 	Source  activity.Source // cli or ui; empty = rest
 	Version string          // of the program that asks
 	// Permit shows a person what is to be signed, and returns it signed; nil refuses.
-	Permit func(ctx context.Context, a presence.Asked) (presence.Signed, error)
+	Permit func(ctx context.Context, a presence.SignRequest) (presence.Signed, error)
 }
 
 // How long a daemon may be silent before it counts as one that does not answer.
@@ -82,7 +82,7 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks
 		return err
 	}
 	detail := func(name string) json.RawMessage { raw, _ := p.Detail(name).(json.RawMessage); return raw }
-	asked, err := presence.ReadAsked(detail("statement"), detail("claims"), detail("anchor"))
+	asked, err := presence.ParseSignRequest(detail("statement"), detail("claims"), detail("anchor"))
 	if err == nil && asked.For != c.request(method, asks) {
 		err = errors.New("it is of another request: " + problem.Brief(asked.For))
 	}

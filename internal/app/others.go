@@ -61,14 +61,14 @@ func (d *daemon) followOthers(ctx context.Context) {
 func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 	var decided []approval.Decided
 	for server, anew := range s.Servers {
-		decided = append(decided, approval.Decided{Server: server, Anew: anew})
+		decided = append(decided, approval.Decided{Server: server, Relaunched: anew})
 	}
 	if s.All {
 		decided = append(decided, approval.Decided{})
 	}
 	var err error
 	if s.All || s.Presence { // before what counts by it
-		err = d.presence.Look(ctx)
+		err = d.presence.Recheck(ctx)
 	}
 	if len(decided) > 0 && err == nil {
 		err = d.book.Reload(ctx, decided...)
@@ -77,7 +77,7 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 		err = errors.Join(err, d.tokens.Reload(ctx))
 	}
 	if s.All || s.Asks {
-		d.approvals.Look()
+		d.approvals.WakeAll()
 		d.events.PendingChanged()
 	}
 	if d.events.Listening() && (len(s.Log) > 0 || s.Missed) {

@@ -31,14 +31,14 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 		if err := d.book.Reload(ctx, approval.Decided{}); err != nil {
 			d.logger.Error("what is decided cannot be read again", "error", err)
 		}
-		d.approvals.Look()
+		d.approvals.WakeAll()
 		d.events.PendingChanged()
 	}
 	return presence.NewGate(presence.Options{
-		Keeper:   d.store.Asks().Presence(),
-		Places:   []presence.Place{inKeyring{secret.OpenVault(dir, "presence", d.logger)}, inLog{d}},
-		Demanded: func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
-		InForce:  d.inForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
+		Store:         d.store.Asks().Presence(),
+		Places:        []presence.Place{inKeyring{secret.OpenVault(dir, "presence", d.logger)}, inLog{d}},
+		Demanded:      func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
+		ClaimsInForce: d.inForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
 }
 

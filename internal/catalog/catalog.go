@@ -148,7 +148,7 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 // another way from now on is found as before, but is not what it says of itself
 // any more.
 func (c *Catalog) decided(d approval.Decided) {
-	if d.Anew {
+	if d.Relaunched {
 		c.mu.Lock()
 		if l := c.lists[d.Server]; l != nil {
 			next := *l

@@ -49,11 +49,11 @@ type entry struct {
 	compile    sync.Once
 	arguments  *schema.Schema
 	scanned    *scan.Scanned
-	nature     *classify.Nature
+	nature     *classify.Analysis
 }
 
 func newEntry(d *tool.Definition, names *scan.CrossRefs) *entry {
-	return &entry{definition: d, scanned: names.Tool(d), nature: classify.NatureOf(d)}
+	return &entry{definition: d, scanned: names.Tool(d), nature: classify.NewAnalysis(d)}
 }
 
 // merge makes entries for tools, taking over those of old that did not change.

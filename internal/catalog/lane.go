@@ -14,7 +14,7 @@ func (t *Tool) JudgedBy() *classify.Rule {
 	if t.declared != nil {
 		return t.declared
 	}
-	return t.entry.nature.JudgedBy()
+	return t.entry.nature.ArgumentRule()
 }
 
 // ClassifyArguments says what a call of the tool does by its arguments; nothing where it is

@@ -19,7 +19,7 @@ func (t *Tool) Under(c *config.Config, server config.Server) *Tool {
 func Remembered(id tool.ID, judged *tool.Facts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, nature: classify.KnownNature(in)}
+	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, nature: classify.KnownAnalysis(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 

@@ -60,7 +60,7 @@ func (g *PrimitiveGuard) shown(ctx context.Context, server string, l PrimitiveLi
 	if strange {
 		g.doubt(server, l)
 	}
-	kept, left := wirejson.Keep(all, func(i int, _ []byte) bool { return pass[i] })
+	kept, left := wirejson.Filter(all, func(i int, _ []byte) bool { return pass[i] })
 	if left == 0 {
 		return result, nil
 	}
@@ -141,7 +141,7 @@ func (g *PrimitiveGuard) visible(ctx context.Context, server string, result json
 // judgePrimitives returns the tools of a list that can be called and the number of the
 // others. strange are those that the catalog knows otherwise, or not at all.
 func judgePrimitives(s *Snapshot, server string, tools json.RawMessage, within auth.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
-	kept, hidden = wirejson.Keep(tools, func(_ int, raw []byte) bool {
+	kept, hidden = wirejson.Filter(tools, func(_ int, raw []byte) bool {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
 		same := t != nil && sameDefinition(t, server, raw)

@@ -119,7 +119,7 @@ func locked(server string, u primitiveNamed, status policy.Status, err error) er
 	}
 	what := u.kind.Word() + " '" + problem.Brief(u.name) + "'"
 	p := problem.Newf(problem.OfferLocked, "The %s of server '%s' cannot be used: its status is %s.", what, server, status).
-		WithHint(status.OfferRemedy()).With("status", status.String()).With("server", server)
+		WithHint(status.PrimitiveRemedy()).With("status", status.String()).With("server", server)
 	if err != nil {
 		p.Because(err)
 	}
@@ -139,7 +139,7 @@ func (g *PrimitiveGuard) listen(ctx context.Context, server string, r *session.R
 	if err := g.knowUsed(ctx, server, tool.KindResource); err != nil {
 		return nil, locked(server, primitiveNamed{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
-	kept, left := wirejson.Keep(uris, func(_ int, raw []byte) bool {
+	kept, left := wirejson.Filter(uris, func(_ int, raw []byte) bool {
 		uri, ok := wirejson.String(raw)
 		return ok && g.catalog.OfferUse(server, tool.KindResource, uri) == policy.Callable
 	})

@@ -78,7 +78,7 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 // daemon's speaks to an agent; the message stays but for what it tells a model to do.
 func forShell(err error, name string) error {
 	p := *problem.From(err)
-	p.Message = policy.ForPerson(p.Message)
+	p.Message = policy.ForUser(p.Message)
 	switch p.Code {
 	case problem.ServerMismatch, problem.ArgumentMismatch:
 		raw, _ := p.Detail("call_with").(json.RawMessage)
@@ -118,10 +118,10 @@ func unlock(status any, name string) string {
 	of, server := quotedWord(id.String()), quotedWord(id.Server)
 	for _, s := range policy.Statuses() {
 		if s.String() == said {
-			return s.PromptRemedy(server, of)
+			return s.CommandRemedy(server, of)
 		}
 	}
-	return policy.DisabledUnknown.PromptRemedy(server, of)
+	return policy.DisabledUnknown.CommandRemedy(server, of)
 }
 
 // one returns the value that is given, which must be only one.

@@ -90,7 +90,7 @@ type signer struct {
 
 // permit shows a person what is to be signed, and signs it with the passphrase, which stays
 // in this process.
-func (s *signer) permit(ctx context.Context, a presence.Asked) (none presence.Signed, err error) {
+func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none presence.Signed, err error) {
 	if a.Anchor.Kind != presence.Passphrase {
 		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
 	}

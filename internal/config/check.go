@@ -48,7 +48,7 @@ func checkListen(s string) error {
 // loopback reports whether nobody but this machine reaches the address.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && dialpolicy.Here(host)
+	return err == nil && dialpolicy.IsLocalName(host)
 }
 
 func checkDir(s string) error {

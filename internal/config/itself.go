@@ -67,8 +67,8 @@ func sameHost(listener, host string) bool {
 	switch {
 	case listener == host:
 		return true
-	case dialpolicy.Here(host), unspecified(host), strings.HasSuffix(host, ".localhost"):
-		return everywhere || dialpolicy.Here(listener)
+	case dialpolicy.IsLocalName(host), unspecified(host), strings.HasSuffix(host, ".localhost"):
+		return everywhere || dialpolicy.IsLocalName(listener)
 	case !everywhere:
 		return false
 	}

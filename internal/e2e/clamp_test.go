@@ -31,7 +31,7 @@ type owner struct {
 // errStopped is what somebody says who does not sign.
 var errStopped = errors.New("not signed")
 
-func (o *owner) permit(_ context.Context, a presence.Asked) (presence.Signed, error) {
+func (o *owner) permit(_ context.Context, a presence.SignRequest) (presence.Signed, error) {
 	if !o.signs {
 		return presence.Signed{}, errStopped
 	}

@@ -127,7 +127,7 @@ func (a *attack) request(way int, method, path, body, header string) (int, []byt
 }
 
 // asked is what the answer of a request wants to be signed.
-func (a *attack) asked(answer []byte) (asked presence.Asked, ok bool) {
+func (a *attack) asked(answer []byte) (asked presence.SignRequest, ok bool) {
 	var p struct {
 		Code    string
 		Details struct{ Statement, Claims, Anchor json.RawMessage }
@@ -138,7 +138,7 @@ func (a *attack) asked(answer []byte) (asked presence.Asked, ok bool) {
 	if p.Details.Statement == nil {
 		return asked, false
 	}
-	asked, err := presence.ReadAsked(p.Details.Statement, p.Details.Claims, p.Details.Anchor)
+	asked, err := presence.ParseSignRequest(p.Details.Statement, p.Details.Claims, p.Details.Anchor)
 	if err != nil {
 		a.t.Fatal(err)
 	}

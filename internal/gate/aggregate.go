@@ -36,13 +36,13 @@ func NewAggregate(d AggregateDeps) *Aggregate { return &Aggregate{AggregateDeps:
 const instructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
 	"A tool or prompt is named server__name, and does what that server says it does; its annotations are those that its user lets count."
 
-// Form returns how requests of a method are answered: what is about one server
+// Delivery returns how requests of a method are answered: what is about one server
 // as that server answers it.
-func (s *Aggregate) Form(method string) session.Form {
+func (s *Aggregate) Delivery(method string) session.Delivery {
 	if method == mcp.Listen || forOneServer(method) {
 		return session.Waiting
 	}
-	return session.AtOnce
+	return session.Direct
 }
 
 // forOneServer reports whether requests of a method are about something of one
@@ -64,7 +64,7 @@ func (s *Aggregate) Refused(ctx context.Context, r *session.Request, p *problem.
 func (s *Aggregate) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: json.RawMessage(string(s.Reply.Front(true)) + `"supportedVersions":` + mcp.Served + `,"capabilities":` +
+		return session.Reply{Result: json.RawMessage(string(s.Reply.Front(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
 			s.capabilities(r) + `,"instructions":"` + instructions + `"` + caching + `}`)}, nil
 	case mcp.Listen:
 		return s.listen(ctx, r), nil

@@ -15,7 +15,7 @@ func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLi
 		for _, list := range h.changed(now) {
 			say(list)
 		}
-		if session.AwaitSettled(ctx, again) != nil {
+		if session.Debounce(ctx, again) != nil {
 			return
 		}
 	}
@@ -23,7 +23,7 @@ func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLi
 
 // listen holds a subscription open: it tells what changes of what is wanted.
 func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Reply {
-	wanted, bad := session.WantedEvents(r)
+	wanted, bad := session.RequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}
 	}
@@ -43,7 +43,7 @@ func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Repl
 	session.Acknowledge(r, string(agreed))
 	s.announce(ctx, r, &h, func(list int) {
 		if wants[list] {
-			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage("{" + session.Subscription(r) + "}}")})
+			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
 		}
 	})
 	return s.Reply.End(r)

@@ -96,7 +96,7 @@ func (s *Aggregate) toolOf(r *session.Request, name string) (tool.ID, bool) {
 // ended makes an ordinary failure of the end of one server's session: it is one
 // of several that the client's session has, which goes on.
 func ended(server string, err error) error {
-	if !errors.Is(err, session.ErrOver) {
+	if !errors.Is(err, session.ErrEnded) {
 		return err
 	}
 	return problem.Newf(problem.ServerUnavailable, "The session with server '%s' has ended.", server).
@@ -108,10 +108,10 @@ func ended(server string, err error) error {
 // used, and into the header that repeats it.
 func (r *aggregateRequest) rename(member, own string) {
 	r.Params = wirejson.SetMember(r.Params, member, wirejson.AppendString(nil, own))
-	r.Fields = slices.Clone(r.Fields)
-	for i, f := range r.Fields {
+	r.Headers = slices.Clone(r.Headers)
+	for i, f := range r.Headers {
 		if strings.EqualFold(f.Name, mcp.HeaderName) {
-			r.Fields[i] = mcp.Field{Name: mcp.HeaderName, Value: mcp.HeaderText(own)}
+			r.Headers[i] = mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeader(own)}
 		}
 	}
 }

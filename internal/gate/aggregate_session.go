@@ -116,7 +116,7 @@ func (c *aggregateSession) open(ctx context.Context, r *session.Request, server 
 		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.Clip(a.Error.Message, 4*session.MaxIdentity)).
 			WithHint("See its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
-	if err := s.Notify(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrOver) {
+	if err := s.Notify(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrEnded) {
 		return nil, problem.Newf(problem.ServerUnavailable, "Server '%s' has ended the session that was just opened.", server).
 			WithHint("Try again; see its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
@@ -177,7 +177,7 @@ func (c *aggregateSession) Notify(ctx context.Context, method string, params jso
 func (c *aggregateSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	server, own, ok := askedBy(id)
 	if s := c.with(server); ok && s != nil {
-		if err := s.Respond(ctx, own, r); !errors.Is(err, session.ErrOver) {
+		if err := s.Respond(ctx, own, r); !errors.Is(err, session.ErrEnded) {
 			return err
 		} // else who asked has gone, and the client's session goes on
 	}
@@ -205,7 +205,7 @@ func (c *aggregateSession) Listen(ctx context.Context, say func(session.Event), 
 func (c *aggregateSession) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end.Fail(session.ErrOver)
+	c.end.Fail(session.ErrEnded)
 	for _, o := range c.byServer {
 		if o.s != nil {
 			o.s.Close()

@@ -130,7 +130,7 @@ func TestAnswersFindWhoAsked(t *testing.T) {
 func TestTheEndOfOneServersSession(t *testing.T) {
 	c := newClient(t)
 	c.Answer = func(context.Context, *session.Request) (session.Reply, error) {
-		return session.Reply{}, session.ErrOver
+		return session.Reply{}, session.ErrEnded
 	}
 	if got := code(c.ask("tools/call", `{"name":"s__other"}`)); got != problem.ServerUnavailable {
 		t.Error(got)
@@ -150,7 +150,7 @@ func TestTheEndOfOneServersSession(t *testing.T) {
 // request is sent once more, in one new session, where it cannot have run; a call has one record.
 func TestForgottenSession(t *testing.T) {
 	for method, params := range map[string]string{"tools/call": `{"name":"s__other"}`, "resources/read": `{"uri":"mcpproxy://s/x"}`} {
-		for name, err := range map[string]error{"unrun": &session.NotSentError{Cause: session.ErrOver}, "lost": session.ErrOver} {
+		for name, err := range map[string]error{"unrun": &session.NotSentError{Cause: session.ErrEnded}, "lost": session.ErrEnded} {
 			c := newClient(t)
 			sends, forgets := 0, 1
 			answer := func(context.Context, *session.Request) (session.Reply, error) {

@@ -211,7 +211,7 @@ func TestAllCall(t *testing.T) {
 	for name, own := range map[string]string{"s__reads": "reads", "s__deletes": "deletes", "s__a__b": "a__b", tool.Alias("s", "x/y"): "x/y"} {
 		w.Begun, sent = nil, nil
 		q := catalogtest.Asked("tools/call", `{"_meta":{"progressToken":1}, "name":"`+name+`","arguments":{"n":9007199254740993}}`)
-		q.Fields = []mcp.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
+		q.Headers = []mcp.Header{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
 		a := w.do(t.Context(), q)
 		if string(a.Result) != `{"content":[]}` || len(sent) != 1 {
 			t.Fatalf("%s: %s %v", name, a.Result, a.Error)
@@ -219,8 +219,8 @@ func TestAllCall(t *testing.T) {
 		if got := string(sent[0].Params); got != `{"_meta":{"progressToken":1}, "name":"`+own+`","arguments":{"n":9007199254740993}}` {
 			t.Errorf("%s: sent %s", name, got)
 		}
-		if want := []mcp.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: own}}; !slices.Equal(sent[0].Fields, want) {
-			t.Errorf("%s: sent with %v", name, sent[0].Fields)
+		if want := []mcp.Header{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: own}}; !slices.Equal(sent[0].Headers, want) {
+			t.Errorf("%s: sent with %v", name, sent[0].Headers)
 		}
 		if b := w.Begun[0]; b.ServerName != "s" || b.ToolName != own || b.Metadata.ToolVariant == "" ||
 			name == "s__reads" && b.Metadata.ToolVariant != "call_tool_read" {

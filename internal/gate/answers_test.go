@@ -86,7 +86,7 @@ func TestAnswersOfRealServers(t *testing.T) {
 		w.answering(string(r.Result))
 		asked := Request{Variant: policy.CallToolRead, Name: "s:" + r.Tool}
 		got, p := w.ask(asked)
-		for i := 0; i < 50 && strings.Contains(strings.Join(got.Warnings, " "), result.ErrBounds.Error()); i++ {
+		for i := 0; i < 50 && strings.Contains(strings.Join(got.Warnings, " "), result.ErrLimit.Error()); i++ {
 			got, p = w.ask(asked) // its 150 ms are those of a clock, and the machine may be busy
 		}
 		if p != nil {

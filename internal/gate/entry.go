@@ -141,10 +141,10 @@ func (g *Gate) pass(ctx context.Context, to target, n *NamedCall, r *session.Req
 // mismatch returns how the headers of a request without a session differ from its arguments: a
 // router that reads the headers must not see anything else.
 func (s *subject) mismatch(to target, r *session.Request) string {
-	if s.tool == nil || to.asks != nil || to.open != nil || r.Fields == nil {
+	if s.tool == nil || to.asks != nil || to.open != nil || r.Headers == nil {
 		return ""
 	}
-	if what := mcp.Mismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Fields); what != "" {
+	if what := mcp.HeaderMismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Headers); what != "" {
 		return "Header mismatch: " + what
 	}
 	return ""

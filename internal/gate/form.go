@@ -45,7 +45,7 @@ const (
 // takeReturned takes out of the call what the client returns to us, and puts back what is for the
 // server. Another MCPProxy behind this one has states of its own, which are not known here.
 func (g *Gate) takeReturned(ctx context.Context, params json.RawMessage) (forServer json.RawMessage, r returned) {
-	if !wirejson.MayName(params, requestState) {
+	if !wirejson.MayContain(params, requestState) {
 		return params, r
 	}
 	text, _ := wirejson.String(wirejson.Find(params, requestState))

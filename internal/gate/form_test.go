@@ -218,7 +218,7 @@ func TestAnotherQuestionIsAnotherForm(t *testing.T) {
 		case 1:
 			a.use(textWith(byForm + `, "tools_limit": 7`))
 			a.waiting(time.Minute)
-			a.holder.Look()
+			a.holder.WakeAll()
 		case 2:
 			s.says = approves
 		}

@@ -31,7 +31,7 @@ type resultRef struct {
 
 // resultRefsIn finds the results that arguments name, which have passed wirejson.Check.
 func resultRefsIn(args json.RawMessage) (all []resultRef) {
-	if !wirejson.MayName(args, resultKey) {
+	if !wirejson.MayContain(args, resultKey) {
 		return nil
 	}
 	c := wirejson.Cursor{Text: args}

@@ -84,7 +84,7 @@ func (w *sessionSurface) Listen(ctx context.Context, say func(session.Event), op
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
-		w.asks.Hear(&e) // it may be answered when the stream is over
+		w.asks.Track(&e) // it may be answered when the stream is over
 		say(e)
 	}, opened)
 }
@@ -134,7 +134,7 @@ func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session
 		}
 		return w.send(ctx, r)
 	}
-	ctx, clock, end := session.StartClock(ctx, timeout(g.Config(), w.server))
+	ctx, clock, end := session.StartDeadline(ctx, timeout(g.Config(), w.server))
 	defer end()
 	r, err := g.use(ctx, w.server, r)
 	if err != nil {
@@ -145,7 +145,7 @@ func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session
 		return session.Reply{}, unplaced(timeoutErr(ctx, err), w.server, r.Method)
 	}
 	defer leave()
-	defer w.asks.Time(clock)()
+	defer w.asks.Pausing(clock)()
 	asked := time.Now()
 	reply, err := w.send(ctx, r)
 	if err == nil && reply.Error == nil {
@@ -168,7 +168,7 @@ func (w *target) send(ctx context.Context, r *session.Request) (session.Reply, e
 		return w.Do(ctx, r)
 	}
 	noted := *r
-	say, done := w.asks.Noting(r.Say)
+	say, done := w.asks.Tracking(r.Say)
 	defer done()
 	noted.Say = say
 	return w.Do(ctx, &noted)

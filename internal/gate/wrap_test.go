@@ -196,18 +196,18 @@ func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 	}
 	for _, c := range []struct {
 		to     session.Doer
-		fields []mcp.Field
+		fields []mcp.Header
 		code   int
 	}{
-		{surface, []mcp.Field{{Name: "Mcp-Param-Tenant", Value: "a"}}, 0},
-		{surface, []mcp.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, mcp.CodeHeaderMismatch},
-		{surface, []mcp.Field{}, mcp.CodeHeaderMismatch},
+		{surface, []mcp.Header{{Name: "Mcp-Param-Tenant", Value: "a"}}, 0},
+		{surface, []mcp.Header{{Name: "Mcp-Param-Tenant", Value: "b"}}, mcp.CodeHeaderMismatch},
+		{surface, []mcp.Header{}, mcp.CodeHeaderMismatch},
 		{surface, nil, 0},
-		{opened, []mcp.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, 0},
+		{opened, []mcp.Header{{Name: "Mcp-Param-Tenant", Value: "b"}}, 0},
 	} {
 		w.Events, w.Appended = nil, nil
 		r := passed("tools/call", `{"name":"routed","arguments":{"tenant":"a"}}`)
-		r.Fields = c.fields
+		r.Headers = c.fields
 		reply, err := c.to.Do(t.Context(), r)
 		if c.code == 0 {
 			if err != nil || reply.Error != nil {

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// The headers of the transport, in Go's canonical spelling.
+// The HTTP headers of the transport, in Go's canonical form.
 const (
 	HeaderVersion = "Mcp-Protocol-Version"
 	HeaderMethod  = "Mcp-Method"
 	HeaderName    = "Mcp-Name"
 	HeaderSession = "Mcp-Session-Id"
-	HeaderParam   = "Mcp-Param-" // how those begin that repeat an argument
+	HeaderParam   = "Mcp-Param-" // prefix of headers that repeat an argument
 )
 
 const encodedStart, encodedEnd = "=?base64?", "?="
 
-// HeaderText returns a text as the value of a header: as it is where that is
-// plain ASCII and cannot be taken for anything else, else encoded.
-func HeaderText(text string) string {
+// EncodeHeader returns text as the value of a header: unchanged if it is unambiguous printable ASCII,
+// otherwise base64-encoded.
+func EncodeHeader(text string) string {
 	plain := text == strings.TrimSpace(text) && !strings.HasPrefix(text, encodedStart)
 	for i := 0; plain && i < len(text); i++ {
 		plain = ' ' <= text[i] && text[i] <= '~'
@@ -29,8 +29,8 @@ func HeaderText(text string) string {
 	return encodedStart + base64.StdEncoding.EncodeToString([]byte(text)) + encodedEnd
 }
 
-// PlainHeader undoes HeaderText; ok reports whether value is well-formed.
-func PlainHeader(value string) (text string, ok bool) {
+// DecodeHeader reverses EncodeHeader; ok reports whether value is well-formed.
+func DecodeHeader(value string) (text string, ok bool) {
 	if encoded, found := strings.CutPrefix(value, encodedStart); found {
 		if encoded, found = strings.CutSuffix(encoded, encodedEnd); found {
 			raw, err := base64.StdEncoding.Strict().DecodeString(encoded)

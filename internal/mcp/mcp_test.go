@@ -10,7 +10,7 @@ import (
 
 func TestRevisions(t *testing.T) {
 	var served []string
-	if err := json.Unmarshal([]byte(Served), &served); err != nil {
+	if err := json.Unmarshal([]byte(SupportedVersions), &served); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(served, []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}) {
@@ -42,17 +42,17 @@ func TestHeaders(t *testing.T) {
 		" a": "=?base64?IGE=?=", "a\t": "=?base64?YQk=?=", "é": "=?base64?w6k=?=", "a\nb": "=?base64?YQpi?=",
 		"=?base64?": "=?base64?PT9iYXNlNjQ/?=", "=?base64?YQ==?=": "=?base64?PT9iYXNlNjQ/WVE9PT89?=", "=?": "=?",
 	} {
-		if got := HeaderText(text); got != want {
+		if got := EncodeHeader(text); got != want {
 			t.Errorf("HeaderText(%q) is %q, want %q", text, got, want)
 		}
 	}
 	for value, want := range map[string]string{"a\tb": "a\tb", "=?base64?YQ": "=?base64?YQ", "=?base64?YQ==?=": "a"} {
-		if got, ok := PlainHeader(value); !ok || got != want {
+		if got, ok := DecodeHeader(value); !ok || got != want {
 			t.Errorf("PlainHeader(%q) is %q, %t", value, got, ok)
 		}
 	}
 	for _, value := range []string{"é", "a\n", "\x7f", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?!?="} {
-		if got, ok := PlainHeader(value); ok {
+		if got, ok := DecodeHeader(value); ok {
 			t.Errorf("PlainHeader(%q) is %q", value, got)
 		}
 	}
@@ -63,7 +63,7 @@ func FuzzHeader(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if back, ok := PlainHeader(HeaderText(text)); !ok || back != text {
+		if back, ok := DecodeHeader(EncodeHeader(text)); !ok || back != text {
 			t.Errorf("%q comes back as %q, %t", text, back, ok)
 		}
 	})
@@ -102,7 +102,7 @@ func TestTakesForms(t *testing.T) {
 		`{"elicitation":{}}`: true, `{"elicitation":{"form":{}}}`: true, `{"elicitation":{"form":{},"url":{}}}`: true, `{"elicitation":{"url":{}}}`: false,
 		`{"elicitation":null}`: false, `{"elicitation":true}`: false, `{}`: false, ``: false, `null`: false,
 	} {
-		if TakesForms([]byte(capabilities)) != want {
+		if SupportsForms([]byte(capabilities)) != want {
 			t.Errorf("%s: %t", capabilities, !want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The names in _meta, and of what extends the protocol.
+// The names in _meta, and of extensions of the protocol.
 const (
 	namespace        = "io.modelcontextprotocol/"
 	MetaVersion      = namespace + "protocolVersion"
@@ -18,16 +18,16 @@ const (
 	TasksExtension   = namespace + "tasks"
 )
 
-// Meta is the _meta of a request. Its parts alias the object that was split,
-// and are nil where it has none.
+// Meta is the _meta of a request. Its fields alias the object that was split and are nil for missing
+// members.
 type Meta struct {
-	// What client and proxy say to each other.
+	// For the proxy.
 	Version, Capabilities, ClientInfo, LogLevel []byte
-	// Rest is everything else, which goes on to the server.
+	// Rest holds all other members, which are sent to the server.
 	Rest json.RawMessage
 }
 
-// field returns where the member of that name is kept; nil for what goes on.
+// field returns the field for a member, or nil for a member that belongs to Rest.
 func (m *Meta) field(name []byte) *[]byte {
 	switch string(name) {
 	case MetaVersion:
@@ -42,7 +42,8 @@ func (m *Meta) field(name []byte) *[]byte {
 	return nil
 }
 
-// SplitMeta tells apart what a _meta says to whom. It fails on what is no object.
+// SplitMeta separates the members of a _meta for the proxy from those for the server. It fails if meta is
+// not an object.
 func SplitMeta(meta []byte) (Meta, error) {
 	var m Meta
 	hops, others := 0, 0
@@ -76,9 +77,9 @@ func SplitMeta(meta []byte) (Meta, error) {
 	return m, err
 }
 
-// TakesForms reports whether a client has declared, in its capabilities, that it shows
-// its user forms. One that says nothing of kinds shows forms, which were there first.
-func TakesForms(capabilities []byte) bool {
+// SupportsForms reports whether a client declares in its capabilities that it shows forms. A client that
+// names no modes shows forms, because they came first.
+func SupportsForms(capabilities []byte) bool {
 	declared := wirejson.Find(capabilities, "elicitation")
 	return wirejson.Kind(declared) == '{' && (wirejson.Find(declared, "form") != nil || wirejson.Find(declared, "url") == nil)
 }

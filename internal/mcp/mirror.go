@@ -9,40 +9,37 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// A tool may want some of its arguments repeated in headers (x-mcp-header in
-// its schema), for those who route by headers. They are only worth something
-// when they say what the body says.
+// A tool may require that some arguments are repeated in headers (x-mcp-header in its schema), for
+// intermediaries that route by headers. The headers must match the body.
 
-// maxMirrorDepth is how deep in a schema a parameter may stand that is
-// mirrored in a header.
+// maxMirrorDepth limits the depth in a schema at which x-mcp-header is honored.
 const maxMirrorDepth = 16
 
-// Field is one header line.
-type Field struct{ Name, Value string }
+// Header is one header line.
+type Header struct{ Name, Value string }
 
-// Mirrored returns the headers that a tool wants for its arguments.
-func Mirrored(definition, arguments json.RawMessage) []Field {
-	var fields []Field
-	eachMirror(definition, arguments, func(header string, value json.RawMessage) {
+// MirroredHeaders returns the headers that a tool requires for its arguments.
+func MirroredHeaders(definition, arguments json.RawMessage) []Header {
+	var fields []Header
+	eachMirrored(definition, arguments, func(header string, value json.RawMessage) {
 		if value != nil {
-			fields = append(fields, Field{Name: HeaderParam + header, Value: HeaderText(plainText(value))})
+			fields = append(fields, Header{Name: HeaderParam + header, Value: EncodeHeader(scalarText(value))})
 		}
 	})
 	return fields
 }
 
-// Mismatch says which of the headers that came with a call do not say what its
-// arguments say, "" when all do.
-func Mismatch(definition, arguments json.RawMessage, given []Field) string {
+// HeaderMismatch says which of the headers of a call does not match its arguments; "" if all match.
+func HeaderMismatch(definition, arguments json.RawMessage, given []Header) string {
 	what := ""
-	eachMirror(definition, arguments, func(header string, value json.RawMessage) {
+	eachMirrored(definition, arguments, func(header string, value json.RawMessage) {
 		name, text, there := HeaderParam+header, "", false
 		for _, f := range given {
 			if strings.EqualFold(f.Name, name) {
 				text, there = f.Value, true
 			}
 		}
-		decoded, sound := PlainHeader(text)
+		decoded, sound := DecodeHeader(text)
 		switch {
 		case what != "":
 		case value == nil && there:
@@ -58,15 +55,15 @@ func Mismatch(definition, arguments json.RawMessage, given []Field) string {
 	return what
 }
 
-// eachMirror goes through the parameters that are to be mirrored; value is nil
-// when the argument is not given, or null.
-func eachMirror(definition, arguments json.RawMessage, each func(header string, value json.RawMessage)) {
+// eachMirrored calls each for every parameter with an x-mcp-header; value is nil if the argument is
+// missing or null.
+func eachMirrored(definition, arguments json.RawMessage, each func(header string, value json.RawMessage)) {
 	if bytes.Contains(definition, []byte("x-mcp-header")) {
-		mirror(wirejson.Find(definition, "inputSchema"), arguments, 0, each)
+		eachMirroredIn(wirejson.Find(definition, "inputSchema"), arguments, 0, each)
 	}
 }
 
-func mirror(schema, arguments json.RawMessage, depth int, each func(string, json.RawMessage)) {
+func eachMirroredIn(schema, arguments json.RawMessage, depth int, each func(string, json.RawMessage)) {
 	if depth == maxMirrorDepth || wirejson.Kind(schema) != '{' {
 		return
 	}
@@ -81,11 +78,11 @@ func mirror(schema, arguments json.RawMessage, depth int, each func(string, json
 		value := wirejson.Find(arguments, string(name))
 		header, ok := wirejson.String(wirejson.Find(property, "x-mcp-header"))
 		if !ok {
-			mirror(property, value, depth+1, each)
+			eachMirroredIn(property, value, depth+1, each)
 			return nil
 		}
 		switch wirejson.Kind(value) {
-		case 'n', '{', '[': // only what is plain is mirrored
+		case 'n', '{', '[': // only scalars are mirrored
 			value = nil
 		}
 		each(header, value)
@@ -93,18 +90,17 @@ func mirror(schema, arguments json.RawMessage, depth int, each func(string, json
 	})
 }
 
-// plainText is a value as a header has it.
-func plainText(value json.RawMessage) string {
+// scalarText returns a value as it appears in a header.
+func scalarText(value json.RawMessage) string {
 	if text, ok := wirejson.String(value); ok {
 		return text
 	}
 	return string(value)
 }
 
-// sameValue compares a header with an argument; numbers may be written
-// differently.
+// sameValue compares a header with an argument. Numbers may be written differently.
 func sameValue(header string, value json.RawMessage) bool {
-	if header == plainText(value) {
+	if header == scalarText(value) {
 		return true
 	}
 	if wirejson.Kind(value) != '0' {

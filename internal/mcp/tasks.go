@@ -6,10 +6,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// WithoutTasks returns the params of a modern request as those of a client that
-// does not know tasks.
+// WithoutTasks removes the tasks extension from the params of a modern request.
 func WithoutTasks(params json.RawMessage) json.RawMessage {
-	if !wirejson.MayName(params, TasksExtension) {
+	if !wirejson.MayContain(params, TasksExtension) {
 		return params
 	}
 	meta := wirejson.Find(params, "_meta")
@@ -17,11 +16,11 @@ func WithoutTasks(params json.RawMessage) json.RawMessage {
 	if wirejson.Kind(capabilities) != '{' {
 		return params
 	}
-	return wirejson.SetMember(params, "_meta", wirejson.SetMember(meta, MetaCapabilities, WithoutTaskSupport(capabilities)))
+	return wirejson.SetMember(params, "_meta", wirejson.SetMember(meta, MetaCapabilities, WithoutTaskCapability(capabilities)))
 }
 
-// WithoutTaskSupport returns capabilities without the tasks of the modern revision.
-func WithoutTaskSupport(capabilities json.RawMessage) json.RawMessage {
+// WithoutTaskCapability removes the tasks extension from capabilities.
+func WithoutTaskCapability(capabilities json.RawMessage) json.RawMessage {
 	extensions := json.RawMessage(wirejson.Find(capabilities, "extensions"))
 	if wirejson.Kind(extensions) != '{' {
 		return capabilities

@@ -299,7 +299,7 @@ func TestAllModern(t *testing.T) {
 // A batch, which one revision has, may be about several servers.
 func TestAllBatch(t *testing.T) {
 	h, _, _ := allHarness(t)
-	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, mcp.Legacy, mcp.Batches, 1))
+	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, mcp.Legacy, mcp.BatchVersion, 1))
 	status, body, _ := h.to("/mcp/all", header.Get("Mcp-Session-Id"), `[{"jsonrpc":"2.0","id":1,"method":"tools/list"},`+
 		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},`+
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{"n":7}}},`+

@@ -11,11 +11,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// answer has a request answered, and its client gets what it comes to: as plain
-// JSON, or as the last event of a stream when something is said before.
+// answer answers a request: as plain JSON, or as the last event of a stream if events precede the reply.
 func (x *request) answer() {
 	x.prepare()
-	if x.form == session.AtOnce {
+	if x.form == session.Direct {
 		x.finish(x.ask(x.r.Context(), nil, nil))
 		return
 	}
@@ -25,7 +24,7 @@ func (x *request) answer() {
 	if x.form == session.Waiting {
 		x.req.Head = x.out.takeHead
 		if x.modern {
-			x.req.Fields = mirroredHeaders(x.r.Header)
+			x.req.Headers = mirroredHeaders(x.r.Header)
 		}
 	}
 	plain, streamed := accepts(x.r.Header)
@@ -35,14 +34,13 @@ func (x *request) answer() {
 	}
 	x.out.stream = newStream(x.out.w, cancel)
 	defer x.out.stream.finish(nil)
-	if !plain && x.form != session.Streaming && x.Method != mcp.Listen { // which is agreed to first, or refused
+	if !plain && x.form != session.Streaming && x.Method != mcp.Listen { // a subscription is accepted or refused first
 		x.out.stream.open()
 	}
 	x.finish(x.ask(ctx, cancel, &x.out.stream.outlet))
 }
 
-// cancelable returns the context of the HTTP request, or one of our own where its writer
-// cannot end that.
+// cancelable returns the context of the HTTP request, or a derived one if its writer cannot cancel it.
 func (x *request) cancelable() (context.Context, context.CancelCauseFunc) {
 	if w, ok := x.out.w.(interface{ Cancel(why error) }); ok {
 		return x.r.Context(), w.Cancel
@@ -50,17 +48,16 @@ func (x *request) cancelable() (context.Context, context.CancelCauseFunc) {
 	return context.WithCancelCause(x.r.Context())
 }
 
-// finish writes the outcome of a request. A client that has
-// cancelled it gets none, as far as HTTP can do without.
+// finish writes the outcome of a request. A cancelled request gets no reply if HTTP allows it.
 func (x *request) finish(o outcome) {
 	st := x.out.stream
 	if o.cancelled && st != nil {
 		st.open()
 	}
 	switch streamed := st != nil && st.settle(); {
-	case o.over && !streamed:
-		x.over()
-	case streamed && o.cancelled: // it ends without an answer
+	case o.sessionEnded && !streamed:
+		x.sessionEnded()
+	case streamed && o.cancelled: // the stream ends without a reply
 	case streamed:
 		st.finish(wirejson.AppendEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
 	default:
@@ -68,33 +65,32 @@ func (x *request) finish(o outcome) {
 	}
 }
 
-// fail answers for a message that could not be passed on and has no answer of
-// its own.
+// fail answers a message that could not be forwarded.
 func (x *request) fail(err error) {
-	if over(err) {
-		x.over()
+	if isSessionEnded(err) {
+		x.sessionEnded()
 		return
 	}
-	status, said := x.said(err)
+	status, said := x.forwardedStatus(err)
 	if !said {
 		status = problem.From(err).Code.HTTPStatus()
 	}
-	x.out.fail(status, x.explain(err))
+	x.out.fail(status, x.rpcError(err))
 }
 
-// over answers for a session that its server has ended.
-func (x *request) over() {
+// sessionEnded answers that the server has ended the session.
+func (x *request) sessionEnded() {
 	if x.entry != nil {
 		x.s.sessions.end(x.entry)
 	}
 	x.out.fail(http.StatusNotFound, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver})
 }
 
-// openTime is how long a client's stream waits for the server's: some servers
-// answer only when they have something to say.
+// openTime is how long a client's stream waits for the server's: some servers send the response head only
+// with the first event.
 const openTime = 250 * time.Millisecond
 
-// get holds a stream open for what a server says unasked.
+// get opens a stream for the notifications of a server.
 func (x *request) get() {
 	if !x.sessionMethod() || !x.findSession() {
 		return
@@ -123,16 +119,16 @@ func (x *request) get() {
 	defer late.Stop()
 	err := x.entry.session.Listen(ctx, func(e session.Event) {
 		if !st.offer(e) {
-			cancel(errStalled) // who is too far behind loses the stream
+			cancel(errStalled) // a client that is too slow loses the stream
 		}
 	}, st.open)
 	late.Stop()
 	switch {
 	case st.settle() || ctx.Err() != nil:
-	case over(err):
-		x.over()
-	default: // the server has none
+	case isSessionEnded(err):
+		x.sessionEnded()
+	default: // the server has no stream
 		x.out.w.Header().Set("Allow", "POST, DELETE")
-		x.out.fail(http.StatusMethodNotAllowed, x.explain(err))
+		x.out.fail(http.StatusMethodNotAllowed, x.rpcError(err))
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// mayAsk has the client asked by the outlet, where it takes forms: in its session, about
-// a call of a tool.
-func (m *message) mayAsk(out *outlet) {
+// allowAsking lets MCPProxy ask the client through the outlet, if it shows forms: in a session, about a
+// tool call.
+func (m *message) allowAsking(out *outlet) {
 	if !m.modern && m.Method == mcp.CallTool && m.entry.forms {
 		m.asks, m.req.Asker = out, m
 	}
@@ -20,10 +20,10 @@ func (m *message) mayAsk(out *outlet) {
 
 // Ask implements session.Asker.
 func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Reply, func()) {
-	id := wirejson.AppendString(nil, m.s.asking+rand.Text()) // which no server has
+	id := wirejson.AppendString(nil, m.s.asking+rand.Text()) // no server uses this prefix
 	answer, forget := m.entry.questions.Open(id)
 	m.told = true
-	_ = m.asks.tell(session.Event{Method: method, ID: id, Params: params}) // else nobody answers
+	_ = m.asks.deliver(session.Event{Method: method, ID: id, Params: params}) // otherwise no one answers
 	return answer, func() {
 		if forget() {
 			m.asks.pass(session.Event{Method: mcp.Cancelled,
@@ -32,9 +32,9 @@ func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Rep
 	}
 }
 
-// answersUs takes a response that is to a question of ours, and reports whether it is. One
-// that comes too late is no server's either.
-func (m *message) answersUs() bool {
+// isOwnAnswer handles a response to a question of MCPProxy itself and reports whether it is one, also if
+// it is too late.
+func (m *message) isOwnAnswer() bool {
 	id, _ := wirejson.String(m.ID)
 	if !strings.HasPrefix(id, m.s.asking) {
 		return false

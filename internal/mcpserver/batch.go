@@ -12,17 +12,16 @@ import (
 
 // errNoBatch refuses a batch.
 var errNoBatch = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
-	Message: "Only a session of revision " + mcp.Batches + " can send batches. Send each message in a request of its own."}
+	Message: "Only a session of revision " + mcp.BatchVersion + " can send batches. Send each message in a request of its own."}
 
-// What one batch may ask for: each of its messages is small, but not what it
-// can bring about.
+// The limits of one batch: its messages are small, but their effects and replies may not be.
 const (
-	maxBatchRun    = 16      // requests that are run
-	maxBatchAnswer = 8 << 20 // bytes of answers, after which no more requests are run
+	maxBatchRun    = 16      // requests that are executed
+	maxBatchAnswer = 8 << 20 // bytes of replies, after which no more requests are executed
 )
 
-// batchBound is why a request of a batch is not run; nil when it is.
-func batchBound(ran, size int) *wirejson.RPCError {
+// batchLimit returns why a request of a batch is not executed, or nil.
+func batchLimit(ran, size int) *wirejson.RPCError {
 	message := ""
 	switch {
 	case ran >= maxBatchRun:
@@ -35,9 +34,8 @@ func batchBound(ran, size int) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: message + " Send it again in a request of its own."}
 }
 
-// answerBatch answers the messages one after the other; it returns nil when
-// there is nothing to answer. The answer that goes over the bound is still returned:
-// what it tells of has been done.
+// answerBatch answers the messages one after the other; nil if there is no reply. The reply that exceeds
+// the limit is still returned, because its request was executed.
 func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []byte {
 	out, ran := []byte{'['}, 0
 	for _, text := range messages {
@@ -47,16 +45,16 @@ func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []
 		case bad != nil:
 			o.Error = part.refuse(ctx, bad)
 		case !part.IsRequest():
-			_ = part.tell(ctx) // nobody waits for what comes of it
+			_ = part.forward(ctx) // the result is not awaited
 			continue
 		default:
-			if bad = batchBound(ran, len(out)); bad != nil {
+			if bad = batchLimit(ran, len(out)); bad != nil {
 				o.Error = part.refuse(ctx, bad)
 				break
 			}
 			ran++
 			o = part.answerPart(ctx)
-			c.asked = c.asked || part.Method != mcp.Ping
+			c.answered = c.answered || part.Method != mcp.Ping
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -69,13 +67,13 @@ func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []
 	return append(out, ']')
 }
 
-// answerPart has one request of a batch answered.
+// answerPart answers one request of a batch.
 func (m *message) answerPart(parent context.Context) outcome {
 	if m.Method == mcp.Initialize {
 		return outcome{Reply: session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
 	}
 	m.prepare()
-	m.req.Endless = false // it has no exchange of its own
+	m.req.Endless = false // part of a batch, so no stream of its own
 	ctx, cancel := context.WithCancelCause(parent)
 	m.begin(cancel)
 	defer m.end(cancel)

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	firstRoom   = 4 << 10 // what is taken for a body of which nothing has come yet
+	firstRoom   = 4 << 10 // initial buffer for a body of unknown size
 	bodyTimeout = 10 * time.Second
 )
 
 var errTooLarge = errors.New("the body is too large")
 
-// readBody reads the body, or answers why it cannot. The buffer is the
-// request's own and not pooled: record and upstream may hold on to parts of it
-// for longer than the request lasts.
+// readBody reads the body, or answers with an error. The buffer is not pooled: the activity record and the
+// server may keep parts of it longer than the request.
 func (x *request) readBody() ([]byte, bool) {
 	size := x.r.ContentLength
 	if size > maxBody && (size > maxDrain || x.r.Header.Get("Expect") != "") {
@@ -31,8 +30,8 @@ func (x *request) readBody() ([]byte, bool) {
 	deadline := rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil
 	body, err := readAll(x.r.Body, size)
 	if deadline && err == nil {
-		// The server goes on reading to notice that the client has gone; that
-		// must not time out. What is left of another body must.
+		// net/http continues to read, to detect a disconnect; that must not time out. Reading the rest of
+		// an incomplete body must.
 		_ = rc.SetReadDeadline(time.Time{})
 	}
 	switch {
@@ -67,8 +66,8 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 	return nil, errTooLarge
 }
 
-// readSized reads a body of a known size. The buffer grows with what has
-// arrived: an announcement alone takes little memory.
+// readSized reads a body of a known size. The buffer grows with the data, so that a false length takes
+// little memory.
 func readSized(r io.Reader, size int) ([]byte, error) {
 	body := make([]byte, min(size, firstRoom))
 	for at := 0; ; {

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Gateway is what the surface needs of the product.
+// Gateway has the operations behind the built-in tools.
 type Gateway interface {
 	Call(ctx context.Context, r gate.Request) (gate.Result, error)
 	Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error)
@@ -31,7 +31,7 @@ type Gateway interface {
 	Calls(c *auth.Caller) map[string]int64
 }
 
-// BuiltinTools is a session.Surface.
+// BuiltinTools is the session.Surface of the built-in tools.
 type BuiltinTools struct {
 	gateway Gateway
 	config  func() *config.Config
@@ -39,41 +39,41 @@ type BuiltinTools struct {
 	texts   texts
 }
 
-// NewBuiltinTools makes a Surface.
+// NewBuiltinTools returns a BuiltinTools.
 func NewBuiltinTools(g Gateway, config func() *config.Config, w *session.ReplyWriter) *BuiltinTools {
 	return &BuiltinTools{gateway: g, config: config, reply: w, texts: makeTexts(w)}
 }
 
-// Form returns how requests of a method are answered.
-func (s *BuiltinTools) Form(method string) session.Form {
+// Delivery implements session.DeliverySurface.
+func (s *BuiltinTools) Delivery(method string) session.Delivery {
 	switch method {
 	case mcp.CallTool:
-		return session.Passing
+		return session.Dropping
 	case mcp.Listen:
 		return session.Streaming
 	}
-	return session.AtOnce
+	return session.Direct
 }
 
 // Do answers a modern request.
 func (s *BuiltinTools) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		now, _ := s.shows(r.Caller)
-		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(s.gateway.Calls(r.Caller)), []byte(changing+"}"))}, nil
+		now, _ := s.view(r.Caller)
+		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(s.gateway.Calls(r.Caller)), []byte(noCaching+"}"))}, nil
 	case mcp.Listen:
 		return s.listen(ctx, r), nil
 	}
 	return s.answer(ctx, r, nil), nil
 }
 
-// builtinAnswer answers what there is in both eras; l is nil in the modern one.
+// answer answers the requests of both protocols; l is nil in the modern one.
 func (s *BuiltinTools) answer(ctx context.Context, r *session.Request, l *legacy) session.Reply {
 	switch r.Method {
 	case mcp.CallTool:
 		q := builtinRequest{BuiltinTools: s, Request: r, modern: l == nil, cfg: s.config()}
 		if l != nil {
-			q.told = l.told.before
+			q.told = l.told.seen
 		}
 		return q.run(ctx)
 	case mcp.ListTools:
@@ -82,31 +82,29 @@ func (s *BuiltinTools) answer(ctx context.Context, r *session.Request, l *legacy
 	return session.MethodNotFound(r.Method)
 }
 
-// listTools answers tools/list. There is one page, so no cursor was ever given
-// out; the empty one is what some send for the first page.
+// listTools answers tools/list. There is one page, so every cursor is invalid except the empty one, which
+// some clients send first.
 func (s *BuiltinTools) listTools(r *session.Request, modern bool) session.Reply {
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' && string(c) != `""` {
 		return session.Reply{Error: session.InvalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
 	}
-	return session.Reply{Result: s.texts.list(s.listing(r.Caller, modern))}
+	return session.Reply{Result: s.texts.list(s.listKey(r.Caller, modern))}
 }
 
-// ListBytes returns how many bytes the list of the tools has.
-func (s *BuiltinTools) ListBytes() int { return len(s.texts.list(s.listing(nil, false))) }
+// ListBytes returns the size of the tool list in bytes.
+func (s *BuiltinTools) ListBytes() int { return len(s.texts.list(s.listKey(nil, false))) }
 
-// shows returns what a caller is shown, and a channel that is closed when it may be
-// something else.
-func (s *BuiltinTools) shows(c *auth.Caller) (shown, <-chan struct{}) {
+// view returns what a caller sees, and a channel that is closed when that may have changed.
+func (s *BuiltinTools) view(c *auth.Caller) (clientView, <-chan struct{}) {
 	servers, changed := s.gateway.Usable(c)
-	return shown{s.listing(c, false), servers}, changed
+	return clientView{s.listKey(c, false), servers}, changed
 }
 
-// listing is what the list of the tools depends on now; a caller nil is one without
-// bounds.
-func (s *BuiltinTools) listing(c *auth.Caller, modern bool) listing {
+// listKey returns the current inputs of the tool list; a nil caller has no restrictions.
+func (s *BuiltinTools) listKey(c *auth.Caller, modern bool) listKey {
 	cfg := s.config()
-	l := listing{modern: modern, intent: cfg.Intent.RequireIntent, management: cfg.MCPManagement, most: policy.Destructive}
-	if !manages(cfg) {
+	l := listKey{modern: modern, intent: cfg.Intent.RequireIntent, management: cfg.MCPManagement, most: policy.Destructive}
+	if !hasManagement(cfg) {
 		l.management = config.ManageOff
 	}
 	if c != nil {
@@ -118,23 +116,22 @@ func (s *BuiltinTools) listing(c *auth.Caller, modern bool) listing {
 	return l
 }
 
-// announce says that what the client knows has changed, until ctx ends.
-func (s *BuiltinTools) announce(ctx context.Context, c *auth.Caller, k *known, say func()) {
+// announce tells the client about changes of the tool list until ctx ends.
+func (s *BuiltinTools) announce(ctx context.Context, c *auth.Caller, k *lastView, say func()) {
 	for {
-		now, changed := s.shows(c)
-		if k.gets(now) {
+		now, changed := s.view(c)
+		if k.update(now) {
 			say()
 		}
-		if session.AwaitSettled(ctx, changed) != nil {
+		if session.Debounce(ctx, changed) != nil {
 			return
 		}
 	}
 }
 
-// listen holds a subscription open: it tells when the tools, or the servers that
-// they lead to, have changed.
+// listen serves a subscription: it notifies when the tools, or the servers behind them, have changed.
 func (s *BuiltinTools) listen(ctx context.Context, r *session.Request) session.Reply {
-	wanted, bad := session.WantedEvents(r)
+	wanted, bad := session.RequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}
 	}
@@ -143,12 +140,12 @@ func (s *BuiltinTools) listen(ctx context.Context, r *session.Request) session.R
 		<-ctx.Done()
 		return s.reply.End(r)
 	}
-	var k known
-	now, _ := s.shows(r.Caller)
-	k.gets(now) // before the client can list
+	var k lastView
+	now, _ := s.view(r.Caller)
+	k.update(now) // before the client can list
 	session.Acknowledge(r, `{"toolsListChanged":true}`)
 	s.announce(ctx, r.Caller, &k, func() {
-		r.Say(session.Event{Method: mcp.ToolsChanged, Params: json.RawMessage("{" + session.Subscription(r) + "}}")})
+		r.Say(session.Event{Method: mcp.ToolsChanged, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
 	})
 	return s.reply.End(r)
 }
@@ -156,27 +153,27 @@ func (s *BuiltinTools) listen(ctx context.Context, r *session.Request) session.R
 // Open opens a session.
 func (s *BuiltinTools) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	l := &legacy{BuiltinTools: s, caller: *initialize.Caller}
-	now, _ := s.shows(&l.caller)
-	l.known.gets(now)
+	now, _ := s.view(&l.caller)
+	l.known.update(now)
 	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.RequestedVersion(initialize.Params)), s.texts.initialize, now.instructions(s.gateway.Calls(&l.caller)), []byte("}"))}, nil
 }
 
-// legacy is the session of a client.
+// legacy is a legacy session with the built-in tools.
 type legacy struct {
 	*BuiltinTools
 	caller auth.Caller
-	known  known
-	told   told
+	known  lastView
+	told   onceTexts
 }
 
-// told is what a session was told once.
-type told struct {
+// onceTexts are texts that a session gets only once.
+type onceTexts struct {
 	mu    sync.Mutex // guards texts
 	texts map[string]bool
 }
 
-// before notes a text and reports whether it was told before. There are few texts.
-func (t *told) before(text string) bool {
+// seen records a text and reports whether it was sent before. There are few texts.
+func (t *onceTexts) seen(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.texts[text]
@@ -194,33 +191,32 @@ func (l *legacy) Do(ctx context.Context, r *session.Request) (session.Reply, err
 	return l.answer(ctx, r, l), nil
 }
 
-// Notify takes a notification, of which there are none that matter here, and
-// Respond an answer, to nothing that was asked.
+// Notify and Respond ignore their message: no notification matters here, and no question is asked.
 func (*legacy) Notify(context.Context, string, json.RawMessage) error         { return nil }
 func (*legacy) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
 func (*legacy) Close()                                                        {}
 func (*legacy) Done() <-chan struct{}                                         { return nil }
 
-// Listen tells the client when the tools, or the servers that they lead to, have
-// changed. Of several listeners one is told.
+// Listen notifies the client when the tools, or the servers behind them, have changed. Of several
+// listeners one gets the event.
 func (l *legacy) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
 	l.announce(ctx, &l.caller, &l.known, func() { say(session.Event{Method: mcp.ToolsChanged}) })
 	return ctx.Err()
 }
 
-// builtinRequest is a tools/call, and what is read of it.
+// builtinRequest is a parsed tools/call.
 type builtinRequest struct {
 	*BuiltinTools
 	*session.Request
 	modern bool
 	cfg    *config.Config
-	told   func(text string) bool // nil where a client is not known from one request to the next
+	told   func(text string) bool // nil if requests cannot be assigned to a client
 
-	name, args json.RawMessage // the members of params; nil when not given
+	name, args json.RawMessage // members of params; nil if missing
 }
 
-// read finds the parts of the params.
+// read parses the params.
 func (q *builtinRequest) read() {
 	_ = wirejson.Members(q.Params, func(name, value []byte) error {
 		switch string(name) {
@@ -233,22 +229,21 @@ func (q *builtinRequest) read() {
 	})
 }
 
-// Refused puts a call on record that was refused before it got here.
+// Refused records a call that was refused before it reached the surface.
 func (s *BuiltinTools) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
 	q := builtinRequest{BuiltinTools: s, Request: r}
 	q.read()
 	q.record(ctx, p)
 }
 
-// invalid refuses a call that cannot be understood.
+// invalid refuses a call that cannot be parsed.
 func (q *builtinRequest) invalid(ctx context.Context, what string) session.Reply {
 	e := session.InvalidParams(what)
 	q.record(ctx, problem.New(problem.InvalidParameter, e.Message, ""))
 	return session.Reply{Error: e}
 }
 
-// refuse is the answer of a built-in tool that does not do what it was asked
-// for. What is a refusal, and no failure, is on record.
+// refuse returns the error result of a built-in tool. Refusals, in contrast to failures, are recorded.
 func (q *builtinRequest) refuse(ctx context.Context, err error) session.Reply {
 	switch p := problem.From(err); p.Code {
 	case problem.Internal, problem.Interrupted, problem.Timeout, problem.AuditUnavailable:
@@ -258,13 +253,13 @@ func (q *builtinRequest) refuse(ctx context.Context, err error) session.Reply {
 	return q.reply.Refusal(q.modern, err)
 }
 
-// record puts a refusal on record, with what the request says of the call.
+// record records a refusal with the parameters of the call.
 func (q *builtinRequest) record(ctx context.Context, p *problem.Problem) {
 	r := gate.Refusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
 	r.Tool, _ = wirejson.String(q.name)
 	switch r.Tool {
 	case toolReadResult: // the handle is a secret
-	case toolUpstreamServers: // its environment may hold some
+	case toolUpstreamServers: // its environment may contain secrets
 		r.Server, _ = wirejson.String(wirejson.Find(q.args, "name"))
 		r.Action, _ = wirejson.String(wirejson.Find(q.args, "operation"))
 	default:

@@ -11,10 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// arguments reads the parameters of a built-in tool. The first one that is
-// wrong is the problem; an explicit null counts as not given, and so does an empty
-// string that does not have to be there. Where a number or a boolean is due, one
-// that is written as a string is taken.
+// arguments reads the parameters of a built-in tool and keeps the first problem. Null counts as missing,
+// and so does an empty string for an optional parameter. Numbers and booleans may be given as strings.
 type arguments struct {
 	tool string
 	raw  []byte
@@ -28,7 +26,7 @@ func (a *arguments) find(name string) []byte {
 	return nil
 }
 
-// text reads a string that has to be there.
+// text reads a required string.
 func (a *arguments) text(name, what string) string {
 	if a.find(name) == nil {
 		a.missing(name, what)
@@ -37,14 +35,14 @@ func (a *arguments) text(name, what string) string {
 	return a.optional(name)
 }
 
-// name reads a name that has to be there, without blanks around it.
+// name reads a required name without surrounding blanks.
 func (a *arguments) name(name, what string) string { return strings.TrimSpace(a.text(name, what)) }
 
 func (a *arguments) optional(name string) string {
 	return take(a, name, "a string", "a string", wirejson.String)
 }
 
-// oneOf reads a string that has to be one of a few.
+// oneOf reads one of several words.
 func (a *arguments) oneOf(name string, allowed ...string) string {
 	return take(a, name, listed(allowed), allowed, func(v []byte) (string, bool) {
 		s, ok := wirejson.String(v)
@@ -52,20 +50,20 @@ func (a *arguments) oneOf(name string, allowed ...string) string {
 	})
 }
 
-// listed is words as a sentence lists them.
+// listed joins words for a sentence.
 func listed(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func (a *arguments) flag(name string) bool {
-	return take(a, name, "true or false", []bool{true, false}, written(wirejson.Bool))
+	return take(a, name, "true or false", []bool{true, false}, orText(wirejson.Bool))
 }
 
-// clamped reads a number and takes the nearest that is allowed.
+// clamped reads a number and clamps it to the allowed range.
 func (a *arguments) clamped(name string, least, most int) int {
 	allowed := "an integer from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return take(a, name, allowed, allowed, written(func(v []byte) (int, bool) {
+	return take(a, name, allowed, allowed, orText(func(v []byte) (int, bool) {
 		n, ok := whole(v)
 		return max(least, min(most, n)), ok
 	}))
@@ -73,17 +71,17 @@ func (a *arguments) clamped(name string, least, most int) int {
 
 func (a *arguments) atLeast(name string, least int) int {
 	allowed := "an integer, at least " + strconv.Itoa(least)
-	return take(a, name, allowed, allowed, written(func(v []byte) (int, bool) {
+	return take(a, name, allowed, allowed, orText(func(v []byte) (int, bool) {
 		n, ok := whole(v)
 		return n, ok && n >= least
 	}))
 }
 
-// argumentLimits bound JSON as text, as those of a request bound it.
+// argumentLimits limit JSON that is passed as a string, like those of a request.
 var argumentLimits = wirejson.Limits{Bytes: 4 << 20, Depth: 64}
 
-// written returns what reads a value, or the JSON text of one.
-func written[T any](read func([]byte) (T, bool)) func([]byte) (T, bool) {
+// orText returns a reader that also accepts the value as JSON text in a string.
+func orText[T any](read func([]byte) (T, bool)) func([]byte) (T, bool) {
 	return func(v []byte) (T, bool) {
 		value, ok := read(v)
 		if text, isText := wirejson.String(v); !ok && isText {
@@ -96,7 +94,7 @@ func written[T any](read func([]byte) (T, bool)) func([]byte) (T, bool) {
 	}
 }
 
-// take reads a parameter; the zero value when it is not given.
+// take reads a parameter; the zero value if missing.
 func take[T any](a *arguments, name, must string, allowed any, read func([]byte) (T, bool)) (value T) {
 	if v := a.find(name); v != nil && string(v) != `""` {
 		var ok bool
@@ -128,8 +126,7 @@ func (a *arguments) set(p *problem.Problem) {
 	}
 }
 
-// whole reads a whole number, also one that is written as 10.0 or 1e1, as some
-// models do. One that does not fit becomes the largest that does.
+// whole reads an integer, also as 10.0 or 1e1, as some models write it. It clamps to the largest int.
 func whole(value []byte) (int, bool) {
 	if wirejson.Kind(value) != '0' {
 		return 0, false

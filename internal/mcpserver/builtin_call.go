@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// run runs a built-in tool.
+// run executes a built-in tool.
 func (q *builtinRequest) run(ctx context.Context) session.Reply {
 	q.read()
 	name, ok := wirejson.String(q.name)
@@ -41,7 +41,7 @@ func (q *builtinRequest) run(ctx context.Context) session.Reply {
 		return q.retrieveTools(ctx)
 	case name == toolReadResult:
 		return q.readResult(ctx)
-	case name == toolUpstreamServers && manages(q.cfg):
+	case name == toolUpstreamServers && hasManagement(q.cfg):
 		return q.upstreamServers(ctx)
 	}
 	unknown := q.unknownTool(name)
@@ -49,13 +49,13 @@ func (q *builtinRequest) run(ctx context.Context) session.Reply {
 	return session.Reply{Error: session.InvalidRequest(unknown)}
 }
 
-var noArguments = []byte("{}") // never written to
+var noArguments = []byte("{}") // never modified
 
-// toolRetrieve finds tools.
+// retrieveTools searches for tools.
 func (q *builtinRequest) retrieveTools(ctx context.Context) session.Reply {
 	r := ops.RetrieveRequest{Caller: *q.Caller, Told: q.told}
 	a := arguments{tool: toolRetrieve, raw: q.args}
-	r.Query = a.optional("query") // the answer says what to do without one
+	r.Query = a.optional("query") // without a query the answer explains what to do
 	r.Limit = a.clamped("limit", 1, 100)
 	r.Operation, _ = policy.ParseOperation(a.oneOf("operation_type", "read", "write", "destructive"))
 	r.Detail = config.Detail(a.oneOf("detail", string(config.Auto), string(config.Full), string(config.Compact)))
@@ -67,7 +67,7 @@ func (q *builtinRequest) retrieveTools(ctx context.Context) session.Reply {
 	return q.answered(ctx, found, err)
 }
 
-// toolReadResult returns the next part of a large result.
+// readResult returns the next part of a large result.
 func (q *builtinRequest) readResult(ctx context.Context) session.Reply {
 	r := ops.ReadRequest{Caller: *q.Caller}
 	a := arguments{tool: toolReadResult, raw: q.args}
@@ -83,7 +83,7 @@ func (q *builtinRequest) readResult(ctx context.Context) session.Reply {
 	return q.answered(ctx, part, err)
 }
 
-// answered is the result of a built-in tool.
+// answered returns the result of a built-in tool.
 func (q *builtinRequest) answered(ctx context.Context, raw json.RawMessage, err error) session.Reply {
 	if err != nil {
 		return q.refuse(ctx, err)
@@ -91,7 +91,7 @@ func (q *builtinRequest) answered(ctx context.Context, raw json.RawMessage, err 
 	return q.reply.Tool(q.modern, raw)
 }
 
-// callVariant calls an upstream's tool.
+// callVariant calls a tool of a server.
 func (q *builtinRequest) callVariant(ctx context.Context, v policy.Variant) session.Reply {
 	r := gate.Request{Variant: v, Hands: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
@@ -106,30 +106,27 @@ func (q *builtinRequest) callVariant(ctx context.Context, v policy.Variant) sess
 		return q.reply.Refusal(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
 			"This is a fault of the server: try another tool, or report it to the server's author."))
 	}
-	return q.reply.Passed(q.modern, session.Warned(res.Result, res.Warnings))
+	return q.reply.Forward(q.modern, session.WithWarnings(res.Result, res.Warnings))
 }
 
-// notices returns what hands on the notifications that belong on the stream of a
-// call; nil when nobody wants them.
+// notices returns the function that forwards notifications to the stream of a call; nil if there is none.
 func notices(say func(session.Event), modern bool) func(session.Event) {
 	if say == nil {
 		return nil
 	}
 	return func(e session.Event) {
-		// In the modern era log messages need a capability that this surface
-		// does not have.
+		// In the modern protocol log messages need a capability that this surface does not declare.
 		if e.Method == mcp.Progress || e.Method == mcp.LogMessage && !modern {
 			say(session.Event{Method: e.Method, Params: e.Params})
 		}
 	}
 }
 
-// maxUnknown bounds the parameters that no calling tool has and that are passed on.
+// maxUnknown limits the unknown parameters that are forwarded.
 const maxUnknown = 64
 
-// readCall reads the arguments of a calling tool. What cannot be read goes to
-// the gateway as its JSON text, so that the refusal is on record like any other.
-// An explicit null counts as not given.
+// readCall reads the arguments of a call tool. Invalid ones are passed on as JSON text, so that the
+// refusal is recorded like any other. Null counts as missing.
 func readCall(args []byte, r *gate.Request) {
 	_ = wirejson.Members(args, func(name, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
@@ -156,7 +153,7 @@ func readCall(args []byte, r *gate.Request) {
 	})
 }
 
-// unknownTool is what to say of a tool that does not exist here.
+// unknownTool returns the message for an unknown tool.
 func (q *builtinRequest) unknownTool(name string) string {
 	message := "Unknown tool: " + session.QuoteText(name) + "."
 	switch nearest := q.nearest(name); {
@@ -177,7 +174,7 @@ func (q *builtinRequest) nearest(name string) string {
 	for _, v := range variants {
 		known = append(known, policy.VariantOf(v.operation).String())
 	}
-	if manages(q.cfg) {
+	if hasManagement(q.cfg) {
 		known = append(known, toolUpstreamServers)
 	}
 	return search.Meant(name, known)

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// The names of the built-in tools, beside those of the variants.
+// The names of the built-in tools other than the call tools.
 const (
 	toolRetrieve        = "retrieve_tools"
 	toolReadResult      = "read_result"
@@ -28,15 +28,14 @@ const retrieveDefinition = `{"name":"retrieve_tools",` +
 	`"operation_type":{"type":"string","enum":["read","write","destructive"]},` +
 	`"detail":{"type":"string","enum":["auto","full","compact"],"description":"auto: the best 3 have inputSchema, others are cut"},` +
 	`"include_disabled":{"type":"boolean"}},"required":["query"]},` +
-	`"annotations":` + looking + `,` + alwaysLoad + `}`
+	`"annotations":` + lookingOnly + `,` + alwaysLoad + `}`
 
-// alwaysLoad keeps a client that defers tools from hiding the ones that
-// everything else is found and called with.
+// alwaysLoad tells clients that defer tools to always show the ones needed to find and call all others.
 const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
 
-// looking are the annotations of what only looks at MCPProxy itself. That such is
-// idempotent goes without saying.
-const looking = `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}`
+// lookingOnly are the annotations of tools that only read MCPProxy's own state. Read-only implies
+// idempotent.
+const lookingOnly = `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}`
 
 const readResultDefinition = `{"name":"read_result",` +
 	`"description":"Read on in a result that was cut: it says how. Handles are good for two hours.",` +
@@ -46,14 +45,14 @@ const readResultDefinition = `{"name":"read_result",` +
 	`"limit":{"type":"integer"},` +
 	`"select":{"type":"string"},` +
 	`"path":{"type":"string","description":"JSON path, e.g. items[0].name, items[5:9], items[*].id"}},"required":["handle"]},` +
-	`"annotations":` + looking + `}`
+	`"annotations":` + lookingOnly + `}`
 
 const upstreamServersDefinition = `{"name":"upstream_servers",` +
 	`"description":"Look at the connected MCP servers, their state and number of tools: list all, or get one by name.",` +
 	`"inputSchema":{"type":"object","properties":{` +
 	`"operation":{"type":"string","enum":["list","get"]},` +
 	`"name":{"type":"string"}},"required":["operation"]},` +
-	`"annotations":` + looking + `}`
+	`"annotations":` + lookingOnly + `}`
 
 // proposeDefinition is upstream_servers for agents that may propose servers.
 const proposeDefinition = `{"name":"upstream_servers",` +
@@ -68,7 +67,7 @@ const proposeDefinition = `{"name":"upstream_servers",` +
 	`"env_json":{"type":"string","description":"JSON object"}},"required":["operation"]},` +
 	`"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}}`
 
-// variant is what tells the three calling tools apart.
+// variant is what differs between the three call tools.
 type variant struct {
 	operation                  policy.Operation
 	purpose, when, annotations string
@@ -86,7 +85,7 @@ var variants = [...]variant{
 		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
 }
 
-// selects is the parameter select, which is explained once.
+// selects returns the description of select, which only one tool explains.
 func (v variant) selects() string {
 	if v.operation == policy.Read {
 		return `{"type":"string","description":"jq on the result: [.items[]|{id}]"}`
@@ -94,9 +93,9 @@ func (v variant) selects() string {
 	return `{"type":"string"}`
 }
 
-// definition writes the definition of a calling tool. The intent is advertised only
-// where it is obligatory, and flat, too: nested parameters trouble some model APIs.
-// What is accepted beside, such as args_json, is not advertised at all.
+// definition returns the definition of a call tool. It lists the intent only if it is required, as flat
+// parameters too, because nested ones confuse some model APIs. Other accepted parameters, such as
+// args_json, are not listed.
 func (v variant) definition(requireIntent bool) string {
 	operation := v.operation.String()
 	declares := "Choosing this tool declares the intent " + operation + "."
@@ -120,9 +119,9 @@ func (v variant) definition(requireIntent bool) string {
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
 }
 
-// definitions is the array of the tools. A calling tool is there for who has its lane
-// or a worse one: a tool may have to be called as less than what it counts as.
-func definitions(l listing) string {
+// definitions returns the array of tools. A call tool is listed for clients with its lane or a more
+// dangerous one: a tool may have to be called with less than its lane.
+func definitions(l listKey) string {
 	all := []string{retrieveDefinition}
 	for _, v := range variants {
 		if v.operation <= l.most {
@@ -139,17 +138,16 @@ func definitions(l listing) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// texts are the parts of answers that are the same each time. Nobody writes to
-// them.
+// texts are the constant parts of replies. They are never modified.
 type texts struct {
-	initialize []byte             // what follows the protocol version, up to the instructions
+	initialize []byte             // after the protocol version, up to the instructions
 	discover   []byte             // up to the instructions
 	front      string             // of modern results
-	lists      map[listing][]byte // for who may use all lanes
+	lists      map[listKey][]byte // for clients with all lanes
 }
 
-// list returns the list of the tools.
-func (t *texts) list(l listing) []byte {
+// list returns the tool list.
+func (t *texts) list(l listKey) []byte {
 	if text := t.lists[l]; text != nil {
 		return text
 	}
@@ -160,19 +158,18 @@ func (t *texts) list(l listing) []byte {
 	return []byte(`{` + tools + `}`)
 }
 
-// listing is what the list of the tools depends on.
-type listing struct {
+// listKey has the inputs of the tool list.
+type listKey struct {
 	modern, intent bool
 	management     config.Management
-	most           policy.Operation // the worst lane that the client may use
+	most           policy.Operation // the most dangerous lane of the client
 }
 
-// caching is said of what changes with the configuration only, but may differ
-// between clients.
+// caching is for replies that depend only on the configuration and the client.
 const caching = `"ttlMs":60000,"cacheScope":"private"`
 
-// changing is said of what may change at any time, and differ between clients.
-const changing = `,"ttlMs":0,"cacheScope":"private"`
+// noCaching is for replies that may change at any time and differ between clients.
+const noCaching = `,"ttlMs":0,"cacheScope":"private"`
 
 func makeTexts(w *session.ReplyWriter) texts {
 	const able = `"capabilities":{"tools":{"listChanged":true}}`
@@ -180,13 +177,13 @@ func makeTexts(w *session.ReplyWriter) texts {
 	t := texts{
 		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
 		front:      front,
-		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,` + able + `,"instructions":`),
-		lists:      map[listing][]byte{},
+		discover:   []byte(front + `"supportedVersions":` + mcp.SupportedVersions + `,` + able + `,"instructions":`),
+		lists:      map[listKey][]byte{},
 	}
 	for _, intent := range [...]bool{false, true} {
 		for _, management := range [...]config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
 			for _, modern := range [...]bool{false, true} {
-				l := listing{modern, intent, management, policy.Destructive}
+				l := listKey{modern, intent, management, policy.Destructive}
 				t.lists[l] = t.list(l)
 			}
 		}
@@ -194,13 +191,12 @@ func makeTexts(w *session.ReplyWriter) texts {
 	return t
 }
 
-// manages reports whether upstream_servers is offered.
-func manages(cfg *config.Config) bool {
+// hasManagement reports whether upstream_servers is listed.
+func hasManagement(cfg *config.Config) bool {
 	return cfg.MCPManagement == config.ManageRead || cfg.MCPManagement == config.ManagePropose
 }
 
-// BuiltinDefinitions is the array of the built-in tools as clients see them, with the
-// annotations by which they judge them.
+// BuiltinDefinitions returns the built-in tools as clients see them, with annotations.
 func BuiltinDefinitions(management config.Management) json.RawMessage {
-	return json.RawMessage(definitions(listing{management: management, most: policy.Destructive}))
+	return json.RawMessage(definitions(listKey{management: management, most: policy.Destructive}))
 }

@@ -14,30 +14,30 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// instructions is what a client may tell its model about this server, before what
-// there is behind it: nobody searches for what he does not know to be there.
+// instructions is the first part of the instructions for the model: a model does not search for tools that
+// it does not know of.
 const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
 	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive. "
 
-// maxNamed bounds, in bytes, what the instructions say of the servers.
+// maxNamed limits the sentence about the servers, in bytes.
 const maxNamed = 600
 
-// shown is what a client is shown that may change while it is there: the built-in
-// tools, and the servers whose tools they find.
-type shown struct {
-	listing listing
+// clientView is the changeable part of what a client sees: the built-in tools, and the servers whose tools
+// they find.
+type clientView struct {
+	listing listKey
 	servers []ops.Usable
 }
 
 // instructions returns the instructions as JSON.
-func (w shown) instructions(calls map[string]int64) []byte {
+func (w clientView) instructions(calls map[string]int64) []byte {
 	return wirejson.AppendString(nil, instructions+w.sentence(calls))
 }
 
-// sentence names the servers, with how many of their tools can be called, the most
-// called first, then those with most tools, and counts those whose tools are not known yet. The names are the user's; nothing is a
-// server's word.
-func (w shown) sentence(calls map[string]int64) string {
+// sentence names the servers with their numbers of callable tools, most called first, then by number of
+// tools, and counts servers whose tools are unknown. The names are from the configuration; no text is from
+// a server.
+func (w clientView) sentence(calls map[string]int64) string {
 	if len(w.servers) == 0 {
 		const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`"
 		if w.listing.management == config.ManagePropose {
@@ -45,7 +45,7 @@ func (w shown) sentence(calls map[string]int64) string {
 		}
 		return none + "."
 	}
-	const rest, unlisted = " and 1000000000 more.", " 1000000000 servers have not listed their tools yet." // at most
+	const rest, unlisted = " and 1000000000 more.", " 1000000000 servers have not listed their tools yet." // longest possible
 	known := slices.DeleteFunc(slices.Clone(w.servers), func(s ops.Usable) bool { return !s.Listed })
 	yet := notListed(len(w.servers) - len(known))
 	if len(known) == 0 {
@@ -71,8 +71,7 @@ func (w shown) sentence(calls map[string]int64) string {
 	return out.String() + yet
 }
 
-// notListed says how many servers there are whose tools are not known yet; nothing if
-// there are none.
+// notListed counts the servers whose tools are unknown; "" for none.
 func notListed(n int) string {
 	switch n {
 	case 0:
@@ -83,17 +82,17 @@ func notListed(n int) string {
 	return fmt.Sprintf(" %d servers have not listed their tools yet.", n)
 }
 
-// digest stands for what is shown: two that are equal show the same.
-func (w shown) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
+// digest returns a hash for comparing views.
+func (w clientView) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
 
-// known is what a client knows of what it is shown.
-type known struct {
+// lastView is the view that a client knows.
+type lastView struct {
 	mu   sync.Mutex // guards last
 	last [sha256.Size]byte
 }
 
-// gets notes what the client gets to know, and reports whether that is news.
-func (k *known) gets(w shown) (news bool) {
+// update records the view that the client gets, and reports whether it is new.
+func (k *lastView) update(w clientView) (news bool) {
 	now := w.digest()
 	k.mu.Lock()
 	defer k.mu.Unlock()

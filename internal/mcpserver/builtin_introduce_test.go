@@ -10,17 +10,17 @@ import (
 )
 
 func TestSentence(t *testing.T) {
-	propose, off := listing{management: config.ManagePropose}, listing{management: config.ManageOff}
+	propose, off := listKey{management: config.ManagePropose}, listKey{management: config.ManageOff}
 	for _, c := range []struct {
-		shown shown
+		shown clientView
 		want  string
 	}{
-		{shown{off, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`."},
-		{shown{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
-		{shown{off, []ops.Usable{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
-		{shown{off, []ops.Usable{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
+		{clientView{off, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`."},
+		{clientView{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
+		{clientView{off, []ops.Usable{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
+		{clientView{off, []ops.Usable{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
 			"The servers, with how many tools each has: c (26), d (30), a (0). 1 server has not listed its tools yet."},
-		{shown{off, []ops.Usable{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
+		{clientView{off, []ops.Usable{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
 	} {
 		if got := c.shown.sentence(map[string]int64{"c": 7, "gone": 9}); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
@@ -32,7 +32,7 @@ func TestSentence(t *testing.T) {
 // within its bound, and says how many it leaves out.
 func TestSentenceIsBounded(t *testing.T) {
 	for _, length := range []int{1, 10, 64} {
-		var w shown
+		var w clientView
 		for n := range 1000 {
 			w.servers = append(w.servers, ops.Usable{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
 			got := w.sentence(nil)
@@ -51,21 +51,21 @@ func TestSentenceIsBounded(t *testing.T) {
 
 // Only what is another than the client knows is news.
 func TestKnown(t *testing.T) {
-	var k known
+	var k lastView
 	for i, c := range []struct {
-		shown shown
+		shown clientView
 		news  bool
 	}{
-		{shown{}, true},
-		{shown{}, false},
-		{shown{listing{management: config.ManageOff}, nil}, true},
-		{shown{listing{intent: true, management: config.ManageOff}, nil}, true},
-		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: false, Tools: 0}}}, true},
-		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 0}}}, true},
-		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, true},
-		{shown{listing{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, false},
+		{clientView{}, true},
+		{clientView{}, false},
+		{clientView{listKey{management: config.ManageOff}, nil}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, nil}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: false, Tools: 0}}}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 0}}}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, false},
 	} {
-		if news := k.gets(c.shown); news != c.news {
+		if news := k.update(c.shown); news != c.news {
 			t.Errorf("%d: news %t", i, news)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The operations of upstream_servers. There is none that enables, approves,
-// changes or removes a server: that is a person's, by other ways than MCP.
+// The operations of upstream_servers. Enabling, approving, changing and removing a server is reserved for
+// users, outside of MCP.
 const (
 	listServers   = "list"
 	getServer     = "get"
@@ -23,8 +23,8 @@ const (
 	restartServer = "restart"
 )
 
-// toolUpstreamServers shows the servers. An agent may look, and where the
-// configuration allows it propose a server and restart one.
+// upstreamServers shows the servers. If the configuration allows it, an agent may also propose and restart
+// servers.
 func (q *builtinRequest) upstreamServers(ctx context.Context) session.Reply {
 	a := arguments{tool: toolUpstreamServers, raw: q.args}
 	operation := q.operation(&a)
@@ -40,9 +40,8 @@ func (q *builtinRequest) upstreamServers(ctx context.Context) session.Reply {
 	if a.bad != nil {
 		return q.refuse(ctx, a.bad)
 	}
-	// A client that presents the key, as it has to where require_mcp_auth is on,
-	// calls tools in the person's name; but what asks here is a model, and it
-	// decides nothing.
+	// A client that presents the API key, as require_mcp_auth demands, calls tools on behalf of the user;
+	// but here a model asks, and it decides nothing.
 	var v ops.ServerView
 	var err error
 	switch agent, in := q.Caller.AsAgent(), (ops.ServerRef{Name: s.Name}); operation {
@@ -59,8 +58,7 @@ func (q *builtinRequest) upstreamServers(ctx context.Context) session.Reply {
 	return q.servers(ctx, []ops.ServerView{v}, err)
 }
 
-// operation reads which operation is asked for; "" when it is none that this
-// agent may ask for.
+// operation reads the operation; "" if it is not allowed for this agent.
 func (q *builtinRequest) operation(a *arguments) string {
 	allowed := []string{listServers, getServer}
 	if q.cfg.MCPManagement == config.ManagePropose {
@@ -73,8 +71,7 @@ func (q *builtinRequest) operation(a *arguments) string {
 	return operation
 }
 
-// proposal reads the server that an agent proposes. What may be in it is for
-// the gateway to say.
+// proposal reads the proposed server. The gateway validates it.
 func proposal(a *arguments) ops.NewServer {
 	s := ops.NewServer{Name: a.name("name", "a name for the new server")}
 	s.URL, s.Command = a.optional("url"), a.optional("command")
@@ -111,8 +108,7 @@ func proposal(a *arguments) ops.NewServer {
 	return s
 }
 
-// given returns the name under which something is given: its own, or the one by which
-// configuration files call it. It is not given under both.
+// given returns which of two alternative names of a parameter is present. Both are an error.
 func (a *arguments) given(name, other string) string {
 	switch {
 	case a.find(other) == nil:
@@ -123,18 +119,16 @@ func (a *arguments) given(name, other string) string {
 	return other
 }
 
-// unknown refuses what configuration files call a part of a server and a
-// proposal does not: left out silently, another server would be proposed than
-// was meant.
+// unknown rejects a configuration key that proposals do not support: ignoring it would propose another
+// server than intended.
 func (a *arguments) unknown(name, hint string) {
 	if a.find(name) != nil {
 		a.set(problem.New(problem.InvalidParameter, "upstream_servers has no parameter "+name+".", hint).With("parameter", name))
 	}
 }
 
-// literal refuses references such as ${env:NAME}. Who approves a server sees the
-// names of its variables, not that an agent had one of them filled with a
-// secret of the person's.
+// literal rejects references such as ${env:NAME}. A reviewer sees the names of variables, not that an
+// agent filled one with a secret of the user.
 func (a *arguments) literal(name string, texts ...string) {
 	for _, text := range texts {
 		if strings.Contains(text, "${") {
@@ -144,8 +138,8 @@ func (a *arguments) literal(name string, texts ...string) {
 	}
 }
 
-// jsonText reads a parameter that is JSON as text, or, as some models send it,
-// the value itself; nil when it is not given.
+// jsonText reads a parameter that is JSON as text, or the value itself, as some models send it; nil if
+// missing.
 func (a *arguments) jsonText(name string, kind byte, what string) []byte {
 	value := a.find(name)
 	if value == nil || string(value) == `""` {
@@ -156,14 +150,14 @@ func (a *arguments) jsonText(name string, kind byte, what string) []byte {
 		text = string(value)
 	}
 	if wirejson.Check([]byte(text), argumentLimits) != nil || wirejson.Kind([]byte(text)) != kind {
-		// Not repeated: it may hold what is secret.
+		// The error does not repeat the value, which may be secret.
 		a.wrong(name, []byte(`"…"`), what+", as text", what)
 		return nil
 	}
 	return []byte(text)
 }
 
-// servers is the answer of every operation.
+// servers returns the result of every operation.
 func (q *builtinRequest) servers(ctx context.Context, views []ops.ServerView, err error) session.Reply {
 	if err != nil {
 		return q.refuse(ctx, err)
@@ -184,8 +178,7 @@ func (q *builtinRequest) servers(ctx context.Context, views []ops.ServerView, er
 	return q.answered(ctx, answer, err)
 }
 
-// waitsForReview says who can do what about a server that is quarantined; "" when
-// none is.
+// waitsForReview says who can review a quarantined server; "" if none is quarantined.
 func waitsForReview(name string) string {
 	if name == "" {
 		return ""
@@ -193,8 +186,7 @@ func waitsForReview(name string) string {
 	return "Nothing of a quarantined server can be used before a person has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
 }
 
-// serverEntry is what an agent gets to see of a server. How the server is
-// started and reached is the person's business.
+// serverEntry is what an agent sees of a server. How it is started and reached is hidden.
 type serverEntry struct {
 	Name        string      `json:"name"`
 	Protocol    string      `json:"protocol"`
@@ -208,8 +200,8 @@ type serverEntry struct {
 
 func entryOf(v ops.ServerView) serverEntry {
 	if v.Quarantined {
-		v.Failure = "" // how it fares is the affair of who reviews it
+		v.Failure = "" // agents do not need the review state
 	}
-	// What the server itself has said of its failure is for people.
+	// Text of the server itself is for users only.
 	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.ForAgents()}
 }

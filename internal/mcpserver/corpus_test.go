@@ -44,7 +44,7 @@ func malformedFiles(t testing.TB) []malformed {
 // refused is refused, what must be accepted comes through as its bytes.
 func TestMalformedJSON(t *testing.T) {
 	h := newHarness(t)
-	session, batches := h.open(mcp.Legacy), h.open(mcp.Batches)
+	session, batches := h.open(mcp.Legacy), h.open(mcp.BatchVersion)
 	refused, accepted := 0, 0
 	for _, f := range malformedFiles(t) {
 		body := string(f.B64)
@@ -214,7 +214,7 @@ func FuzzPost(f *testing.F) {
 		return gate.Result{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	s := plainServer(gw)
-	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.Batches, 1)).Header().Get(mcp.HeaderSession)
+	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.BatchVersion, 1)).Header().Get(mcp.HeaderSession)
 	f.Fuzz(func(t *testing.T, body []byte, version, method, name string, inSession bool) {
 		called = nil
 		gw.calls, gw.found, gw.reads = nil, nil, nil
@@ -256,10 +256,10 @@ func FuzzDecodeHeader(f *testing.F) {
 	f.Add("=?base64?eA==?=")
 	f.Add("é")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, ok := mcp.PlainHeader("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
+		if got, ok := mcp.DecodeHeader("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
 			t.Fatalf("%q became %q", s, got)
 		}
-		if got, ok := mcp.PlainHeader(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
+		if got, ok := mcp.DecodeHeader(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})

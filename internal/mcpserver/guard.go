@@ -10,8 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// admit lets a request in that may come in, and finds out whose it is. It
-// looks at the header only, so that nothing is read for those who stay out.
+// admit authenticates a request by its headers, before anything is read.
 func (x *request) admit() bool {
 	cfg := x.s.Config()
 	socket := auth.FromSocket(x.r.Context())
@@ -21,8 +20,8 @@ func (x *request) admit() bool {
 	}
 	r := x.r
 	if socket {
-		// The socket is the person's, but who speaks MCP over it is an agent,
-		// and stands in the record as one, unless a key says otherwise.
+		// The socket belongs to the user, but an MCP client on it is an agent, and is recorded as one,
+		// unless it presents a key.
 		r = r.WithContext(context.Background())
 	}
 	var err error
@@ -47,8 +46,8 @@ func (x *request) admit() bool {
 	return true
 }
 
-// mayUse reports whether the address of a profile is there for the client: who is
-// bound to one profile is not told of others.
+// mayUse reports whether the client may use the address of a profile: a client bound to one profile does
+// not learn of others.
 func (c *client) mayUse(profile string) bool {
 	return c.s.Profiles(profile) != nil && (c.token == nil || c.token.Profile == "" || c.token.Profile == profile)
 }
@@ -56,8 +55,7 @@ func (c *client) mayUse(profile string) bool {
 const howToProve = " Send an agent token, which `mcpproxy token create NAME` makes, or the key from the file api_key of the data directory, " +
 	`as "Authorization: Bearer TOKEN" or "X-API-Key: KEY".`
 
-// turnAway refuses a request before it is read. Whose it is may not keep the
-// connection by sending the rest of it.
+// turnAway refuses a request before it is read, and closes the connection instead of reading the rest.
 func (x *request) turnAway(status int, message string) {
 	x.out.w.Header().Set("Connection", "close")
 	x.out.fail(status, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: message})

@@ -10,9 +10,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// checkHeaders holds the headers against the body: who routes or judges by the
-// headers must not be told anything else. A modern request has to carry them;
-// where others carry them, they have to be true as well.
+// checkHeaders checks that the headers match the body, because intermediaries route or decide by them.
+// Modern requests must have them; in other requests they must match if present.
 func checkHeaders(h http.Header, m *message) *wirejson.RPCError {
 	for _, name := range [...]string{mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession} {
 		if len(h[name]) > 1 {
@@ -32,7 +31,7 @@ func checkHeaders(h http.Header, m *message) *wirejson.RPCError {
 	return checkName(h, m, required)
 }
 
-// checkVersion checks what a modern request says about itself.
+// checkVersion checks the protocol version and capabilities of a modern request.
 func checkVersion(h http.Header, m *message, required bool) *wirejson.RPCError {
 	given, is := header(h, mcp.HeaderVersion)
 	version, isText := wirejson.String(m.meta.Version)
@@ -50,7 +49,7 @@ func checkVersion(h http.Header, m *message, required bool) *wirejson.RPCError {
 	return m.checkMeta()
 }
 
-// checkName checks Mcp-Name, which mirrors what a request is about.
+// checkName checks Mcp-Name, which repeats the subject of a request.
 func checkName(h http.Header, m *message, required bool) *wirejson.RPCError {
 	given, is := header(h, mcp.HeaderName)
 	if !is && !required {
@@ -60,15 +59,14 @@ func checkName(h http.Header, m *message, required bool) *wirejson.RPCError {
 	if !about || bad != nil {
 		return bad
 	}
-	// Of tasks the specification does not say what follows when it is missing:
-	// their server may.
+	// For tasks the specification does not say whether it is required.
 	if !is && !m.ofTask() {
 		return mismatch(mcp.HeaderName + " is missing")
 	}
 	if !is {
 		return nil
 	}
-	decoded, ok := mcp.PlainHeader(given)
+	decoded, ok := mcp.DecodeHeader(given)
 	switch {
 	case !ok:
 		return mismatch(mcp.HeaderName + " header value has invalid characters or a broken =?base64?…?= encoding")
@@ -78,8 +76,7 @@ func checkName(h http.Header, m *message, required bool) *wirejson.RPCError {
 	return nil
 }
 
-// header returns the value of a header, which may be missing. Its name is spelled
-// as net/http spells it.
+// header returns a header, which may be missing. name is canonical.
 func header(h http.Header, name string) (value string, given bool) {
 	if values := h[name]; len(values) > 0 {
 		return values[0], true
@@ -87,13 +84,12 @@ func header(h http.Header, name string) (value string, given bool) {
 	return "", false
 }
 
-// mirroredHeaders are the headers that say what the body says: a server that
-// checks them needs them.
-func mirroredHeaders(h http.Header) []mcp.Field {
-	var fields []mcp.Field
+// mirroredHeaders returns the headers that repeat the body, for servers that check them.
+func mirroredHeaders(h http.Header) []mcp.Header {
+	var fields []mcp.Header
 	for name, values := range h {
 		if name == mcp.HeaderMethod || name == mcp.HeaderName || strings.HasPrefix(name, mcp.HeaderParam) {
-			fields = append(fields, mcp.Field{Name: name, Value: values[0]})
+			fields = append(fields, mcp.Header{Name: name, Value: values[0]})
 		}
 	}
 	return fields
@@ -103,8 +99,8 @@ func mismatch(what string) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + what}
 }
 
-// jsonBody reports whether the body is announced as plain JSON. A page can send
-// anything else across origins without asking first.
+// jsonBody reports whether the body is declared as plain JSON. A web page can send other types across
+// origins without a preflight.
 func jsonBody(h http.Header) bool {
 	if enc, _ := header(h, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return false
@@ -120,8 +116,8 @@ func jsonBody(h http.Header) bool {
 	return err == nil && kind == "application/json"
 }
 
-// accepts returns which of the two forms of an answer the client takes. A client
-// that says nothing useful is taken to want plain JSON.
+// accepts returns which kinds of reply the client accepts. Without a usable Accept header it is plain
+// JSON.
 func accepts(h http.Header) (plain, stream bool) {
 	values := h["Accept"]
 	for _, v := range values {

@@ -120,7 +120,7 @@ func TestGetStream(t *testing.T) {
 
 func TestBatch(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(mcp.Batches)
+	session := h.open(mcp.BatchVersion)
 	header := map[string]string{mcp.HeaderSession: session}
 	a := h.post(header, `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},`+
 		`{"jsonrpc":"2.0","id":"two","method":"tools/call","params":{"name":"call_tool_write","arguments":{"name":"a:b"}}},{"jsonrpc":"2.0","id":9,"result":{}},`+
@@ -156,7 +156,7 @@ func TestBatch(t *testing.T) {
 // be used to have far more sent than was received.
 func TestBatchBounds(t *testing.T) {
 	h := newHarness(t)
-	header := map[string]string{mcp.HeaderSession: h.open(mcp.Batches)}
+	header := map[string]string{mcp.HeaderSession: h.open(mcp.BatchVersion)}
 	const one = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"}}}`
 	batch := func(n, ran int, bound string) {
 		t.Helper()

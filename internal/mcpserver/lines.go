@@ -18,34 +18,32 @@ import (
 )
 
 const (
-	// maxUnanswered is how many requests of one connection are worked on: what
-	// comes then is read when there is room.
+	// maxUnanswered limits the concurrent requests of one connection; later ones wait.
 	maxUnanswered = 1024
-	// tellTime is how long a server may take to accept a message that has no
-	// answer. What is behind it waits for that.
-	tellTime = 10 * time.Second
-	// The pauses between two tries to hear what a server says by itself.
+	// forwardTime limits the forwarding of a message without a reply. Later messages wait for it.
+	forwardTime = 10 * time.Second
+	// The pauses between attempts to listen to a server.
 	minPause = time.Second
 	maxPause = 30 * time.Second
 )
 
-// lines is a connection of the socket on which each line is a message. It has at
-// most one session, which ends with it. Its fields are its reader's.
+// lines is a connection of the socket with one message per line. It has at most one session, which ends
+// with it. Only its reader uses the fields.
 type lines struct {
 	client
-	nc      net.Conn
-	out     outlet
-	slots   chan struct{} // one for each request that has no answer
-	hearing *entry        // whose stream is read
-	others  sync.WaitGroup
-	batches int
+	nc        net.Conn
+	out       outlet
+	slots     chan struct{} // one per open request
+	listening *entry        // the session whose stream is read
+	others    sync.WaitGroup
+	batches   int
 
-	leaving sync.Once
-	left    chan struct{} // closed when nothing more is read
+	leaving     sync.Once
+	readStopped chan struct{} // closed when no more is read
 }
 
-// lines speaks in lines for as long as the connection lasts: until its client has
-// gone, or nothing more is read and all that was asked is answered.
+// lines serves the line protocol until the client disconnects, or reading has stopped and all requests are
+// answered.
 func (x *request) lines() {
 	nc, read, err := http.NewResponseController(x.out.w).Hijack()
 	if err != nil {
@@ -54,38 +52,38 @@ func (x *request) lines() {
 	}
 	x.out.begun = true
 	defer nc.Close()
-	if !x.s.begin() {
+	if !x.s.beginLines() {
 		return
 	}
 	defer x.s.lines.Done()
 	ctx, cancel := context.WithCancel(x.r.Context())
-	// Who does not read does not get to know of a stop, either.
-	context.AfterFunc(x.r.Context(), func() { _ = nc.SetWriteDeadline(time.Now().Add(lastTime)) })
-	l := &lines{client: x.from, nc: nc, slots: make(chan struct{}, maxUnanswered), left: make(chan struct{}),
-		out: outlet{to: nc, frame: lineOf, failed: func() { _ = nc.Close() }, turn: make(chan struct{}, 1), gone: make(chan struct{})}}
-	l.calls, l.closed = &calls{}, l.left
+	// a client that does not read does not learn of a stop, either
+	context.AfterFunc(x.r.Context(), func() { _ = nc.SetWriteDeadline(time.Now().Add(drainTime)) })
+	l := &lines{client: x.from, nc: nc, slots: make(chan struct{}, maxUnanswered), readStopped: make(chan struct{}),
+		out: outlet{to: nc, frame: lineOf, failed: func() { _ = nc.Close() }, writeSlot: make(chan struct{}, 1), ended: make(chan struct{})}}
+	l.calls, l.closed = &calls{}, l.readStopped
 	l.others.Go(func() {
 		select {
 		case <-l.s.closed:
 			l.leave()
 		case <-l.token.Ended():
 			l.leave()
-		case <-l.left:
+		case <-l.readStopped:
 		}
 	})
-	if _, err := io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+mcp.Lines+"\r\n\r\n"); err == nil {
+	if _, err := io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+mcp.LineProtocol+"\r\n\r\n"); err == nil {
 		early, _ := read.Reader.Peek(read.Reader.Buffered())
 		l.read(ctx, io.MultiReader(bytes.NewReader(early), nc))
 	}
 	l.leave()
-	_ = nc.SetReadDeadline(time.Time{}) // it fails where the next step does
+	_ = nc.SetReadDeadline(time.Time{}) // if it fails, the next step fails, too
 	l.others.Go(func() {
 		for range maxUnanswered {
 			l.slots <- struct{}{}
 		}
 		l.out.end()
 	})
-	_, _ = io.Copy(io.Discard, nc) // until all is answered, or the client has gone
+	_, _ = io.Copy(io.Discard, nc) // until all is answered, or the client disconnects
 	l.out.end()
 	cancel()
 	l.others.Wait()
@@ -95,22 +93,21 @@ func (x *request) lines() {
 	}
 }
 
-// leave has nothing more read, and ends what has no end. What was read is answered.
+// leave stops reading and ends endless requests. The other requests are answered.
 func (l *lines) leave() {
 	l.leaving.Do(func() {
-		close(l.left)
-		_ = l.nc.SetReadDeadline(time.Unix(0, 0)) // it fails where reading does
+		close(l.readStopped)
+		_ = l.nc.SetReadDeadline(time.Unix(0, 0)) // if it fails, reading fails, too
 	})
 }
 
-// read deals with line by line until the client has said its last one, the
-// connection ends, or it is left.
+// read handles lines until the client's last one, the end of the connection, or leave.
 func (l *lines) read(ctx context.Context, from io.Reader) {
 	in := wirejson.NewLineReader(from, maxDrain)
 	for {
 		line, err := in.Next()
 		switch {
-		case errors.Is(err, wirejson.ErrTooLong): // whose it is cannot be known
+		case errors.Is(err, wirejson.ErrTooLong): // its ID is unknown
 		case err != nil || string(line) == mcp.LineEnd:
 			return
 		default:
@@ -119,10 +116,9 @@ func (l *lines) read(ctx context.Context, from io.Reader) {
 	}
 }
 
-// take deals with one line. What must not be overtaken is done before the next
-// one is read.
+// take handles one line. Messages whose order matters are done before it returns.
 func (l *lines) take(ctx context.Context, text []byte) {
-	from := l.client // as it is now
+	from := l.client // the current state
 	x := &message{client: &from}
 	defer l.recover(x)
 	text = bytes.TrimSpace(text)
@@ -136,7 +132,7 @@ func (l *lines) take(ctx context.Context, text []byte) {
 	}
 	bad := x.read(text)
 	if bad == nil {
-		x.era("")
+		x.detectProtocol("")
 		if bad = x.checkMeta(); bad == nil && x.modern {
 			_, _, bad = x.subject(false)
 		}
@@ -145,7 +141,7 @@ func (l *lines) take(ctx context.Context, text []byte) {
 	case bad != nil:
 		l.refuse(text, x.refuse(ctx, bad))
 	case x.IsNotification() && x.Method == mcp.Cancelled:
-		_ = x.tell(ctx) // it fails nowhere
+		_ = x.forward(ctx) // a failure has no recipient
 	case x.modern && !x.IsRequest():
 	case x.Method == mcp.Initialize && !x.modern && x.IsRequest():
 		l.initialize(ctx, x)
@@ -154,16 +150,16 @@ func (l *lines) take(ctx context.Context, text []byte) {
 	case x.IsRequest():
 		l.launch(ctx, x)
 	case l.entry != nil:
-		l.tell(ctx, x)
+		l.forward(ctx, x)
 	}
 }
 
-// initialize opens a session in the place of the one that there is.
+// initialize opens a new session in place of the old one.
 func (l *lines) initialize(ctx context.Context, x *message) {
 	x.prepare()
 	e, o, err := x.open(ctx)
 	if err != nil {
-		l.fail(x.ID, x.explain(err))
+		l.fail(x.ID, x.rpcError(err))
 		return
 	}
 	if e != nil {
@@ -176,20 +172,20 @@ func (l *lines) initialize(ctx context.Context, x *message) {
 	l.reply(x.ID, &o.Reply)
 }
 
-// tell passes on what wants no answer. Nobody waits for what comes of it.
-func (l *lines) tell(ctx context.Context, x *message) {
-	limited, cancel := context.WithTimeout(ctx, tellTime)
+// forward forwards a message without a reply. Its result is not awaited.
+func (l *lines) forward(ctx context.Context, x *message) {
+	limited, cancel := context.WithTimeout(ctx, forwardTime)
 	defer cancel()
-	_ = x.tell(limited)
-	if x.Method == mcp.Initialized && l.hearing != l.entry {
-		l.hearing = l.entry
-		l.others.Go(func() { l.hear(ctx, x) })
+	_ = x.forward(limited)
+	if x.Method == mcp.Initialized && l.listening != l.entry {
+		l.listening = l.entry
+		l.others.Go(func() { l.receive(ctx, x) })
 	}
 }
 
-// hear passes on what the server of the message's session says by itself, until
-// it offers that no more or the session ends.
-func (l *lines) hear(parent context.Context, x *message) {
+// receive forwards the notifications of the session's server until it offers no stream or the session
+// ends.
+func (l *lines) receive(parent context.Context, x *message) {
 	defer l.recover(x)
 	ctx, stop := x.untilServerEnds(parent)
 	defer stop()
@@ -204,15 +200,15 @@ func (l *lines) hear(parent context.Context, x *message) {
 		}
 		select {
 		case <-x.entry.session.Done():
-			err = session.ErrOver
+			err = session.ErrEnded
 		default:
 		}
 		switch {
-		case over(err):
+		case isSessionEnded(err):
 			l.leave()
 			return
 		case !agreed:
-			return // it has no stream
+			return // no stream
 		}
 		select {
 		case <-time.After(pause):
@@ -221,8 +217,7 @@ func (l *lines) hear(parent context.Context, x *message) {
 	}
 }
 
-// launch has a request answered, exactly once, also when the client has cancelled
-// it. Its answer may come in any order.
+// launch answers a request exactly once, also if it is cancelled. Replies may be in any order.
 func (l *lines) launch(parent context.Context, x *message) {
 	x.prepare()
 	ctx, cancel := context.WithCancelCause(parent)
@@ -231,8 +226,8 @@ func (l *lines) launch(parent context.Context, x *message) {
 		defer l.recover(x)
 		defer x.end(cancel)
 		switch o := x.ask(ctx, cancel, &l.out); {
-		case o.over && !x.told && (x.modern || !x.entry.closed()):
-			l.line([]byte(mcp.LineOver+" "), appendReply(nil, x.ID, &o.Reply))
+		case o.sessionEnded && !x.told && (x.modern || !x.entry.closed()):
+			l.line([]byte(mcp.LineSessionEnded+" "), appendReply(nil, x.ID, &o.Reply))
 			l.leave()
 		default:
 			l.reply(x.ID, &o.Reply)
@@ -240,8 +235,7 @@ func (l *lines) launch(parent context.Context, x *message) {
 	})
 }
 
-// work does something beside the reading, when there is room for it and unless
-// the connection ends before.
+// work runs f concurrently, once a slot is free and unless the connection ends before.
 func (l *lines) work(f func()) {
 	select {
 	case l.slots <- struct{}{}:
@@ -249,11 +243,11 @@ func (l *lines) work(f func()) {
 			defer func() { <-l.slots }()
 			f()
 		}()
-	case <-l.out.gone:
+	case <-l.out.ended:
 	}
 }
 
-// batch has several messages answered, one after the other, in one line.
+// batch answers several messages, one after the other, in one line.
 func (l *lines) batch(ctx context.Context, x *message, text []byte) {
 	l.batches++
 	name := mcp.LineBatch + " " + strconv.Itoa(l.batches) + " "
@@ -266,7 +260,7 @@ func (l *lines) batch(ctx context.Context, x *message, text []byte) {
 			answers = failure(nil, errBodyTooLarge)
 		case err != nil:
 			answers = failure(nil, asRPC(err))
-		case x.entry == nil || x.entry.version != mcp.Batches:
+		case x.entry == nil || x.entry.version != mcp.BatchVersion:
 			answers = failure(nil, errNoBatch)
 		default:
 			answers = x.answerBatch(ctx, messages)
@@ -274,7 +268,7 @@ func (l *lines) batch(ctx context.Context, x *message, text []byte) {
 	})
 }
 
-// line writes a message of several pieces.
+// line writes a message from several pieces.
 func (l *lines) line(pieces ...[]byte) {
 	var room [6][]byte
 	all := room[:0]
@@ -284,12 +278,11 @@ func (l *lines) line(pieces ...[]byte) {
 	l.out.flush(append(all, lineEnd)...)
 }
 
-var lineEnd = []byte("\n") // never written to
+var lineEnd = []byte("\n") // never modified
 
 func lineOf(e session.Event) []byte { return append(oneLine(e.Append(nil)), '\n') }
 
-// oneLine returns the text of a message without line breaks, which can stand
-// between the parts of a JSON text only, where a space means the same.
+// oneLine removes line breaks, which in JSON are only white space between tokens.
 func oneLine(text []byte) []byte {
 	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
 		return text
@@ -297,23 +290,23 @@ func oneLine(text []byte) []byte {
 	return bytes.ReplaceAll(bytes.ReplaceAll(text, []byte{'\n'}, []byte{' '}), []byte{'\r'}, []byte{' '})
 }
 
-// reply writes the answer to the request with the id.
+// reply writes the reply to a request.
 func (l *lines) reply(id json.RawMessage, r *session.Reply) {
 	all := pieces(id, r)
 	l.line(all[:]...)
 }
 
-// fail writes an error as the answer to the request with the id.
+// fail writes an error reply to a request.
 func (l *lines) fail(id json.RawMessage, e *wirejson.RPCError) { l.line(failure(id, e)) }
 
-// refuse answers a text that is not dealt with, if it is a request.
+// refuse answers a text with an error if it is a request.
 func (l *lines) refuse(text []byte, e *wirejson.RPCError) {
 	if m, err := wirejson.Parse(text); err == nil && m.IsRequest() {
 		l.fail(m.ID, e)
 	}
 }
 
-// recover answers for a message whose handling has panicked.
+// recover answers a message whose handler panicked.
 func (l *lines) recover(m *message) {
 	if cause := recover(); cause != nil {
 		l.s.panicked(m.Method, cause)

@@ -35,10 +35,10 @@ type scripted struct {
 	ended   chan error
 	listen  chan session.Event
 	gate    chan struct{}
-	forms   func(method string) session.Form // nil: all are Waiting
+	forms   func(method string) session.Delivery // nil: all are Waiting
 }
 
-func (s *scripted) Form(method string) session.Form {
+func (s *scripted) Delivery(method string) session.Delivery {
 	if s.forms == nil {
 		return session.Waiting
 	}
@@ -84,7 +84,7 @@ func (s *scripted) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		s.began <- string(r.ID)
 		return session.Reply{Front: []byte(`{"a":1,`), Result: json.RawMessage(`{"text":"` + strings.Repeat("y", 3_000_000) + "\",\r\n\"b\":2"), Back: []byte("}")}, nil
 	case "over":
-		return session.Reply{}, session.ErrOver
+		return session.Reply{}, session.ErrEnded
 	case "panic":
 		panic("boom")
 	case "refused":
@@ -114,7 +114,7 @@ func (s *scripted) Listen(ctx context.Context, say func(session.Event), opened f
 		case e := <-s.listen:
 			say(e)
 		case <-s.Done():
-			return session.ErrOver
+			return session.ErrEnded
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -291,7 +291,7 @@ func TestLinesMessages(t *testing.T) {
 	if got := strings.Join(s.told, ","); got != `notifications/initialized,3 {"big":9007199254740993}` {
 		t.Errorf("told %s", got)
 	}
-	if r := s.seen[0]; r.Fields != nil || r.Size != len(`{"jsonrpc":"2.0","id":3,"method":"say"}`) {
+	if r := s.seen[0]; r.Headers != nil || r.Size != len(`{"jsonrpc":"2.0","id":3,"method":"say"}`) {
 		t.Errorf("%+v", r)
 	}
 	s.mu.Unlock()
@@ -412,7 +412,7 @@ func TestLinesOver(t *testing.T) {
 	l = h.lines(h.onSocket(), "/mcp/servers/one")
 	l.greet("2025-11-25")
 	l.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	s.Fail(session.ErrOver)
+	s.Fail(session.ErrEnded)
 	l.ends()
 }
 
@@ -529,14 +529,14 @@ type endsByClose struct {
 	end *session.End
 }
 
-func (s *endsByClose) Close()                { s.end.Fail(session.ErrOver) }
+func (s *endsByClose) Close()                { s.end.Fail(session.ErrEnded) }
 func (s *endsByClose) Done() <-chan struct{} { return s.end.Done() }
 
 func (s *endsByClose) Do(_ context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == "wait" {
 		s.began <- string(r.ID)
 		<-s.Done()
-		return session.Reply{}, session.ErrOver
+		return session.Reply{}, session.ErrEnded
 	}
 	return session.Reply{Result: json.RawMessage("{}")}, nil
 }
@@ -544,7 +544,7 @@ func (s *endsByClose) Do(_ context.Context, r *session.Request) (session.Reply, 
 func (s *endsByClose) Listen(_ context.Context, _ func(session.Event), opened func()) error {
 	opened()
 	<-s.Done()
-	return session.ErrOver
+	return session.ErrEnded
 }
 
 // TestLinesSecondSession: a client that opens another session ends the first one
@@ -595,7 +595,7 @@ func TestLinesOverEndsAll(t *testing.T) {
 // TestLinesPanicWhileReading: it ends neither the connection nor what goes on.
 func TestLinesPanicWhileReading(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
-	s.forms = func(method string) session.Form {
+	s.forms = func(method string) session.Delivery {
 		if method == "formless" {
 			panic("boom")
 		}

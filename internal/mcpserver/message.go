@@ -13,32 +13,32 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of the text of a request.
+// The limits of a request.
 const (
 	maxBody  = 4 << 20
-	maxDrain = 16 << 20 // read and thrown away, so that the client gets to see the refusal
+	maxDrain = 16 << 20 // read and discarded, so that the client sees the refusal
 	maxDepth = 64
 )
 
 var limits = wirejson.Limits{Bytes: maxBody, Depth: maxDepth}
 
-// client is who speaks: about what, as whom, and in which session.
+// client is the state that a message inherits from its connection: endpoint, actor and session.
 type client struct {
-	s       *Server
-	place   string // what the surface is of: a session is good for one place
-	surface session.Surface
-	profile string // by which the surface is seen, "" for none
-	actor   auth.Actor
-	token   *auth.Held  // that was presented, if one was
-	bounds  auth.Bounds // to what may be reached
-	origin  string
-	entry   *entry          // the session; nil in the modern era
-	calls   *calls          // what its notifications may cancel; nil where there are none
-	asked   bool            // a request was answered in the session
-	closed  <-chan struct{} // is closed when what has no end has to end
+	s        *Server
+	endpoint string // key of the endpoint: a session is valid for one endpoint
+	surface  session.Surface
+	profile  string // the profile that restricts the surface, "" for none
+	actor    auth.Actor
+	token    *auth.Held  // the presented token, if any
+	bounds   auth.Bounds // restrictions of what may be reached
+	origin   string
+	entry    *entry          // the session; nil in the modern protocol
+	calls    *calls          // what its notifications may cancel; nil: nothing
+	answered bool            // a request was answered in the session
+	closed   <-chan struct{} // closed when endless requests must end
 }
 
-// message is one message of a client. It knows no transport.
+// message is one message of a client, independent of the transport.
 type message struct {
 	*client
 	wirejson.Message
@@ -47,23 +47,23 @@ type message struct {
 	size   int // of the text
 
 	caller auth.Caller
-	req    session.Request // it, as the surface gets it
-	form   session.Form
-	told   bool // something was said before the answer that its client is not to miss
+	req    session.Request // the request for the surface
+	form   session.Delivery
+	told   bool // an event that must not be dropped precedes the reply
 	asks   *outlet
 }
 
-// read reads the message and what it says about itself.
+// read parses the message and its _meta.
 func (m *message) read(text []byte) *wirejson.RPCError {
 	msg, err := wirejson.ParseRequest(text, limits)
-	m.Message, m.size = msg, len(text) // of a broken message, the id at least
+	m.Message, m.size = msg, len(text) // even a malformed message may have an ID
 	if err != nil {
 		return asRPC(err)
 	}
 	if msg.Params != nil && wirejson.Kind(msg.Params) != '{' {
 		return session.InvalidParams("params must be an object")
 	}
-	if !wirejson.MayName(msg.Params, "_meta") {
+	if !wirejson.MayContain(msg.Params, "_meta") {
 		return nil
 	}
 	if meta := m.param("_meta"); meta != nil && wirejson.Kind(meta) != 'n' {
@@ -74,18 +74,16 @@ func (m *message) read(text []byte) *wirejson.RPCError {
 	return nil
 }
 
-// era finds out which era a message is of, where version is the revision that
-// its transport names, "" when it names none. The modern era says so in every
-// request, and initialize without saying so opens a session.
-func (m *message) era(version string) {
-	m.modern = m.meta.Version != nil || m.Method != mcp.Initialize && !ofSession(version)
+// detectProtocol determines the protocol of a message; version is that of the transport, "" for none.
+// Modern requests name their version, and an initialize without one opens a session.
+func (m *message) detectProtocol(version string) {
+	m.modern = m.meta.Version != nil || m.Method != mcp.Initialize && !isLegacyVersion(version)
 }
 
-// ofSession reports whether the revision that a transport names, which may be
-// none, is one with sessions.
-func ofSession(version string) bool { return version == "" || mcp.IsLegacy(version) }
+// isLegacyVersion reports whether the version of a transport, which may be empty, has sessions.
+func isLegacyVersion(version string) bool { return version == "" || mcp.IsLegacy(version) }
 
-// checkMeta checks what a modern request says about itself.
+// checkMeta checks the _meta of a modern request.
 func (m *message) checkMeta() *wirejson.RPCError {
 	version, isText := wirejson.String(m.meta.Version)
 	switch {
@@ -104,15 +102,14 @@ func (m *message) checkMeta() *wirejson.RPCError {
 }
 
 func unsupportedVersion(requested string) *wirejson.RPCError {
-	data := append([]byte(`{"supported":`), mcp.Served...)
+	data := append([]byte(`{"supported":`), mcp.SupportedVersions...)
 	data = append(data, `,"requested":`...)
 	data = wirejson.AppendString(data, wirejson.Clip(requested, session.MaxIdentity))
 	return &wirejson.RPCError{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
 }
 
-// subject returns the name of what a request is about, if it is about something
-// that has one. A modern request has to name it, save a task, and so has one
-// whose transport does (named).
+// subject returns the name that a request refers to, if its method has one. It is required for modern
+// requests, except for tasks, and if the transport repeats it (named).
 func (m *message) subject(named bool) (name string, about bool, bad *wirejson.RPCError) {
 	member := "name"
 	switch {
@@ -136,10 +133,10 @@ func (m *message) ofTask() bool {
 	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
 }
 
-// param is a member of the message's params; nil when it is missing.
+// param returns a member of params; nil if missing.
 func (m *message) param(name string) []byte { return wirejson.Find(m.Params, name) }
 
-// prepare makes the request for the surface.
+// prepare builds the request for the surface.
 func (m *message) prepare() {
 	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestID(m.ID), Origin: m.origin, Bounds: m.bounds}
 	if e := m.entry; e != nil && !m.modern {
@@ -148,13 +145,13 @@ func (m *message) prepare() {
 		m.caller.ClientName, m.caller.ClientVersion = identity(m.meta.ClientInfo)
 	}
 	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.endless(), Meta: &m.meta}
-	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.TakesForms(m.meta.Capabilities)
-	if s, ok := m.surface.(session.Formed); ok {
-		m.form = s.Form(m.Method)
+	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.SupportsForms(m.meta.Capabilities)
+	if s, ok := m.surface.(session.DeliverySurface); ok {
+		m.form = s.Delivery(m.Method)
 	}
 }
 
-// requestID is the id as text.
+// requestID returns an ID as text.
 func requestID(id []byte) string {
 	if text, ok := wirejson.String(id); ok {
 		return wirejson.Clip(text, session.MaxIdentity)
@@ -162,8 +159,7 @@ func requestID(id []byte) string {
 	return wirejson.Clip(string(id), session.MaxIdentity)
 }
 
-// endless reports whether the request waits for what happens: a subscription, or
-// for the end of a task.
+// endless reports whether the request waits for events: a subscription, or the end of a task.
 func (m *message) endless() bool {
 	if m.modern {
 		return m.Method == mcp.Listen
@@ -171,8 +167,8 @@ func (m *message) endless() bool {
 	return m.Method == mcp.TaskResult
 }
 
-// begin lets the client cancel a request by a notification, until end. The server
-// gets the client's own words where it gets the request as the client has made it.
+// beginLines makes a request cancellable by notifications, until end. The server gets the client's params if it
+// gets the unchanged request.
 func (m *message) begin(cancel context.CancelCauseFunc) {
 	if m.calls != nil {
 		m.calls.begin(m.ID, cancel, m.form == session.Waiting && !m.modern)
@@ -186,8 +182,8 @@ func (m *message) end(cancel context.CancelCauseFunc) {
 	cancel(nil)
 }
 
-// untilServerEnds returns a context for what has no end of its own: it ends when
-// this server or the connection is closed, or the session, or the token.
+// untilServerEnds returns a context for endless requests: it ends with the server, the connection, the
+// session or the token.
 func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})
@@ -210,8 +206,7 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 	return ctx, func() { cancel(); <-ended }
 }
 
-// ask has a request answered that was prepared, within a context that cancel ends. What
-// is said before goes out by out; nil: nobody can be told.
+// ask executes a prepared request in a context that cancel ends. Events go to out; nil: they are dropped.
 func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *outlet) outcome {
 	within := ctx
 	if m.req.Endless {
@@ -226,14 +221,14 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 		within = until
 	}
 	switch {
-	case out == nil || m.form == session.AtOnce:
-	case m.form == session.Passing:
-		m.mayAsk(out)
+	case out == nil || m.form == session.Direct:
+	case m.form == session.Dropping:
+		m.allowAsking(out)
 		m.req.Say = out.pass
 	default:
-		m.mayAsk(out)
+		m.allowAsking(out)
 		m.req.Say = func(e session.Event) {
-			if m.told = true; !out.tell(e) {
+			if m.told = true; !out.deliver(e) {
 				cancel(errStalled)
 			}
 		}
@@ -249,16 +244,15 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 	return o
 }
 
-// tell passes on what wants no answer: a notification, or the answer to what a
-// server has asked.
-func (m *message) tell(ctx context.Context) error {
+// forward forwards a notification, or the answer to a server's question.
+func (m *message) forward(ctx context.Context) error {
 	switch {
-	case m.IsResponse() && m.answersUs():
+	case m.IsResponse() && m.isOwnAnswer():
 		return nil
 	case m.IsResponse():
 		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
-		// It reaches the server by the request that it ends.
+		// The server learns of it by the end of the request.
 		m.calls.cancel(m.param("requestId"), m.Params)
 		return nil
 	}
@@ -269,59 +263,58 @@ func (m *message) tell(ctx context.Context) error {
 	return err
 }
 
-// open opens a session with an initialize that was prepared. When there is none
-// afterwards the outcome, or the error, says why.
+// open opens a session with a prepared initialize. Without a session, the outcome or the error says why.
 func (m *message) open(ctx context.Context) (*entry, outcome, error) {
 	s, r, err := m.surface.Open(ctx, &m.req)
 	if err != nil || s == nil {
 		return nil, m.outcome(r, nil), err
 	}
-	e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
+	e := &entry{opener: opener{m.actor, m.origin}, place: m.endpoint, session: s}
 	e.version, _ = wirejson.String(wirejson.Find(r.Result, "protocolVersion"))
 	e.client, e.clientVersion = identity(m.param("clientInfo"))
-	e.forms = mcp.TakesForms(m.param("capabilities"))
+	e.forms = mcp.SupportsForms(m.param("capabilities"))
 	return e, m.outcome(r, nil), nil
 }
 
-// outcome is what a request came to.
+// outcome is the result of a request.
 type outcome struct {
 	session.Reply
-	over      bool // the session that the request is of has ended
-	cancelled bool // by the client
+	sessionEnded bool // the session has ended
+	cancelled    bool // by the client
 }
 
-// outcome is the table of what the answer of a surface means for the client.
+// outcome maps the reply of a surface to what the client gets.
 func (m *message) outcome(r session.Reply, err error) outcome {
-	switch status, said := m.said(err); {
+	switch status, said := m.forwardedStatus(err); {
 	case err == nil:
-	case over(err):
-		r = session.Reply{Error: m.explain(err)}
+	case isSessionEnded(err):
+		r = session.Reply{Error: m.rpcError(err)}
 	case said:
-		r = session.Reply{Error: m.explain(err), Status: status}
+		r = session.Reply{Error: m.rpcError(err), Status: status}
 	default:
 		r = m.s.Reply.Problem(m.modern, m.Method, err)
 	}
 	if r.Error != nil && r.Status == 0 {
-		r.Status = m.mirrored(r.Error)
+		r.Status = m.errorStatus(r.Error)
 	}
-	return outcome{Reply: r, over: over(err)}
+	return outcome{Reply: r, sessionEnded: isSessionEnded(err)}
 }
 
-// over reports whether err means that the client's session has ended.
-func over(err error) bool { return errors.Is(err, session.ErrOver) }
+// isSessionEnded reports whether err says that the client's session has ended.
+func isSessionEnded(err error) bool { return errors.Is(err, session.ErrEnded) }
 
-// said is the HTTP status with which a server has refused the message, if it is
-// for the client.
-func (m *message) said(err error) (status int, ok bool) {
+// forwardedStatus returns the HTTP status with which a server refused the message, if it is for the
+// client.
+func (m *message) forwardedStatus(err error) (status int, ok bool) {
 	if err == nil {
 		return 0, false
 	}
-	return session.SaidStatus(m.modern, problem.From(err))
+	return session.ForwardedStatus(m.modern, problem.From(err))
 }
 
-// mirrored is the HTTP status of an error that has none: the modern era mirrors
-// the errors of the protocol, the other one tells them in the body alone.
-func (m *message) mirrored(e *wirejson.RPCError) int {
+// errorStatus returns the HTTP status of a JSON-RPC error: the modern protocol maps errors to a status,
+// the legacy one uses only the body.
+func (m *message) errorStatus(e *wirejson.RPCError) int {
 	if !m.modern {
 		return http.StatusOK
 	}
@@ -335,21 +328,20 @@ func (m *message) mirrored(e *wirejson.RPCError) int {
 	return http.StatusOK
 }
 
-// explain is why there is no answer, as an error of the protocol.
-func (m *message) explain(err error) *wirejson.RPCError {
+// rpcError returns the error for a missing reply.
+func (m *message) rpcError(err error) *wirejson.RPCError {
 	e := m.s.Reply.Error(err)
-	if over(err) {
+	if isSessionEnded(err) {
 		e.Message = sessionOver
 	}
 	return e
 }
 
-// codeCancelled is the code of the answer to a request that the client itself
-// cancelled, where its transport demands that there is one. It is outside of the
-// range that JSON-RPC reserves.
+// codeCancelled is the code of the reply to a request that the client cancelled, if its transport requires
+// a reply. It is outside of the range that JSON-RPC reserves.
 const codeCancelled = -32800
 
-// What is answered before a surface is asked, or instead of it.
+// The errors that need no surface.
 var (
 	errBodyTooLarge = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."}
@@ -364,8 +356,7 @@ var (
 
 const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
 
-// refuse puts a call on record that is refused before it gets to the surface, if
-// the message is a call.
+// refuse records a refused message, if it is a call.
 func (m *message) refuse(ctx context.Context, e *wirejson.RPCError) *wirejson.RPCError {
 	if m.Method == mcp.CallTool {
 		code := problem.InvalidRequest
@@ -377,7 +368,7 @@ func (m *message) refuse(ctx context.Context, e *wirejson.RPCError) *wirejson.RP
 	return e
 }
 
-// record puts a refusal on record, with what the message says of the call.
+// record records a refusal with the parameters of the call.
 func (m *message) record(ctx context.Context, p *problem.Problem) {
 	m.prepare()
 	if s, ok := m.surface.(interface {
@@ -385,7 +376,7 @@ func (m *message) record(ctx context.Context, p *problem.Problem) {
 	}); ok {
 		s.Refused(ctx, &m.req, p)
 	} else {
-		m.s.Refused(ctx, m.place, &m.req, p)
+		m.s.Refused(ctx, m.endpoint, &m.req, p)
 	}
 }
 

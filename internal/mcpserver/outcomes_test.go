@@ -56,7 +56,7 @@ func (o *outcomes) open() {
 	if o.version == mcp.Modern {
 		return
 	}
-	o.send("initialize", "json", "POST", strings.Replace(relayHello, "2025-03-26", mcp.Batches, 1), nil)
+	o.send("initialize", "json", "POST", strings.Replace(relayHello, "2025-03-26", mcp.BatchVersion, 1), nil)
 	if o.session == "" {
 		o.session = "none"
 	}
@@ -185,7 +185,7 @@ func (o *outcomes) messages() {
 
 // problems has what could be asked answer with each kind of problem.
 func (o *outcomes) problems() {
-	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(session.ErrOver)
+	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(session.ErrEnded)
 	refuse := func(p *problem.Problem) {
 		o.all.refuse.Store(p)
 		o.h.gw.call = func(context.Context, gate.Request) (gate.Result, error) { return gate.Result{}, p }

@@ -9,47 +9,44 @@ import (
 )
 
 const (
-	// writeTimeout is how long a client may take to read an answer. Any answer may
-	// find the buffers of its connection full, a small one too.
+	// writeTimeout limits how long a client may take to read a reply. The buffers of a connection may be
+	// full for a small reply, too.
 	writeTimeout = 30 * time.Second
-	// maxQueued is how much is kept for a client that does not read. What is
-	// beyond is progress that nobody sees; the answer itself always has room.
+	// maxQueued limits the queue for a client that does not read, in bytes. Progress over the limit is
+	// dropped; the reply always fits.
 	maxQueued = 1 << 20
-	// onePiece is the size up to which all that is there is written at once, in
-	// bytes.
+	// onePiece is the size up to which queue and pieces are written together, in bytes.
 	onePiece = 32 << 10
 )
 
-// outlet is what a client is told by several at a time. Events are queued, and
-// written by whoever writes next: whoever delivers them, the reader of an
-// upstream, never waits for a client unless it asks to. Answers are written by who
-// has them, so a client that does not read holds up its own requests.
+// outlet writes events and replies of several goroutines to one client. Events are queued and written by
+// the next writer: the reader of a server's connection never waits for a client unless it asks to. Replies
+// are written by the goroutine that has them, so a client that does not read delays only its own requests.
 type outlet struct {
 	to     io.Writer
 	frame  func(session.Event) []byte
-	failed func() // is called when it cannot be written any more
+	failed func() // called when writing fails
 
-	turn chan struct{} // cap 1: who has put something in may write
-	buf  []byte        // of who writes
+	writeSlot chan struct{} // cap 1: the holder may write
+	buf       []byte        // of the writer
 
 	ending sync.Once
-	gone   chan struct{} // closed when nothing is written any more
+	ended  chan struct{} // closed when writing has ended
 
-	mu      sync.Mutex // guards what follows, and the beginning of writers
+	mu      sync.Mutex // guards the following fields, and the start of writers
 	queue   []byte     // events
 	taken   chan struct{}
-	opened  bool // something was queued
-	closed  bool // nothing is queued any more
+	opened  bool // an event was queued
+	closed  bool // accepts no more events
 	writers sync.WaitGroup
 }
 
-// flush writes what is queued, and then the pieces. It returns when they are
-// written, or cannot be.
+// flush writes the queue and then the pieces. It returns when they are written or writing has failed.
 func (o *outlet) flush(pieces ...[]byte) {
 	select {
-	case o.turn <- struct{}{}:
-		defer func() { <-o.turn }()
-	case <-o.gone:
+	case o.writeSlot <- struct{}{}:
+		defer func() { <-o.writeSlot }()
+	case <-o.ended:
 		return
 	}
 	var room [9][]byte
@@ -76,18 +73,18 @@ func (o *outlet) flush(pieces ...[]byte) {
 	}
 }
 
-// end drops the client: what is still said to it is discarded.
+// end gives up the client: later events are discarded.
 func (o *outlet) end() {
 	o.ending.Do(func() {
 		o.mu.Lock()
 		o.closed = true
 		o.mu.Unlock()
-		close(o.gone)
+		close(o.ended)
 		o.failed()
 	})
 }
 
-// take returns what is queued.
+// take removes and returns the queue.
 func (o *outlet) take() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,18 +97,16 @@ func (o *outlet) take() []byte {
 	return events
 }
 
-// pass queues what a server says that a client which is behind may miss.
+// pass queues an event that a slow client may miss.
 func (o *outlet) pass(e session.Event) { o.offer(e) }
 
-// offer queues what somebody says who must not wait, and reports whether there
-// is room for it.
+// offer queues an event without waiting and reports whether there is room.
 func (o *outlet) offer(e session.Event) bool { return o.put(e, 0) }
 
-// tell queues what a server says to a request that was passed on. It waits while
-// the client is behind, and reports whether that was of use.
-func (o *outlet) tell(e session.Event) bool { return o.put(e, writeTimeout) }
+// deliver queues an event of a request. It waits while the client is slow, and reports success.
+func (o *outlet) deliver(e session.Event) bool { return o.put(e, writeTimeout) }
 
-// put queues an event, when there is room within that time.
+// put queues an event if there is room within that time.
 func (o *outlet) put(e session.Event, within time.Duration) bool {
 	event := o.frame(e)
 	o.mu.Lock()
@@ -124,13 +119,13 @@ func (o *outlet) put(e session.Event, within time.Duration) bool {
 	return o.push(event)
 }
 
-// push queues a text, unless nothing is queued any more. The lock is held.
+// push queues a text, unless the outlet is closed. The lock is held.
 func (o *outlet) push(text []byte) bool {
 	if o.closed {
 		return false
 	}
-	if o.turn == nil {
-		o.turn, o.gone = make(chan struct{}, 1), make(chan struct{})
+	if o.writeSlot == nil {
+		o.writeSlot, o.ended = make(chan struct{}, 1), make(chan struct{})
 	}
 	if o.opened = true; o.queue == nil {
 		o.writers.Go(func() { o.flush() })
@@ -139,8 +134,8 @@ func (o *outlet) push(text []byte) bool {
 	return true
 }
 
-// wait waits until the queue was taken, and reports whether it was in time. The
-// lock is held before and after.
+// wait waits until the queue is taken, and reports whether that was in time. The lock is held before and
+// after.
 func (o *outlet) wait(limit time.Duration) bool {
 	if o.taken == nil {
 		o.taken = make(chan struct{})
@@ -153,13 +148,13 @@ func (o *outlet) wait(limit time.Duration) bool {
 	select {
 	case <-taken:
 		return true
-	case <-o.gone:
+	case <-o.ended:
 	case <-timer.C:
 	}
 	return false
 }
 
-// settle reports whether anything was queued. If nothing was, nothing will be.
+// settle reports whether anything was queued. If not, it closes the queue.
 func (o *outlet) settle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,8 +162,7 @@ func (o *outlet) settle() bool {
 	return o.opened
 }
 
-// close ends the queueing, and waits until what is queued and the last pieces are
-// written, or cannot be.
+// close closes the queue, and waits until it and the last pieces are written or writing has failed.
 func (o *outlet) close(last ...[]byte) {
 	o.mu.Lock()
 	o.closed = true

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// request is one HTTP request: who makes it, its message, and the answer.
+// request is one HTTP request with its client, message and response.
 type request struct {
 	from client
 	message
@@ -20,7 +20,7 @@ type request struct {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := request{from: client{s: s, closed: s.closed, origin: auth.Origin(r)}, r: r, out: response{w: w}}
-	x.from.place, x.from.profile, x.from.surface = s.at(r.URL.Path)
+	x.from.endpoint, x.from.profile, x.from.surface = s.endpoint(r.URL.Path)
 	x.client = &x.from
 	defer x.recover()
 	if !x.admit() {
@@ -29,7 +29,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost:
 		x.post()
-	case r.Method == http.MethodGet && r.Header.Get("Upgrade") == mcp.Lines && auth.FromSocket(r.Context()):
+	case r.Method == http.MethodGet && r.Header.Get("Upgrade") == mcp.LineProtocol && auth.FromSocket(r.Context()):
 		x.lines()
 	case r.Method == http.MethodGet:
 		x.get()
@@ -40,8 +40,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post answers one POST: one message, or a batch in the one revision that has
-// batches.
+// post answers a POST: one message, or a batch.
 func (x *request) post() {
 	if !jsonBody(x.r.Header) {
 		x.out.fail(http.StatusUnsupportedMediaType, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
@@ -61,7 +60,7 @@ func (x *request) post() {
 	x.out.id = x.ID
 	if bad == nil {
 		version, _ := header(x.r.Header, mcp.HeaderVersion)
-		x.era(version)
+		x.detectProtocol(version)
 		bad = checkHeaders(x.r.Header, &x.message)
 	}
 	switch {
@@ -70,7 +69,7 @@ func (x *request) post() {
 	case x.modern && x.IsRequest():
 		x.answer()
 	case x.modern && x.IsNotification():
-		x.out.accepted() // a call is cancelled by closing it
+		x.out.accepted() // a call is cancelled by closing its connection
 	case x.modern:
 		x.out.fail(http.StatusBadRequest, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "A client sends requests only in this revision of the protocol."})
@@ -81,7 +80,7 @@ func (x *request) post() {
 	}
 }
 
-// batch answers several messages in one. Only one revision has batches.
+// batch answers a batch. Only one protocol version has batches.
 func (x *request) batch(body []byte) {
 	messages, err := wirejson.SplitBatch(body, limits)
 	if err != nil {
@@ -97,7 +96,7 @@ func (x *request) batch(body []byte) {
 	}
 	defer x.release()
 	_, method := header(x.r.Header, mcp.HeaderMethod)
-	if x.entry.version != mcp.Batches || method || !ofSession(x.r.Header.Get(mcp.HeaderVersion)) {
+	if x.entry.version != mcp.BatchVersion || method || !isLegacyVersion(x.r.Header.Get(mcp.HeaderVersion)) {
 		x.out.fail(http.StatusBadRequest, errNoBatch)
 		return
 	}
@@ -116,10 +115,10 @@ func (x *request) postLegacy() {
 	defer x.release()
 	if x.IsRequest() {
 		x.answer()
-		x.asked = x.Method != mcp.Ping
+		x.answered = x.Method != mcp.Ping
 		return
 	}
-	if err := x.tell(x.r.Context()); err != nil {
+	if err := x.forward(x.r.Context()); err != nil {
 		x.fail(err)
 		return
 	}
@@ -146,15 +145,14 @@ func (x *request) initialize() {
 	x.out.send(&o.Reply)
 }
 
-// findSession finds the session of the request and keeps it from being
-// evicted; who finds it has to release it.
+// findSession finds the session of the request and protects it from eviction. The caller must release it.
 func (x *request) findSession() bool {
 	id, given := header(x.r.Header, mcp.HeaderSession)
 	if !given {
 		x.out.fail(http.StatusBadRequest, x.refuse(x.r.Context(), errNoSession))
 		return false
 	}
-	if x.entry = x.s.sessions.find(id, x.actor, x.place); x.entry == nil {
+	if x.entry = x.s.sessions.find(id, x.actor, x.endpoint); x.entry == nil {
 		x.out.fail(http.StatusNotFound, x.refuse(x.r.Context(), &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver}))
 		return false
 	}
@@ -162,8 +160,8 @@ func (x *request) findSession() bool {
 	return true
 }
 
-// release releases the session that findSession found.
-func (x *request) release() { x.entry.release(x.asked) }
+// release releases the session of findSession.
+func (x *request) release() { x.entry.release(x.answered) }
 
 // delete ends a session.
 func (x *request) delete() {
@@ -175,7 +173,7 @@ func (x *request) delete() {
 	x.out.deliver(http.StatusNoContent)
 }
 
-// sessionMethod refuses GET and DELETE to those who have no session.
+// sessionMethod refuses GET and DELETE without a session.
 func (x *request) sessionMethod() bool {
 	has := x.hasSession()
 	if !has {
@@ -184,9 +182,9 @@ func (x *request) sessionMethod() bool {
 	return has
 }
 
-// hasSession reports whether the request claims to be in a session.
+// hasSession reports whether the request names a session.
 func (x *request) hasSession() bool {
-	return x.r.Header.Get(mcp.HeaderSession) != "" && ofSession(x.r.Header.Get(mcp.HeaderVersion))
+	return x.r.Header.Get(mcp.HeaderSession) != "" && isLegacyVersion(x.r.Header.Get(mcp.HeaderVersion))
 }
 
 func (x *request) methodNotAllowed() {
@@ -199,7 +197,7 @@ func (x *request) methodNotAllowed() {
 		Message: x.r.Method + " is not allowed here. Send each message by POST. GET and DELETE need a session (Mcp-Session-Id)."})
 }
 
-// recover answers for a handler that panicked.
+// recover answers a request whose handler panicked.
 func (x *request) recover() {
 	cause := recover()
 	if cause == nil {
@@ -210,7 +208,7 @@ func (x *request) recover() {
 	}
 	x.s.panicked(x.Method, cause)
 	if st := x.out.stream; x.out.begun || st != nil && st.settle() {
-		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
+		panic(http.ErrAbortHandler) // the client must not take a partial reply for a complete one
 	}
 	x.out.fail(http.StatusInternalServerError, errPanicked)
 }

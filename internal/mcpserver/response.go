@@ -14,40 +14,39 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// response writes the answer to one HTTP request.
+// response writes the reply to one HTTP request.
 type response struct {
 	w      http.ResponseWriter
-	id     json.RawMessage // of the message that is answered; nil when it is not known
-	heads  []mcp.Field     // what the server's answer has in its head
-	stream *stream         // nil: the answer is plain JSON
-	begun  bool            // the header of plain JSON is out
+	id     json.RawMessage // of the message; nil if unknown
+	heads  []mcp.Header    // headers of the server's response
+	stream *stream         // nil: the reply is plain JSON
+	begun  bool            // the headers of the plain JSON reply are sent
 }
 
-// takeHead keeps what a server's answer has in its head for ours.
-func (a *response) takeHead(fields []mcp.Field) {
+// takeHead stores headers of the server's response for the reply.
+func (a *response) takeHead(fields []mcp.Header) {
 	a.heads = fields
 	if a.stream != nil {
 		a.stream.setHead(fields)
 	}
 }
 
-// send answers with a reply, as plain JSON.
+// send writes a reply as plain JSON.
 func (a *response) send(r *session.Reply) {
 	all := pieces(a.id, r)
 	a.write(cmp.Or(r.Status, http.StatusOK), all[:]...)
 }
 
-// fail answers with an error and the given HTTP status.
+// fail writes an error with an HTTP status.
 func (a *response) fail(status int, e *wirejson.RPCError) { a.write(status, failure(a.id, e)) }
 
-// accepted answers a message that wants no answer.
+// accepted answers a message without a reply (202).
 func (a *response) accepted() {
 	a.w.Header()["Content-Length"] = noLength
 	a.deliver(http.StatusAccepted)
 }
 
-// write sends a complete body, in pieces, so that a large result is not copied
-// to get a few members more.
+// write writes a complete body in pieces, to avoid a copy of a large result.
 func (a *response) write(status int, pieces ...[]byte) {
 	size := 0
 	for _, p := range pieces {
@@ -60,20 +59,19 @@ func (a *response) write(status int, pieces ...[]byte) {
 	a.deliver(status, pieces...)
 }
 
-// deliver writes an answer, whose header is complete, all the way to the
-// client. The deadline ends with the answer: the connection may be used for
-// something else next.
+// deliver writes a reply completely. It resets the deadline afterwards, because the connection may be
+// reused.
 func (a *response) deliver(status int, pieces ...[]byte) {
 	a.begun = true
 	rc := http.NewResponseController(a.w)
-	limited := rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil // not every writer can
+	limited := rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil // not every writer supports it
 	a.w.WriteHeader(status)
 	for _, p := range pieces {
 		if len(p) == 0 {
 			continue
 		}
 		if _, err := a.w.Write(p); err != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 	}
 	if limited && rc.Flush() == nil {
@@ -81,17 +79,16 @@ func (a *response) deliver(status int, pieces ...[]byte) {
 	}
 }
 
-var closing = []byte("}") // never written to
+var closing = []byte("}") // never modified
 
-// appendStart is how a response begins, up to its result.
+// appendStart appends a response up to its result.
 func appendStart(id json.RawMessage) []byte {
 	const head, middle = `{"jsonrpc":"2.0","id":`, `,"result":`
 	start := make([]byte, 0, len(head)+len(id)+len(middle))
 	return append(append(append(start, head...), id...), middle...)
 }
 
-// pieces are the message that carries a reply: a large result is not copied to
-// get a few members more.
+// pieces returns the message of a reply in pieces, to avoid a copy of a large result.
 func pieces(id json.RawMessage, r *session.Reply) [5][]byte {
 	switch {
 	case r.Error != nil:
@@ -102,7 +99,7 @@ func pieces(id json.RawMessage, r *session.Reply) [5][]byte {
 	return [5][]byte{appendStart(id), r.Front, bytes.TrimLeft(r.Result[1:], " \t\r\n"), r.Back, closing}
 }
 
-// appendReply appends the message that carries a reply.
+// appendReply appends the message of a reply.
 func appendReply(dst []byte, id json.RawMessage, r *session.Reply) []byte {
 	for _, p := range pieces(id, r) {
 		dst = append(dst, p...)
@@ -110,8 +107,7 @@ func appendReply(dst []byte, id json.RawMessage, r *session.Reply) []byte {
 	return dst
 }
 
-// failure is the message that answers with an error. It leaves out an id that is
-// not known: MCP has it optional and never null.
+// failure returns an error message. It omits an unknown ID: in MCP it is optional and never null.
 func failure(id json.RawMessage, e *wirejson.RPCError) []byte {
 	text := wirejson.AppendError(nil, id, e)
 	if id == nil {
@@ -120,7 +116,7 @@ func failure(id json.RawMessage, e *wirejson.RPCError) []byte {
 	return text
 }
 
-// asRPC returns an error of package wirejson as what it is.
+// asRPC returns an error of package wirejson as an *RPCError.
 func asRPC(err error) *wirejson.RPCError {
 	if e, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		return e

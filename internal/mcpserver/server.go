@@ -15,43 +15,41 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Deps are what a Server is made of.
+// Deps are the dependencies of a Server.
 type Deps struct {
 	BuiltIn session.Surface                     // of /mcp
 	All     session.Surface                     // of /mcp/all
 	At      func(server string) session.Surface // of /mcp/servers/…
-	// Refused puts a call on record that was refused before it got to the surface
-	// of a server. Those of BuiltIn and All put it there themselves.
+	// Refused records a call that was refused before it reached the surface of a server. BuiltIn and All
+	// record such calls themselves.
 	Refused func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
 	Reply   *session.ReplyWriter
 	Config  func() *config.Config
 	Auth    *auth.Authenticator
-	// Profiles has those of the configuration.
+	// Profiles are the configured profiles.
 	Profiles auth.Profiles
-	// Instance is what the ids of sessions begin with, where there are several that a
-	// balancer may send a request to.
+	// Instance is the prefix of session IDs, for load balancers in front of several instances.
 	Instance string
 	Logger   *slog.Logger
 }
 
-// maxStreams is how many streams without an end may be open.
+// maxStreams limits the open endless streams.
 const maxStreams = 1024
 
-// Server answers on /mcp. The goroutines that it starts end with the request or
-// the connection that they are of.
+// Server serves /mcp. Its goroutines end with their request or connection.
 type Server struct {
 	Deps
 	sessions  *sessions
-	asking    string        // how the ids of our own questions begin
-	streams   chan struct{} // one for each that is open
+	asking    string        // prefix of the IDs of MCPProxy's own questions
+	streams   chan struct{} // one per open stream
 	closeOnce sync.Once
 
-	mu     sync.Mutex // guards closing, and lines.Add beside it
+	mu     sync.Mutex // guards closing, and lines.Add
 	closed chan struct{}
 	lines  sync.WaitGroup // connections
 }
 
-// New makes a Server.
+// New returns a Server.
 func New(d Deps) *Server {
 	all := newSessions()
 	if d.Instance != "" {
@@ -66,10 +64,8 @@ func New(d Deps) *Server {
 	}
 }
 
-// Close ends the streams that are held open and all sessions. Calls in flight
-// go on; their end is that of their surface and the HTTP server's business, and
-// on connections of lines that of Shutdown. Without Close an http.Server cannot
-// shut down while clients hold streams open.
+// Close ends the endless streams and all sessions. Calls in flight continue; http.Server and Shutdown end
+// them. Call it before http.Server.Shutdown, which waits for streams.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closeOnce.Do(func() { close(s.closed) })
@@ -80,19 +76,18 @@ func (s *Server) Close() {
 // End ends the sessions of an actor.
 func (s *Server) End(a auth.Actor) { s.sessions.endOf(a) }
 
-// Sessions returns how many sessions are open.
+// Sessions returns the number of open sessions.
 func (s *Server) Sessions() int {
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
 	return len(s.sessions.byID)
 }
 
-// lastTime is how long a client may take to read when its requests have been cut
-// off.
-const lastTime = time.Second
+// drainTime limits the wait for clients whose requests were cancelled.
+const drainTime = time.Second
 
-// Shutdown closes the server and waits until connections of lines have ended,
-// which an http.Server does not know any more, or ctx has.
+// Shutdown closes the server and waits for the connections of the line protocol, which http.Server does
+// not track, or for ctx.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.Close()
 	ended := make(chan struct{})
@@ -103,9 +98,8 @@ func (s *Server) Shutdown(ctx context.Context) {
 	}
 }
 
-// begin reports whether one more connection may speak in lines; then it is Done
-// some time.
-func (s *Server) begin() bool {
+// beginLines registers a connection of the line protocol, unless the server is closed.
+func (s *Server) beginLines() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -117,27 +111,26 @@ func (s *Server) begin() bool {
 	}
 }
 
-// panicked logs that the handling of a message has panicked.
+// panicked logs a panic of a message handler.
 func (s *Server) panicked(method string, cause any) {
 	s.Logger.Error("a request to /mcp panicked", "method", method, "panic", cause, "stack", string(debug.Stack()))
 }
 
-// The places that are no server: of the built-in tools, and of all servers at
-// once. No server can have such a name.
+// The endpoint keys of the built-in tools and of all servers. No server can have such a name.
 const atBuiltIn, atAll = "", "*"
 
-// ofProfile is before the name of a profile in a place; no server's name has a slash.
-const ofProfile = "p/"
+// profilePrefix precedes a profile in an endpoint key; server names have no slash.
+const profilePrefix = "p/"
 
-// at returns what a path under /mcp is about, and by which profile it is seen, ""
-// for none. Some clients append /mcp to the address that they are given.
-func (s *Server) at(path string) (place, profile string, surface session.Surface) {
+// endpoint resolves a path under /mcp to its key, profile ("" for none) and surface. Some clients append
+// /mcp to the given URL.
+func (s *Server) endpoint(path string) (place, profile string, surface session.Surface) {
 	if rest, ok := strings.CutPrefix(path, "/mcp/p/"); ok {
 		profile, all := strings.CutSuffix(strings.TrimSuffix(rest, "/mcp"), "/all")
 		if all {
-			return ofProfile + profile + "/" + atAll, profile, s.All
+			return profilePrefix + profile + "/" + atAll, profile, s.All
 		}
-		return ofProfile + profile + "/" + atBuiltIn, profile, s.BuiltIn
+		return profilePrefix + profile + "/" + atBuiltIn, profile, s.BuiltIn
 	}
 	if path == "/mcp/all" || path == "/mcp/all/mcp" {
 		return atAll, "", s.All

@@ -16,8 +16,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The bounds of sessions: of all, of those in which nothing was asked for yet,
-// and of those that were opened over one connection.
+// The limits of sessions: in total, without any request yet, and per connection.
 const (
 	maxSessions = 10_000
 	maxUnused   = 5_000
@@ -25,64 +24,60 @@ const (
 	sessionIdle = 24 * time.Hour
 )
 
-// opener is who has opened a session. Its connection tells apart those that
-// prove nothing of themselves, which all are the same actor.
+// opener is who opened a session. The connection tells unauthenticated clients apart, which all are the
+// same actor.
 type opener struct {
 	actor auth.Actor
-	conn  string // the remote address; "" where all share one, as on the socket
+	conn  string // remote address; "" on the socket
 }
 
-// errCancelled is the cause of a request that was ended by a client whose words
-// are not for the server.
+// errCancelled is the cause of a cancelled request if the server must not get the client's params.
 var errCancelled = &session.Cancelled{}
 
-// calls are the requests without an answer that notifications/cancelled may
-// name.
+// calls are the open requests that notifications/cancelled may cancel.
 type calls struct {
 	mu       sync.Mutex // guards inflight
 	inflight []call
 }
 
-// entry is a session: the state of one legacy client. It holds no goroutine and
-// no buffer.
+// entry is a session of a legacy client. It has no goroutine and no buffer.
 type entry struct {
-	id     string // a credential: never stored, never logged
-	record string // what the record says instead
+	id     string // a credential: never stored or logged
+	record string // the ID in records
 	opener
 	version string
-	place   string // what it is with
+	place   string // endpoint key
 	session session.Session
 
 	client, clientVersion string
-	forms                 bool              // it shows its user forms
-	questions             session.Questions // of ours
+	forms                 bool              // the client shows forms
+	questions             session.Questions // of MCPProxy itself
 
 	ended chan struct{} // closed when the session ends
 	calls
 
-	owner *sessions     // the table that it is in; nil on a connection of lines
-	at    *list.Element // in owner.unused or owner.order; owner.mu guards this and what follows
-	asked bool          // something was asked for in it, and answered
+	owner *sessions     // the table; nil on a connection of the line protocol
+	at    *list.Element // in owner.unused or owner.order; owner.mu guards this and the following fields
+	asked bool          // a request was answered in it
 	used  time.Time
 	busy  int
 }
 
-// call is one of calls.
+// call is one open request.
 type call struct {
-	id     string
-	cancel context.CancelCauseFunc
-	words  bool // the server gets the client's own
+	id            string
+	cancel        context.CancelCauseFunc
+	forwardParams bool // forward the client's params
 }
 
-// begin makes a request known, until end.
+// beginLines registers a request until end.
 func (s *calls) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
 	s.mu.Lock()
 	s.inflight = append(s.inflight, call{string(id), cancel, words})
 	s.mu.Unlock()
 }
 
-// end forgets one request with the id: should a client have used it twice, it
-// does not matter which.
+// end removes one request with this ID; if a client reused the ID it does not matter which.
 func (s *calls) end(id []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +89,7 @@ func (s *calls) end(id []byte) {
 	}
 }
 
-// cancel cancels the requests with the id, given as JSON, with the params of the
-// client's notification. What is not there is over already.
+// cancel cancels the requests with this ID with the params of the notification. An unknown ID is ignored.
 func (s *calls) cancel(id []byte, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +97,7 @@ func (s *calls) cancel(id []byte, params json.RawMessage) {
 		if c.id != string(id) {
 			continue
 		}
-		if c.words {
+		if c.forwardParams {
 			c.cancel(&session.Cancelled{Params: params})
 		} else {
 			c.cancel(errCancelled)
@@ -111,8 +105,7 @@ func (s *calls) cancel(id []byte, params json.RawMessage) {
 	}
 }
 
-// release ends the use of a session that sessions.find found. asked: a request was
-// answered in it.
+// release ends the use of a session from sessions.find. asked: a request was answered in it.
 func (s *entry) release(asked bool) {
 	now := time.Now()
 	ss := s.owner
@@ -127,24 +120,22 @@ func (s *entry) release(asked bool) {
 	ss.list(s).MoveToFront(s.at)
 }
 
-// sessions are the open sessions. A session ends by DELETE, after a day without
-// use, or to make room for another one: then those that were opened over the same
-// connection go first if there are many, and those in which nothing was ever
-// asked for before all that were used.
+// sessions is the table of open sessions. A session ends by DELETE, after a day without use, or by
+// eviction. Eviction prefers sessions of a connection that has many, then those without any request.
 type sessions struct {
-	prefix string     // of the ids
-	mu     sync.Mutex // guards what follows, and some of each session
+	prefix string     // of session IDs
+	mu     sync.Mutex // guards the following fields, and some of each session
 	byID   map[string]*entry
-	unused *list.List     // nothing was asked for in them; the least recently used last
-	order  *list.List     // the others, likewise
-	opened map[opener]int // how many there are of each
+	unused *list.List     // without any request; least recently used last
+	order  *list.List     // the others; least recently used last
+	opened map[opener]int // number of sessions per opener
 }
 
 func newSessions() *sessions {
 	return &sessions{byID: map[string]*entry{}, unused: list.New(), order: list.New(), opened: map[opener]int{}}
 }
 
-// list is the one that the session is in. The lock is held.
+// list returns the list that the session belongs to. The lock is held.
 func (ss *sessions) list(s *entry) *list.List {
 	if s.asked {
 		return ss.order
@@ -152,7 +143,7 @@ func (ss *sessions) list(s *entry) *list.List {
 	return ss.unused
 }
 
-// name sets the id of the session, which cannot be guessed.
+// name sets the ID of the session, which cannot be guessed.
 func (s *entry) name(prefix string) {
 	s.id = prefix + rand.Text() // 26 letters and digits, at least 128 bits
 	s.record, s.ended = recordID(s.id), make(chan struct{})
@@ -164,7 +155,7 @@ func (s *entry) close() {
 	s.session.Close()
 }
 
-// closed reports whether the session was closed by its client or by this server.
+// closed reports whether the client or this server has closed the session.
 func (s *entry) closed() bool {
 	select {
 	case <-s.ended:
@@ -174,7 +165,7 @@ func (s *entry) closed() bool {
 	}
 }
 
-// open names a session and enters it.
+// open names and registers a session.
 func (ss *sessions) open(s *entry) *wirejson.RPCError {
 	s.name(ss.prefix)
 	s.owner = ss
@@ -182,7 +173,7 @@ func (ss *sessions) open(s *entry) *wirejson.RPCError {
 	defer ss.mu.Unlock()
 	s.used = time.Now()
 	ss.expire(s.used)
-	if !ss.room(s.opener) {
+	if !ss.reserve(s.opener) {
 		return &wirejson.RPCError{Code: wirejson.CodeInternal,
 			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
 	}
@@ -192,9 +183,8 @@ func (ss *sessions) open(s *entry) *wirejson.RPCError {
 	return nil
 }
 
-// room makes room for one more session of the opener, and reports whether there
-// is any. The lock is held.
-func (ss *sessions) room(o opener) bool {
+// reserve makes room for one more session of the opener and reports success. The lock is held.
+func (ss *sessions) reserve(o opener) bool {
 	ofConn := func(s *entry) bool { return s.opener == o }
 	own := func(s *entry) bool { return s.actor == o.actor }
 	anyOne := func(*entry) bool { return true }
@@ -207,9 +197,8 @@ func (ss *sessions) room(o opener) bool {
 	return len(ss.byID) < maxSessions || ss.evict(ss.unused, own, anyOne) || ss.evict(ss.order, own, anyOne)
 }
 
-// evict ends the idle session of the list that was not used for longest, of those
-// that the first rule names if there are any, else the next one. It reports
-// whether there is one. The lock is held.
+// evict ends the least recently used idle session of the list that the first rule accepts, or else the
+// next rule. It reports whether there was one. The lock is held.
 func (ss *sessions) evict(l *list.List, rules ...func(*entry) bool) bool {
 	for _, mayGo := range rules {
 		for e := l.Back(); e != nil; e = e.Prev() {
@@ -222,8 +211,8 @@ func (ss *sessions) evict(l *list.List, rules ...func(*entry) bool) bool {
 	return false
 }
 
-// find returns the session with the id if it is the actor's, at that place: to
-// anybody else, and anywhere else, it does not exist. The session is busy until it is released.
+// find returns the session with this ID if actor and endpoint match; otherwise it does not exist. The
+// session is busy until release.
 func (ss *sessions) find(id string, actor auth.Actor, place string) *entry {
 	now := time.Now()
 	ss.mu.Lock()
@@ -269,7 +258,7 @@ func (ss *sessions) clear() {
 	}
 }
 
-// expire ends the sessions that nobody came back to. The lock is held.
+// expire ends unused sessions. The lock is held.
 func (ss *sessions) expire(now time.Time) {
 	for _, l := range [...]*list.List{ss.unused, ss.order} {
 		for e := l.Back(); e != nil; e = l.Back() {
@@ -282,7 +271,7 @@ func (ss *sessions) expire(now time.Time) {
 	}
 }
 
-// remove takes a session out. The lock is held.
+// remove removes a session. The lock is held.
 func (ss *sessions) remove(s *entry) {
 	if ss.byID[s.id] != s {
 		return
@@ -295,8 +284,7 @@ func (ss *sessions) remove(s *entry) {
 	s.close()
 }
 
-// recordID is how a session stands in the record: one cannot use it to speak
-// in the session.
+// recordID returns the ID of a session for records. It does not give access to the session.
 func recordID(id string) string {
 	sum := sha256.Sum256([]byte("mcpproxy session " + id))
 	return hex.EncodeToString(sum[:8])

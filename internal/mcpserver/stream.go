@@ -12,15 +12,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// quiet is how long a client hears nothing before it gets a sign of life: some
-// give up a connection on which nothing comes.
-const quiet = 15 * time.Second
+// keepAliveTime is the interval of keep-alive comments: some clients close a silent connection.
+const keepAliveTime = 15 * time.Second
 
 var errStalled = errors.New("the client does not read its stream")
 
-var keepAlive = []byte(": keep-alive\n\n") // never written to
+var keepAlive = []byte(": keep-alive\n\n") // never modified
 
-// Shared header values; nobody writes to them.
+// Shared header values, never modified.
 var (
 	typeJSON    = []string{"application/json"}
 	typeEvents  = []string{"text/event-stream"}
@@ -29,31 +28,30 @@ var (
 	noLength    = []string{"0"}
 )
 
-// stream is an answer that becomes server-sent events when something has to be
-// said before the result. The owner has to finish it.
+// stream is a reply that becomes server-sent events if an event precedes the result. The owner must finish
+// it.
 type stream struct {
 	outlet
 	w     http.ResponseWriter
-	rc    *http.ResponseController // of who writes; nil: the header is not out
+	rc    *http.ResponseController // of the writer; nil: the headers are not sent
 	timer *time.Timer
-	head  []mcp.Field // goes out with the first event; outlet.mu guards this
+	head  []mcp.Header // sent with the first event; outlet.mu guards this
 }
 
-// newStream makes a stream that opens by itself when the answer takes long.
+// newStream returns a stream that opens by itself if the reply takes long.
 func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 	st := &stream{w: w}
 	st.to, st.frame, st.failed = st, eventOf, func() { cancel(errStalled) }
-	st.mu.Lock() // what the timer does comes after this
+	st.mu.Lock() // the timer waits for the setup
 	defer st.mu.Unlock()
-	st.timer = time.AfterFunc(quiet, st.stayAlive)
+	st.timer = time.AfterFunc(keepAliveTime, st.stayAlive)
 	return st
 }
 
 func eventOf(e session.Event) []byte { return wirejson.AppendEvent(nil, "", e.Append(nil)) }
 
-// setHead says what the head of the answer has besides what is ours. For a
-// stream that is open it comes too late.
-func (st *stream) setHead(fields []mcp.Field) {
+// setHead sets additional headers. It has no effect on an open stream.
+func (st *stream) setHead(fields []mcp.Header) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.opened {
@@ -61,7 +59,7 @@ func (st *stream) setHead(fields []mcp.Field) {
 	}
 }
 
-// open begins the stream with a sign of life.
+// open starts the stream with a keep-alive.
 func (st *stream) open() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -70,16 +68,15 @@ func (st *stream) open() {
 	}
 }
 
-// stayAlive sends a sign of life when nothing else was said for long.
+// stayAlive sends a keep-alive if nothing else was sent for long.
 func (st *stream) stayAlive() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.push(keepAlive)
 }
 
-// finish ends the stream with a last event, which may be empty, and waits until
-// it is written. To one that was never opened nothing was written, and nothing
-// will be. To finish again changes nothing.
+// finish ends the stream with a last event, which may be empty, and waits until it is written. A stream
+// that was not opened writes nothing. Later calls do nothing.
 func (st *stream) finish(last []byte) {
 	opened := st.settle()
 	if opened {
@@ -91,8 +88,7 @@ func (st *stream) finish(last []byte) {
 	}
 }
 
-// Write writes events, for as long as a client may take to read; the first ones
-// behind the header.
+// Write writes events with a time limit; the headers precede the first ones.
 func (st *stream) Write(events []byte) (int, error) {
 	if st.rc == nil {
 		st.rc = http.NewResponseController(st.w)
@@ -106,18 +102,17 @@ func (st *stream) Write(events []byte) (int, error) {
 		h["Content-Type"], h["X-Accel-Buffering"] = typeEvents, noBuffering
 		st.w.WriteHeader(http.StatusOK)
 	}
-	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer supports it
 	n, err := st.w.Write(events)
 	if err == nil {
 		err = st.rc.Flush()
 	}
-	st.timer.Reset(quiet)
+	st.timer.Reset(keepAliveTime)
 	return n, err
 }
 
-// appendHead puts the header lines of a server's answer into ours. What
-// MCPProxy says itself stays as it is.
-func appendHead(h http.Header, fields []mcp.Field) {
+// appendHead adds the headers of a server's response. MCPProxy's own headers are not replaced.
+func appendHead(h http.Header, fields []mcp.Header) {
 	if len(fields) == 0 {
 		return
 	}

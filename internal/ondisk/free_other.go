@@ -2,5 +2,5 @@
 
 package ondisk
 
-// Free returns nothing: the room on a disk is not known here.
+// Free is not supported on this system.
 func Free(string) (free int64, known bool) { return 0, false }

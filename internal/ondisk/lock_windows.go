@@ -6,12 +6,11 @@ import (
 	"syscall"
 )
 
-// sharingViolation is the error of opening what somebody has open for himself.
+// sharingViolation is the error of opening a file that another process has open exclusively.
 const sharingViolation syscall.Errno = 32
 
-// Lock opens the file at path, and makes it when there is none, for this process
-// alone, until the file is closed or the process ends in whatever way. The error
-// is ErrLocked when another one has it.
+// Lock opens the file at path, or creates it, and locks it for this process until it is closed or the
+// process ends. The error is ErrLocked if another process holds it.
 func Lock(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -4,9 +4,8 @@ package ondisk
 
 import "os"
 
-// SyncDir does nothing: names are journalled here.
+// SyncDir does nothing: this system journals names.
 func SyncDir(string) error { return nil }
 
-// Named reports whether path is still the name of f: here a file that is open
-// can be neither deleted nor renamed.
+// Named reports whether path still names f. Here an open file can neither be deleted nor renamed.
 func Named(string, *os.File) (bool, error) { return true, nil }

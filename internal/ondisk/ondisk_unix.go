@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// SyncDir makes new names in dir survive the loss of power.
+// SyncDir makes new names in dir durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -18,7 +18,7 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Named reports whether path is still the name of f.
+// Named reports whether path still names f.
 func Named(path string, f *os.File) (bool, error) {
 	own, err := f.Stat()
 	if err != nil {
@@ -31,9 +31,8 @@ func Named(path string, f *os.File) (bool, error) {
 	return err == nil && os.SameFile(own, info), err
 }
 
-// Lock opens the file at path, and makes it when there is none, for this process
-// alone, until the file is closed or the process ends in whatever way. The error
-// is ErrLocked when another one has it.
+// Lock opens the file at path, or creates it, and locks it for this process until it is closed or the
+// process ends. The error is ErrLocked if another process holds it.
 func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 )
 
-// Replace puts text in the place of a file, for which readers and crashes see the
-// old one or the new one. Nobody else can read it.
+// Replace replaces a file atomically: readers and crashes see the old or the new content. Only the owner
+// can read it.
 func Replace(path string, text []byte) error {
-	// One name, so that what a crash left behind is cleared away by the next one:
-	// it may hold secrets.
+	// A fixed name, so that the next call removes the rest of a crash, which may contain secrets.
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	err := WriteNew(next, text)
 	if err == nil {
@@ -21,12 +20,11 @@ func Replace(path string, text []byte) error {
 		_ = os.Remove(next)
 		return err
 	}
-	_ = SyncDir(filepath.Dir(path)) // not every file system can; the file itself is synced
+	_ = SyncDir(filepath.Dir(path)) // not every file system supports it; the file itself is synced
 	return nil
 }
 
-// WriteNew makes a file that nobody else can read, in the place of one that a
-// crash has left there.
+// WriteNew creates a file that only the owner can read. It replaces a file that a crash has left.
 func WriteNew(path string, parts ...[]byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

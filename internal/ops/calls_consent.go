@@ -27,7 +27,7 @@ type PendingStore interface {
 // Waiters are the calls that wait.
 type Waiters interface {
 	Answered(k ask.Key)
-	Look()
+	WakeAll()
 }
 
 // Consent is the operations.

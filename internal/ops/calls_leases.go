@@ -100,7 +100,7 @@ func (c *Consent) Grant(ctx context.Context, by Caller, in NewLease) (view Lease
 			return consentUnread(err)
 		}
 		view = c.shown(&l, l.Given)
-		c.waiters.Look() // what waits may be covered
+		c.waiters.WakeAll() // what waits may be covered
 		c.changed()
 		return nil
 	})

@@ -98,7 +98,7 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allows(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:
-			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.ForPerson(refused.Message), p.remedy(id, &would.Facts)
+			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.ForUser(refused.Message), p.remedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
 				lane.Why, lane.Hint = who.outside(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
 			}
@@ -165,7 +165,7 @@ func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
 	case policy.CheckCallable:
 		for _, s := range policy.Statuses() {
 			if s.String() == d.Status {
-				return s.PromptRemedy(id.Server, id.String())
+				return s.CommandRemedy(id.Server, id.String())
 			}
 		}
 	case policy.CheckHints:

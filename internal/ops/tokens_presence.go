@@ -135,7 +135,7 @@ func (a *Access) KeepPresence(ctx context.Context, c Caller, _ Nothing) (Presenc
 
 func (a *Access) prove(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
 	// Another instance may have set an anchor, and the day of a reset be over.
-	if err := a.gateway.Presence.Look(ctx); err != nil {
+	if err := a.gateway.Presence.Recheck(ctx); err != nil {
 		return PresenceView{}, unread(err)
 	}
 	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)

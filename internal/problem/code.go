@@ -1,6 +1,6 @@
 package problem
 
-// Code names a kind of failure. Codes are part of the contract.
+// Code is a kind of failure. Codes are part of the contract.
 type Code string
 
 // Exit codes of the CLI.
@@ -16,7 +16,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// mapping is what follows from a code. The meaning is one line of Markdown.
+// mapping has the properties of a code. The meaning is one line of Markdown.
 type mapping struct {
 	http, exit, rpc int
 	meaning         string
@@ -28,11 +28,10 @@ const (
 	rpcInternal       = -32603
 )
 
-// codes is what follows from each code that is declared: no other exists.
+// codes has the mapping of every code.
 var codes = map[Code]mapping{}
 
-// declare declares a code with its HTTP status, its exit code, its JSON-RPC code
-// and its meaning.
+// declare registers a code with its HTTP status, exit code, JSON-RPC code and meaning.
 func declare(c Code, http, exit, rpc int, meaning string) Code {
 	if _, twice := codes[c]; twice {
 		panic("the code " + c + " is declared twice")
@@ -54,7 +53,7 @@ var (
 	ReasonTooLong        = declare("REASON_TOO_LONG", 400, ExitRefused, rpcInvalidParams, "The `reason` is longer than the message says it may be.")
 )
 
-// The codes of everything else that can stop a call.
+// The codes of other refusals and failures of a call.
 var (
 	InvalidName       = declare("INVALID_NAME", 400, ExitUsage, rpcInvalidParams, "The name of the tool is not of the form `server:tool`.")
 	InvalidArgs       = declare("INVALID_ARGS", 400, ExitUsage, rpcInvalidParams, "The arguments are not one JSON object, or the intent has the wrong form.")
@@ -96,14 +95,13 @@ var (
 	Internal          = declare("INTERNAL", 500, ExitFailed, rpcInternal, "Something failed inside MCPProxy; the log of the daemon has the cause.")
 )
 
-// HTTPStatus is the status of a REST answer with this code.
+// HTTPStatus returns the HTTP status of the code.
 func (c Code) HTTPStatus() int { return c.mapping().http }
 
-// ExitCode is the exit code of a command that failed with this code.
+// ExitCode returns the exit code of the CLI.
 func (c Code) ExitCode() int { return c.mapping().exit }
 
-// JSONRPC is the error code when the failure is a protocol error. A refused
-// tool call is a result with isError instead.
+// JSONRPC returns the JSON-RPC error code. A refused tool call is a result with isError instead.
 func (c Code) JSONRPC() int { return c.mapping().rpc }
 
 func (c Code) mapping() mapping {

@@ -2,20 +2,20 @@ package problem
 
 import "fmt"
 
-// Own is an error in MCPProxy's own words: nothing in it was said by a server
-// or by a library, so that an agent may read it.
+// Own is an error with only MCPProxy's own text: nothing in it comes from a server or library, so an agent
+// may read it.
 type Own struct {
-	Slow bool // something took too long
+	Slow bool // a timeout
 	err  error
 }
 
 func (e *Own) Error() string { return e.err.Error() }
 func (e *Own) Unwrap() error { return e.err }
 
-// Ownf returns an Own. The arguments must be our own words, too.
+// Ownf returns an Own. The arguments must be MCPProxy's own text, too.
 func Ownf(format string, args ...any) error { return &Own{err: fmt.Errorf(format, args...)} }
 
-// Slowf is Ownf about what took too long.
+// Slowf is Ownf for a timeout.
 func Slowf(format string, args ...any) error {
 	return &Own{Slow: true, err: fmt.Errorf(format, args...)}
 }

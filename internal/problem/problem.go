@@ -1,9 +1,8 @@
-// Package problem is the error vocabulary of the product: what went wrong (a
-// code and a message), what to do about it (a hint), and the facts (details).
+// Package problem defines the errors of the product: a code, a message, a hint (what to do) and details.
 //
-// It guarantees that one failure reads the same on every surface: the code
-// decides the HTTP status, the JSON-RPC code and the exit code of the CLI, and
-// nothing else does. It does no I/O, logs nothing and knows no other package.
+//   - A failure reads the same on every surface: the code alone determines the HTTP status, the JSON-RPC
+//     code and the exit code of the CLI.
+//   - It does no I/O, logs nothing and imports no other package of the product.
 package problem
 
 import (
@@ -16,19 +15,18 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Problem is one failure, in the words that the user and the model read.
-// Message says what is wrong; Hint says what to do. Both are complete
-// sentences or phrases without a trailing newline. Hint may be empty.
+// Problem is one failure, as the user or the model reads it. Message says what failed; Hint, which may be
+// empty, says what to do. Both are sentences or phrases without a trailing newline.
 type Problem struct {
 	Code    Code
 	Message string
 	Hint    string
 	Details Details
-	// Cause is the error underneath, for logs and errors.Is. It is never shown.
+	// Cause is the underlying error, for logs and errors.Is. It is never shown.
 	Cause error
 }
 
-// Detail is one named fact about a Problem. Value must be encodable as JSON.
+// Detail is a named fact about a Problem. Value must be encodable as JSON.
 type Detail struct {
 	Key   string
 	Value any
@@ -37,7 +35,7 @@ type Detail struct {
 // Details are encoded as a JSON object, in the order given.
 type Details []Detail
 
-// New makes a Problem from a code, a message and a hint.
+// New returns a Problem.
 func New(code Code, message, hint string) *Problem {
 	return &Problem{Code: code, Message: message, Hint: hint}
 }
@@ -65,7 +63,7 @@ func (p *Problem) Because(err error) *Problem {
 	return p
 }
 
-// Error is the message alone: the texts of the contract are exact.
+// Error returns only the message: the texts of the contract are exact.
 func (p *Problem) Error() string { return p.Message }
 
 // Unwrap returns the cause.
@@ -81,9 +79,8 @@ func (p *Problem) Detail(key string) any {
 	return nil
 }
 
-// From returns err as a Problem: err itself when it is one or wraps one, else an
-// INTERNAL problem with err as the cause, whose text is not shown because it
-// was not written for a user. From(nil) is nil.
+// From returns err as a Problem: the one that it is or wraps, otherwise an INTERNAL problem with err as
+// its cause, whose text is not shown because it was not written for users. From(nil) is nil.
 func From(err error) *Problem {
 	if err == nil {
 		return nil
@@ -116,7 +113,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads them from an object, each value as the bytes it is.
+// UnmarshalJSON parses an object and keeps the raw values.
 func (d *Details) UnmarshalJSON(raw []byte) error {
 	*d = nil
 	return wirejson.Members(bytes.Clone(raw), func(name, value []byte) error {
@@ -125,8 +122,8 @@ func (d *Details) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// MarshalJSON returns {"code","message","hint"?,"details"?}: the error object of
-// refusals, REST answers and the CLI's -o json.
+// MarshalJSON returns {"code","message","hint"?,"details"?}, as in refusals, REST replies and -o json of
+// the CLI.
 func (p *Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code    Code    `json:"code"`
@@ -136,15 +133,14 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	}{p.Code, p.Message, p.Hint, p.Details})
 }
 
-// Brief is Shown for a name that nobody checked, in a record or a message.
+// Brief is Shown with the limit for unchecked names.
 func Brief(name string) string { return Shown(name, maxBrief) }
 
-// maxBrief bounds such a name, in bytes.
+// maxBrief limits such a name, in bytes.
 const maxBrief = 200
 
-// Shown is what a message or a record repeats of a text from outside: at most so
-// many bytes of it, with U+FFFD for what is not UTF-8, and an ellipsis where it
-// was cut.
+// Shown returns external text for a message or record: at most so many bytes, invalid UTF-8 replaced by
+// U+FFFD, an ellipsis where it was cut.
 func Shown(s string, most int) string {
 	shown := strings.ToValidUTF8(wirejson.Clip(s, most), "\uFFFD")
 	if len(s) > most {

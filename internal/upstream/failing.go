@@ -56,7 +56,7 @@ var errNoVerdict = problem.Ownf("the outcome says nothing about the server")
 // result with isError is an answer of the tool, and an error about the parameters one about the caller.
 func callFailure(ctx context.Context, reply session.Reply, err error) error {
 	switch {
-	case err != nil && ctx.Err() != nil && !session.TimeIsUp(ctx):
+	case err != nil && ctx.Err() != nil && !session.TimedOut(ctx):
 		return errNoVerdict // the caller has given up
 	case err != nil:
 		if p, ok := err.(*problem.Problem); ok && p.Cause == nil {

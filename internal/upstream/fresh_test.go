@@ -70,7 +70,7 @@ func TestACallIsRefusedWhenThereIsNoList(t *testing.T) {
 		l := b.link()
 		refused := func(within time.Duration) {
 			t.Helper()
-			ctx, _, end := session.StartClock(t.Context(), 5*time.Second)
+			ctx, _, end := session.StartDeadline(t.Context(), 5*time.Second)
 			defer end()
 			start := time.Now()
 			p := wantCode(t, b.judged(ctx), problem.ServerUnavailable)

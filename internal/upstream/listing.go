@@ -77,7 +77,7 @@ func (t *listing) await(ctx context.Context, c *Connection, stopped <-chan struc
 		case <-stopped:
 			return ErrUnlisted
 		case <-ctx.Done():
-			if session.TimeIsUp(ctx) {
+			if session.TimedOut(ctx) {
 				return ErrUnlisted
 			}
 			return ctx.Err()

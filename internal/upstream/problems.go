@@ -61,7 +61,7 @@ func (b *base) Explain(ctx context.Context, r *session.Request, err error) error
 	err = b.mask.Err(err)
 	isAway := errors.As(err, &away)
 	switch {
-	case ctx.Err() != nil && !session.TimeIsUp(ctx):
+	case ctx.Err() != nil && !session.TimedOut(ctx):
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
 		return b.unlisted(r)
@@ -166,7 +166,7 @@ func (b *base) Over(cause error) *problem.Problem {
 	cause = b.mask.Err(cause)
 	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", b.Spec.Name, cause).
 		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
-		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrOver, cause))
+		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrEnded, cause))
 }
 
 // OverUnsent is Over for a request that the server has not run: it can be sent again.

@@ -94,9 +94,9 @@ func (r reports) ToolsChanged() {
 	signal(r.s.listing.relist)
 }
 
-func (r reports) OffersChanged() { signal(r.s.reoffer) }
+func (r reports) PrimitivesChanged() { signal(r.s.reoffer) }
 
-func (r reports) Heard(method string, params json.RawMessage) bool {
+func (r reports) Notification(method string, params json.RawMessage) bool {
 	return r.s.Clients.Heard(method, params)
 }
 
@@ -112,7 +112,7 @@ func (r reports) Missed() {
 
 func (r reports) Doubt() { signal(r.s.suspicion) }
 
-func (r reports) Remark(text string) { r.s.log.Remark(text) }
+func (r reports) Log(text string) { r.s.log.Remark(text) }
 
 func (r reports) Odd(what string) { r.s.odd(what) }
 
@@ -176,7 +176,7 @@ func (s *Server) Place(ctx context.Context) (*process.StartSlot, error) {
 		return p, nil
 	case <-ctx.Done():
 		p.Leave(false)
-		if !session.TimeIsUp(ctx) {
+		if !session.TimedOut(ctx) {
 			return nil, ctx.Err()
 		}
 		return nil, s.Unreachable(problem.Slowf("too many processes are starting, its turn did not come"), ctx.Err())

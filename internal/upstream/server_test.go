@@ -109,7 +109,7 @@ func (l *fakeLink) Stop(<-chan struct{})                                        
 func (l *fakeLink) Health() transport.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return transport.Health{Heard: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
+	return transport.Health{Received: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
 }
 
 // bench is one supervised server on fake links, in fake time.

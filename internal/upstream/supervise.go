@@ -178,7 +178,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 		reoffer = s.reoffer
 		lists   relists
 		offers  relists
-		heard   = c.link.Health().Heard
+		heard   = c.link.Health().Received
 		tried   time.Time
 	)
 	for {
@@ -239,14 +239,14 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 		case now := <-tick.C:
 			c.link.Tidy(now)
 			s.dialer.tidy(now)
-			if h := c.link.Health().Heard; h != heard || c.busy() {
+			if h := c.link.Health().Received; h != heard || c.busy() {
 				heard = h
 				continue
 			}
 			if err := s.ping(ctx, c); err != nil {
 				return err
 			}
-			heard = c.link.Health().Heard
+			heard = c.link.Health().Received
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 // something. A server that refuses a ping is asked for its tools, which it has listed before
 // on this connection: when it refuses that as well, it has forgotten the session.
 func (s *Server) ping(ctx context.Context, c *Connection) error {
-	heard := c.link.Health().Heard
+	heard := c.link.Health().Received
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	method := mcp.Ping
@@ -278,7 +278,7 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 		return err
 	case pctx.Err() == nil:
 		return nil // it answered, with an error of some kind
-	case c.link.Health().Heard != heard || c.busy():
+	case c.link.Health().Received != heard || c.busy():
 		return nil
 	}
 	return problem.Slowf("the server did not answer a ping within %v", pingTime)

@@ -57,7 +57,7 @@ func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection
 		if p, ok := err.(*problem.Problem); ok {
 			return session.Reply{}, p
 		}
-		gone := transport.Unrun(err)
+		gone := transport.NotExecuted(err)
 		reached = reached || gone && isCall
 		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
 			return failed(err)

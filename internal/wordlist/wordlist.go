@@ -1,13 +1,12 @@
-// Package wordlist reads the text files in which packages keep their words and
-// patterns: what people edit, beside the code that knows what it means.
+// Package wordlist parses the text files in which packages keep their words and patterns, separate from
+// the code that interprets them.
 //
-// A file has sections: a line at the margin is the head of one, the lines below
-// it that begin with a tab are what it has. Lines that begin with # are comments.
-// What is in a line is the business of the package that has the file.
+// A line without indentation is the head of a section, and the following lines with a tab are its content.
+// Lines that start with # are comments. The package with the file interprets the lines.
 //
-// It guarantees that nothing is skipped: what has no head, and a section that is
-// asked for and missing, is a panic, for the files are part of the program. It
-// keeps nothing: whoever has a file reads it once.
+//   - A line without a section and a requested section that is missing are panics, because the files are
+//     part of the program.
+//   - It caches nothing: each file is read once.
 package wordlist
 
 import (
@@ -15,16 +14,16 @@ import (
 	"strings"
 )
 
-// File is the sections of a file, in their order.
+// File is the sections of a file, in order.
 type File []Section
 
-// Section is what stands under one head.
+// Section is a section with its head.
 type Section struct {
 	Head  string
 	Lines []string
 }
 
-// Read reads a file.
+// Read parses a file.
 func Read(text string) File {
 	var f File
 	for line := range strings.Lines(text) {
@@ -54,10 +53,10 @@ func (f File) Of(head string) Section {
 	panic(fmt.Sprintf("wordlist: no section is named %q", head))
 }
 
-// Words are the words of all lines.
+// Words returns the words of all lines.
 func (s Section) Words() []string { return strings.Fields(strings.Join(s.Lines, " ")) }
 
-// Set is Words as a set.
+// Set returns the words as a set.
 func (s Section) Set() map[string]bool {
 	set := make(map[string]bool, 8*len(s.Lines))
 	for _, w := range s.Words() {

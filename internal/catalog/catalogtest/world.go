@@ -284,7 +284,7 @@ func (s *Session) Listen(ctx context.Context, say func(session.Event), opened fu
 
 func (s *Session) over() error { return s.end.Cause() }
 
-func (s *Session) Close()                { s.end.Fail(session.ErrOver) }
+func (s *Session) Close()                { s.end.Fail(session.ErrEnded) }
 func (s *Session) Done() <-chan struct{} { return s.end.Done() }
 
 // Relays are servers that pass on what is no call; their list of tools is what a

@@ -146,7 +146,7 @@ func (c *canon) sort(members []member) error {
 // compareNames compares two names in canonical form with their quotes.
 func compareNames(a, b []byte) int {
 	a, b = a[1:len(a)-1], b[1:len(b)-1]
-	if wirejson.Simple(a) && wirejson.Simple(b) {
+	if wirejson.IsPlainASCII(a) && wirejson.IsPlainASCII(b) {
 		return bytes.Compare(a, b)
 	}
 	return slices.Compare(units(a), units(b))
@@ -160,7 +160,7 @@ func units(text []byte) []uint16 {
 		r, n := rune(text[0]), 1
 		switch {
 		case r == '\\':
-			r, n = wirejson.Escape(text)
+			r, n = wirejson.DecodeEscape(text)
 		case r >= utf8.RuneSelf:
 			r, n = utf8.DecodeRune(text)
 		}
@@ -184,7 +184,7 @@ func appendCanonicalString(dst, raw []byte) []byte {
 			return append(append(dst, raw...), '"')
 		}
 		dst = append(dst, raw[:k]...)
-		r, n := wirejson.Escape(raw[k:])
+		r, n := wirejson.DecodeEscape(raw[k:])
 		dst = wirejson.AppendRune(dst, r)
 		raw = raw[k+n:]
 	}

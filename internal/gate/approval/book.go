@@ -17,66 +17,61 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of the book.
+// The limits of the book.
 const (
-	// MaxTools is of how many tools of one server it keeps something, and of how
-	// many offers: those that are gone, too, since they may come back.
+	// MaxTools limits the stored tools of one server, and separately its prompts and resources, including
+	// removed ones, which may return.
 	MaxTools = 50_000
-	// MaxProposals is how many servers wait as proposals.
+	// MaxProposals limits the open proposals.
 	MaxProposals = 50
 )
 
-// ErrStale is that somebody else has decided something since the decisions were loaded:
-// they have to be loaded again before anything is decided by them.
+// ErrStale says that another instance has stored a decision since the last load: reload before deciding.
 var ErrStale = errors.New("something else was decided meanwhile")
 
-// Store stores the decisions. SaveApprovals stores a change wholly or not at
-// all; RestoreApprovals makes the store have what is given and nothing else, but
-// that definitions which are not given stay.
+// Store stores the decisions. SaveApprovals stores a change completely or not at all. RestoreApprovals
+// replaces everything stored, but keeps definitions that are not given.
 type Store interface {
 	LoadApprovals(ctx context.Context) (Saved, error)
 	SaveApprovals(ctx context.Context, c Change) error
 	RestoreApprovals(ctx context.Context, s Saved) error
 	ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error)
-	// SaveHeld stores since when definitions of a server wait. Nothing depends on it.
+	// SaveHeld stores since when definitions of a server wait. No decision depends on it.
 	SaveHeld(ctx context.Context, server string, all []Held) error
 }
 
-// Book is the decisions in memory. It is safe for concurrent use.
+// Book holds the decisions in memory. It is safe for concurrent use.
 type Book struct {
-	keeper Store
+	store  Store
 	gate   *presence.Gate
 	now    func() time.Time
 	state  atomic.Pointer[state] // nil until loaded
-	loaded chan struct{}         // closed then
-	// looking has a place for each definition that is being scanned.
-	looking chan struct{}
-	holds   holds
+	loaded chan struct{}         // closed when loaded
+	// scans limits concurrent scans.
+	scans chan struct{}
+	holds holds
 
-	mu        sync.Mutex // held while a decision is stored, so that they take effect in that order; guards what follows
+	mu        sync.Mutex // held while a decision is stored, to keep their order; guards the following fields
 	followers []func(Decided)
 }
 
-// Decided is what those who follow the book are told: what is decided about a
-// server is another thing than before.
+// Decided notifies followers that the decisions about a server have changed.
 type Decided struct {
-	Server string // "": of every server, it was unknown until now
-	// Anew reports whether a launch was approved: what the server has listed until now
-	// was listed by another one.
-	Anew bool
+	Server string // "": all servers; the decisions were not loaded before
+	// Relaunched says that a launch was approved: the earlier tool lists came from another program.
+	Relaunched bool
 }
 
-// Follow has f told of every decision from now on that is not the follower's own:
-// those of persons, and what was read. f is called when the decision is in force,
-// after those who follow already and before the decision returns, perhaps at the
-// same time for two decisions: it looks at what is in force then.
+// Follow calls f after every decision of a user and after every load, but not for the follower's own
+// decisions. f runs when the decision is in effect, in order of Follow and before the decision returns,
+// possibly concurrently: it reads the current state.
 func (b *Book) Follow(f func(Decided)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.followers = append(b.followers, f)
 }
 
-// publish tells the followers. mu is not held: they may wait for others who decide.
+// publish notifies the followers. mu is not held, because they may wait for other decisions.
 func (b *Book) publish(d Decided) {
 	b.mu.Lock()
 	followers := b.followers
@@ -86,26 +81,25 @@ func (b *Book) publish(d Decided) {
 	}
 }
 
-// NewBook makes a book that knows nothing until Load. The gate says which approvals count;
-// nil is all.
+// NewBook returns an empty book; see Load. The gate says which approvals count; nil: all.
 func NewBook(keeper Store, gate *presence.Gate) *Book {
-	return &Book{keeper: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), looking: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	return &Book{store: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), scans: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// Loaded is closed when the decisions are known.
+// Loaded is closed when the decisions are loaded.
 func (b *Book) Loaded() <-chan struct{} { return b.loaded }
 
-// Load reads what was stored. Until it has succeeded nothing is known.
+// Load reads the stored decisions.
 func (b *Book) Load(ctx context.Context) error {
-	read, err := b.read(ctx)
+	read, err := b.loadOnce(ctx)
 	if read {
 		b.publish(Decided{})
 	}
 	return err
 }
 
-// read is Load without telling. It reports whether it has read something.
-func (b *Book) read(ctx context.Context) (bool, error) {
+// loadOnce is Load without the notification. It reports whether it has loaded anything.
+func (b *Book) loadOnce(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state.Load() != nil {
@@ -118,10 +112,9 @@ func (b *Book) read(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Reload reads what was stored once more, since another instance has decided something, and
-// tells the followers of it.
+// Reload reads the decisions again, because another instance has changed some, and notifies the followers.
 func (b *Book) Reload(ctx context.Context, decided ...Decided) error {
-	read, err := b.read(ctx)
+	read, err := b.loadOnce(ctx)
 	if err == nil && !read {
 		b.mu.Lock()
 		_, err = b.load(ctx)
@@ -136,9 +129,9 @@ func (b *Book) Reload(ctx context.Context, decided ...Decided) error {
 	return nil
 }
 
-// load reads what was stored. mu is held.
+// load reads the stored decisions. mu is held.
 func (b *Book) load(ctx context.Context) (*state, error) {
-	saved, err := b.keeper.LoadApprovals(ctx)
+	saved, err := b.store.LoadApprovals(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
@@ -148,7 +141,7 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
 		for i := range rows {
-			b.weigh(server, &rows[i])
+			b.checkSignature(server, &rows[i])
 		}
 		s.servers[server] = (&View{}).with(Change{Tools: rows})
 	}
@@ -163,7 +156,7 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 			continue
 		}
 		v := *s.view(l.Server)
-		v.unsigned, v.reviewed = &l, &tool.Fingerprint{} // no launch has this one: it is reviewed anew
+		v.unsigned, v.reviewed = &l, &tool.Fingerprint{} // no launch has this fingerprint, so the server is reviewed again
 		s.servers[l.Server] = &v
 	}
 	b.holds.load(saved.Held)
@@ -171,15 +164,14 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// Restore stores all that is known once more: the store has failed meanwhile, and
-// may be another one. Approved definitions are asked for, since they are not kept
-// here; nil leaves the one that is stored.
+// Restore writes everything to the store again, after a failure or into a new store. definition provides
+// the approved definitions, which are not kept in memory; nil keeps the stored one.
 func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
 	if s == nil {
-		return nil // it is still to be read
+		return nil // not loaded yet
 	}
 	saved := Saved{
 		Tools: map[string][]Row{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
@@ -203,13 +195,13 @@ func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, 
 			saved.Reviewed[server] = *v.reviewed
 		}
 	}
-	if err := b.keeper.RestoreApprovals(ctx, saved); err != nil {
+	if err := b.store.RestoreApprovals(ctx, saved); err != nil {
 		return fmt.Errorf("store the approvals again: %w", err)
 	}
 	return nil
 }
 
-// View is what is decided about a server; nil when that is not known.
+// View returns the decisions about a server; nil if unknown.
 func (b *Book) View(server string) *View {
 	s := b.state.Load()
 	if s == nil {
@@ -218,8 +210,8 @@ func (b *Book) View(server string) *View {
 	return s.view(server)
 }
 
-// Since returns since when a definition that waits does so: it was held first, was
-// refused, or its approval was taken back. The zero time is that this is not known.
+// Since returns since when a definition waits: it was first held, refused, or its approval was taken back.
+// Zero: unknown.
 func (b *Book) Since(server string, c Candidate) time.Time {
 	since := b.holds.since(server, c)
 	if block := b.View(server).Of(c.Kind, c.Tool).Block; block != nil && block.refuses(c.Fingerprint) && block.At.After(since) {
@@ -228,18 +220,18 @@ func (b *Book) Since(server string, c Candidate) time.Time {
 	return since
 }
 
-// Lost reports whether there were approvals which could not be read any more, so that
-// the tools of servers that no person has approved since wait.
+// Lost reports whether approvals were lost, so that the tools of servers that no user has approved since
+// then wait.
 func (b *Book) Lost() bool { return b.known().lost }
 
-// RestrictionsLost reports whether refusals and switches may be among what was
-// lost. Then nothing is accepted at first sight any more.
+// RestrictionsLost reports whether blocks and switches may be lost. Then nothing is accepted
+// automatically.
 func (b *Book) RestrictionsLost() bool { return b.known().gaps }
 
-// Proposals are the servers that agents propose, the oldest first.
+// Proposals returns the proposed servers, oldest first.
 func (b *Book) Proposals() []Proposal { return slices.Clone(b.known().proposals) }
 
-// known is everything that is known: nothing until it was read.
+// known returns the current state, empty before Load.
 func (b *Book) known() *state {
 	if s := b.state.Load(); s != nil {
 		return s
@@ -247,7 +239,7 @@ func (b *Book) known() *state {
 	return &state{}
 }
 
-// Proposal is the proposal of that name.
+// Proposal returns the proposal with this name.
 func (b *Book) Proposal(name string) (Proposal, bool) {
 	all := b.known().proposals
 	if i := slices.IndexFunc(all, func(p Proposal) bool { return p.Name == name }); i >= 0 {
@@ -256,27 +248,25 @@ func (b *Book) Proposal(name string) (Proposal, bool) {
 	return Proposal{}, false
 }
 
-// Proposed reports whether there is a proposal of that name.
+// Proposed reports whether there is a proposal with this name.
 func (b *Book) Proposed(name string) bool {
 	_, ok := b.Proposal(name)
 	return ok
 }
 
-// Definition returns the approved definition of a tool or an offer, nil when
-// none is approved.
+// Definition returns the approved definition, or nil.
 func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
 	if b.View(id.Server).Of(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}
-	raw, err := b.keeper.ApprovedDefinition(ctx, kind, id)
+	raw, err := b.store.ApprovedDefinition(ctx, kind, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the approved definition of %s: %w", id, err)
 	}
 	return raw, nil
 }
 
-// checkLimit refuses a change that would keep more tools or offers of a server
-// than is allowed.
+// checkLimit rejects a change that exceeds the limits of a server.
 func (v *View) checkLimit(c Change) error {
 	tools, offers := v.count(c.Tools)
 	if max(tools, offers) > MaxTools {
@@ -286,23 +276,22 @@ func (v *View) checkLimit(c Change) error {
 	return nil
 }
 
-// rest adds to rows what else is decided about tools and offers. A launch that
-// is stored makes its server one that is known; the store may be another one
-// than when the rest was decided.
+// rest adds all other entries to rows. Storing a launch makes its server known, and the store may be a
+// different one than before.
 func (v *View) rest(rows []Row) []Row {
-	given := make(map[named]bool, len(rows))
+	given := make(map[entryKey]bool, len(rows))
 	for _, row := range rows {
-		given[named{row.Kind, row.Tool}] = true
+		given[entryKey{row.Kind, row.Tool}] = true
 	}
 	for _, row := range v.rows() {
-		if !given[named{row.Kind, row.Tool}] && row.Decided() {
+		if !given[entryKey{row.Kind, row.Tool}] && row.Decided() {
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-// decide is change for a person's decision, of which the followers are told.
+// decide is change for the decision of a user, with notification.
 func (b *Book) decide(ctx context.Context, d Decided, decide func(*state) (Change, error)) error {
 	err := b.change(ctx, decide)
 	if err == nil {
@@ -311,7 +300,7 @@ func (b *Book) decide(ctx context.Context, d Decided, decide func(*state) (Chang
 	return err
 }
 
-// change stores what decide returns and lets it take effect.
+// change stores the result of decide and puts it into effect.
 func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -331,10 +320,10 @@ func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) 
 	return nil
 }
 
-// staleTries is how often something is decided anew, since another instance was faster.
+// staleTries limits the retries of a decision when another instance was faster.
 const staleTries = 10
 
-// save stores what decide returns, and returns it with what it was decided by.
+// save stores the result of decide, and returns it with the state that it is based on.
 func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, error)) (Change, *state, error) {
 	for try := 0; ; try++ {
 		c, err := decide(s)
@@ -349,7 +338,7 @@ func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, 
 		for i := range stored.Tools {
 			stored.Tools[i].store()
 		}
-		if err = b.keeper.SaveApprovals(ctx, stored); err == nil {
+		if err = b.store.SaveApprovals(ctx, stored); err == nil {
 			return c, s, nil
 		}
 		if errors.Is(err, ErrStale) && try < staleTries {

@@ -495,7 +495,7 @@ func TestFollowersAreToldOnce(t *testing.T) {
 	var told []string
 	for _, who := range []string{"a", "b"} {
 		b.Follow(func(d approval.Decided) {
-			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Anew, b.View("s").Launch() != nil))
+			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.View("s").Launch() != nil))
 		})
 	}
 	f := tool.Fingerprint{1}

@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Approve approves definitions of a server, in the name of a person. A launch
-// that is given is approved with them. What a person refused of the same tools
-// stays refused.
+// Approve approves definitions of a server for a user, together with a launch if given. Other definitions
+// that a user refused stay refused.
 func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, launch *tool.Fingerprint) error {
 	return b.decide(ctx, Decided{Server: server}, func(s *state) (Change, error) {
 		m := Mark{by, b.now()}
@@ -33,22 +32,21 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 	})
 }
 
-// Block refuses a definition, in the name of a person. When it was the approved
-// one, none is approved any more.
+// Block refuses a definition for a user. If it was approved, the approval ends.
 func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
 	return b.changeOne(ctx, kind, id, func(e *Entry) {
 		e.Block = &Block{f, Mark{by, b.now()}}
 		if e.Approves(f) {
 			e.Pin = nil
 		}
-		if e.Unsigned != nil && e.Block.Ends(e.Unsigned) {
+		if e.Unsigned != nil && e.Block.Overrides(e.Unsigned) {
 			e.Unsigned = nil
 		}
 	})
 }
 
-// before returns what an approval of the definition replaces; nil when nothing is
-// decided. One that is approved again replaces what its first approval has replaced.
+// before returns what an approval of the definition replaces; nil if nothing. A repeated approval keeps
+// the Before of the first.
 func (e Entry) before(f tool.Fingerprint) *Before {
 	switch {
 	case e.Approves(f):
@@ -65,7 +63,7 @@ func (e Entry) before(f tool.Fingerprint) *Before {
 	return was
 }
 
-// goBack returns what was decided before the approval. A refusal since then stays.
+// goBack returns the entry from before the approval. A later refusal stays.
 func (e Entry) goBack() Entry {
 	was := e.Pin.Before
 	if e.Pin = nil; was == nil {
@@ -74,7 +72,7 @@ func (e Entry) goBack() Entry {
 	if e.Block == nil {
 		e.Block = was.Block
 	}
-	if was.Pin != nil && (e.Block == nil || !e.Block.Ends(was.Pin)) {
+	if was.Pin != nil && (e.Block == nil || !e.Block.Overrides(was.Pin)) {
 		e.Pin = was.Pin
 	}
 	if e.Pin == nil && e.Block == nil {
@@ -83,11 +81,9 @@ func (e Entry) goBack() Entry {
 	return e
 }
 
-// TakeBack takes the approval of a definition back, in the name of a user. What was
-// decided before that approval is decided again, with the definition that was approved
-// then. Where nothing was, or the trust in the server would accept what it lists now, nothing
-// of the tool is accepted by itself until a user approves it. The error is CONFLICT when
-// another definition is approved, or none.
+// TakeBack takes an approval back for a user, and restores the decision that it replaced. If there was
+// none, or the trust in the server would accept the current definition, the tool waits until a user
+// approves it. The error is CONFLICT if this definition is not the approved one.
 func (b *Book) TakeBack(ctx context.Context, listed Candidate, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
 		e := s.view(id.Server).Of(listed.Kind, id.Tool)
@@ -105,9 +101,8 @@ func (b *Book) TakeBack(ctx context.Context, listed Candidate, id tool.ID, f too
 	})
 }
 
-// Unblock ends the refusal of a definition, in the name of a user: it waits again. Nothing
-// of the tool is accepted by itself until a user approves it, unless an earlier definition
-// is approved, which keeps other ones waiting. The error is CONFLICT when it is not refused.
+// Unblock ends the refusal of a definition for a user: it waits again. The tool waits until a user
+// approves it, unless an earlier definition is approved. The error is CONFLICT if it is not refused.
 func (b *Book) Unblock(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
 		e := s.view(id.Server).Of(kind, id.Tool)
@@ -123,7 +118,7 @@ func (b *Book) Unblock(ctx context.Context, kind tool.Kind, id tool.ID, f tool.F
 	})
 }
 
-// Switch switches a tool on or off, in the name of a person.
+// Switch switches a tool on or off for a user.
 func (b *Book) Switch(ctx context.Context, id tool.ID, on bool, by string) error {
 	return b.changeOne(ctx, tool.KindTool, id, func(e *Entry) {
 		e.Off = nil
@@ -143,39 +138,38 @@ func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit f
 	})
 }
 
-// ApproveLaunch approves how a server is launched, in the name of a person. A
-// proposal of that name is over with it.
+// ApproveLaunch approves the launch of a server for a user, and removes a proposal with this name.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
-	return b.decide(ctx, Decided{Server: server, Anew: true}, func(*state) (Change, error) {
+	return b.decide(ctx, Decided{Server: server, Relaunched: true}, func(*state) (Change, error) {
 		return Change{Server: server, Launch: &Launch{server, f, Mark{by, b.now()}}, Settle: server}, nil
 	})
 }
 
-// RevokeLaunch makes the launch of a server wait for review again.
+// RevokeLaunch puts the launch of a server under review again.
 func (b *Book) RevokeLaunch(ctx context.Context, server string) error {
 	return b.decide(ctx, Decided{Server: server}, func(*state) (Change, error) { return Change{Server: server, Unpin: true}, nil })
 }
 
-// Forget forgets everything about a server, a proposal of that name too.
+// Forget deletes everything about a server, including a proposal.
 func (b *Book) Forget(ctx context.Context, server string) error {
 	return b.decide(ctx, Decided{Server: server}, func(*state) (Change, error) {
 		return Change{Server: server, Forget: true, Settle: server}, nil
 	})
 }
 
-// TooManyProposals is why nothing more can be proposed.
+// TooManyProposals is the problem at MaxProposals.
 func TooManyProposals() error {
 	return problem.Newf(problem.Overloaded, "%d proposed servers wait for a person already.", MaxProposals).
 		WithHint("Ask the user to look at them with `mcpproxy approvals`.")
 }
 
-// Withdraw takes a proposal away.
+// Withdraw removes a proposal.
 func (b *Book) Withdraw(ctx context.Context, name string) error {
 	return b.change(ctx, func(*state) (Change, error) { return Change{Settle: name}, nil })
 }
 
-// Propose keeps a server that an agent proposes. There is none of that name, and
-// beside the proposals that there are it may be, which fits says.
+// Propose stores a server that an agent proposes. The name must be new, and fits must accept it among the
+// existing proposals.
 func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage, by string, fits func([]Proposal) error) error {
 	return b.change(ctx, func(s *state) (Change, error) {
 		if err := fits(s.proposals); err != nil {

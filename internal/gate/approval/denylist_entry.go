@@ -11,14 +11,14 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// subject is what something is decided about. Kind is "" for a tool.
+// subject is the object of a decision. Kind is "" for a tool.
 type subject struct {
 	Server string `json:"server,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
 }
 
-// kindLaunch is how a server is launched; it has no name.
+// kindLaunch is the launch of a server; it has no name.
 const kindLaunch = "launch"
 
 func subjectOf(server string, row Row) subject {
@@ -27,12 +27,11 @@ func subjectOf(server string, row Row) subject {
 
 func (s subject) row() Row { return Row{Kind: tool.Kind(s.Kind), Tool: s.Name} }
 
-// entry is what is kept of a subject, as it is written. The zero value is:
-// nothing.
+// entry is the file form of an Entry. The zero value is "none".
 type entry struct {
 	Block block  `json:"block,omitzero"`
 	Off   mark   `json:"off,omitzero"`
-	Was   digest `json:"was,omitzero"` // the fingerprint that is approved
+	Was   digest `json:"was,omitzero"` // approved fingerprint
 }
 
 type block struct {
@@ -49,7 +48,7 @@ func markOf(m Mark) mark { return mark{m.By, m.At.UnixMicro()} }
 
 func (m mark) approval() Mark { return Mark{By: m.By, At: time.UnixMicro(m.At)} }
 
-// digest is a SHA-256: a fingerprint, or one link of the chain.
+// digest is a SHA-256: a fingerprint or a hash of the chain.
 type digest [sha256.Size]byte
 
 // MarshalText implements encoding.TextMarshaler.
@@ -81,11 +80,11 @@ func entryOf(e Entry) entry {
 	return kept
 }
 
-// entries are what is kept, by subject. Of nearly all it is what was approved alone,
-// which is apart: an entry takes four times the memory.
+// entries are the decisions by subject. Most have only an approved fingerprint, which is stored separately
+// because an entry takes four times the memory.
 type entries struct {
 	was  map[subject]digest
-	more map[subject]entry // what has something else, too
+	more map[subject]entry // subjects with other decisions
 }
 
 func newEntries(n int) entries {
@@ -99,7 +98,7 @@ func (a entries) of(s subject) entry {
 	return entry{Was: a.was[s]}
 }
 
-// set has e be what is kept of s; the zero value is nothing.
+// set sets the entry of s; the zero value removes it.
 func (a entries) set(s subject, e entry) {
 	delete(a.was, s)
 	delete(a.more, s)
@@ -130,7 +129,7 @@ func (a entries) all() iter.Seq2[subject, entry] {
 
 func (a entries) equal(b entries) bool { return maps.Equal(a.was, b.was) && maps.Equal(a.more, b.more) }
 
-// entriesOf returns what is kept of everything that is decided.
+// entriesOf converts stored decisions.
 func entriesOf(saved Saved) entries {
 	n := len(saved.Reviewed) + len(saved.Launches)
 	for _, rows := range saved.Tools {
@@ -151,15 +150,14 @@ func entriesOf(saved Saved) entries {
 	return all
 }
 
-// narrow returns what is decided about a tool by the store and by what is kept
-// here: the less of both. When the file is intact, an approval in the store that is
-// not the one kept here is an older one, and counts no more.
-func (e entry) narrow(stored Entry, intact bool) Entry {
+// restrict combines the entry of the store with that of the file, keeping the restrictions of both. If the
+// file is complete, a different approval in the store is outdated and does not count.
+func (e entry) restrict(stored Entry, intact bool) Entry {
 	was, blocked := tool.Fingerprint(e.Was), e.Block.approval()
 	if e.Block != (block{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
 		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), Mark: blocked}
 	}
-	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Ends(stored.Pin)
+	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Overrides(stored.Pin)
 	if refused || intact && !stored.Approves(was) {
 		stored.Pin = nil
 	}
@@ -173,22 +171,21 @@ func (e entry) narrow(stored Entry, intact bool) Entry {
 	return stored
 }
 
-// line is an entry as it stands in the file. It says all that holds of its
-// subject from there on.
+// line is a line of the file: the complete new entry of its subject.
 type line struct {
 	subject
 	entry
 	Forget bool `json:"forget,omitempty"` // everything of the server
-	Gaps   bool `json:"gaps,omitempty"`   // an earlier file was lost in part
+	Gaps   bool `json:"gaps,omitempty"`   // an earlier file was partially lost
 }
 
-// valid reports whether a line that was read says something.
+// valid reports whether a parsed line is meaningful.
 func (l line) valid() bool {
 	complete := l.Block == (block{}) || l.Block.Fingerprint != (digest{}) || l.Block.mark != (mark{}) // of an approval that was taken back
 	return complete && (l.Server != "" || l.Gaps)
 }
 
-// apply has entries be what they are after a line.
+// apply applies a line to entries.
 func (a entries) apply(l line) {
 	switch {
 	case l.Forget:

@@ -17,21 +17,20 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// looseLines is how many lines that no longer count a file may have, beside as
-// many as those that do, before it is written anew.
+// looseLines is how many obsolete lines a file may have, in addition to as many as current ones, before it
+// is rewritten.
 const looseLines = 1000
 
-// file is the file, and what is in it. Its methods are called one at a time.
+// file is the denylist file and its content. It is not safe for concurrent use.
 type file struct {
 	path    string
 	handle  *os.File // nil until it is open
 	entries entries
-	gaps    bool   // what an earlier file had is lost in part
-	seed    digest // the chain begins with
-	head    link   // the last line
+	gaps    bool   // an earlier file was partially lost
+	seed    digest // start of the chain
+	head    link   // last line
 	size    int64
-	// stale reports whether the file may not be what entries are: it is written anew
-	// before anything is added.
+	// stale reports whether the file may differ from entries: it is rewritten before the next write.
 	stale bool
 }
 
@@ -48,8 +47,7 @@ func (f *file) close() error {
 	return err
 }
 
-// read reads the file. What is wrong with its content is no error: that is one
-// of the disk.
+// loadOnce reads the file. Damaged content is no error; only I/O is.
 func (f *file) read() (reading, error) {
 	r := reading{entries: newEntries(0)}
 	handle, err := os.Open(f.path)
@@ -63,13 +61,12 @@ func (f *file) read() (reading, error) {
 	if err := errors.Join(err, handle.Close()); err != nil {
 		return r, fmt.Errorf("read the restrictions: %w", err)
 	}
-	r.there = true
+	r.exists = true
 	r.parse(text)
 	return r, nil
 }
 
-// lines returns what a change adds to the file; sync reports whether they are of a person,
-// and not only what a trust accepts by itself.
+// lines returns the lines for a change; sync reports whether a user decided them.
 func (f *file) lines(c Change) (lines []line, sync bool) {
 	if c.Server == "" {
 		return nil, false
@@ -98,12 +95,12 @@ func (f *file) lines(c Change) (lines []line, sync bool) {
 		}
 		lines = append(lines, line{subject: s, entry: after})
 		before.Was = after.Was
-		sync = sync || row.Pin == nil || row.Pin.ByPerson() || after != before
+		sync = sync || row.Pin == nil || row.Pin.ByUser() || after != before
 	}
 	return lines, sync
 }
 
-// now returns the lines that make what lines are about what it is now.
+// now returns the lines that restore the current entries of the same subjects.
 func (f *file) now(lines []line) []line {
 	var all []line
 	for _, l := range lines {
@@ -126,9 +123,8 @@ func (f *file) apply(lines []line) {
 	}
 }
 
-// write adds lines, and returns when the file has them, with sync also on the
-// disk. What it fails to add is not in the file, or is taken out of it before the
-// next is added.
+// write appends lines and returns when they are in the file; with sync, on disk. A failed write leaves
+// nothing, or is removed before the next one.
 func (f *file) write(lines []line, sync bool) error {
 	if len(lines) == 0 {
 		return nil
@@ -154,8 +150,8 @@ func (f *file) write(lines []line, sync bool) error {
 	return nil
 }
 
-// put writes text at the end. Only what is synced is counted in the first line:
-// less must never be there than that says.
+// put appends text. Only synced lines are counted in the first line, because fewer lines than counted mean
+// damage.
 func (f *file) put(text []byte, head link, sync bool) error {
 	if _, err := f.handle.WriteAt(text, f.size); err != nil {
 		return errors.Join(err, f.handle.Truncate(f.size))
@@ -170,7 +166,7 @@ func (f *file) put(text []byte, head link, sync bool) error {
 	return err
 }
 
-// chain writes lines, the first of them behind after.
+// chain formats lines that continue the chain after a link.
 func (f *file) chain(after link, lines []line) (text []byte, head link, err error) {
 	head = after
 	for _, l := range lines {
@@ -185,25 +181,24 @@ func (f *file) chain(after link, lines []line) (text []byte, head link, err erro
 	return text, head, nil
 }
 
-// loose reports whether most of the file does not count any more.
+// loose reports whether most lines of the file are obsolete.
 func (f *file) loose(more int) bool {
 	return f.head.seq+int64(more) > 2*int64(f.entries.len())+looseLines
 }
 
-// moved reports whether the file is not where it was opened.
+// moved reports whether the file is no longer at its path.
 func (f *file) moved() bool {
 	there, err := ondisk.Named(f.path, f.handle)
 	return f.handle == nil || !there && err == nil
 }
 
-// rewrite makes the file anew of what is known, on the disk before it takes the
-// place of the other.
+// rewrite writes a new file with the current entries, syncs it, and renames it over the old one.
 func (f *file) rewrite() error {
 	f.stale = true
 	if err := f.close(); err != nil {
 		return fmt.Errorf("close the restrictions: %w", err)
 	}
-	_, _ = rand.Read(f.seed[:]) // it never fails
+	_, _ = rand.Read(f.seed[:]) // never fails
 	text, head, err := f.chain(link{0, f.seed}, f.all())
 	if err != nil {
 		return err
@@ -222,8 +217,7 @@ func (f *file) rewrite() error {
 	return f.open(head, int64(firstLen+len(text)))
 }
 
-// open opens the file, which has size bytes, to add to it. What a crash has left
-// of a line behind them is cut off.
+// open opens the file for appending after size bytes, and truncates a partial line from a crash.
 func (f *file) open(head link, size int64) (err error) {
 	if f.handle, err = os.OpenFile(f.path, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("open the restrictions: %w", err)
@@ -235,7 +229,7 @@ func (f *file) open(head link, size int64) (err error) {
 	return nil
 }
 
-// all returns what is known, in an order that is always the same.
+// all returns all entries as lines, in a stable order.
 func (f *file) all() []line {
 	lines := make([]line, 0, f.entries.len()+1)
 	for s, e := range f.entries.all() {
@@ -250,7 +244,7 @@ func (f *file) all() []line {
 	return lines
 }
 
-// become makes the file have these entries.
+// become replaces the entries of the file.
 func (f *file) become(entries entries, gaps bool) error {
 	same := f.gaps == gaps && f.entries.equal(entries)
 	f.entries, f.gaps = entries, gaps
@@ -260,8 +254,7 @@ func (f *file) become(entries entries, gaps bool) error {
 	return f.rewrite()
 }
 
-// adopt is become after the file was read: a good one is gone on with, a damaged
-// one is kept aside.
+// adopt is become after reading the file: an undamaged file is continued, a damaged one kept as a backup.
 func (f *file) adopt(entries entries, gaps bool, r reading) error {
 	f.entries, f.gaps, f.stale = entries, gaps, true
 	if r.damage != "" {
@@ -271,7 +264,7 @@ func (f *file) adopt(entries entries, gaps bool, r reading) error {
 		}
 		return f.rewrite()
 	}
-	if !r.there || r.gaps != gaps || !r.entries.equal(entries) {
+	if !r.exists || r.gaps != gaps || !r.entries.equal(entries) {
 		return f.rewrite()
 	}
 	if err := f.close(); err != nil {
@@ -281,7 +274,7 @@ func (f *file) adopt(entries entries, gaps bool, r reading) error {
 	return f.open(r.head, r.size)
 }
 
-// undo writes what was before a change that is not made after all.
+// undo restores the entries from before a change that failed.
 func (f *file) undo(before []line, sync bool) error {
 	err := f.write(before, sync)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// The file is text. Its first line says with what the chain begins, and how far
-// it was synced, so that a file that was cut off is noticed. Each other line is
-// the hash of the line before it and of itself, and an entry as JSON.
+// The file is text. Its first line has the start of the chain and how far the file was synced, so that
+// truncation is noticed. Every other line is the hash of the previous line and itself, and an entry as
+// JSON.
 
-// link is a place in the chain.
+// link is a position in the chain.
 type link struct {
-	seq  int64 // how many lines there are up to here
+	seq  int64 // number of lines up to here
 	hash digest
 }
 
@@ -24,7 +24,7 @@ const (
 	firstLen = len(format) + 1 + 2*sha256.Size + 1 + 20 + 1 + 2*sha256.Size + 1 + 16 + 1
 )
 
-// maxFile bounds the file. A million tools take less.
+// maxFile limits the file, in bytes. A million tools need less.
 const maxFile = 256 << 20
 
 func chainHash(prev digest, data []byte) (h digest) {
@@ -35,7 +35,7 @@ func chainHash(prev digest, data []byte) (h digest) {
 	return h
 }
 
-// firstLine returns the first line, which always has the same length.
+// firstLine returns the first line, which has a fixed length.
 func firstLine(seed digest, head link) []byte {
 	text := fmt.Appendf(nil, "%s %x %020d %x ", format, seed, head.seq, head.hash)
 	sum := sha256.Sum256(text)
@@ -55,19 +55,19 @@ func parseFirst(text []byte) (seed digest, head link, ok bool) {
 	return seed, head, ok && bytes.Equal(firstLine(seed, head), text)
 }
 
-// reading is what was found in the file.
+// reading is the result of reading the file.
 type reading struct {
 	entries entries
 	gaps    bool
-	there   bool   // there is a file
-	damage  string // what is wrong with it; "" when nothing is
+	exists  bool   // the file exists
+	damage  string // what is damaged; "" if nothing
 	seed    digest
 	head    link
-	size    int64 // of what is whole
+	size    int64 // of the undamaged part
 }
 
-// intact reports whether the file says everything that it ever said.
-func (r reading) intact() bool { return r.there && r.damage == "" }
+// intact reports whether the file is complete.
+func (r reading) intact() bool { return r.exists && r.damage == "" }
 
 func (r *reading) parse(text []byte) {
 	if len(text) > maxFile {
@@ -87,7 +87,7 @@ func (r *reading) parse(text []byte) {
 	for {
 		whole, after, found := bytes.Cut(rest, []byte{'\n'})
 		if !found {
-			break // nothing, or what a crash has left
+			break // nothing, or the rest of a crash
 		}
 		known = r.line(whole, known)
 		r.size += int64(len(rest) - len(after))
@@ -98,8 +98,8 @@ func (r *reading) parse(text []byte) {
 	}
 }
 
-// line reads one line. prev reports whether the hash of the line before is
-// known; the result reports it of this one.
+// line parses one line. prev reports whether the hash of the previous line is known; the result reports it
+// for this line.
 func (r *reading) line(text []byte, prev bool) (known bool) {
 	r.head.seq++
 	hash, data, _ := bytes.Cut(text, []byte{' '})
@@ -116,14 +116,13 @@ func (r *reading) line(text []byte, prev bool) (known bool) {
 	}
 	r.damaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
 	if ok {
-		r.narrow(l)
+		r.restrict(l)
 	}
 	return known
 }
 
-// narrow takes of a line that may be wrong what it adds, and nothing of what it
-// takes away.
-func (r *reading) narrow(l line) {
+// restrict applies only the restrictions of a line that may be wrong.
+func (r *reading) restrict(l line) {
 	if l.Forget || l.Server == "" {
 		return
 	}

@@ -10,16 +10,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Difference is one place at which two definitions differ.
+// Difference is one difference of two definitions.
 type Difference struct {
-	// Path is the JSON pointer of the place. In arrays it counts in the new
-	// definition, for what was removed in the old one.
+	// Path is a JSON pointer. Array indexes count in the new definition, for removed elements in the old
+	// one.
 	Path string          `json:"path"`
 	Kind string          `json:"kind" enum:"added,removed,changed"`
 	Old  json.RawMessage `json:"old,omitempty"`
 	New  json.RawMessage `json:"new,omitempty"`
-	// Words is the difference of two texts, piece by piece; left out when they
-	// are too long or have nothing in common.
+	// Words is the difference of two texts by words; omitted if they are too long or have nothing in
+	// common.
 	Words    []Piece `json:"words,omitempty"`
 	Hint     bool    `json:"hint,omitempty" doc:"It is one of the hints that calls are judged by."`
 	Loosened bool    `json:"loosened,omitempty" doc:"The hint now claims more harmless effects."`
@@ -27,9 +27,8 @@ type Difference struct {
 
 const maxDifferences = 500
 
-// Diff returns where two definitions differ, member by member of their canonical
-// forms and in the order of these; complete is false when there are more
-// differences than it returns.
+// Diff returns the differences of two definitions in the order of their canonical forms; complete is false
+// if there are more than it returns.
 func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) {
 	old, err := tool.Canonical(was)
 	if err != nil {
@@ -54,7 +53,7 @@ func hintsOf(definition []byte) tool.Hints {
 type differ struct {
 	all      []Difference
 	complete bool
-	loosened map[string]bool // the pointers of the hints that are
+	loosened map[string]bool // pointers of loosened hints
 }
 
 func (d *differ) add(x Difference) {
@@ -70,7 +69,7 @@ func (d *differ) add(x Difference) {
 	d.all = append(d.all, x)
 }
 
-// values compares two values at the same place. Either may be nil: not there.
+// values compares two values at a path. Either may be nil: missing.
 func (d *differ) values(path string, old, now []byte) {
 	switch {
 	case bytes.Equal(old, now):
@@ -79,7 +78,7 @@ func (d *differ) values(path string, old, now []byte) {
 	case wirejson.Kind(old) == '[' && wirejson.Kind(now) == '[':
 		d.arrays(path, old, now)
 	case path == "/annotations" && (old == nil || now == nil):
-		// Hint by hint, whether or not the others are said.
+		// Every hint separately, whether or not the others are set.
 		d.objects(path, orEmpty(old), orEmpty(now))
 	case old == nil:
 		d.add(Difference{Path: path, Kind: Added, New: now})
@@ -117,7 +116,7 @@ func members(object []byte) []member {
 	return out
 }
 
-// objects goes through the members of both, which are sorted alike.
+// objects compares the members of both, which are sorted.
 func (d *differ) objects(path string, old, now []byte) {
 	was := map[string][]byte{}
 	for _, m := range members(old) {
@@ -135,8 +134,7 @@ func (d *differ) objects(path string, old, now []byte) {
 	}
 }
 
-// arrays lines up the elements that are equal. What stands instead of another
-// at the same place was changed.
+// arrays aligns equal elements. A different element at the same position counts as changed.
 func (d *differ) arrays(path string, old, now []byte) {
 	a, b := elements(old), elements(now)
 	equal := func(i, j int) bool { return bytes.Equal(a[i], b[j]) }

@@ -1,16 +1,14 @@
-// Package approval holds the decisions about servers, tools, prompts, resources and instructions:
-// pinned definitions, blocked and switched-off tools, approved launches, proposals. Evaluate decides
-// whether a new or changed definition is accepted automatically. Denylist (denylist*.go) keeps a
-// second copy of every decision that restricts, in a file next to the database.
+// Package approval holds the decisions about servers, tools, prompts, resources and instructions: pinned
+// definitions, blocked and switched-off tools, approved launches, proposals. Evaluate decides whether a
+// new or changed definition is accepted automatically. Denylist (denylist*.go) keeps a second copy of
+// every restriction in a file next to the database.
 //
-// Guarantees:
-//   - A decision is stored before it takes effect; without storage it has no effect. One that
-//     restricts is in the file before it is in the database.
+//   - A decision is stored before it takes effect; if storing fails, it has no effect. A restriction is in
+//     the file before it is in the database.
 //   - After the loss of the database, or with an older one, blocks and switches stay and nothing is
 //     unlocked. The file approves nothing.
 //   - A change that loosens a hint is never accepted automatically.
 //   - Reading a View takes no lock and does not allocate.
-//
-// It does not compute a tool's status (policy does), keeps no definition that waits (catalog does),
-// and does not protect from a program that can write the file.
+//   - It does not compute a tool's status (policy does), keeps no waiting definitions (catalog does), and
+//     does not protect from a program that can write the file.
 package approval

@@ -5,44 +5,43 @@ import (
 	"time"
 )
 
-// maxHeld is of how many definitions of a server it is known since when they wait:
-// one that lists ever new names fills nothing.
+// maxHeld limits the waiting times of a server, so that a server with ever new names does not fill the
+// store.
 const maxHeld = 2 * 50_000
 
-// holds is what waits, or has waited, of each tool and offer the last definition.
-// It decides nothing: whether something waits follows from the rest.
+// holds records since when definitions wait: the last one of each tool. No decision depends on it.
 type holds struct {
-	mu sync.Mutex // guards of
-	of map[string]map[named]Held
+	mu       sync.Mutex // guards byServer
+	byServer map[string]map[entryKey]Held
 }
 
-// load takes over what was stored.
+// load sets the stored times.
 func (h *holds) load(saved map[string][]Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.of = map[string]map[named]Held{}
+	h.byServer = map[string]map[entryKey]Held{}
 	for server, all := range saved {
-		h.of[server] = make(map[named]Held, len(all))
+		h.byServer[server] = make(map[entryKey]Held, len(all))
 		for _, one := range all {
-			h.of[server][named{one.Kind, one.Tool}] = one
+			h.byServer[server][entryKey{one.Kind, one.Tool}] = one
 		}
 	}
 }
 
-// note returns what waits from now on, of what was judged.
+// note records the evaluations that wait, and returns the new ones.
 func (h *holds) note(server string, now time.Time, all []Candidate, judged []Evaluation) (news []Held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.of == nil {
-		h.of = map[string]map[named]Held{}
+	if h.byServer == nil {
+		h.byServer = map[string]map[entryKey]Held{}
 	}
-	known := h.of[server]
+	known := h.byServer[server]
 	if known == nil {
-		known = map[named]Held{}
-		h.of[server] = known
+		known = map[entryKey]Held{}
+		h.byServer[server] = known
 	}
 	for i, c := range all {
-		about := named{c.Kind, c.Tool}
+		about := entryKey{c.Kind, c.Tool}
 		before, there := known[about]
 		if judged[i].Why == "" || there && before.Fingerprint == c.Fingerprint || !there && len(known) >= maxHeld {
 			continue
@@ -56,14 +55,14 @@ func (h *holds) note(server string, now time.Time, all []Candidate, judged []Eva
 func (h *holds) forget(server string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.of, server)
+	delete(h.byServer, server)
 }
 
 func (h *holds) saved() map[string][]Held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(map[string][]Held, len(h.of))
-	for server, known := range h.of {
+	all := make(map[string][]Held, len(h.byServer))
+	for server, known := range h.byServer {
 		for _, one := range known {
 			all[server] = append(all[server], one)
 		}
@@ -71,12 +70,11 @@ func (h *holds) saved() map[string][]Held {
 	return all
 }
 
-// since returns since when a definition is held, the zero time when that is not
-// known.
+// since returns since when a definition waits; zero if unknown.
 func (h *holds) since(server string, c Candidate) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.of[server][named{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
+	if held := h.byServer[server][entryKey{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
 		return held.Since
 	}
 	return time.Time{}

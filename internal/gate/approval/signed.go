@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// ClaimOf is what a person signs who approves a definition.
+// ClaimOf returns the claim that a user signs to approve a definition.
 func ClaimOf(server string, c Candidate) presence.Claim {
 	return claim(server, c.Kind, c.Tool, c.pin(Mark{}))
 }
@@ -18,19 +18,19 @@ func claim(server string, kind tool.Kind, name string, p *Pin) presence.Claim {
 	return presence.NewClaim("approve", cmp.Or(string(kind), "tool"), server, name, p.Fingerprint.String(), "hints "+string(hints.AppendJSON(nil)))
 }
 
-// LaunchClaim is what a person signs who approves how a server is launched.
+// LaunchClaim returns the claim that a user signs to approve a launch.
 func LaunchClaim(server string, f tool.Fingerprint) presence.Claim {
 	return presence.NewClaim("approve launch", server, f.String())
 }
 
-// SwitchClaim is what a person signs who switches a tool on.
+// SwitchClaim returns the claim that a user signs to switch a tool on.
 func SwitchClaim(id tool.ID) presence.Claim {
 	return presence.NewClaim("enable tool", id.Server, id.Tool)
 }
 
 func (l *Launch) claim() presence.Claim { return LaunchClaim(l.Server, l.Fingerprint) }
 
-// Claims are those of everything that is approved.
+// Claims returns the claims of all approvals.
 func (b *Book) Claims() (all []presence.Claim) {
 	for server, v := range b.known().servers {
 		for n, e := range v.entries {
@@ -45,11 +45,11 @@ func (b *Book) Claims() (all []presence.Claim) {
 	return all
 }
 
-// Unsigned names what is approved and does not count, since nobody has signed it.
+// Unsigned returns the claims of approvals that do not count because the signature is missing.
 func (b *Book) Unsigned() (all []presence.Claim) {
 	for server, v := range b.known().servers {
 		for n, e := range v.entries {
-			if e.Unsigned != nil && e.Unsigned.ByPerson() {
+			if e.Unsigned != nil && e.Unsigned.ByUser() {
 				all = append(all, claim(server, n.kind, n.name, e.Unsigned))
 			}
 		}
@@ -60,10 +60,9 @@ func (b *Book) Unsigned() (all []presence.Claim) {
 	return all
 }
 
-// weigh puts an approval aside that does not count. What the trust in a server has
-// accepted is nobody's decision: it counts when this process has accepted it itself, which
-// it does anew where the store alone says so.
-func (b *Book) weigh(server string, row *Row) {
+// checkSignature sets an approval aside that lacks a signature. An automatic approval is no decision of a
+// user: it counts if this process has made it, and it repeats those that it loads.
+func (b *Book) checkSignature(server string, row *Row) {
 	p := row.Pin
 	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.Confirmed(claim(server, row.Kind, row.Tool, p.Before.Pin)) {
 		p.Before = nil
@@ -71,13 +70,13 @@ func (b *Book) weigh(server string, row *Row) {
 	if p == nil || b.gate.Confirmed(claim(server, row.Kind, row.Tool, p)) {
 		return
 	}
-	if before := b.View(server).Of(row.Kind, row.Tool); !p.ByPerson() && before.Approves(p.Fingerprint) && !before.Pin.ByPerson() && before.Pin.Hints == p.Hints {
+	if before := b.View(server).Of(row.Kind, row.Tool); !p.ByUser() && before.Approves(p.Fingerprint) && !before.Pin.ByUser() && before.Pin.Hints == p.Hints {
 		return
 	}
 	row.Pin, row.Unsigned, row.Was = nil, p, &p.Fingerprint
 }
 
-// store makes the row what is stored: what does not count stays there.
+// store converts the row for storage: an approval that does not count stays stored.
 func (r *Row) store() {
 	if r.Pin == nil && r.Unsigned != nil {
 		r.Pin, r.Was = r.Unsigned, nil

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ChangeSummary is how two definitions differ, in a few numbers.
+// ChangeSummary counts the differences of two definitions.
 type ChangeSummary struct {
 	Description *WordCount `json:"description,omitempty" doc:"Absent when it is the same."`
 	Parameters  int        `json:"parameters,omitempty" doc:"How many parameters were added, removed or changed."`
@@ -16,13 +16,13 @@ type ChangeSummary struct {
 	Other       []string   `json:"other,omitempty" doc:"The other members that differ."`
 }
 
-// WordCount is how many words are new in a text, and how many are gone.
+// WordCount counts added and removed words.
 type WordCount struct {
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
 }
 
-// Summarize returns the summary of differences as Diff returns them.
+// Summarize summarizes the result of Diff.
 func Summarize(all []Difference) ChangeSummary {
 	var s ChangeSummary
 	parameters, other := map[string]bool{}, map[string]bool{}
@@ -33,7 +33,7 @@ func Summarize(all []Difference) ChangeSummary {
 			s.Description = d.count()
 		case d.Hint:
 			s.Hints = true
-		case isParameter && rest == "": // all of them at once
+		case isParameter && rest == "": // all of them
 			for _, m := range append(members(d.Old), members(d.New)...) {
 				parameters[wirejson.PointerToken(m.name)] = true
 			}
@@ -53,7 +53,7 @@ func Summarize(all []Difference) ChangeSummary {
 	return s
 }
 
-// required are the names that a difference of what is required is about.
+// required returns the names in a difference of "required".
 func required(d Difference) (names []string) {
 	for _, value := range [][]byte{d.Old, d.New} {
 		if name, ok := wirejson.String(value); ok {
@@ -68,7 +68,7 @@ func required(d Difference) (names []string) {
 	return names
 }
 
-// count counts the words of a difference of texts.
+// count counts the words of a text difference.
 func (d Difference) count() *WordCount {
 	var n WordCount
 	for _, p := range d.Words {
@@ -79,7 +79,7 @@ func (d Difference) count() *WordCount {
 			n.Removed += len(strings.Fields(p.Text))
 		}
 	}
-	if d.Words == nil { // all of it
+	if d.Words == nil { // the whole text
 		was, _ := wirejson.String(d.Old)
 		is, _ := wirejson.String(d.New)
 		n = WordCount{len(strings.Fields(is)), len(strings.Fields(was))}

@@ -7,42 +7,41 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// View is what is decided about one server, its tools and its offers. It never
-// changes. A nil View is that of a book that could not be read.
+// View has the decisions about one server. It is immutable. A nil View is that of a book that is not
+// loaded.
 type View struct {
-	entries       map[named]Entry
-	tools, offers int // how many of them are about
+	entries       map[entryKey]Entry
+	tools, offers int // number of entries
 	launch        *Launch
-	// reviewed is the launch that was approved, when that approval is lost.
+	// reviewed is the approved launch if the approval itself is lost.
 	reviewed *tool.Fingerprint
-	// unsigned is the launch that does not count, since a person has to sign it.
+	// unsigned is an approved launch that lacks a signature and does not count.
 	unsigned *Launch
 }
 
-// named tells a tool or an offer from the others of its server.
-type named struct {
+// entryKey identifies a tool, prompt or resource of a server.
+type entryKey struct {
 	kind tool.Kind
 	name string
 }
 
-var nothing = &View{}
+var emptyView = &View{}
 
-// Known reports whether the decisions could be read. Without them nothing is
-// approved.
+// Known reports whether the decisions are loaded. Without them nothing is approved.
 func (v *View) Known() bool { return v != nil }
 
-// Tool is what is decided about a tool.
+// Tool returns the decisions about a tool.
 func (v *View) Tool(name string) Entry { return v.Of(tool.KindTool, name) }
 
-// Of returns what is decided about a tool or an offer.
+// Of returns the decisions about a tool, prompt, resource or the instructions.
 func (v *View) Of(kind tool.Kind, name string) Entry {
 	if v == nil {
 		return Entry{}
 	}
-	return v.entries[named{kind, name}]
+	return v.entries[entryKey{kind, name}]
 }
 
-// Launch is the launch that a person approved, nil when none is.
+// Launch returns the approved launch, or nil.
 func (v *View) Launch() *Launch {
 	if v == nil {
 		return nil
@@ -50,9 +49,8 @@ func (v *View) Launch() *Launch {
 	return v.launch
 }
 
-// Reviewed is the launch with which the review of the server has ended, nil when
-// there was none. It may be known when its approval is lost; another launch has
-// to be reviewed either way.
+// Reviewed returns the launch of the last review, or nil. It may be known although the approval is lost; a
+// different launch needs a review in any case.
 func (v *View) Reviewed() *tool.Fingerprint {
 	switch {
 	case v == nil:
@@ -63,7 +61,7 @@ func (v *View) Reviewed() *tool.Fingerprint {
 	return v.reviewed
 }
 
-// rows is everything that is decided, without the definitions.
+// rows returns all entries without definitions.
 func (v *View) rows() []Row {
 	rows := make([]Row, 0, len(v.entries))
 	for n, e := range v.entries {
@@ -72,12 +70,11 @@ func (v *View) rows() []Row {
 	return rows
 }
 
-// state is the whole book. It never changes.
+// state is the content of the book. It is immutable.
 type state struct {
 	servers   map[string]*View
 	proposals []Proposal
-	// lost reports whether there were approvals which could not be read any more, gaps
-	// that refusals are among them, perhaps.
+	// lost: approvals are missing; gaps: restrictions may be missing, too.
 	lost, gaps bool
 }
 
@@ -85,10 +82,10 @@ func (s *state) view(server string) *View {
 	if v := s.servers[server]; v != nil {
 		return v
 	}
-	return nothing
+	return emptyView
 }
 
-// with is the state after a change.
+// with returns the state after a change.
 func (s *state) with(c Change) *state {
 	next := &state{servers: maps.Clone(s.servers), proposals: s.proposals, lost: s.lost, gaps: s.gaps}
 	if c.Server != "" {
@@ -118,20 +115,20 @@ func (v *View) with(c Change) *View {
 		return &next
 	}
 	before := next.entries
-	next.entries = make(map[named]Entry, len(before)+len(c.Tools))
+	next.entries = make(map[entryKey]Entry, len(before)+len(c.Tools))
 	maps.Copy(next.entries, before)
-	for i, row := range c.Tools { // one by one: some may be about the same
+	for i, row := range c.Tools { // one by one: several may concern the same entry
 		next.tools, next.offers = next.count(c.Tools[i : i+1])
-		next.entries[named{row.Kind, row.Tool}] = row.Entry
+		next.entries[entryKey{row.Kind, row.Tool}] = row.Entry
 	}
 	return &next
 }
 
-// count returns of how many tools and offers something is decided with these rows.
+// count returns the number of entries including these rows.
 func (v *View) count(with []Row) (tools, offers int) {
 	tools, offers = v.tools, v.offers
 	for _, row := range with {
-		_, there := v.entries[named{row.Kind, row.Tool}]
+		_, there := v.entries[entryKey{row.Kind, row.Tool}]
 		switch {
 		case there:
 		case row.Kind == tool.KindTool:

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Change kinds, and those of pieces.
+// The kinds of differences and pieces.
 const (
 	Same     = "same"
 	Added    = "added"
@@ -14,20 +14,19 @@ const (
 	Replaced = "changed"
 )
 
-// Piece is a part of a text that both have, or one of them.
+// Piece is a part of a text: in both, or in one only.
 type Piece struct {
 	Kind string `json:"kind" enum:"same,added,removed"`
 	Text string `json:"text"`
 }
 
-// The bounds of a comparison.
+// The limits of a comparison.
 const (
 	maxWords = 20_000 // of both texts
-	maxEdits = 1_000  // before two sequences count as wholly different
+	maxEdits = 1_000  // beyond this, two sequences count as entirely different
 )
 
-// words returns the difference of two texts, word by word; nil when there is no
-// point in it.
+// words returns the difference of two texts by words; nil if they have too little in common.
 func words(old, now string) []Piece {
 	a, b := split(old), split(now)
 	if len(a)+len(b) > maxWords {
@@ -53,8 +52,7 @@ func words(old, now string) []Piece {
 	return out
 }
 
-// split cuts a text into words, runs of white space, and single other
-// characters. Joined again they are the text.
+// split splits a text into words, white space and single other characters, without loss.
 func split(s string) []string {
 	var out []string
 	start, kind := 0, -1
@@ -78,13 +76,11 @@ func split(s string) []string {
 	return out
 }
 
-// run is a stretch of an alignment: so many elements of the old sequence were
-// replaced by so many of the new one, then so many are the same.
+// run is a part of an alignment: replaced elements of both sequences, followed by equal ones.
 type run struct{ old, now, same int }
 
-// align finds the shortest way from a sequence of n elements to one of m, by
-// the algorithm of Myers. Sequences that differ in too much count as wholly
-// different behind their common beginning and before their common end.
+// align aligns sequences of n and m elements with Myers' algorithm. Sequences with too many differences
+// count as entirely different between their common prefix and suffix.
 func align(n, m int, equal func(i, j int) bool) []run {
 	head := 0
 	for head < n && head < m && equal(head, head) {
@@ -119,7 +115,7 @@ func (r *runs) edit(old, now int) {
 	}
 }
 
-// middle aligns what is between the common beginning and the common end.
+// middle aligns what is between the common prefix and suffix.
 func (r *runs) middle(n, m int, equal func(i, j int) bool) {
 	steps := shortest(n, m, equal)
 	if steps == nil {
@@ -138,11 +134,10 @@ func (r *runs) middle(n, m int, equal func(i, j int) bool) {
 	}
 }
 
-// shortest returns the steps (d, i or =) from one sequence to the other, nil
-// when they need more than maxEdits.
+// shortest returns the edit script (d, i or =), nil if it needs more than maxEdits.
 func shortest(n, m int, equal func(i, j int) bool) []byte {
-	// furthest[k+offset] is how far x got on the diagonal k = x-y; history keeps
-	// of each round the diagonals that it could reach.
+	// furthest[k+offset] is the furthest x on diagonal k = x-y; history has the reachable diagonals of
+	// each round.
 	most := min(n+m, maxEdits)
 	offset := most + 1
 	furthest := make([]int32, 2*most+3)
@@ -166,11 +161,11 @@ func shortest(n, m int, equal func(i, j int) bool) []byte {
 	return nil
 }
 
-// down reports whether the way to the diagonal k comes from the one above, by an
-// insertion; left and right are how far those beside it got.
+// down reports whether the path to diagonal k is an insertion from above; left and right are the furthest
+// x of the neighbors.
 func down(left, right int32, k, edits int) bool { return k == -edits || k != edits && left < right }
 
-// retrace goes back from the end to the steps that led there.
+// retrace reconstructs the edit script from the end.
 func retrace(history [][]int32, n, m int) []byte {
 	steps := make([]byte, 0, n+m)
 	x, y := n, m

@@ -6,32 +6,32 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// The bounds of leases.
+// The limits of leases.
 const (
 	ShortestLease = time.Minute
 	LongestLease  = 24 * time.Hour
 	MaxCalls      = 10_000
-	MaxLeases     = 100 // that run at a time
+	MaxLeases     = 100 // at the same time
 )
 
-// Lease is for calls that are not asked about for a while.
+// Lease approves calls in advance for some time.
 type Lease struct {
 	ID       string
 	Server   string
-	Tools    string // a name or pattern of its tools; "" for all
+	Tools    string // name or pattern; "" for all
 	Lane     auth.Lane
-	Client   string // the name of a token; "" for everybody
-	Actor    string // the principal of that token
-	Revision string // of the configuration under which it was given
-	Calls    int64  // that it is for
+	Client   string // name of a token; "" for every client
+	Actor    string // principal of that token
+	Revision string // of the configuration when it was created
+	Calls    int64  // allowed number
 	Left     int64
 	Given    time.Time
 	Until    time.Time
 	By, Via  string
-	Revoked  time.Time // zero: not
+	Revoked  time.Time // zero: not revoked
 }
 
-// Ended is why a lease covers nothing any more.
+// Ended is why a lease has ended.
 type Ended string
 
 // The reasons.
@@ -43,7 +43,7 @@ const (
 	OtherConfig Ended = "configuration"
 )
 
-// Ended returns why the lease has ended; Runs when it has not.
+// Ended returns why the lease has ended; Runs if it has not.
 func (l *Lease) Ended(now time.Time, revision string) Ended {
 	switch {
 	case !l.Revoked.IsZero():
@@ -58,8 +58,7 @@ func (l *Lease) Ended(now time.Time, revision string) Ended {
 	return Runs
 }
 
-// Covers reports whether a call that counts as a lane is covered as long as the lease runs:
-// up to its own lane, which includes what does less.
+// Covers reports whether a running lease covers a call in a lane: its own lane or a less dangerous one.
 func (l *Lease) Covers(c *Call, lane auth.Lane) bool {
 	return l.Server == c.Server && (l.Tools == "" || auth.MatchesPattern(l.Tools, c.Tool)) && lane != 0 && lane <= l.Lane &&
 		(l.Client == "" || l.Actor == c.Principal) && l.Revision == c.Revision

@@ -10,25 +10,25 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Call is the one call that an approval is for.
+// Call is the call that an approval is for.
 type Call struct {
-	Principal string // who makes it
-	Session   string // of a legacy client; "" where requests stand for themselves
+	Principal string // the caller
+	Session   string // of a legacy client; "" in the modern protocol
 	tool.ID
-	Fingerprint tool.Fingerprint // of the definition that was judged
-	Arguments   json.RawMessage  // as they are sent
-	Revision    string           // of the configuration, but for what is one instance's own
+	Fingerprint tool.Fingerprint // of the checked definition
+	Arguments   json.RawMessage  // as sent
+	Revision    string           // of the configuration, without settings of one instance
 	Variant     string
 }
 
-// Key tells calls apart: that of another one differs.
+// Key identifies a call.
 type Key [sha256.Size]byte
 
-// Key returns the key of the call. Arguments that mean the same are the same.
+// Key returns the key of the call. Equivalent JSON arguments have the same key.
 func (c *Call) Key() Key {
 	arguments, err := tool.Canonical(c.Arguments)
 	form := "canonical"
-	if err != nil { // then they are the same byte for byte only
+	if err != nil { // then only identical bytes are equal
 		arguments, form = c.Arguments, "bytes"
 	}
 	digest := sha256.Sum256(arguments)
@@ -39,11 +39,11 @@ func (c *Call) Key() Key {
 	return sha256.Sum256(out)
 }
 
-// State is how far a question is.
+// State is the state of a question.
 type State string
 
-// The states. A question that waits is approved, denied, or over; an approval is used, or
-// over.
+// The states. A waiting question becomes approved, denied or expired; an approved one becomes used or
+// expired.
 const (
 	Waiting  State = "waiting"
 	Approved State = "approved"
@@ -52,56 +52,56 @@ const (
 	Expired  State = "expired"
 )
 
-// Words are all states.
+// Words returns all states.
 func (State) Words() []string {
 	return []string{string(Waiting), string(Approved), string(Denied), string(Used), string(Expired)}
 }
 
-// The times and bounds of questions.
+// The limits of questions.
 const (
-	// Life is how long a question waits since it was last asked, and how long an answer holds.
+	// Life is how long a question waits after it was last asked, and how long an answer is valid.
 	Life = 15 * time.Minute
-	// Skew is by how much the clocks of instances may differ. An end that lies further ahead
-	// than it can is from a clock that was wrong, and counts as over.
+	// Skew is the largest clock difference between instances. An end further ahead than possible counts as
+	// expired.
 	Skew = time.Minute
-	// MaxWaiting is how many questions wait, MaxOfActor how many of one actor, and
-	// maxHeld how many calls wait for their answers, in one process.
+	// MaxWaiting limits the open questions, MaxOfActor those of one actor, and maxHeld the waiting calls
+	// of one process.
 	MaxWaiting = 1_000
 	MaxOfActor = 100
 	maxHeld    = 1_000
-	// MaxArguments is how many bytes of the arguments a question shows.
+	// MaxArguments limits the shown arguments, in bytes.
 	MaxArguments = 64 << 10
-	// MaxReason is how long the reason of a denial is, in bytes.
+	// MaxReason limits the reason of a denial, in bytes.
 	MaxReason = 2_000
 )
 
-// Question is a call that a person is asked about.
+// Question asks a user about a call.
 type Question struct {
 	ID    string
 	Key   Key
 	State State
 	Call  // without Arguments
-	// Shown are the arguments as a person sees them: masked, and if Cut, the beginning of
-	// them in a JSON string; null when the question is over for some time.
+	// Shown are the masked arguments; if Cut, their beginning as a JSON string; null some time after the
+	// question has ended.
 	Shown json.RawMessage
 	Cut   bool
 
-	Lane    string // that the call counts as
-	Because string // why it does
-	Rule    string // by which it is asked
-	Reason  string // that the caller gives
-	// Who asked, and from where.
+	Lane    string // of the call
+	Because string // reason for the lane
+	Rule    string // that requires the approval
+	Reason  string // given by the caller
+	// The caller and its client.
 	Actor, Source, Client, ClientVersion string
-	Record                               string // that says that it is held
+	Record                               string // ID of the record of the held call
 
 	Asked, Last time.Time // first and last
-	Until       time.Time // it waits, or the answer holds
-	Answered    time.Time // zero: not yet
-	By, Via     string    // who has answered, and how
+	Until       time.Time // end of the wait, or of the answer's validity
+	Answered    time.Time // zero: open
+	By, Via     string    // who answered, and how
 	Why         string    // of a denial
 }
 
-// At returns the state at a time: what is over is expired.
+// At returns the state at a time, considering expiry.
 func (q *Question) At(now time.Time) State {
 	if q.State != Used && (!now.Before(q.Until) || q.Until.After(now.Add(Life+Skew))) {
 		return Expired
@@ -109,10 +109,10 @@ func (q *Question) At(now time.Time) State {
 	return q.State
 }
 
-// ByForm is how an answer has come that was given in a form of the calling client.
+// ByForm is the value of Via for an answer in a form of the calling client.
 const ByForm = "client form"
 
-// Answer is what a person has decided about a question.
+// Answer is the decision about a question.
 type Answer struct {
 	Approve bool
 	Why     string // of a denial
@@ -120,8 +120,8 @@ type Answer struct {
 	At      time.Time
 }
 
-// Give answers a question that waits: the first answer counts. The problem is a CONFLICT
-// that says what was decided.
+// Give answers a waiting question; the first answer counts. The problem is a CONFLICT with the earlier
+// decision.
 func (q *Question) Give(a Answer) *problem.Problem {
 	if state := q.At(a.At); state != Waiting {
 		return q.decided(state)
@@ -150,7 +150,7 @@ func (q *Question) decided(state State) *problem.Problem {
 		WithHint("The first answer counts. If the call is made again, it is asked about again.").With("state", string(state))
 }
 
-// TooMany is that no further question waits.
+// TooMany is the problem at the limit of questions.
 func TooMany() *problem.Problem {
 	return problem.Newf(problem.Overloaded, "Too many calls wait for a person: at most %d of one client, and %d in all.", MaxOfActor, MaxWaiting).
 		WithHint("Ask the user to answer those that wait, in the UI or with `mcpproxy pending list`; then call again.")

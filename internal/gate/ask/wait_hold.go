@@ -21,64 +21,64 @@ type Store interface {
 	Use(ctx context.Context, id string, k Key, now time.Time) (ok bool, err error)
 	// Void ends an approval that does not count.
 	Void(ctx context.Context, id string) error
-	// Lease takes a call from a lease that covers it, and of which counts says that it counts.
+	// Lease uses a call of a lease that covers it and that counts accepts.
 	Lease(ctx context.Context, c *Call, k Key, lane auth.Lane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
 }
 
-// HeldCall is a call that a person is asked about, as its gate has it.
+// HeldCall is a call that needs an approval.
 type HeldCall struct {
-	Question               // to be asked, where the same one is not open
-	Worst    auth.Lane     // that the call counts as
-	Wait     time.Duration // for the answer
-	// Begin and End are the record of the call that is held: it begins before the question
-	// is stored, and ends when it is, or with the reason why it is not.
+	Question               // the new question, if none is open
+	Worst    auth.Lane     // lane of the call
+	Wait     time.Duration // limit for the answer
+	// Begin and End record the held call: Begin before the question is stored, End when it is, or with the
+	// reason why it is not.
 	Begin func() (record string, err error)
 	End   func(err error)
-	// Still returns why the call is not any more what was asked about.
+	// Still returns an error if the call no longer matches the question.
 	Still func() error
-	// Tell is called every TellEvery while the call waits; nil: nobody is told.
+	// Tell is called every TellEvery while the call waits; may be nil.
 	Tell func(waited time.Duration)
-	// Ask has the client itself asked, with a question that the call waits for, until done;
-	// nil: it cannot be. Where waits is false the call ends, so that the client can answer.
+	// Ask asks the calling client itself while the call waits, until done; nil if that is impossible. If
+	// waits is false the call ends, so that the client can answer.
 	Ask func(q *Question) (done func(), waits bool)
 }
 
-// TellEvery is how often a caller is told that its call still waits.
+// TellEvery is the interval of progress notifications to the caller.
 const TellEvery = 10 * time.Second
 
-// storeTime is how long the store may take.
+// storeTime limits a store operation.
 const storeTime = 10 * time.Second
 
-// Pass is what lets a call go on.
+// Pass allows a call to continue.
 type Pass struct {
-	ID     string // of the question, or of the lease
-	Record string // of the call when it was held; "" when it never was
+	ID     string // of the question or the lease
+	Record string // of the held call; "" if it was not held
 }
 
-// Waiter has calls wait.
+// Waiter holds calls until they are approved.
 type Waiter struct {
-	keeper  Store
+	store   Store
 	gate    *presence.Gate
 	now     func() time.Time
-	changed func() // is told that a question was asked, or used, or a lease
+	changed func() // called when a question or a lease has changed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	stopped bool
 	all     int
 	actors  map[string]int
 	waiting map[Key]*waiters
 }
 
-// waiters are the calls with one key that wait.
+// waiters are the waiting calls with one key.
 type waiters struct {
 	n    int
 	wake chan struct{} // closed when there may be an answer
 }
 
-// NewWaiter makes a Holder. The gate says which approvals and leases count, nil is all; changed is
-// called when what waits is not what it was.
+// NewWaiter returns a Waiter. The gate says which approvals and leases count, nil: all; changed is called
+// when the open questions change.
 func NewWaiter(k Store, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
-	return &Waiter{keeper: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waiters{}}
+	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waiters{}}
 }
 
 // Answered wakes the calls with a key.
@@ -86,33 +86,33 @@ func (h *Waiter) Answered(k Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.waiting[k]; w != nil {
-		w.again()
+		w.wakeAll()
 	}
 }
 
-// Look wakes all calls: there may be other answers, or leases.
-func (h *Waiter) Look() {
+// WakeAll wakes all calls: there may be new answers or leases.
+func (h *Waiter) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.waiting {
-		w.again()
+		w.wakeAll()
 	}
 }
 
-func (w *waiters) again() {
+func (w *waiters) wakeAll() {
 	close(w.wake)
 	w.wake = make(chan struct{})
 }
 
-// Stop ends every wait, those that are to come, too.
+// Stop ends all current and future waits.
 func (h *Waiter) Stop() {
 	h.mu.Lock()
 	h.stopped = true
 	h.mu.Unlock()
-	h.Look()
+	h.WakeAll()
 }
 
-// enter takes a place among those who wait.
+// enter registers a waiting call.
 func (h *Waiter) enter(k Key, actor string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,15 +140,15 @@ func (h *Waiter) enter(k Key, actor string) (leave func(), err error) {
 	}, nil
 }
 
-// awake returns what is closed at the next change, and whether waiting is over for all.
+// awake returns a channel that is closed at the next change, and whether the Waiter is stopped.
 func (h *Waiter) awake(k Key) (wake <-chan struct{}, stopped bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting[k].wake, h.stopped
 }
 
-// Hold returns when the call may go on. Its errors are problems, what Still has returned,
-// or ctx's; of a denial the pass has the record alone.
+// Hold returns when the call may continue. Its errors are problems, that of Still, or that of ctx; after a
+// denial the pass has only the record.
 func (h *Waiter) Hold(ctx context.Context, c HeldCall) (Pass, error) {
 	leave, err := h.enter(c.Key, c.Principal)
 	if err != nil {
@@ -163,7 +163,7 @@ func (h *Waiter) Hold(ctx context.Context, c HeldCall) (Pass, error) {
 	done := func() {}
 	defer func() { done() }()
 	for asked, shown := "", ""; ; {
-		wake, stopped := h.awake(c.Key) // before the store is asked
+		wake, stopped := h.awake(c.Key) // before the store is read
 		pass, q, err := h.consult(ctx, &c, asked)
 		switch asked = q.ID; {
 		case err != nil || pass.ID != "":
@@ -196,9 +196,8 @@ func (h *Waiter) Hold(ctx context.Context, c HeldCall) (Pass, error) {
 	}
 }
 
-// consult looks for what lets the call go on, and asks where nobody has been asked. asked
-// is the question that the call waits with, "" for none. It returns neither a pass nor an
-// error when it has to wait for the question.
+// consult looks for an approval or lease, and stores a question if there is none. asked is the current
+// question of the call, "" for none. It returns neither a pass nor an error if the call has to wait.
 func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, Question, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -206,9 +205,9 @@ func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, 
 		if err := c.Still(); err != nil {
 			return Pass{}, Question{}, err
 		}
-		lease, record, err := h.keeper.Lease(ctx, &c.Call, c.Key, c.Worst, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
+		lease, record, err := h.store.Lease(ctx, &c.Call, c.Key, c.Worst, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
 		if err != nil || lease != "" {
-			h.told(lease != "")
+			h.notifyChanged(lease != "")
 			return Pass{ID: lease, Record: record}, Question{}, unreadable(ctx, err)
 		}
 		q, err := h.question(ctx, c, asked)
@@ -223,36 +222,36 @@ func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, 
 		case Approved:
 			approval := CallClaim(q.ID, q.Until, &c.Question)
 			if !h.gate.Holds(approval, 1) {
-				if err := h.keeper.Void(ctx, q.ID); err != nil {
+				if err := h.store.Void(ctx, q.ID); err != nil {
 					return Pass{}, q, unreadable(ctx, err)
 				}
 				break
 			}
-			used, err := h.keeper.Use(ctx, q.ID, c.Key, h.now())
+			used, err := h.store.Use(ctx, q.ID, c.Key, h.now())
 			if used = used && h.gate.Spend(approval, 1); err != nil || used {
-				h.told(used)
+				h.notifyChanged(used)
 				return Pass{ID: q.ID, Record: q.Record}, q, unreadable(ctx, err)
 			}
 		}
-		asked = "" // it is used up, or over
+		asked = "" // it is used or expired
 		if ctx.Err() != nil {
 			return Pass{}, q, unreadable(ctx, ctx.Err())
 		}
 	}
 }
 
-func (h *Waiter) told(something bool) {
+func (h *Waiter) notifyChanged(something bool) {
 	if something {
 		h.changed()
 	}
 }
 
-// question is the one that the call waits with, or has an answer by; or a new one.
+// question returns the question of the call: the current one, an answered one, or a new one.
 func (h *Waiter) question(ctx context.Context, c *HeldCall, asked string) (Question, error) {
 	if asked != "" {
-		return h.keeper.Question(ctx, asked)
+		return h.store.Question(ctx, asked)
 	}
-	q, found, err := h.keeper.Find(ctx, c.Key, h.now())
+	q, found, err := h.store.Find(ctx, c.Key, h.now())
 	if err != nil || found {
 		return q, err
 	}
@@ -263,14 +262,14 @@ func (h *Waiter) question(ctx context.Context, c *HeldCall, asked string) (Quest
 	q = c.Question
 	q.ID, q.Record, q.State, q.Asked = strings.ToLower(rand.Text()[:16]), record, Waiting, h.now()
 	q.Last, q.Until = q.Asked, q.Asked.Add(Life)
-	q, fresh, err := h.keeper.Add(ctx, q)
+	q, fresh, err := h.store.Add(ctx, q)
 	err = unreadable(ctx, err)
 	c.End(err)
-	h.told(fresh)
+	h.notifyChanged(fresh)
 	return q, err
 }
 
-// unreadable makes what is wrong with the store a problem, of a call that is not made.
+// unreadable returns the problem of a call that is not sent because the store failed.
 func unreadable(ctx context.Context, err error) error {
 	if _, said := errors.AsType[*problem.Problem](err); err == nil || said || errors.Is(context.Cause(ctx), context.Canceled) {
 		return err
@@ -292,15 +291,15 @@ func denied(q *Question) *problem.Problem {
 	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
 }
 
-// Knows reports whether there is or was a question with the id, as far as that can be told.
+// Knows reports whether a question with this ID exists or existed, as far as known.
 func (h *Waiter) Knows(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_, err := h.keeper.Question(ctx, id)
+	_, err := h.store.Question(ctx, id)
 	return err == nil
 }
 
-// Waiting returns how many calls wait.
+// Waiting returns the number of waiting calls.
 func (h *Waiter) Waiting() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

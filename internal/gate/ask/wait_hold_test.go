@@ -155,7 +155,7 @@ func TestTheClientIsAsked(t *testing.T) {
 		ended := make(chan error)
 		go func() { _, err := h.Hold(t.Context(), c); ended <- err }()
 		time.Sleep(Life + time.Minute) // the question is over
-		h.Look()
+		h.WakeAll()
 		synctest.Wait()
 		if len(shown) != 3 || shown[1] != shown[0] || shown[2] == shown[0] || done != 2 {
 			t.Errorf("asked %q, %d done", shown, done)

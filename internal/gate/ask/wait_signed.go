@@ -13,30 +13,30 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSigned is how many bytes of the arguments a claim has, beside their digest.
+// maxSigned limits the arguments in a claim, in bytes; their digest is always included.
 const maxSigned = 4 << 10
 
-// CallClaim is what a person signs who approves a call: everything that they are shown of
-// it, and its key. Who uses the approval makes the claim of the call that is to be made, so
-// that a question which shows something else approves nothing.
+// CallClaim returns the claim that a user signs to approve a call: everything that is shown, and its key.
+// The use of an approval recomputes the claim from the actual call, so a question that shows something
+// else approves nothing.
 func CallClaim(id string, until time.Time, q *Question) presence.Claim {
-	shown, err := tool.Canonical(q.Shown) // which are the same for the same key
+	shown, err := tool.Canonical(q.Shown) // equal for the same key
 	if err != nil {
 		shown = q.Shown
 	}
 	sum := sha256.Sum256(shown)
 	return presence.NewClaim("approve call", q.Call.ID.String(), "lane "+q.Lane, "arguments "+problem.Shown(string(shown), maxSigned), "of "+strconv.Itoa(len(shown))+" bytes sha256:"+hex.EncodeToString(sum[:]),
-		"key sha256:"+hex.EncodeToString(q.Key[:]), "id "+id, "until "+moment(until))
+		"key sha256:"+hex.EncodeToString(q.Key[:]), "id "+id, "until "+formatTime(until))
 }
 
-// LeaseClaim is what a person signs who gives a lease.
+// LeaseClaim returns the claim that a user signs to create a lease.
 func LeaseClaim(l *Lease) presence.Claim {
 	lane := ""
 	if l.Lane > 0 && int(l.Lane) <= len(auth.LaneWords()) {
 		lane = auth.LaneWords()[l.Lane-1]
 	}
 	return presence.NewClaim("lease", l.Server, "tools "+l.Tools, "lane "+lane, fmt.Sprintf("%d calls", l.Calls), "client "+l.Client, "actor "+l.Actor,
-		"from "+moment(l.Given), "until "+moment(l.Until), "configuration "+l.Revision, "id "+l.ID)
+		"from "+formatTime(l.Given), "until "+formatTime(l.Until), "configuration "+l.Revision, "id "+l.ID)
 }
 
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// action judges the name of an action by the lists of the rule.
+// action classifies the name of an action by the lists of the rule.
 func (r *Rule) action(name string) verdict {
 	among := func(patterns []string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { return policy.Matches(p, name) })

@@ -43,7 +43,7 @@ func disguised(t *testing.T) (all []disguise) {
 func TestDisguises(t *testing.T) {
 	all := disguised(t)
 	for _, d := range all {
-		if v := readSQL(d.text); v.Operation < d.want {
+		if v := classifySQL(d.text); v.Operation < d.want {
 			t.Errorf("%q: %s (%s), want %s", d.text, v.Operation, v.Word, d.want)
 		}
 	}
@@ -73,11 +73,11 @@ var notRead = map[string]policy.Operation{
 
 func TestNotRead(t *testing.T) {
 	for text, want := range notRead {
-		if v := readSQL(text); v.Operation < want || want == policy.Read && v.Operation != want {
+		if v := classifySQL(text); v.Operation < want || want == policy.Read && v.Operation != want {
 			t.Errorf("%s: %s (%s), want %s", text, v.Operation, v.Word, want)
 		}
 	}
-	if v := readSQL("SELECT '" + strings.Repeat("x", maxText) + "'"); v.Operation != policy.Destructive {
+	if v := classifySQL("SELECT '" + strings.Repeat("x", maxText) + "'"); v.Operation != policy.Destructive {
 		t.Errorf("a text that is too long: %+v", v)
 	}
 }
@@ -110,14 +110,14 @@ func TestShellNotRead(t *testing.T) {
 		"tar xf x": policy.Write, "tar -tf x --to-command=y": policy.Write, "tar tf x --checkpoint-action=exec=y": policy.Write, "tar -tf x -I y": policy.Write, "": policy.Write, "# nothing": policy.Write, "ls (": policy.Write, "mv a b": policy.Write, "touch x": policy.Write, "sudo ls": policy.Write, "rg --pre x y": policy.Write, "python3 -c 'x'": policy.Write, "ss -K": policy.Write,
 		"ls \n rm x": policy.Destructive, "ls\r\nrm x": policy.Destructive, "ls \\\n; rm x": policy.Destructive, "echo 'a'\\''b'; rm x": policy.Destructive, "echo \"\\\"\"; rm x": policy.Destructive, "while :; do rm x; done": policy.Destructive, "case a in a) rm x;; esac": policy.Destructive, "! rm x": policy.Destructive, "ls || rm x": policy.Destructive, "ls |& rm x": policy.Destructive,
 	} {
-		if v := readShell(text); v.Operation < want || want == policy.Read && v.Operation != want {
+		if v := classifyShell(text); v.Operation < want || want == policy.Read && v.Operation != want {
 			t.Errorf("%s: %s (%s), want %s", text, v.Operation, v.Word, want)
 		}
 	}
-	if v := readShell(strings.Repeat("a", maxText+1)); v.Operation != policy.Destructive {
+	if v := classifyShell(strings.Repeat("a", maxText+1)); v.Operation != policy.Destructive {
 		t.Errorf("a line that is too long: %+v", v)
 	}
-	if v := readShell(strings.Repeat("echo $(", 5000) + "rm x" + strings.Repeat(")", 5000)); v.Operation < policy.Write {
+	if v := classifyShell(strings.Repeat("echo $(", 5000) + "rm x" + strings.Repeat(")", 5000)); v.Operation < policy.Write {
 		t.Errorf("a deep line: %+v", v)
 	}
 }
@@ -137,7 +137,7 @@ func TestManyCommands(t *testing.T) {
 		"echo " + strings.Repeat("$a", maxWords-2): policy.Read, "echo " + strings.Repeat("$a", maxWords): policy.Destructive, "echo \"" + strings.Repeat("$a", maxWords) + "\"": policy.Destructive,
 		"cat" + strings.Repeat("<a", maxWords-1): policy.Read, "cat" + strings.Repeat(">a", maxWords): policy.Destructive, "echo " + strings.Repeat("'a'\"b\"", maxWords/2): policy.Destructive,
 	} {
-		if v := readShell(text); v.Operation != want {
+		if v := classifyShell(text); v.Operation != want {
 			t.Errorf("%.100q: %s (%s), want %s", text, v.Operation, v.Word, want)
 		}
 	}
@@ -148,11 +148,11 @@ func FuzzSQL(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v := readSQL(text)
-		if v.Operation == policy.NoOperation || v != readSQL(text) || v.Operation > policy.Read && v.Word == "" {
+		v := classifySQL(text)
+		if v.Operation == policy.NoOperation || v != classifySQL(text) || v.Operation > policy.Read && v.Word == "" {
 			t.Fatalf("%q: %+v", text, v)
 		}
-		if with := readSQL(text + "\n; DROP TABLE x"); v.Operation == policy.Read && with.Operation == policy.Read {
+		if with := classifySQL(text + "\n; DROP TABLE x"); v.Operation == policy.Read && with.Operation == policy.Read {
 			t.Fatalf("%q: still a read with another statement", text)
 		}
 	})
@@ -163,11 +163,11 @@ func FuzzShell(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v := readShell(text)
-		if v.Operation == policy.NoOperation || v != readShell(text) || v.Operation > policy.Read && v.Word == "" {
+		v := classifyShell(text)
+		if v.Operation == policy.NoOperation || v != classifyShell(text) || v.Operation > policy.Read && v.Word == "" {
 			t.Fatalf("%q: %+v", text, v)
 		}
-		if w := readShell(text + "\nrm x"); v.Operation == policy.Read && w.Operation == policy.Read && !strings.Contains(text, "<<") && !strings.HasSuffix(text, "\\") {
+		if w := classifyShell(text + "\nrm x"); v.Operation == policy.Read && w.Operation == policy.Read && !strings.Contains(text, "<<") && !strings.HasSuffix(text, "\\") {
 			t.Fatalf("%q: still a read with rm", text)
 		}
 	})
@@ -184,10 +184,10 @@ func benchmark(b *testing.B, read func(string) verdict, unit string) {
 
 func BenchmarkSQL(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
-		benchmark(b, readSQL, "SELECT a.id, count(*) AS n FROM orders a JOIN items i ON i.order_id = a.id WHERE a.state = 'open' UNION ALL ")
+		benchmark(b, classifySQL, "SELECT a.id, count(*) AS n FROM orders a JOIN items i ON i.order_id = a.id WHERE a.state = 'open' UNION ALL ")
 	})
 	b.Run("worst", func(b *testing.B) {
-		benchmark(b, readSQL, "SELECT `a`, [b], \"c\", $1, E'x\\\\' /* c */ -- #\n + q'x' /*!x*/ + /* y */ \n -- x UNION ALL \r ")
+		benchmark(b, classifySQL, "SELECT `a`, [b], \"c\", $1, E'x\\\\' /* c */ -- #\n + q'x' /*!x*/ + /* y */ \n -- x UNION ALL \r ")
 	})
 }
 

@@ -48,7 +48,7 @@ func TestTextToSQL(t *testing.T) {
 	check := func(what string, statements []string) {
 		read, bad := 0, 0
 		for _, text := range statements {
-			if v := readSQL(text); v.Operation == policy.Read {
+			if v := classifySQL(text); v.Operation == policy.Read {
 				read++
 			} else if bad++; bad < 40 && os.Getenv("MCPPROXY_LANES_SHOW") != "" {
 				t.Logf("%s (%s): %.300s", v.Operation, v.Word, text)

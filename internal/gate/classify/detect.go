@@ -15,7 +15,7 @@ import (
 //go:embed detect.txt
 var detectText string
 
-var signs = sync.OnceValue(func() map[string]map[string]bool {
+var detectWords = sync.OnceValue(func() map[string]map[string]bool {
 	sets := map[string]map[string]bool{}
 	for _, s := range wordlist.Read(detectText) {
 		sets[s.Head] = s.Set()
@@ -23,21 +23,21 @@ var signs = sync.OnceValue(func() map[string]map[string]bool {
 	return sets
 })
 
-// parameter is one property of a tool's schema, as far as it matters here.
+// parameter is a property of a tool's schema.
 type parameter struct {
 	name, lower, about, fallback string
 	values                       []string // of its enum
-	open                         bool     // a text, or a list of them, of any content
+	open                         bool     // a free text, or a list of them
 }
 
-// detect finds the argument by which a tool should be judged; nil when its schema shows
-// none. What it finds is not declared: it only tightens.
+// detect finds the argument that determines what a call of the tool does; nil if the schema shows none.
+// The rule is not declared, so it can only raise the lane.
 func detect(d *tool.Definition) *Rule {
 	params := parameters(d.InputSchema)
 	if len(params) == 0 {
 		return nil
 	}
-	known, name, about := signs(), words(d.ID.Tool), words(d.Description)
+	known, name, about := detectWords(), words(d.ID.Tool), words(d.Description)
 	says := func(set string, of ...[]string) bool {
 		return slices.ContainsFunc(of, func(ws []string) bool {
 			return slices.ContainsFunc(ws, func(w string) bool { return known[set][w] })
@@ -71,21 +71,21 @@ func detect(d *tool.Definition) *Rule {
 	return nil
 }
 
-// ProgramOf returns the program with verbs that a tool is named after; "" for none.
+// ProgramOf returns the known program with verbs that a tool is named after; "" for none.
 func ProgramOf(tool string) string { return programIn(words(tool)) }
 
-// programIn returns the program with verbs that a tool is named after.
+// programIn returns the program with verbs among the words of a name.
 func programIn(name []string) string {
 	for _, w := range name {
-		if p := allCommands().programs[w]; p != nil && p.verbs {
+		if p := knownCommands().programs[w]; p != nil && p.verbs {
 			return p.name
 		}
 	}
 	return ""
 }
 
-// actions sorts the values of an enum, and reports whether they differ in what they do:
-// one of them clearly changes something.
+// actions sorts the values of an enum into r, and reports whether they differ in effect: at least one
+// clearly changes something.
 func (r *Rule) actions(values []string) bool {
 	writes, changes := 0, false
 	for _, v := range values {
@@ -105,10 +105,10 @@ func (r *Rule) actions(values []string) bool {
 	return changes && (len(r.Read) > 0 && writes+len(r.Destructive) > 0 || len(r.Destructive) > 0 && writes > 0)
 }
 
-// maxParameters is how many properties of a schema are looked at.
+// maxParameters limits the properties of a schema that are read.
 const maxParameters = 100
 
-// parameters reads the properties of a schema.
+// parameters parses the properties of a schema.
 func parameters(schema []byte) (all []parameter) {
 	if wirejson.Kind(schema) != '{' {
 		return nil
@@ -135,7 +135,7 @@ func parameters(schema []byte) (all []parameter) {
 	return all
 }
 
-// words are the words of a name or a text, in lower case.
+// words splits a name or text into lower-case words.
 func words(s string) []string {
 	if len(s) > 4096 {
 		s = s[:4096]

@@ -10,43 +10,43 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// readGraphQL judges a GraphQL document, or a request in JSON that has one.
-func readGraphQL(text string) verdict {
+// classifyGraphQL classifies a GraphQL document, or a JSON request with one.
+func classifyGraphQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
 	if wirejson.Check([]byte(text), wirejson.Limits{}) == nil {
-		return readGraphQLRequest([]byte(text), 0)
+		return classifyGraphQLRequest([]byte(text), 0)
 	}
 	document, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil || len(document.Operations) == 0 {
 		return unread("no document of GraphQL")
 	}
-	return readDocument(document)
+	return classifyDocument(document)
 }
 
-// maxRequests is how deep requests are nested that are read.
+// maxRequests limits the nesting of GraphQL requests.
 const maxRequests = 8
 
-// readGraphQLRequest judges a GraphQL request in JSON: an object with a query, a list of such
-// objects, or a document as a JSON string. It trusts that the JSON was checked.
-func readGraphQLRequest(value []byte, depth int) (worst verdict) {
+// classifyGraphQLRequest classifies a GraphQL request in checked JSON: an object with a query, a list of
+// such objects, or a document as a string.
+func classifyGraphQLRequest(value []byte, depth int) (worst verdict) {
 	switch kind := wirejson.Kind(value); {
 	case depth > maxRequests:
 	case kind == '"':
 		text, _ := wirejson.String(value)
 		if wirejson.Check([]byte(text), wirejson.Limits{}) == nil {
-			return readGraphQLRequest([]byte(text), depth+1)
+			return classifyGraphQLRequest([]byte(text), depth+1)
 		}
-		return readGraphQL(text)
+		return classifyGraphQL(text)
 	case kind == '[':
 		_ = wirejson.Elements(value, func(e []byte) error {
-			worst = worst.worse(readGraphQLRequest(e, depth+1))
+			worst = worst.worse(classifyGraphQLRequest(e, depth+1))
 			return nil
 		})
 	case kind == '{':
 		_ = wirejson.Members(value, func(name, member []byte) error {
-			worst = worst.worse(readGraphQLMember(string(name), member, depth))
+			worst = worst.worse(classifyGraphQLMember(string(name), member, depth))
 			return nil
 		})
 	}
@@ -56,22 +56,22 @@ func readGraphQLRequest(value []byte, depth int) (worst verdict) {
 	return worst
 }
 
-// readGraphQLMember judges a member of a request. Only a query is a document; a request that
-// names a stored document, or has another member, may do anything.
-func readGraphQLMember(name string, value []byte, depth int) verdict {
+// classifyGraphQLMember classifies a member of a request. Only query is a document; a stored document or
+// another member may do anything.
+func classifyGraphQLMember(name string, value []byte, depth int) verdict {
 	empty := wirejson.Kind(value) == 'n' || string(value) == "{}"
 	switch {
 	case strings.EqualFold(name, "query"):
-		return readGraphQLRequest(value, depth+1)
+		return classifyGraphQLRequest(value, depth+1)
 	case name == "operationName", name == "variables", empty:
 		return verdict{}
 	}
 	return unread(clipWord(name))
 }
 
-// readDocument judges a document by all its operations. A mutation is judged by the fields that
-// it selects, whose names say what they do.
-func readDocument(document *ast.QueryDocument) verdict {
+// classifyDocument classifies a document by all its operations. The names of its fields say what a
+// mutation does.
+func classifyDocument(document *ast.QueryDocument) verdict {
 	var fields []string
 	mutates := false
 	for _, operation := range document.Operations {
@@ -94,9 +94,8 @@ func readDocument(document *ast.QueryDocument) verdict {
 	return write("mutation")
 }
 
-// selected appends the names of the fields of a selection set: the upper levels alone, for a
-// mutation may stand in a namespace, and what is deeper is its result. Fragments are judged by
-// themselves.
+// selected appends the field names of a selection set. Only the upper levels count: a mutation may be in a
+// namespace, and deeper fields are its result. Fragments are classified separately.
 func selected(set ast.SelectionSet, levels int, names []string) []string {
 	if levels == 0 {
 		return names

@@ -24,7 +24,7 @@ func TestGraphQL(t *testing.T) {
 		`{"query": "{ a }", "mutation": "mutation { b }"}`: "write mutation", `{"query": "{ a }", "extensions": {}}`: "read", `{"Query": "mutation { a }"}`: "write mutation",
 	}
 	judged := func(text string) string {
-		v := readGraphQL(text)
+		v := classifyGraphQL(text)
 		return strings.TrimSpace(v.Operation.String() + " " + v.Word)
 	}
 	for document, want := range documents {
@@ -52,7 +52,7 @@ func TestGraphQL(t *testing.T) {
 		deep = string(b[:min(len(b), maxText)])
 	}
 	for _, text := range []string{deep, strings.Repeat("[", 60) + `"{ a }"` + strings.Repeat("]", 60), strings.Repeat("{ a ", 10_000), strings.Repeat("[", maxText)} {
-		if v := readGraphQL(text); v.Operation != policy.Write {
+		if v := classifyGraphQL(text); v.Operation != policy.Write {
 			t.Errorf("%.60s: %+v", text, v)
 		}
 	}
@@ -67,7 +67,7 @@ func BenchmarkGraphQL(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				readGraphQL(text)
+				classifyGraphQL(text)
 			}
 		})
 	}

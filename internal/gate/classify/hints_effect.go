@@ -5,18 +5,18 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Inference is what a tool seems to do, and why. The zero value says that
-// nothing was inferred: for a tool that speaks for itself nothing is asked.
+// Inference is the inferred effect of a tool, with the reason. The zero value says that nothing was
+// inferred.
 type Inference struct {
 	Operation policy.Operation
 	Reason    string
-	// Unsure says that the operation is only the careful choice: there is no
-	// sign, or there are signs both ways.
+	// Unsure says that the operation is only the cautious default: there is no evidence, or it is
+	// contradictory.
 	Unsure bool
 }
 
-// InferHints guesses what a tool does from its name, title, description and schema.
-// Its hints are not looked at: whoever asks does so for tools without them.
+// InferHints infers the effect of a tool from its name, title, description and schema. It ignores the
+// hints: callers use it for tools without them.
 func InferHints(d tool.Definition) Inference {
 	name := readName(d.ID.Tool)
 	if d.Title != "" {
@@ -33,7 +33,7 @@ func InferHints(d tool.Definition) Inference {
 	return writing(name, text, schema)
 }
 
-// hintsDestroy reports whether a tool takes away, or can do anything.
+// hintsDestroy reports whether a tool deletes, or can do anything.
 func hintsDestroy(n name, t text, s schema) (Inference, bool) {
 	why := ""
 	switch {
@@ -53,8 +53,7 @@ func hintsDestroy(n name, t text, s schema) (Inference, bool) {
 	return Inference{Operation: policy.Destructive, Reason: why}, true
 }
 
-// hintsRead reports whether a tool only reads: there is a sign of it, and none
-// against it.
+// hintsRead reports whether a tool only reads: there is evidence for it and none against it.
 func hintsRead(n name, t text, s schema) (Inference, bool) {
 	sign := ""
 	switch {
@@ -71,7 +70,7 @@ func hintsRead(n name, t text, s schema) (Inference, bool) {
 	return Inference{Operation: policy.Read, Reason: sign + `, and nothing speaks against it`}, true
 }
 
-// against is what speaks against a tool that only reads.
+// against returns the evidence against a read-only tool.
 func against(n name, t text, s schema) string {
 	switch {
 	case n.deletes != "":
@@ -100,8 +99,7 @@ func against(n name, t text, s schema) string {
 	return ""
 }
 
-// writing is for every other tool, with what shows that it writes, if anything
-// does.
+// writing returns the inference for all other tools, with the evidence for a write, if any.
 func writing(n name, t text, s schema) Inference {
 	in := Inference{Operation: policy.Write}
 	why := against(n, t, s)

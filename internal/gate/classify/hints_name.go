@@ -9,22 +9,22 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// name is what the words of a name say.
+// name is the analysis of a name.
 type name struct {
-	head   role   // what its verb does, noRole without one
-	verb   string // that verb
-	unsure bool   // the verb could as well be a noun
-	// deletes is a word about deleting, wherever it stands.
+	head   role   // effect of its verb, noRole without one
+	verb   string // the verb
+	unsure bool   // the verb may also be a noun
+	// deletes is a word about deletion, at any position.
 	deletes string
-	// changes is a word after a reading verb that changes something.
+	// changes is a word after a reading verb that implies a change.
 	changes string
 	code    bool // it names a language or a command
-	asks    bool // it asks in a language that can also write: sql_query
+	asks    bool // it queries in a language that can also write: sql_query
 	long    bool
-	foreign bool // it has characters in which other words can hide
+	foreign bool // it has characters that may hide other words
 }
 
-// readName works out what a name says.
+// readName analyzes a name.
 func readName(s string) name {
 	var buffer [maxNameWords]string
 	words := pieces(s, buffer[:0])
@@ -50,14 +50,14 @@ func readName(s string) name {
 			n.head, n.verb = v.role, w
 			n.unsure = v.role == mayWrite && (i > 0 || last && !v.is(changer)) || v.form == third && v.role != writes || v.role == reads && v.form == base && i == 0 && v.is(namespace)
 		case n.head == reads && v.role == mayWrite && !(is(words[i-1], joining) && v.form == base):
-			// get_updates, list_posts; but view_update may mean either.
+			// get_updates, list_posts; but view_update is ambiguous.
 			n.unsure = n.unsure || last && v.form == base && is(n.verb, listLike)
 		case n.head == reads && v.role == runs && (w == "run" || w == "runs"):
 			// list_workflow_runs
 		case n.head == reads && v.role != reads:
 			n.changes = w
 		case n.head == mayWrite && v.role == reads && v.form == base && last:
-			// post_get, but update_list may mean either.
+			// post_get, but update_list is ambiguous.
 			switch {
 			case v.is(asking) && w != "read":
 				n.head, n.verb, n.unsure = reads, w, false
@@ -80,8 +80,7 @@ func readName(s string) name {
 	return n
 }
 
-// with adds what a title says. The name itself comes first, but a title that
-// speaks of a change is heard.
+// with adds the analysis of a title. The name has priority, but a title that implies a change counts.
 func (n name) with(title name) name {
 	if n.head == noRole {
 		n.head, n.verb, n.unsure = title.head, title.verb, title.unsure
@@ -96,8 +95,7 @@ func (n name) with(title name) name {
 	return n
 }
 
-// aboutDeleting reports whether a word is one about taking away, in any form and
-// any compound.
+// aboutDeleting reports whether a word is about deletion, in any form or compound.
 func aboutDeleting(w string) bool {
 	known := lexicon()
 	switch v := known.words[w]; {
@@ -113,14 +111,14 @@ func aboutDeleting(w string) bool {
 		slices.ContainsFunc(known.shortDeletions, func(stem string) bool { return strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) })
 }
 
-// operationOfName is what a name says that something does, be it of a tool, of an action or of a
-// field: what it does not clearly say is a write.
+// operationOfName returns the operation that the name of a tool, an action or a field implies: a write if
+// it is not clear.
 func operationOfName(s string) policy.Operation {
 	o, _ := ofName(s)
 	return o
 }
 
-// nameSaysChange reports whether a name clearly says that something is changed or taken away.
+// nameSaysChange reports whether a name clearly implies a change or deletion.
 func nameSaysChange(s string) bool {
 	o, sure := ofName(s)
 	return sure && o != policy.Read

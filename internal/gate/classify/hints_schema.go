@@ -10,21 +10,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxSchema is the longest schema that is read; the largest real ones have
-// 53 KB. A longer one is not taken for that of a reading tool.
+// maxSchema is the longest schema that is read, in bytes; the largest real ones have 53 KB. A tool with a
+// longer one does not count as read-only.
 const maxSchema = 128 << 10
 
-// schema is what the parameters of a tool say.
+// schema is the analysis of the parameters of a tool.
 type schema struct {
-	code    string // a parameter that takes code
-	changes string // a parameter that only makes sense where something changes
-	deletes string // a choice between actions, one of which deletes
-	writes  string // a choice between actions, one of which writes
-	vessel  string // a parameter that could take code, if the tool speaks of some
+	code    string // a parameter with code
+	changes string // a parameter that only makes sense for a change
+	deletes string // an enum of actions, one of which deletes
+	writes  string // an enum of actions, one of which writes
+	vessel  string // a parameter that may contain code, if the description mentions some
 	long    bool
 }
 
-// readSchema goes through the parameters.
+// readSchema analyzes the parameters.
 func readSchema(raw json.RawMessage) schema {
 	var s schema
 	if len(raw) > maxSchema {
@@ -37,8 +37,7 @@ func readSchema(raw json.RawMessage) schema {
 	return s
 }
 
-// object looks at the properties of a schema, and of the schemas in it, in one
-// pass.
+// object analyzes the properties of a schema and its nested schemas, in one pass.
 func (s *schema) object(raw []byte, depth int) {
 	const maxDepth = 12
 	if wirejson.Kind(raw) != '{' {
@@ -84,7 +83,7 @@ func (s *schema) property(name string, value []byte) {
 		if (open || k == "object" && !hasEnum(value)) && !(lower == "code" && identifies(value)) {
 			s.code = cmp.Or(s.code, snake)
 		}
-	case open && toldCode(value):
+	case open && describedAsCode(value):
 		s.code = cmp.Or(s.code, snake)
 	case open && is(snake, vessel):
 		s.vessel = cmp.Or(s.vessel, snake)
@@ -96,7 +95,7 @@ func (s *schema) property(name string, value []byte) {
 	}
 }
 
-// takesCode reports whether a parameter of that name is a program or a part of one.
+// takesCode reports whether the name of a parameter says that it is code.
 func takesCode(lower, snake string) bool {
 	if is(lower, codeWord) || is(snake, codeWord) {
 		return true
@@ -117,9 +116,9 @@ func takesCode(lower, snake string) bool {
 	return false
 }
 
-// toldCode reports whether the description of a parameter begins by saying that it
-// is a program or a part of one: "The SQL query to run", "Query in Cypher".
-func toldCode(value []byte) bool {
+// describedAsCode reports whether the description of a parameter starts by saying that it is code: "The
+// SQL query to run", "Query in Cypher".
+func describedAsCode(value []byte) bool {
 	const most = 12
 	about, _ := wirejson.String(wirejson.Find(value, "description"))
 	next := func() string {
@@ -163,8 +162,7 @@ func toldCode(value []byte) bool {
 
 func isLetter(r rune) bool { return r >= utf8.RuneSelf || isLetterByte(byte(r)) }
 
-// identifies reports whether a parameter "code" is explained as one that names
-// something.
+// identifies reports whether a parameter "code" is described as an identifier.
 func identifies(value []byte) bool {
 	about, _ := wirejson.String(wirejson.Find(value, "description"))
 	about = strings.ToLower(about)
@@ -178,7 +176,7 @@ func kindOf(value []byte) string {
 
 func hasEnum(value []byte) bool { return wirejson.Kind(wirejson.Find(value, "enum")) == '[' }
 
-// choice looks for actions that change something among the values of an enum.
+// choice looks for changing actions in an enum.
 func (s *schema) choice(value []byte) {
 	known := lexicon()
 	each := func(v []byte) error {

@@ -5,24 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxHintText is how much of a description is read, in bytes; real ones have up to
-// 10 KB. A longer one is not taken for reading.
+// maxHintText limits the analyzed part of a description, in bytes; real ones have up to 10 KB. A tool with
+// a longer one does not count as read-only.
 const maxHintText = 16 << 10
 
-// text is what a description says.
+// text is the analysis of a description.
 type text struct {
-	lead role   // what its first verb does
-	verb string // that verb
-	// deletes and changes are words that speak against a tool that only reads.
+	lead role   // effect of its first verb
+	verb string // the verb
+	// deletes and changes are words that contradict a read-only tool.
 	deletes, changes string
-	final            bool   // it says that something cannot be undone
+	final            bool   // it says that something is irreversible
 	readOnly         bool   // it says that it changes nothing
-	code             string // it speaks of what is written in a language of queries: "SQL query"
+	code             string // it mentions code of a query language: "SQL query"
 	long             bool
 	words            int
 }
 
-// readText goes through the words of a description.
+// readText analyzes a description.
 func readText(s string) text {
 	t := text{long: len(s) > maxHintText}
 	if t.long {
@@ -51,21 +51,21 @@ func readText(s string) text {
 	return t
 }
 
-// reader is the state between two words.
+// reader is the state of readText between two words.
 type reader struct {
 	*text
 	known   map[string]word
 	scratch [2][24]byte
-	before  []byte // the word before, and what the lexicon knows of it
+	before  []byte // the previous word and its lexicon entry
 	was     word
-	start   bool // a sentence begins
-	opening bool // it is the first sentence
-	strange int  // how many words before the first verb are unknown
+	start   bool // at the start of a sentence
+	opening bool // in the first sentence
+	strange int  // number of unknown words before the first verb
 }
 
-// take judges one word.
+// take analyzes one word.
 func (r *reader) take(raw string) {
-	w := lower(raw, r.scratch[r.words%2][:]) // the word before is in the other one
+	w := lower(raw, r.scratch[r.words%2][:]) // the other buffer has the previous word
 	v := r.known[string(w)]
 	if r.opening && r.lead == noRole {
 		r.leading(w, v)
@@ -79,7 +79,7 @@ func (r *reader) take(raw string) {
 	r.start, r.words = false, r.words+1
 }
 
-// leading looks whether a word is the first verb.
+// leading checks whether a word is the first verb.
 func (r *reader) leading(w []byte, v word) {
 	const mostStrange = 3
 	switch {
@@ -94,13 +94,13 @@ func (r *reader) leading(w []byte, v word) {
 	}
 }
 
-// remarks looks for words that say something about all that the tool does.
+// remarks checks for statements about the whole tool, such as "read-only".
 func (r *reader) remarks(w []byte, v word) {
 	r.final = r.final || v.is(final) && !r.was.is(negation)
 	r.readOnly = r.readOnly || string(w) == "readonly" || string(w) == "only" && string(r.before) == "read"
 }
 
-// contrary looks for words that speak against a tool that only reads.
+// contrary checks for words that contradict a read-only tool.
 func (r *reader) contrary(w []byte, v word) {
 	switch v.role {
 	case destroys:
@@ -115,7 +115,7 @@ func (r *reader) contrary(w []byte, v word) {
 	}
 }
 
-// acts reports whether a verb stands where it says what the tool does.
+// acts reports whether a verb is at a position where it says what the tool does.
 func (r *reader) acts(v word) bool {
 	led := r.was.is(leader)
 	switch v.role {
@@ -128,8 +128,7 @@ func (r *reader) acts(v word) bool {
 	}
 }
 
-// foreign looks for words about deleting in scripts without spaces, and others
-// that the lexicon does not hold.
+// foreign checks for deletion words in scripts without spaces, and others outside of the lexicon.
 func (t *text) foreign(s string) {
 	if t.deletes != "" || !hasForeign(s) {
 		return

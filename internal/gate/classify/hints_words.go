@@ -10,24 +10,23 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// role is what a word says about a tool.
+// role is the effect that a word implies.
 type role uint8
 
-// The roles, from the most harmless to the least. A word has one, in one form.
+// The roles, from the least to the most dangerous. A word has one role, in one form.
 const (
 	noRole   role = iota
-	reads         // get, list: it only looks
-	mayWrite      // post, update, order: as a verb it changes something, as a noun it does not
-	writes        // create, send: it changes something
-	runs          // execute, eval: it does what it is told
-	destroys      // delete, purge: it takes away or cannot be undone
+	reads         // get, list: reads only
+	mayWrite      // post, update, order: changes something as a verb, not as a noun
+	writes        // create, send: changes something
+	runs          // execute, eval: does what it is told
+	destroys      // delete, purge: deletes or is irreversible
 )
 
-// roleNames are the heads of the sections of hints.txt with the verbs.
+// roleNames are the section heads of the verbs in hints.txt.
 var roleNames = [...]string{reads: "reads", mayWrite: "may write", writes: "writes", runs: "runs", destroys: "destroys"}
 
-// form is the form of a verb. A participle says what was done to a thing,
-// rather than what the tool does.
+// form is the form of a verb. A participle describes a thing rather than the tool.
 type form uint8
 
 const (
@@ -37,7 +36,7 @@ const (
 	participle             // deleted
 )
 
-// trait is what else a word is: each is a section of hints.txt.
+// trait is another property of a word: each is a section of hints.txt.
 type trait uint8
 
 const (
@@ -76,11 +75,11 @@ var traitNames = [...]string{
 	final: "final", adjective: "adjective", state: "state", smallChange: "small change", neutral: "neutral", changing: "changing", action: "action",
 }
 
-// word is what the lexicon knows of a word.
+// word is the lexicon entry of a word.
 type word struct {
 	role   role
 	form   form
-	traits uint32 // a bit for each
+	traits uint32 // bit set
 }
 
 func (w word) is(t trait) bool { return w.traits>>t&1 == 1 }
@@ -88,7 +87,7 @@ func (w word) is(t trait) bool { return w.traits>>t&1 == 1 }
 // is reports whether a word has a trait.
 func is(w string, t trait) bool { return lexicon().words[w].is(t) }
 
-// vocabulary is what hints.txt says.
+// vocabulary is the parsed hints.txt.
 type vocabulary struct {
 	words       map[string]word
 	participles map[string]string
@@ -99,8 +98,7 @@ type vocabulary struct {
 //go:embed hints.txt
 var wordsText string
 
-// lexicon has every form of every verb. Where two say different things the more
-// careful one counts.
+// lexicon contains all forms of all verbs. If entries conflict, the more dangerous one counts.
 var lexicon = sync.OnceValue(func() *vocabulary {
 	file := wordlist.Read(wordsText)
 	l := &vocabulary{
@@ -111,7 +109,7 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 		verb, participle, _ := strings.Cut(line, " ")
 		l.participles[verb] = participle
 	}
-	for r := reads; r <= destroys; r++ { // the last one stays
+	for r := reads; r <= destroys; r++ { // the last one wins
 		for _, v := range file.Of(roleNames[r]).Words() {
 			l.words[v] = word{role: r, form: base}
 			l.words[thirdOf(v)] = word{role: r, form: third}
@@ -176,8 +174,8 @@ func doubled(v string) bool {
 	return short || strings.HasSuffix(v, "set") || strings.HasSuffix(v, "submit") || strings.HasSuffix(v, "get") && n > 3
 }
 
-// pieces cuts an identifier into lower-case words: snake_case, kebab-case,
-// camelCase, HTTPServer, name.space, path/to, v2.
+// pieces splits an identifier into lower-case words: snake_case, kebab-case, camelCase, HTTPServer,
+// name.space, path/to, v2.
 func pieces(s string, words []string) []string {
 	start := -1
 	var before rune
@@ -208,7 +206,7 @@ func pieces(s string, words []string) []string {
 	return words
 }
 
-// nextIsLower finds the new word in HTTPServer, but none in URLs.
+// nextIsLower detects the new word in HTTPServer, but none in URLs.
 func nextIsLower(rest string) bool {
 	r, n := utf8.DecodeRuneInString(rest)
 	if !unicode.IsLower(r) {
@@ -218,8 +216,8 @@ func nextIsLower(rest string) bool {
 	return r != 's' || unicode.IsLetter(after)
 }
 
-// maxNameWords bounds what is looked at of a name; names of tools have 6 words
-// at most, as a rule. A longer one is not taken for reading.
+// maxNameWords limits the analyzed words of a name; tool names rarely have more than 6. A longer one does
+// not count as read-only.
 const maxNameWords = 32
 
 func hasForeign(s string) bool {
@@ -231,8 +229,7 @@ func hasForeign(s string) bool {
 	return false
 }
 
-// lower returns a word in lower case, in scratch; one that is too long for it is
-// none of the lexicon.
+// lower writes a word in lower case to scratch; a longer word is not in the lexicon.
 func lower(w string, scratch []byte) []byte {
 	if len(w) > len(scratch) {
 		return nil

@@ -21,7 +21,7 @@ func TestHostileLines(t *testing.T) {
 		want := map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive}[s.Head]
 		for _, line := range s.Lines {
 			line := unescape.Replace(line)
-			if v := readShell(line); v.Operation < want {
+			if v := classifyShell(line); v.Operation < want {
 				t.Errorf("%q: %s, want %s", line, v.Operation, want)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// readMethod judges a method of HTTP.
-func readMethod(method string) verdict {
+// classifyMethod classifies an HTTP method.
+func classifyMethod(method string) verdict {
 	switch method = strings.ToUpper(strings.TrimSpace(method)); method {
 	case "GET", "HEAD", "OPTIONS":
 		return reading
@@ -19,8 +19,8 @@ func readMethod(method string) verdict {
 	return write(method)
 }
 
-// overridesMethod reports whether arguments, in small letters, may name another method than
-// the one that is judged. An ASCII character that is escaped hides something.
+// overridesMethod reports whether lower-case arguments may name another method than the classified one. An
+// escaped ASCII character may hide something.
 func overridesMethod(args string) bool {
 	for _, sign := range []string{"method-override", "x-http-method", "_method", `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} {
 		if strings.Contains(args, sign) {

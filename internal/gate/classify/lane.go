@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Classify says what a call does by these arguments, a JSON object that has passed
+// Classify returns the effect of a call with these arguments, a JSON object that has passed
 // wirejson.Check.
 func (r *Rule) Classify(args json.RawMessage) policy.Arguments {
 	v := r.verdict(args)
@@ -33,16 +33,16 @@ func (r *Rule) verdict(args json.RawMessage) (worst verdict) {
 	case !found:
 		return unread("no " + r.Argument)
 	}
-	return worst.worse(r.beside(args))
+	return worst.worse(r.siblings(args))
 }
 
-// value judges the value of the argument.
+// value classifies the value of the argument.
 func (r *Rule) value(value []byte) (worst verdict) {
 	if text, ok := wirejson.String(value); ok {
 		return r.text(text)
 	}
 	if r.By == policy.ByGraphQL && len(value) <= maxText {
-		return readGraphQLRequest(value, 0)
+		return classifyGraphQLRequest(value, 0)
 	}
 	if wirejson.Kind(value) != '[' {
 		return unread("no text in " + r.Argument)
@@ -63,8 +63,8 @@ func (r *Rule) value(value []byte) (worst verdict) {
 	return worst
 }
 
-// beside judges what stands beside the argument and changes what it means.
-func (r *Rule) beside(args json.RawMessage) (worst verdict) {
+// siblings classifies other members that change the meaning of the argument.
+func (r *Rule) siblings(args json.RawMessage) (worst verdict) {
 	switch r.By {
 	case policy.ByHTTP:
 		if overridesMethod(strings.ToLower(string(args))) {
@@ -72,7 +72,7 @@ func (r *Rule) beside(args json.RawMessage) (worst verdict) {
 		}
 	case policy.ByShell, policy.ByCLI:
 		b := neighbours{rule: r, args: args}
-		b.look(args, r.path())
+		b.walk(args, r.path())
 		return b.worst
 	}
 	return worst

@@ -9,14 +9,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxNeighbours is how many members next to a command are judged with it.
+// maxNeighbours limits the members next to a command that are classified.
 const maxNeighbours = 8
 
-// tooManyNeighbours is for arguments that have more.
+// tooManyNeighbours is the verdict above that limit.
 var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
 
-// neighbours judges what the members next to a command, and those nested in them, may add
-// to it.
+// neighbours classifies the members next to a command, and those nested in them.
 type neighbours struct {
 	rule   *Rule
 	args   json.RawMessage
@@ -24,10 +23,10 @@ type neighbours struct {
 	worst  verdict
 }
 
-// roles says what a member next to a command is, by its name in small letters.
+// roles maps lower-case member names to their role next to a command.
 var roles = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for section, names := range signs() {
+	for section, names := range detectWords() {
 		if role, is := strings.CutPrefix(section, "next to a command: "); is {
 			for name := range names {
 				all[name] = role
@@ -37,7 +36,7 @@ var roles = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// roleOf returns what a member is, however its name is spelled.
+// roleOf returns the role of a member in any spelling.
 func roleOf(name []byte) string {
 	var room [32]byte
 	letters := room[:0]
@@ -49,17 +48,17 @@ func roleOf(name []byte) string {
 	return roles()[string(letters)]
 }
 
-// look goes through a value. own is the path of the command from here, if it is there.
-func (n *neighbours) look(value []byte, own []string) {
+// walk classifies the members of a value. own is the path of the command from here, if it is there.
+func (n *neighbours) walk(value []byte, own []string) {
 	switch wirejson.Kind(value) {
 	case '[':
-		_ = wirejson.Elements(value, func(e []byte) error { n.look(e, own); return nil })
+		_ = wirejson.Elements(value, func(e []byte) error { n.walk(e, own); return nil })
 	case '{':
 		_ = wirejson.Members(value, func(name, value []byte) error {
 			switch here := len(own) > 0 && string(name) == own[0]; {
 			case here && len(own) == 1:
 			case here:
-				n.look(value, own[1:])
+				n.walk(value, own[1:])
 			default:
 				n.member(name, value)
 			}
@@ -68,7 +67,7 @@ func (n *neighbours) look(value []byte, own []string) {
 	}
 }
 
-// member judges one member.
+// member classifies one member.
 func (n *neighbours) member(name, value []byte) {
 	role, kind := roleOf(name), wirejson.Kind(value)
 	if len(value) <= 2 || kind != '"' && kind != '[' && kind != '{' {
@@ -84,7 +83,7 @@ func (n *neighbours) member(name, value []byte) {
 	case role == "arguments" || role == "options" && kind != '{':
 		n.worst = n.worst.worse(n.joined(value))
 	case role == "shell" && kind == '"':
-		if shell, _ := wirejson.String(value); !allCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
+		if shell, _ := wirejson.String(value); !knownCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
 			n.worst = n.worst.worse(write(string(name)))
 		}
 	case role == "surroundings" || role == "shell":
@@ -92,11 +91,11 @@ func (n *neighbours) member(name, value []byte) {
 	case role == "commands" && kind != '{':
 		n.worst = n.worst.worse(n.alone(value))
 	default:
-		n.look(value, nil)
+		n.walk(value, nil)
 	}
 }
 
-// alone judges a text, or a list of them, that may be a command of its own.
+// alone classifies a text, or a list of them, that may be a separate command.
 func (n *neighbours) alone(value []byte) verdict {
 	words, ok := textOrTexts(value)
 	if !ok {
@@ -109,8 +108,8 @@ func (n *neighbours) alone(value []byte) verdict {
 	return worst
 }
 
-// joined judges a command whose arguments are in another member: joined as words and as
-// text, since the server may do either, and the arguments alone for what is destructive.
+// joined classifies a command whose arguments are in another member: joined as words and as text, because
+// the server may do either, and the arguments alone for destructive words.
 func (n *neighbours) joined(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {
@@ -130,15 +129,15 @@ func (n *neighbours) joined(value []byte) (worst verdict) {
 		if n.rule.By == policy.ByCLI {
 			line = n.rule.lineOf(line)
 		}
-		worst = worst.worse(readShell(line + " " + quoted(words))).worse(readShell(line + " " + plain))
+		worst = worst.worse(classifyShell(line + " " + quoted(words))).worse(classifyShell(line + " " + plain))
 	})
-	if v := readShell(plain); v.Operation == policy.Destructive {
+	if v := classifyShell(plain); v.Operation == policy.Destructive {
 		worst = worst.worse(v)
 	}
 	return worst
 }
 
-// textOrTexts returns a text, or the texts of a list that is not empty.
+// textOrTexts returns a text, or the texts of a non-empty list.
 func textOrTexts(value []byte) ([]string, bool) {
 	if text, ok := wirejson.String(value); ok {
 		return []string{text}, true

@@ -2,24 +2,23 @@ package classify
 
 import "strings"
 
-// The kinds of options: whether one has a value, and whether it is one that must be there.
+// The kinds of options: whether they have a value, and whether one is required.
 const (
 	isFlag   byte = 1 << iota
-	value         // in the same argument or in the next
-	optional      // in the same argument or none
+	value         // in the same or the next argument
+	optional      // in the same argument or missing
 	needed
 )
 
-// options are the options that a command may have. An abbreviation of a long one is none
-// of them.
+// options are the allowed options of a command. Abbreviations of long options are not allowed.
 type options struct {
-	letters [128]byte         // -a, which may be one of a group
-	names   map[string]byte   // --all, and -all of programs that have no groups
-	fixed   map[string]string // the only value that an option may have
+	letters [128]byte         // -a, which may be in a group
+	names   map[string]byte   // --all, and -all for programs without groups
+	fixed   map[string]string // the only allowed value of an option
 	ungroup bool              // -all is a name, no group
 }
 
-// addLetters adds options as getopt writes them: "an:c::".
+// addLetters adds options in getopt syntax: "an:c::".
 func (o *options) addLetters(s string) {
 	for i := 0; i < len(s); {
 		colons := 0
@@ -61,8 +60,8 @@ func (o *options) add(s string, must bool) {
 	o.names[name] = kind | o.names[name]&needed
 }
 
-// take reads an argument that begins with a dash. ok says that it consists of these options,
-// next that the last has its value in the next argument, must that one that must be there is.
+// take parses an argument that starts with a dash. ok: it has only allowed options; next: the value of the
+// last one is in the next argument; must: a required one is present.
 func (o *options) take(text string) (next, must, ok bool) {
 	name, given, inOne := strings.Cut(text, "=")
 	kind := o.names[name]
@@ -70,7 +69,7 @@ func (o *options) take(text string) (next, must, ok bool) {
 		kind = o.letters[text[1]]
 	}
 	switch {
-	case kind&isFlag != 0 && inOne: // as Go reads it
+	case kind&isFlag != 0 && inOne: // as Go parses it
 		return false, kind&needed != 0, given == "true" || given == "false" && kind&needed == 0
 	case kind&value != 0 && inOne:
 		want, fixed := o.fixed[name]
@@ -83,7 +82,7 @@ func (o *options) take(text string) (next, must, ok bool) {
 	return o.group(text)
 }
 
-// group reads letters that stand together. Digits are numbers.
+// group parses grouped letters. Digits are numbers.
 func (o *options) group(text string) (next, must, ok bool) {
 	for i := 1; i < len(text); i++ {
 		c := text[i]

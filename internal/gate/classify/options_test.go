@@ -104,7 +104,7 @@ func TestOptionsOfHelpTexts(t *testing.T) {
 					continue
 				}
 				lines++
-				read := readShell(line).Operation == policy.Read
+				read := classifyShell(line).Operation == policy.Read
 				if read {
 					reads++
 				}
@@ -116,7 +116,7 @@ func TestOptionsOfHelpTexts(t *testing.T) {
 			}
 		}
 		for _, form := range []string{"--no-such-option", "--no-such-option=1", "-\u00e9"} {
-			if line := program + " " + form + " " + operandOf(program); readShell(line).Operation == policy.Read {
+			if line := program + " " + form + " " + operandOf(program); classifyShell(line).Operation == policy.Read {
 				t.Errorf("%s: an option that is not known is judged to read", line)
 			}
 		}

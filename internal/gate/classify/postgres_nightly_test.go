@@ -178,7 +178,7 @@ func (s *score) add(t *testing.T, from, text string) {
 		return
 	}
 	s.judged++
-	got := readSQL(text)
+	got := classifySQL(text)
 	if want == policy.Read {
 		s.reads++
 		if got.Operation == policy.Read {

@@ -42,7 +42,7 @@ func TestReadOnlyPostgres(t *testing.T) {
 	}
 	ran, refusals := 0, 0
 	try := func(statement string) {
-		read := readSQL(statement).Operation == policy.Read
+		read := classifySQL(statement).Operation == policy.Read
 		if refused := run("BEGIN READ ONLY"); refused != nil {
 			t.Fatal(refused)
 		}

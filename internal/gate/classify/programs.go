@@ -19,34 +19,34 @@ var cliText string
 
 // arg is one argument of a command.
 type arg struct {
-	text string // as far as it is known
-	// known says that text is all of it. Else it may be anything that begins so.
+	text string // the known part
+	// known says that text is complete. Otherwise the argument may be anything with this prefix.
 	known bool
 }
 
-// mayBeOption reports whether an argument that is not known may turn out as an option.
+// mayBeOption reports whether an unknown argument may be an option.
 func (a arg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
 
-// rule is a line of shell.txt or cli.txt: what it is about, and its conditions.
+// rule is a line of shell.txt or cli.txt: verbs and conditions.
 type rule struct {
-	path    []string // the verbs, each perhaps with a * at an end; none for a plain command
-	first   byte     // with which the first verb begins; 0 for any
-	one     []string // options, one of which must be there
-	options options  // the options that may be there
-	most    int      // operands; -1: any
-	plus    bool     // operands that begin with + do not count
-	any     bool     // a word that is not known may be an option, too
-	ends    bool     // -- ends the options
-	without []string // texts that no argument may contain
+	path        []string // the verbs, which may start or end with *; none for a plain command
+	first       byte     // first byte of the first verb; 0 for any
+	oneOf       []string // options, one of which is required
+	options     options  // the allowed options
+	maxOperands int      // maximum number of operands; -1: any
+	ignorePlus  bool     // operands that start with + do not count
+	wordOptions bool     // an unknown word may be an option, too
+	dashesEnd   bool     // -- ends the options
+	without     []string // texts that no argument may contain
 }
 
 // program is what is known of a command.
 type program struct {
 	name     string
-	verbs    bool // it has verbs: what it does depends on the first operands
+	verbs    bool // its effect depends on the first operands
 	reads    []rule
 	destroys []rule
-	runs     []rule  // verbs that run a command among their arguments
+	runs     []rule  // verbs that run a command in their arguments
 	before   options // the options that may precede its verb
 	sets     map[string][]string
 }
@@ -57,7 +57,7 @@ type wrapper struct {
 	options  options
 }
 
-// commands is all that is known.
+// commands is the parsed shell.txt and cli.txt.
 type commands struct {
 	programs                         map[string]*program
 	wrappers                         map[string]wrapper
@@ -65,7 +65,7 @@ type commands struct {
 	tied, runners                    map[string]bool
 }
 
-var allCommands = sync.OnceValue(func() *commands {
+var knownCommands = sync.OnceValue(func() *commands {
 	file := wordlist.Read(shellText)
 	c := &commands{
 		programs: map[string]*program{}, wrappers: map[string]wrapper{},
@@ -80,7 +80,7 @@ var allCommands = sync.OnceValue(func() *commands {
 	}
 	each := func(section string, add func(p *program, r rule)) {
 		for _, line := range file.Of(section).Lines {
-			names, r := readRule(strings.Fields(line))
+			names, r := parseRule(strings.Fields(line))
 			for _, name := range names {
 				add(named(name), r)
 			}
@@ -94,7 +94,7 @@ var allCommands = sync.OnceValue(func() *commands {
 		if err != nil {
 			panic(err)
 		}
-		_, r := readRule(append([]string{f[0]}, f[2:]...))
+		_, r := parseRule(append([]string{f[0]}, f[2:]...))
 		c.wrappers[f[0]] = wrapper{n, r.options}
 	}
 	for _, s := range wordlist.Read(cliText) {
@@ -109,7 +109,7 @@ var allCommands = sync.OnceValue(func() *commands {
 	return c
 })
 
-// add takes a line of cli.txt.
+// add parses a line of cli.txt.
 func (p *program) add(f []string) {
 	var fields []string
 	for _, t := range f[1:] {
@@ -128,7 +128,7 @@ func (p *program) add(f []string) {
 		p.sets[fields[0]] = fields[1:]
 		return
 	case "before":
-		_, r := readRule(append([]string{p.name}, fields...))
+		_, r := parseRule(append([]string{p.name}, fields...))
 		p.before = r.options
 		return
 	case "reads":
@@ -140,7 +140,7 @@ func (p *program) add(f []string) {
 	default:
 		panic("cli.txt does not know " + f[0])
 	}
-	paths, r := readRule(fields)
+	paths, r := parseRule(fields)
 	for _, path := range paths {
 		r.path, r.first = strings.Split(path, "/"), path[0]
 		if r.first == '*' {
@@ -150,24 +150,24 @@ func (p *program) add(f []string) {
 	}
 }
 
-// readRule reads names and conditions.
-func readRule(fields []string) (names []string, r rule) {
-	r.most = -1
+// parseRule parses names and conditions.
+func parseRule(fields []string) (names []string, r rule) {
+	r.maxOperands = -1
 	for i, f := range fields {
 		switch {
 		case i == 0, len(f) == 1 && f != "*":
 			names = append(names, f)
 		case f == "*":
-			r.any = true
+			r.wordOptions = true
 		case f == "--":
-			r.ends = true
+			r.dashesEnd = true
 		case f[0] == '[':
 			r.options.addLetters(f[1 : len(f)-1])
 		case f[0] == '-':
 			r.options.add(f, false)
 		case f[0] == '+':
 			r.options.add(f[1:], true)
-			r.one = append(r.one, f[1:])
+			r.oneOf = append(r.oneOf, f[1:])
 		case f[0] == '~':
 			r.without = append(r.without, f[1:])
 		case f[0] == '@':
@@ -176,7 +176,7 @@ func readRule(fields []string) (names []string, r rule) {
 			if err != nil {
 				panic(err)
 			}
-			r.most, r.plus = n, plus
+			r.maxOperands, r.ignorePlus = n, plus
 		default:
 			names = append(names, f)
 		}
@@ -184,8 +184,8 @@ func readRule(fields []string) (names []string, r rule) {
 	return names, r
 }
 
-// judge says what a program does with these arguments.
-func (p *program) judge(args []arg) verdict {
+// classify returns the verdict for a program with these arguments.
+func (p *program) classify(args []arg) verdict {
 	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
 		return reading
 	}
@@ -202,7 +202,7 @@ func (p *program) judge(args []arg) verdict {
 	return verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
 }
 
-// destroysBy returns what a program does with these arguments if that is destructive.
+// destroysBy returns the verdict for these arguments if it is destructive.
 func (p *program) destroysBy(args []arg) verdict {
 	var room [maxVerbs]string
 	verbs, _, sure := p.verb(args, room[:0])
@@ -210,17 +210,17 @@ func (p *program) destroysBy(args []arg) verdict {
 }
 
 func (p *program) destroyed(verbs []string, sure bool, args []arg) verdict {
-	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an option that is not known may have a value
+	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an unknown option may have a value
 		for i := range p.destroys {
-			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.one) == 0 || r.needs(args)) {
-				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.one)}
+			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.oneOf) == 0 || r.needs(args)) {
+				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.oneOf)}
 			}
 		}
 	}
 	return verdict{}
 }
 
-// runsOther reports whether a verb of a program runs a command among its arguments.
+// runsOther reports whether a verb of the program runs a command in its arguments.
 func (p *program) runsOther(args []arg) bool {
 	if len(p.runs) == 0 {
 		return false
@@ -232,7 +232,7 @@ func (p *program) runsOther(args []arg) bool {
 	})
 }
 
-// said is the program with its verb, and the option that decides.
+// said returns the program with its verb and the deciding option, for a verdict.
 func (p *program) said(verbs []string, n int, args []arg, options []string) string {
 	said := p.name
 	if p.verbs {
@@ -251,19 +251,18 @@ func (p *program) said(verbs []string, n int, args []arg, options []string) stri
 	return clipWord(said)
 }
 
-// maxVerbs is how many operands are looked at as verbs.
+// maxVerbs limits the operands that count as verbs.
 const maxVerbs = 4
 
-// verb returns the operands that are known to come first, and the arguments from the first
-// of them on. sure is false where an option that is not known, or a word that is not known,
-// comes before the verb is complete.
+// verb returns the leading operands, and the arguments from the first of them on. sure is false if an
+// unknown option or word precedes a complete verb.
 func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, sure bool) {
 	verbs = room
 	if !p.verbs {
 		return verbs, args, true
 	}
 	sure = true
-	complete := false // it does not matter any more what is an operand and what a value
+	complete := false // from here on it does not matter which arguments are operands
 	for i := 0; i < len(args) && len(verbs) < maxVerbs; i++ {
 		a := args[i]
 		switch {
@@ -285,19 +284,19 @@ func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, s
 			case ok && next:
 				i++
 			case !ok && !p.settles(verbs):
-				sure = false // else the rule says which options there may be
+				sure = false // otherwise the rule has the allowed options
 			}
 		}
 	}
 	return verbs, rest, sure
 }
 
-// settles reports whether a read is known by these verbs.
+// settles reports whether these verbs identify a read.
 func (p *program) settles(verbs []string) bool {
 	return slices.ContainsFunc(p.reads, func(r rule) bool { return len(r.path) == len(verbs) && r.matches(verbs) })
 }
 
-// complete reports whether a read is known by these verbs, and none that has more.
+// complete reports whether these verbs identify a read and no longer path exists.
 func (p *program) complete(verbs []string) (found bool) {
 	for i := range p.reads {
 		r := &p.reads[i]
@@ -312,15 +311,15 @@ func (p *program) complete(verbs []string) (found bool) {
 	return found
 }
 
-// matches reports whether the verbs begin with the path of the rule.
+// matches reports whether the verbs start with the path of the rule.
 func (r *rule) matches(verbs []string) bool { return r.mayMatch(verbs) && begins(verbs, r.path) }
 
-// mayMatch reports whether the first verb begins as that of the rule does, which most do not.
+// mayMatch is a fast check of the first byte of the first verb.
 func (r *rule) mayMatch(verbs []string) bool {
 	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
 }
 
-// begins reports whether verbs begin with a path.
+// begins reports whether verbs start with a path.
 func begins(verbs, path []string) bool {
 	if len(path) > len(verbs) {
 		return false
@@ -336,33 +335,32 @@ func begins(verbs, path []string) bool {
 	return true
 }
 
-// needs reports whether one of the options is there that make a command destructive.
+// needs reports whether an option that makes the command destructive is present.
 func (r *rule) needs(args []arg) bool {
 	return slices.ContainsFunc(args, func(a arg) bool {
-		return slices.ContainsFunc(r.one, func(o string) bool { return hits(a.text, o) })
+		return slices.ContainsFunc(r.oneOf, func(o string) bool { return hits(a.text, o) })
 	})
 }
 
-// fits reports whether arguments satisfy the conditions, whatever becomes of those that
-// are not known.
+// fits reports whether arguments meet the conditions, whatever the unknown ones are.
 func (r *rule) fits(args []arg, verbs int) bool {
-	operands, one, ended := -verbs, len(r.one) == 0, false
+	operands, one, ended := -verbs, len(r.oneOf) == 0, false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case r.contains(a):
 			return false
-		case !a.known && (r.most >= 0 || !r.any && a.mayBeOption() && !ended):
+		case !a.known && (r.maxOperands >= 0 || !r.wordOptions && a.mayBeOption() && !ended):
 			return false
 		case len(a.text) < 2 || a.text[0] != '-' || ended && a.known:
-			if r.plus && strings.HasPrefix(a.text, "+") {
+			if r.ignorePlus && strings.HasPrefix(a.text, "+") {
 				continue
 			}
-			if operands++; r.most >= 0 && operands > r.most {
+			if operands++; r.maxOperands >= 0 && operands > r.maxOperands {
 				return false
 			}
 		case a.text == "--":
-			ended = r.ends
+			ended = r.dashesEnd
 		case a.known:
 			next, needed, ok := r.options.take(a.text)
 			if !ok {
@@ -379,16 +377,16 @@ func (r *rule) fits(args []arg, verbs int) bool {
 	return one && operands >= 0
 }
 
-// contains reports whether an argument contains, or may contain, what it must not.
+// contains reports whether an argument contains, or may contain, a forbidden text.
 func (r *rule) contains(a arg) bool {
 	return len(r.without) > 0 && (!a.known || slices.ContainsFunc(r.without, func(s string) bool { return strings.Contains(a.text, s) }))
 }
 
-// value reports whether the next argument may be the value of an option. One that looks
-// like another option is none, whatever the program takes it for.
+// value reports whether the next argument may be the value of an option. An argument that looks like
+// another option does not count, whatever the program does.
 func (r *rule) value(option string, next arg) bool {
 	switch {
-	case r.contains(next), !next.known && !r.any:
+	case r.contains(next), !next.known && !r.wordOptions:
 		return false
 	case len(next.text) > 1 && next.text[0] == '-':
 		return next.known && strings.Trim(next.text[1:2], "0123456789") == ""
@@ -400,7 +398,7 @@ func (r *rule) value(option string, next arg) bool {
 	return !fixed || next.known && next.text == want
 }
 
-// hits reports whether an argument is, or may stand for, an option.
+// hits reports whether an argument is, or may be, an option.
 func hits(text, option string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	switch {

@@ -8,24 +8,23 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Rule says by which argument a tool is judged, and how.
+// Rule says which argument determines the effect of a tool, and how it is classified.
 type Rule struct {
 	By       policy.LaneBy
 	Argument string // its path: $.sql
-	// Read and Destructive are the actions, or patterns of them, that are such; every
-	// other one is a write.
+	// Read and Destructive are actions or patterns; every other action is a write.
 	Read, Destructive []string
-	Declared          bool   // by a person
-	Default           string // what it is when it is not given; "" when nobody says
-	Program           string // what a command line without one is for
+	Declared          bool   // by a user
+	Default           string // value if the argument is missing; "" if unknown
+	Program           string // program for a command line without one
 }
 
-// path is the path of the argument.
+// path returns the path of the argument.
 func (r *Rule) path() []string {
 	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 }
 
-// each calls fn with the values at a path; what is in a list on the way counts, each.
+// each calls fn with the values at a path, and with each element of lists on the way.
 func each(value []byte, path []string, fn func([]byte)) {
 	switch {
 	case len(path) == 0:
@@ -41,7 +40,7 @@ func each(value []byte, path []string, fn func([]byte)) {
 	}
 }
 
-// texts returns the texts of a list of them.
+// texts returns the elements of a list of strings.
 func texts(list []byte) (all []string, ok bool) {
 	err := wirejson.Elements(list, func(e []byte) error {
 		text, isText := wirejson.String(e)
@@ -54,7 +53,7 @@ func texts(list []byte) (all []string, ok bool) {
 	return all, err == nil
 }
 
-// quoted writes words as a shell line.
+// quoted quotes words as a shell line.
 func quoted(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {
@@ -66,22 +65,22 @@ func quoted(words []string) string {
 func (r *Rule) text(text string) verdict {
 	switch r.By {
 	case policy.BySQL:
-		return readSQL(text)
+		return classifySQL(text)
 	case policy.ByShell:
-		return readShell(text)
+		return classifyShell(text)
 	case policy.ByCLI:
-		return readShell(r.lineOf(text))
+		return classifyShell(r.lineOf(text))
 	case policy.ByHTTP:
-		return readMethod(text)
+		return classifyMethod(text)
 	case policy.ByGraphQL:
-		return readGraphQL(text)
+		return classifyGraphQL(text)
 	case policy.ByAction:
 		return r.action(text)
 	}
 	return unread("no kind that is known")
 }
 
-// lineOf puts the program before a command line that does not name it.
+// lineOf prepends the program to a command line without it.
 func (r *Rule) lineOf(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if r.Program == "" || strings.Trim(first, "'") == r.Program {

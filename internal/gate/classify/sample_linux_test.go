@@ -71,7 +71,7 @@ func installedReads(t *testing.T) (lines []string) {
 		}
 		for _, o := range options[program] {
 			for _, line := range linesWith(program, options[program], o) {
-				if readShell(line).Operation == policy.Read {
+				if classifyShell(line).Operation == policy.Read {
 					lines = append(lines, line)
 				}
 			}

@@ -12,27 +12,26 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// maxNested is how deep commands are read that are in texts of commands, and maxTexts how
-// many texts may be read for one line.
+// maxNested limits the nesting of commands in texts of commands, and maxTexts the number of such texts.
 const maxNested, maxTexts = 6, 20
 
-// line reads one shell line, and those in it.
+// line classifies one shell line and the commands in it.
 type line struct {
 	*commands
 	depth   int
-	read    *int  // how many texts were read
-	args    []arg // of the command that is judged
+	read    *int  // number of texts read
+	args    []arg // of the current command
 	verdict verdict
 }
 
-// parsers are used again for their memory.
+// parsers pools the parsers for their memory.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// readShell judges a shell line by the worst of all that it runs.
-func readShell(text string) verdict { return readNested(text, 0, new(int)) }
+// classifyShell returns the worst verdict of all commands of a shell line.
+func classifyShell(text string) verdict { return classifyNested(text, 0, new(int)) }
 
-// readNested reads a text that is in so many others; read is how many were in the first.
-func readNested(text string, depth int, read *int) verdict {
+// classifyNested classifies a text at a nesting depth; read counts all texts of the line.
+func classifyNested(text string, depth int, read *int) verdict {
 	*read++
 	switch {
 	case len(text) > maxText:
@@ -50,7 +49,7 @@ func readNested(text string, depth int, read *int) verdict {
 	if err != nil {
 		return unread("not a shell line").worse(mentioned(text))
 	}
-	l := line{commands: allCommands(), depth: depth, read: read}
+	l := line{commands: knownCommands(), depth: depth, read: read}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n != nil {
 			l.take(l.node(n))
@@ -63,12 +62,12 @@ func readNested(text string, depth int, read *int) verdict {
 	return l.verdict
 }
 
-// mentioned looks for what is destructive in a text that is no shell line.
+// mentioned finds destructive words in a text that is no valid shell line.
 func mentioned(text string) verdict {
-	known := allCommands()
+	known := knownCommands()
 	for word := range strings.FieldsFuncSeq(text, endsWord) {
 		if p := known.programs[word[strings.LastIndexByte(word, '/')+1:]]; p != nil {
-			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && len(r.one) == 0 }) {
+			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && len(r.oneOf) == 0 }) {
 				return verdict{Operation: policy.Destructive, Word: p.name}
 			}
 		}
@@ -87,12 +86,12 @@ func endsWord(c rune) bool {
 
 func (l *line) take(v verdict) { l.verdict = l.verdict.worse(v) }
 
-// node judges a part of a line by itself; what is in it comes by itself.
+// node classifies a syntax node by itself; its children are visited separately.
 func (l *line) node(n syntax.Node) verdict {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
 		if len(n.Args) == 0 {
-			return reading // assignments alone
+			return reading // assignments only
 		}
 		l.args = l.args[:0]
 		for _, w := range n.Args {
@@ -138,13 +137,13 @@ func (l *line) node(n syntax.Node) verdict {
 		return unread("a form that is not read")
 	case *syntax.SglQuoted:
 		if n.Dollar && strings.ContainsRune(n.Value, '\\') {
-			return verdict{} // not known, as an argument
+			return verdict{} // unknown, as an argument
 		}
 	}
 	return verdict{}
 }
 
-// arithmetic lets pass numbers alone: the value of a variable is evaluated, too.
+// arithmetic accepts only numbers, because the values of variables are evaluated, too.
 func arithmetic(x syntax.ArithmExpr) verdict {
 	safe := true
 	syntax.Walk(x, func(n syntax.Node) bool {
@@ -161,7 +160,7 @@ func arithmetic(x syntax.ArithmExpr) verdict {
 	return verdict{}
 }
 
-// expansion judges ${…}: some forms evaluate what a variable holds.
+// expansion classifies ${…}: some forms evaluate the value of a variable.
 func expansion(p *syntax.ParamExp) verdict {
 	switch {
 	case p.Excl, p.Exp != nil && p.Exp.Op == syntax.OtherParamOps, p.Slice != nil, p.Flags != nil:
@@ -172,7 +171,7 @@ func expansion(p *syntax.ParamExp) verdict {
 	return verdict{}
 }
 
-// assign judges an assignment, before a command or alone.
+// assign classifies an assignment, before a command or alone.
 func (l *line) assign(a *syntax.Assign) verdict {
 	switch {
 	case a.Name == nil:
@@ -183,7 +182,7 @@ func (l *line) assign(a *syntax.Assign) verdict {
 	return l.name(a.Name.Value)
 }
 
-// name judges that a variable is set.
+// name classifies the assignment of a variable.
 func (l *line) name(name string) verdict {
 	lower := strings.ToLower(name) == name
 	if l.variables[name] || lower && !l.tied[name] && !strings.HasSuffix(name, "proxy") && !strings.HasPrefix(name, "npm_config") {
@@ -192,7 +191,7 @@ func (l *line) name(name string) verdict {
 	return write(name + "=")
 }
 
-// assignedBy judges ${x:=y}, which sets x.
+// assignedBy classifies ${x:=y}, which sets x.
 func (l *line) assignedBy(p *syntax.ParamExp) verdict {
 	if p.Exp != nil && p.Param != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
 		return l.name(p.Param.Value)
@@ -200,7 +199,7 @@ func (l *line) assignedBy(p *syntax.ParamExp) verdict {
 	return verdict{}
 }
 
-// redirect judges where a line reads from and writes to.
+// redirect classifies a redirection.
 func (l *line) redirect(r *syntax.Redirect) verdict {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
@@ -225,7 +224,7 @@ func procSubst(w *syntax.Word) bool {
 	return ok && len(w.Parts) == 1
 }
 
-// valueOf is what is known of a word before anything is expanded.
+// valueOf returns what is known of a word without expansion.
 func valueOf(w *syntax.Word) arg {
 	var room [4]string
 	text, known := room[:0], true
@@ -256,8 +255,8 @@ func valueOf(w *syntax.Word) arg {
 	return arg{strings.Join(text, ""), known}
 }
 
-// ansiC returns what a text in single quotes stands for, and whether that is known. With a
-// dollar before them a backslash escapes; only the escapes that are everywhere alike are read.
+// ansiC decodes a text in single quotes, and reports whether the result is certain. After a dollar, a
+// backslash escapes; only escapes that all shells decode alike are supported.
 func ansiC(text string, dollar bool) (string, bool) {
 	if !dollar || !strings.ContainsRune(text, '\\') {
 		return text, true
@@ -280,9 +279,8 @@ func ansiC(text string, dollar bool) (string, bool) {
 	return string(value), true
 }
 
-// literal returns what text stands for, as far as it does for itself, and whether that is
-// all of it. bare says that it stands outside of quotes, whole that nothing else is in its
-// word.
+// literal returns the literal prefix of text, and whether that is all of it. bare: it is unquoted; whole:
+// it is the whole word.
 func literal(text string, bare, whole bool) (string, bool) {
 	special := "\\"
 	if bare {
@@ -309,12 +307,12 @@ func literal(text string, bare, whole bool) (string, bool) {
 	return string(value), true
 }
 
-// expands reports whether a text that begins with a brace may be several words.
+// expands reports whether a text that starts with a brace may be several words.
 func expands(text string, whole bool) bool {
 	return !whole && len(text) > 0 || strings.Contains(text, ",") || strings.Contains(text, "..")
 }
 
-// nameOf returns the name of a command, without the directory in which it is known to be.
+// nameOf returns the name of a command, without a known directory.
 func (l *line) nameOf(a arg) (string, bool) {
 	if !a.known {
 		return a.text + "…", false
@@ -325,7 +323,7 @@ func (l *line) nameOf(a arg) (string, bool) {
 	return a.text, true
 }
 
-// command judges a command. given says that another one adds arguments to it.
+// command classifies a command. given: another command adds arguments.
 func (l *line) command(args []arg, given bool) verdict {
 	name, placed := l.nameOf(args[0])
 	if !args[0].known {
@@ -336,16 +334,16 @@ func (l *line) command(args []arg, given bool) verdict {
 		rest = append(slices.Clip(rest), arg{})
 	}
 	v := l.named(name, rest, given)
-	if !placed && v.Operation < policy.Write { // another file of that name
+	if !placed && v.Operation < policy.Write { // another file with that name
 		return write(args[0].text)
 	}
 	return v
 }
 
-// evaluates are the commands that evaluate what is in the brackets of a variable.
+// evaluates are the commands that evaluate the index of a variable.
 var evaluates = []string{"read", "printf", "test", "[", "unset"}
 
-// named judges a command by its name.
+// named classifies a command by its name.
 func (l *line) named(name string, args []arg, given bool) verdict {
 	v := l.byName(name, args, given)
 	if p := l.programs[name]; v.Operation == policy.Write && (l.runners[name] || p != nil && p.runsOther(args)) {
@@ -380,14 +378,14 @@ func (l *line) byName(name string, args []arg, given bool) verdict {
 	}
 	switch {
 	case name == "curl":
-		return p.judge(args).worse(curl(args))
+		return p.classify(args).worse(curl(args))
 	case name == "read":
-		return p.judge(args).worse(l.setByRead(args))
+		return p.classify(args).worse(l.setByRead(args))
 	case name == "tar" && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-"):
 		args = slices.Clone(args)
 		args[0].text = "-" + args[0].text
 	}
-	return p.judge(args)
+	return p.classify(args)
 }
 
 // setByRead judges the variables that read sets.
@@ -400,7 +398,7 @@ func (l *line) setByRead(args []arg) (worst verdict) {
 	return worst
 }
 
-// among returns what is destructive among the arguments of a command that runs another
+// dialectSet returns what is destructive among the arguments of a command that runs another
 // one, wherever that begins: as words, or as the text of a shell.
 func (l *line) among(args []arg) (worst verdict) {
 	var seen [4]*program // without verbs: the first one has all options
@@ -408,7 +406,7 @@ func (l *line) among(args []arg) (worst verdict) {
 	for i, a := range args {
 		if a.known && strings.ContainsAny(a.text, " \t\n;|&(") {
 			for text := range textsIn(a.text) {
-				worst = worst.worse(destructive(readNested(text, l.depth+1, l.read)))
+				worst = worst.worse(destructive(classifyNested(text, l.depth+1, l.read)))
 			}
 		}
 		name := a.text[strings.LastIndexByte(a.text, '/')+1:]
@@ -485,7 +483,7 @@ func curlMethod(option string, rest []arg) verdict {
 		}
 		method = rest[0].text
 	}
-	return readMethod(method)
+	return classifyMethod(method)
 }
 
 // elsewhere reports whether an argument of curl may be more than an address on the web.
@@ -521,7 +519,7 @@ func (l *line) text(args []arg, name string) verdict {
 		}
 		parts = append(parts, a.text)
 	}
-	return readNested(strings.Join(parts, " "), l.depth+1, l.read)
+	return classifyNested(strings.Join(parts, " "), l.depth+1, l.read)
 }
 
 // wrapped judges a command that runs another one.
@@ -632,7 +630,7 @@ func (l *line) find(p *program, args []arg) verdict {
 		worst = worst.worse(l.command(inner, false))
 		i = end
 	}
-	return p.judge(plain).worse(worst)
+	return p.classify(plain).worse(worst)
 }
 
 var (

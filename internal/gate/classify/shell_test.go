@@ -20,7 +20,7 @@ func TestEverydayLines(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
 		all++
-		if v := readShell(line); v.Operation == policy.Read {
+		if v := classifyShell(line); v.Operation == policy.Read {
 			reads++
 		} else {
 			t.Logf("%s: %s (%s)", line, v.Operation, v.Word)
@@ -48,7 +48,7 @@ func TestGTFOBins(t *testing.T) {
 		}
 		for function, examples := range entry.Functions {
 			for _, e := range examples {
-				v := readShell(e.Code)
+				v := classifyShell(e.Code)
 				if function == "file-read" {
 					ofFiles++
 					if v.Operation == policy.Read {

@@ -65,8 +65,8 @@ func BenchmarkTexts(b *testing.B) {
 		})
 	}
 	texts, statements := read(sql)
-	run("sql, 4 KB of a file", texts, readSQL)
-	run("sql, statements", statements, readSQL)
+	run("sql, 4 KB of a file", texts, classifySQL)
+	run("sql, statements", statements, classifySQL)
 	everyday, err := os.ReadFile("testdata/everyday.txt")
 	if err != nil {
 		b.Fatal(err)
@@ -86,11 +86,11 @@ func BenchmarkTexts(b *testing.B) {
 		shell, one = append(shell, text.String()), append(one, "git commit -m '"+strings.Repeat("x ", 2040)+"'")
 		words = append(words, "cat"+strings.Repeat(` "$x"/src/main.go`, maxWords/3-1))
 	}
-	run("shell, 200 lines", shell, readShell)
-	run("shell, as many commands as are read", most, readShell)
-	run("shell, one command", one, readShell)
-	run("shell, as many words as are read", words, readShell)
+	run("shell, 200 lines", shell, classifyShell)
+	run("shell, as many commands as are read", most, classifyShell)
+	run("shell, one command", one, classifyShell)
+	run("shell, as many words as are read", words, classifyShell)
 	runs := []string{"sudo" + strings.Repeat(" find", maxWords-3), "sudo" + strings.Repeat(" sort -k1", maxWords/2-2), "sudo" + strings.Repeat(" env", maxWords-3), "ssh" + strings.Repeat(" 'ls; ls'", maxWords/3-2)}
-	run("shell, words of a command that runs another", runs, readShell)
-	run("shell, everyday lines", lines[:len(lines)-1], readShell)
+	run("shell, words of a command that runs another", runs, classifyShell)
+	run("shell, everyday lines", lines[:len(lines)-1], classifyShell)
 }

@@ -7,11 +7,11 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// lexers are used again for their memory.
+// lexers pools the lexers for their memory.
 var lexers = sync.Pool{New: func() any { return &lexer{} }}
 
-// readSQL judges a text of SQL by the worst of its readings.
-func readSQL(text string) verdict {
+// classifySQL returns the worst verdict of all dialects for a text.
+func classifySQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
@@ -27,14 +27,14 @@ func readSQL(text string) verdict {
 	return v
 }
 
-// readings is how a text is judged, by the dialects that read it.
+// readings are the verdicts of all dialects.
 type readings struct {
-	worst                         [len(dialects)]verdict        // of the statements
-	known                         [policy.Destructive + 1]among // with a statement so bad
-	unread, some, several, broken among
+	worst                         [len(dialects)]verdict             // of their statements
+	known                         [policy.Destructive + 1]dialectSet // dialects with a statement this bad
+	unread, some, several, broken dialectSet
 }
 
-// of judges the text of a lexer. Once one dialect destroys, those after it are not wanted.
+// definition classifies the text of a lexer. After one dialect with a destructive verdict it skips the rest.
 func (r *readings) of(l *lexer) {
 	for l.statement() {
 		if l.broken || l.refused {
@@ -49,9 +49,9 @@ func (r *readings) of(l *lexer) {
 	}
 }
 
-// add adds how a statement was judged.
+// add adds the verdict of a statement.
 func (r *readings) add(s statement) {
-	f := s.judge()
+	f := s.classify()
 	if f.Unread {
 		r.unread |= s.dialects
 	}
@@ -71,8 +71,8 @@ func (r *readings) add(s statement) {
 	r.some |= s.dialects
 }
 
-// verdict is the worst of these dialects; of those that are as bad the first.
-func (r *readings) verdict(of among) (worst verdict) {
+// verdict returns the worst verdict of these dialects, the first of equals.
+func (r *readings) verdict(of dialectSet) (worst verdict) {
 	for rest := of; rest != 0; rest &= rest - 1 {
 		one, v := rest&-rest, r.worst[rest.first()]
 		v.Unread = one&r.unread != 0
@@ -90,7 +90,7 @@ func (r *readings) verdict(of among) (worst verdict) {
 	return worst
 }
 
-// verdict writes the word of a finding.
+// verdict adds the word of a finding.
 func (s statement) verdict(f finding) verdict {
 	switch {
 	case f.Operation <= policy.Read || f.Word != "":
@@ -103,11 +103,10 @@ func (s statement) verdict(f finding) verdict {
 	return f.verdict
 }
 
-// maxName is how much of a function's name is shown.
+// maxName limits the shown part of a function name.
 const maxName = 48
 
-// ends reports whether a statement is whole: each bracket has its other one, and what it
-// ends with wants nothing after it.
+// dashesEnd reports whether a statement is complete: brackets match, and its last token needs no other.
 func (s statement) ends() bool {
 	var open [3]int
 	for i := range s.tokens {
@@ -135,8 +134,8 @@ func (s statement) ends() bool {
 	return open == [3]int{} && !s.has(last, sqlGoesOn) && strings.IndexByte(",.=<>+-/|&", s.kind(last)) < 0
 }
 
-// judge judges one statement.
-func (s statement) judge() finding {
+// classify classifies one statement.
+func (s statement) classify() finding {
 	first := 0
 	for s.kind(first) == '(' {
 		first++
@@ -152,7 +151,7 @@ func (s statement) judge() finding {
 	case first == 0:
 		worst.verdict = s.leading()
 	}
-	skip := first // the word that has been judged
+	skip := first // an already classified word
 	if s.is(first, "show") {
 		skip++ // SHOW CREATE TABLE
 	}
@@ -186,7 +185,7 @@ func (s statement) judge() finding {
 	return worst
 }
 
-// leading judges a first word that reads only with what follows it.
+// leading classifies a first word that reads only in some contexts.
 func (s statement) leading() verdict {
 	ok := true
 	switch {
@@ -195,8 +194,8 @@ func (s statement) leading() verdict {
 	case s.is(0, "pragma"):
 		return s.pragma()
 	case s.is(0, "with"):
-		ok = s.main() // what it is a WITH of
-	case s.is(0, "list"), s.is(0, "ls"): // of the files of a stage
+		ok = s.main() // the main query of a WITH
+	case s.is(0, "list"), s.is(0, "ls"): // the files of a stage
 		ok = len(s.tokens) > 1 && s.text[s.tokens[1].start] == '@'
 	case s.is(0, "exists"):
 		ok = s.kind(1) == aWord || s.kind(1) == aQuoted
@@ -209,7 +208,7 @@ func (s statement) leading() verdict {
 	return reading
 }
 
-// main reports whether outside of all brackets there is a word that begins a query.
+// main reports whether a query starts outside of all brackets.
 func (s statement) main() bool {
 	deep := 0
 	for i := range s.tokens {
@@ -227,10 +226,10 @@ func (s statement) main() bool {
 	return false
 }
 
-// explained judges EXPLAIN: what is explained may be executed. A name alone is a table.
+// explained classifies EXPLAIN, which may execute the statement. A single name is a table.
 func (s statement) explained() verdict {
 	if s.is(1, "plan") && (s.is(2, "for") || s.is(2, "set") || s.is(2, "into")) {
-		return verdict{Operation: policy.Write, Word: "EXPLAIN PLAN"} // into Oracle's and Db2's table of plans
+		return verdict{Operation: policy.Write, Word: "EXPLAIN PLAN"} // writes to the plan table of Oracle and Db2
 	}
 	i := 1
 	for i < len(s.tokens) && (s.has(i, sqlExplains) || s.kind(i) != aWord && s.kind(i) != aQuoted && s.kind(i) != aDoubt) {
@@ -255,8 +254,7 @@ func (s statement) explained() verdict {
 	return reading
 }
 
-// pragma judges a PRAGMA of SQLite: [schema.]name, with an argument at most that does
-// not set anything.
+// pragma classifies a PRAGMA of SQLite: [schema.]name, with at most one argument that sets nothing.
 func (s statement) pragma() verdict {
 	name := 1
 	if s.kind(2) == '.' {
@@ -275,14 +273,14 @@ func (s statement) pragma() verdict {
 	return unread("PRAGMA")
 }
 
-// verb judges a word that may change something where it stands: in parentheses, or not.
+// verb classifies a word that may change something at its position, in parentheses or not.
 func (s statement) verb(i int, deep bool) policy.Operation {
 	c := s.tokens[i].class
 	switch {
 	case s.kind(i-1) == '.' && c&sqlWrites != 0 && s.is(i, "nextval"): // of a sequence
-	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber && s.text[s.tokens[i-2].start] != '$': // the name of something
+	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber && s.text[s.tokens[i-2].start] != '$': // a qualified name
 		return policy.Read
-	case c&sqlName != 0 && strings.IndexByte("=<>!,)+", s.kind(i+1)) >= 0 && s.kind(i+1) != 0, // no statement goes on so
+	case c&sqlName != 0 && strings.IndexByte("=<>!,)+", s.kind(i+1)) >= 0 && s.kind(i+1) != 0, // no statement continues like this
 		c&sqlName != 0 && (s.is(i+1, "from") || s.is(i+1, "is")),
 		deep && (s.is(i, "set") && s.is(i-1, "character") || s.is(i, "truncate") && s.is(i-1, "overflow")):
 		return policy.Read
@@ -301,7 +299,7 @@ func (s statement) verb(i int, deep bool) policy.Operation {
 	return policy.Write
 }
 
-// pair judges a word by the one beside it.
+// pair classifies a word together with the next or previous one.
 func (s statement) pair(i int) policy.Operation {
 	p := sqlPairs()[strings.ToLower(s.word(i))]
 	beside := i + 1
@@ -316,21 +314,20 @@ func (s statement) pair(i int) policy.Operation {
 	return policy.Read
 }
 
-// reference reports whether a word says what happens to rows that refer to one that is
-// deleted: ON DELETE CASCADE.
+// reference reports whether a word belongs to a foreign key action: ON DELETE CASCADE.
 func (s statement) reference(i int) bool {
 	return s.is(i, "delete") && s.is(i-1, "on") &&
 		(s.is(i+1, "cascade") || s.is(i+1, "set") || s.is(i+1, "no") || s.is(i+1, "restrict"))
 }
 
-// call judges what stands before a parenthesis.
+// call classifies a function call.
 func (s statement) call(i int) policy.Operation {
 	t := s.tokens[i]
 	switch t.kind {
 	case aWord:
 	case aQuoted:
-		t.class = s.words.inQuotes(s.word(i)) & sqlFunction // no word of the language stands in quotes
-	case aString, ']': // what has a string, or something in brackets, for its name
+		t.class = s.words.inQuotes(s.word(i)) & sqlFunction // a quoted name is no keyword
+	case aString, ']': // a call whose name is a string or in brackets
 		return policy.Write
 	default:
 		return policy.Read
@@ -344,7 +341,7 @@ func (s statement) call(i int) policy.Operation {
 		}
 	case t.class&sqlWord != 0, s.is(i-1, "as"), s.columns(i), s.alias(i),
 		(s.is(i-1, "tablesample") || s.is(i-1, "sample")) && (s.is(i, "bernoulli") || s.is(i, "system") || s.is(i, "reservoir")),
-		s.kind(i+3) == '=' && s.kind(i+4) == '>' && (s.is(i, "at") || s.is(i, "before") || s.is(i, "changes")): // a time to travel to
+		s.kind(i+3) == '=' && s.kind(i+4) == '>' && (s.is(i, "at") || s.is(i, "before") || s.is(i, "changes")): // time travel
 		return policy.Read
 	}
 	if t.class&sqlFunction != 0 {
@@ -353,8 +350,8 @@ func (s statement) call(i int) policy.Operation {
 	return policy.Write
 }
 
-// alias reports whether a name after a parenthesis names what is in it and its columns:
-// (VALUES (1, 2)) AS t (a, b), the AS left out.
+// alias reports whether a name after a parenthesis is its alias with columns, without AS: (VALUES (1, 2))
+// t (a, b).
 func (s statement) alias(i int) bool {
 	if s.kind(i-1) != ')' {
 		return false
@@ -367,8 +364,7 @@ func (s statement) alias(i int) bool {
 	return s.kind(i) == ')'
 }
 
-// columns reports whether a name is that of a query in WITH, with its columns: name
-// (a, b) AS (SELECT.
+// columns reports whether a name is that of a WITH query with columns: name (a, b) AS (SELECT.
 func (s statement) columns(i int) bool {
 	if !s.is(i-1, "with") && !s.is(i-1, "recursive") && s.kind(i-1) != ',' {
 		return false

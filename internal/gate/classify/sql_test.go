@@ -18,7 +18,7 @@ var sqlCases = map[string]string{
 
 func TestSQL(t *testing.T) {
 	for text, want := range sqlCases {
-		v := readSQL(text)
+		v := classifySQL(text)
 		got := v.Operation.String()
 		if v.Word != "" {
 			got += " " + v.Word

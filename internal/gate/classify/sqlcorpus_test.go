@@ -31,7 +31,7 @@ func TestPlainReads(t *testing.T) {
 		its := 0
 		for _, line := range database.Lines {
 			text := strings.ReplaceAll(line, `\n`, "\n")
-			if v := readSQL(text); v.Operation == policy.Read {
+			if v := classifySQL(text); v.Operation == policy.Read {
 				its++
 			} else {
 				t.Logf("%s: %s (%s): %s", database.Head, v.Operation, v.Word, text)
@@ -57,7 +57,7 @@ func TestEffects(t *testing.T) {
 				for _, place := range []string{"$", " \t\n$\n", "$;", ";$", "/* a comment */ $", "-- a comment\n$", "$ -- a comment", "SELECT 1; $", "SELECT ';'; $; SELECT 1"} {
 					n++
 					whole := strings.Replace(place, "$", spelled, 1)
-					if v := readSQL(whole); v.Operation < want {
+					if v := classifySQL(whole); v.Operation < want {
 						t.Errorf("%q: %s (%s), want %s", whole, v.Operation, v.Word, want)
 					}
 				}
@@ -133,7 +133,7 @@ func TestCallsWithEffects(t *testing.T) {
 				n++
 				i := strings.LastIndex(place, "$")
 				whole := place[:i] + name + place[i+1:]
-				if v := readSQL(whole); v.Operation < policy.Write {
+				if v := classifySQL(whole); v.Operation < policy.Write {
 					t.Errorf("%q: %s", whole, v.Operation)
 				}
 			}

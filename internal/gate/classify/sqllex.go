@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// dialect is how a database finds the ends of quotes and comments: a bit for each
-// thing in which they differ.
+// dialect is a bit set of how a database delimits quotes and comments.
 type dialect uint16
 
 const (
-	backslash       dialect = 1 << iota // \ in '…' takes the next character
+	backslash       dialect = 1 << iota // \ in '…' escapes
 	backslashInID                       // the same in "…"
 	backslashInBT                       // the same in `…`
 	backtick                            // `…` is a quote
@@ -24,21 +23,20 @@ const (
 	oracleQuote                         // q'[…]' is a quote
 	triple                              // '''…''' is a quote
 	nested                              // comments nest
-	executable                          // /*! … */ is no comment
-	hash                                // # begins a comment
-	slashes                             // // begins a comment
-	dashesWithSpace                     // -- begins one only before a blank
-	endsAtReturn                        // which a carriage return ends
+	executable                          // /*! … */ is executed
+	hash                                // # starts a comment
+	slashes                             // // starts a comment
+	dashesWithSpace                     // -- starts a comment only before a blank
+	endsAtReturn                        // a carriage return ends a -- comment
 )
 
-// dialects are the ways in which databases read a text. The worst reading
-// counts.
+// dialects are the known dialects. The worst verdict counts.
 var dialects = [...]dialect{
 	0, // standard SQL: Oracle, Trino, Db2
 	nested | dollar | escapeString | endsAtReturn,                              // PostgreSQL, DuckDB
 	nested | dollar | escapeString | endsAtReturn | backslash,                  // without standard_conforming_strings
 	backslash | backslashInID | hash | dashesWithSpace | executable | backtick, // MySQL, MariaDB
-	backslash | backslashInID | hash | dashesWithSpace | backtick,              // of an earlier version than the comment wants
+	backslash | backslashInID | hash | dashesWithSpace | backtick,              // versions before the one in the comment
 	backslash | hash | dashesWithSpace | executable | backtick,                 // ANSI_QUOTES
 	backslash | hash | dashesWithSpace | backtick,
 	hash | dashesWithSpace | executable | backtick, // NO_BACKSLASH_ESCAPES
@@ -48,24 +46,23 @@ var dialects = [...]dialect{
 	oracleQuote,
 	backslash | backslashInID | hash | backtick | backslashInBT | triple, // BigQuery
 	backslash | dollar | slashes,                                         // Snowflake
-	backslash | backslashInID | backtick | backslashInBT | dollar,        // ClickHouse, Spark, as far as shifts leaves it open
+	backslash | backslashInID | backtick | backslashInBT | dollar,        // as far as shifts allows
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
-// shifts are the bits by which dialects may lose each other: what one of them skips
-// whole, others read, and an end of it inside a quote would be no end for them. Databases
-// combine these bits in more ways than there are dialects here. So a text in which such a
-// part is not whole for all of them (see whole) never reads.
+// shifts are the bits by which dialects may get out of step: one skips text that another parses, and a
+// quote that starts inside hides the end. Databases combine these bits in more ways than there are
+// dialects here. So a text in which such a part is not self-contained (see whole) is never a read.
 const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 
-// among is some of the dialects: a bit for each, in their order.
-type among uint16
+// dialectSet is a bit set of dialects, in their order.
+type dialectSet uint16
 
-// first returns the first of them; there must be one.
-func (d among) first() int { return bits.TrailingZeros16(uint16(d)) }
+// first returns the first dialect of a non-empty set.
+func (d dialectSet) first() int { return bits.TrailingZeros16(uint16(d)) }
 
-// like returns those that have these bits as a dialect has them.
-func (d among) like(as, bits dialect) (same among) {
+// like returns the dialects that agree with a dialect in these bits.
+func (d dialectSet) like(as, bits dialect) (same dialectSet) {
 	for rest := d; rest != 0; rest &= rest - 1 {
 		if i := rest.first(); (dialects[i]^as)&bits == 0 {
 			same |= 1 << i
@@ -74,58 +71,57 @@ func (d among) like(as, bits dialect) (same among) {
 	return same
 }
 
-// The kinds of tokens beside single characters, which are their own kind.
+// The kinds of tokens other than single characters, which are their own kind.
 const (
 	aWord   = 'a'
 	aQuoted = '"' // an identifier in quotes, or what may be one
 	aString = '\''
 	aNumber = '0'
-	aDoubt  = 1 // a character that no statement has outside of quotes
+	aDoubt  = 1 // a character that is invalid outside of quotes
 )
 
 type token struct {
 	kind       byte
 	class      class // of a word
-	start, end int32 // of a word, and of what is in the quotes
+	start, end int32 // of a word, or of the content of quotes
 }
 
-// lexer finds the tokens of a text, one statement after the other. All dialects begin
-// together; they part where they differ, and go on together where a statement begins
-// for both. So what they read alike is read once.
+// lexer splits a text into the tokens of one statement after the other. All dialects start together, split
+// where they differ, and join again at a common start of a statement. So text that they read alike is read
+// once.
 type lexer struct {
 	text   string
 	words  *wordTable
-	wanted among   // the dialects that are of interest
-	part           // of the dialects that read now
-	as     dialect // the first of them
-	tokens []token // of the statement
-	shifty bool    // what some databases skip is not whole for others, or ends at different places
-	// What is still to be read: from the place where dialects parted in the statement whose
-	// tokens there are, and from where statements begin.
+	wanted dialectSet // the dialects still needed
+	part              // the current dialects
+	as     dialect    // the first of them
+	tokens []token    // of the statement
+	shifty bool       // dialects may be out of step
+	// Positions still to read: where dialects split within the current statement, and where statements
+	// start.
 	parted, starts []part
 }
 
-// part is some dialects and where they are.
+// part is a set of dialects with their position.
 type part struct {
-	dialects among
+	dialects dialectSet
 	at       int
-	kept     int  // tokens of the statement that stand before
-	inside   int  // executable comments
-	broken   bool // a quote or a comment has no end: no database takes such a text
-	refused  bool // there is a backtick, of which these dialects know nothing
+	kept     int  // number of preceding tokens of the statement
+	inside   int  // depth of executable comments
+	broken   bool // an unterminated quote or comment, which no database accepts
+	refused  bool // a backtick, which these dialects reject
 }
 
 func (l *lexer) add(kind byte, start, end int) {
 	l.tokens = append(l.tokens, token{kind: kind, start: int32(start), end: int32(end)})
 }
 
-// begin makes the lexer ready to read a text as these dialects.
-func (l *lexer) begin(text string, as among) {
+// begin prepares the lexer for a text in these dialects.
+func (l *lexer) begin(text string, as dialectSet) {
 	*l = lexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], part{dialects: as})}
 }
 
-// statement reads one statement as one of the dialects, and as all that read it so. It
-// reports whether there was one more.
+// statement reads one statement in the first dialect and all that agree. It reports whether there was one.
 func (l *lexer) statement() bool {
 	for l.dialects = 0; l.dialects == 0; l.dialects &= l.wanted {
 		from := &l.parted
@@ -170,8 +166,8 @@ func (l *lexer) statement() bool {
 	return true
 }
 
-// start lets dialects go on with the next statement: those that are least far first,
-// so that those that come to the same place are together from there on.
+// start continues dialects at the next statement, those furthest behind first, so that dialects at the
+// same position join.
 func (l *lexer) start(p part) {
 	i, _ := slices.BinarySearchFunc(l.starts, p, func(a, b part) int { return cmp.Or(b.at-a.at, b.inside-a.inside) })
 	if i < len(l.starts) && l.starts[i].at == p.at && l.starts[i].inside == p.inside {
@@ -181,7 +177,7 @@ func (l *lexer) start(p part) {
 	l.starts = slices.Insert(l.starts, i, p)
 }
 
-// asks has the characters with which begins what dialects may read otherwise.
+// asks is the set of first characters that dialects may read differently.
 var asks = func() (is [256]bool) {
 	for _, c := range []byte("0123456789eEqQnN-#/'\"`[$") {
 		is[c] = true
@@ -189,8 +185,8 @@ var asks = func() (is [256]bool) {
 	return is
 }()
 
-// asked returns the bits of the dialect on which it depends what was read from i to end:
-// a dialect that has the others otherwise reads the same.
+// asked returns the dialect bits that affect how the text from i to end was read: dialects that agree in
+// them read the same.
 func (l *lexer) asked(i, end int) (d dialect) {
 	s, read := l.text[i:], l.text[i:end]
 	second, third := byte(0), byte(0)
@@ -205,7 +201,7 @@ func (l *lexer) asked(i, end int) (d dialect) {
 			d |= bit
 		}
 	}
-	// A comment to the end of its line: the character at end is the one that ended it.
+	// A line comment: the character at end has ended it.
 	returns := func() bool { return strings.IndexByte(l.text[i:min(end+1, len(l.text))], '\r') >= 0 }
 	switch c := s[0]; {
 	case '0' <= c && c <= '9':
@@ -246,8 +242,8 @@ func (l *lexer) asked(i, end int) (d dialect) {
 	return d
 }
 
-// escaped reports whether a quote may end elsewhere where a backslash takes the next
-// character: there is one before a character like its first.
+// escaped reports whether a backslash escape may change the end of a quote: a backslash precedes its
+// delimiter.
 func escaped(quote string) bool {
 	for i := 1; i < len(quote); i++ {
 		n := strings.IndexByte(quote[i:], '\\')
@@ -261,8 +257,8 @@ func escaped(quote string) bool {
 	return false
 }
 
-// skipped returns what the databases skip that take what a text begins with for a comment
-// or a quote, without its ends; lines tells that it is a comment to the end of the line.
+// skipped returns the content that some databases skip as a comment or quote at the start of a text;
+// lines: a comment to the end of the line.
 func skipped(s string) (inner string, lines bool) {
 	open, end := 1, "\n"
 	switch c := s[0]; {
@@ -277,7 +273,7 @@ func skipped(s string) (inner string, lines bool) {
 	case c == '$':
 		open = tagEnd(s)
 		end = s[:open]
-	case c == '/': // what nested comments have more
+	case c == '/': // the extra part of nested comments
 		return outer(s), false
 	default: // q'[…]'
 		open = strings.IndexByte(s, '\'') + 1
@@ -291,7 +287,7 @@ func skipped(s string) (inner string, lines bool) {
 	return upTo(s[open:], end), false
 }
 
-// outer returns what of a comment is only in it where comments nest.
+// outer returns the part of a comment that belongs to it only if comments nest.
 func outer(s string) string {
 	first := strings.Index(s[2:], "*/") + 4
 	for i, depth := 0, 0; i < len(s); i++ {
@@ -309,7 +305,7 @@ func outer(s string) string {
 	return ""
 }
 
-// closing returns how a quote of Oracle ends that begins so.
+// closing returns the end of an Oracle quote.
 func closing(open rune) string {
 	if at := strings.IndexRune("[{(<", open); at >= 0 {
 		return "]})>"[at : at+1]
@@ -317,8 +313,7 @@ func closing(open rune) string {
 	return string(open)
 }
 
-// upTo returns a text as far as there is an end, and nothing where there is none: then
-// no database takes it that looks for the end.
+// upTo returns the text up to end, or "" without an end: then no database with this syntax accepts it.
 func upTo(s, end string) string {
 	i := strings.Index(s, end)
 	if i < 0 && end == "\n" {
@@ -327,8 +322,8 @@ func upTo(s, end string) string {
 	return s[:max(i, 0)]
 }
 
-// whole reports whether what some databases skip at the beginning of a text leaves all of
-// them in step: no quote and no comment that begins in it goes on after it.
+// whole reports whether a part that some databases skip is self-contained: no quote or comment that starts
+// in it continues after it.
 func whole(s string) bool {
 	inner, lines := skipped(s)
 	for i := 0; i < len(inner); i++ {
@@ -361,7 +356,7 @@ func whole(s string) bool {
 
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// next reads what begins at i, and returns where it ends.
+// next reads the token at i, and returns its end.
 func (l *lexer) next(i int) int {
 	s := l.text
 	c := s[i]
@@ -395,7 +390,7 @@ func (l *lexer) next(i int) int {
 	case c >= utf8.RuneSelf:
 		return l.foreign(i)
 	case c == '\\' && after != 0 && strings.IndexByte("'\"`\\%_", after) >= 0:
-		l.broken = true // it is no command of a program of the database, either
+		l.broken = true // it is no client command of a database, either
 	case c < ' ' || c == '\\' || c == 0x7f:
 		l.add(aDoubt, i, i+1)
 	default:
@@ -405,7 +400,7 @@ func (l *lexer) next(i int) int {
 	return i + 1
 }
 
-// wordEnd returns the end of the word that begins at i, or goes on there.
+// wordEnd returns the end of the word at i.
 func (l *lexer) wordEnd(i int) int {
 	for i < len(l.text) {
 		switch c := l.text[i]; {
@@ -450,8 +445,8 @@ func (l *lexer) word(i int) int {
 	return end
 }
 
-// rawQuote reports whether the end of a raw string is in doubt: a backslash before a
-// quote, which ends it in Spark and does not in BigQuery.
+// rawQuote reports whether the end of a raw string is ambiguous: a backslash before a quote, which ends it
+// in Spark but not in BigQuery.
 func rawQuote(s string) bool {
 	quote := s[:1]
 	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
@@ -461,8 +456,8 @@ func rawQuote(s string) bool {
 	return strings.HasSuffix(inner, `\`) || len(quote) == 3 && strings.Contains(inner, `\`+s[:1])
 }
 
-// foreignWord reads a word with letters beyond ASCII. No such word is known; but some
-// databases take ı, ſ and K for the letters i, s and k of their words.
+// foreignWord reads a non-ASCII word, which is unknown. But some databases accept ı, ſ and K as i, s and k
+// in keywords.
 func (l *lexer) foreignWord(i, end int) {
 	folded := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf {
@@ -477,8 +472,7 @@ func (l *lexer) foreignWord(i, end int) {
 	l.add(aWord, i, end)
 }
 
-// number reads the digits of a number. What follows them at once is a word, for some
-// databases take 1DROP as two.
+// number reads a number. A word may follow directly: some databases read 1DROP as two tokens.
 func (l *lexer) number(i int) int {
 	s, start := l.text, i
 	digits := func(hex bool) {
@@ -496,7 +490,7 @@ func (l *lexer) number(i int) int {
 			digits(false)
 		}
 		if i < len(s) && s[i]|0x20 == 'e' {
-			i++ // 1e is a number of SQL Server
+			i++ // 1e is a number in SQL Server
 			if i+1 < len(s) && (s[i] == '+' || s[i] == '-') && '0' <= s[i+1] && s[i+1] <= '9' {
 				i++
 			}
@@ -505,7 +499,7 @@ func (l *lexer) number(i int) int {
 	}
 	l.add(aNumber, start, i)
 	if i < len(s) && l.wordEnd(i) > i && s[i-1]|0x20 >= 'a' {
-		// 1execute, 0xdelete: with the last letters they are words, too.
+		// 1execute, 0xdelete: including the last letters they are words, too.
 		whole := i - 1
 		for whole > start && s[whole-1]|0x20 >= 'a' {
 			whole--
@@ -517,8 +511,8 @@ func (l *lexer) number(i int) int {
 	return i
 }
 
-// line skips a comment to the end of its line. Where that is, is in doubt if there is a
-// carriage return before it, or a backslash, after which Spark goes on with the next line.
+// line skips a comment to the end of its line. The end is ambiguous after a carriage return or a
+// backslash, after which Spark continues.
 func (l *lexer) line(i int) int {
 	end := len(l.text)
 	if n := strings.IndexByte(l.text[i:], '\n'); n >= 0 {
@@ -534,11 +528,11 @@ func (l *lexer) line(i int) int {
 	return end
 }
 
-// comment skips a comment, or enters one whose content is executed.
+// comment skips a comment, or enters an executable one.
 func (l *lexer) comment(i int) int {
 	s := l.text
 	if rest := s[i+2:]; strings.HasPrefix(rest, "!") || len(rest) > 1 && rest[1] == '!' {
-		l.shifty = true // whether it is executed depends on the database and its version
+		l.shifty = true // execution depends on the database and version
 	}
 	if l.as&executable != 0 {
 		if rest := s[i+2:]; strings.HasPrefix(rest, "!") || strings.HasPrefix(rest, "M!") || strings.HasPrefix(rest, "T!") {
@@ -576,7 +570,7 @@ func (l *lexer) comment(i int) int {
 	return i
 }
 
-// quoted reads to the end of a quote, in which a quote that is doubled is part of it.
+// quoted reads to the end of a quote, with doubled quotes in it.
 func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 	s, quote := l.text, l.text[i]
 	if l.as&triple != 0 && quote != '`' && i+2 < len(s) && s[i+1] == quote && s[i+2] == quote {
@@ -592,7 +586,7 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 		}
 		switch {
 		case escapes && s[at] == '\\':
-			// In a character set of the East the byte before may take the backslash with it.
+			// In some East Asian character sets the previous byte may combine with the backslash.
 			l.shifty = l.shifty || s[at-1] >= utf8.RuneSelf && at+1 < len(s) && (s[at+1] == quote || s[at+1] == '\\')
 			at++
 		case s[at] == quote && at+1 < len(s) && s[at+1] == quote:
@@ -606,8 +600,7 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 	return len(s)
 }
 
-// continued reads PostgreSQL's E'…', which goes on with the next quote after the end of
-// a line.
+// continued reads PostgreSQL's E'…', which continues with a quote on the next line.
 func (l *lexer) continued(i int) int {
 	s := l.text
 	for {
@@ -676,7 +669,7 @@ func (l *lexer) alternative(i int) int {
 	return i + len(inner) + len(end) + 1
 }
 
-// tagEnd returns the end of the $tag$ with which a text begins; 0 where it does not.
+// tagEnd returns the end of the $tag$ at the start of a text, 0 if there is none.
 func tagEnd(s string) int {
 	i := 1
 	if i < len(s) && (s[i] < '0' || s[i] > '9') {
@@ -690,7 +683,7 @@ func tagEnd(s string) int {
 	return i + 1
 }
 
-// dollar reads $tag$…$tag$, or else the $ as part of a word.
+// dollar reads $tag$…$tag$, or the $ as part of a word.
 func (l *lexer) dollar(i int) int {
 	tag := tagEnd(l.text[i:])
 	if l.as&dollar == 0 || tag == 0 {
@@ -698,7 +691,7 @@ func (l *lexer) dollar(i int) int {
 			l.add(aWord, i, end)
 			return end
 		}
-		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark put a variable in
+		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark substitute variables
 			l.add(aDoubt, i, i+1)
 			return i + 1
 		}
@@ -715,8 +708,7 @@ func (l *lexer) dollar(i int) int {
 	return i + end + tag
 }
 
-// foreign reads a character beyond ASCII: the beginning of a word, or a doubt, for it
-// may be a blank to one database and part of a word to another.
+// foreign reads a non-ASCII character: a word, or a doubt, because some databases treat it as a blank.
 func (l *lexer) foreign(i int) int {
 	if end := l.wordEnd(i); end > i {
 		l.foreignWord(i, end)

@@ -37,8 +37,8 @@ func FuzzWhatIsTakenOver(f *testing.F) {
 // sameAlone holds what a dialect reads together with the others against what it reads
 // alone: the tokens of its statements, and what is made of them.
 func sameAlone(t *testing.T, text string) {
-	const all = among(1<<len(dialects) - 1)
-	read := func(as among) (tokens [len(dialects)][][]token, r readings, wanted among) {
+	const all = dialectSet(1<<len(dialects) - 1)
+	read := func(as dialectSet) (tokens [len(dialects)][][]token, r readings, wanted dialectSet) {
 		var l lexer
 		l.begin(text, as)
 		for l.statement() {

@@ -6,16 +6,16 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// nest is where in a statement its tokens stand: in which clause, and how deep.
+// nest tracks the clause and nesting of the tokens of a statement.
 type nest struct {
 	statement
 	deep int
-	// A bit for each of the innermost parentheses, the last one for the innermost: whether
-	// tables are named there now, and whether there is a query in it.
+	// A bit per innermost parenthesis, the last bit for the innermost: whether it is in a table list, and
+	// whether it has a query.
 	tables, query uint64
 }
 
-// step goes over a parenthesis, or a word with which a clause begins.
+// step handles a parenthesis or a word that starts a clause.
 func (n *nest) step(i int) {
 	switch n.tokens[i].kind {
 	case '(':
@@ -35,7 +35,7 @@ func (n *nest) step(i int) {
 	}
 }
 
-// clause goes over a word that begins a clause.
+// clause handles a word that starts a clause.
 func (n *nest) clause(i int) {
 	switch {
 	case n.is(i, "join"), n.is(i, "table"), n.is(i, "summarize"):
@@ -52,13 +52,13 @@ func (n *nest) clause(i int) {
 	}
 }
 
-// table reports whether a table may be named at a token, where tables are named.
+// table reports whether a token can be a table name.
 func (n *nest) table(i int) bool {
 	k := n.kind(i - 1)
 	return k == ',' || k == '(' || k == aWord && n.has(i-1, sqlClause) || n.is(i-1, "lateral")
 }
 
-// doubtful reports whether doubt may have something to say of a token.
+// doubtful is a fast check of whether doubt applies to a token.
 func (n *nest) doubtful(i int) bool {
 	switch t := &n.tokens[i]; t.kind {
 	case aWord:
@@ -75,12 +75,12 @@ func (n *nest) doubtful(i int) bool {
 	return false
 }
 
-// doubt reports whether a token that is no verb and no parenthesis may do more than read.
+// doubt reports whether a token that is no verb or parenthesis may do more than read.
 func (n *nest) doubt(i int) bool {
 	t := &n.tokens[i]
 	switch t.kind {
 	case aString:
-		return n.tables&1 != 0 && n.table(i) // DuckDB takes it for a file
+		return n.tables&1 != 0 && n.table(i) // DuckDB reads it as a file
 	case aQuoted:
 		name := n.word(i)
 		return n.tables&1 != 0 && (n.table(i) && isFile(name, true) || n.kind(i-1) == '.' && n.table(i-2) && isFile(name, false)) ||
@@ -93,14 +93,14 @@ func (n *nest) doubt(i int) bool {
 		return loads(n.word(i), n.kind(i+1) == '.') || n.is(i, "go") && n.onItsLine(i)
 	case n.kind(i-1) == '.':
 		return false
-	case n.is(i, "using"): // of a script of Hive and Spark
+	case n.is(i, "using"): // of a script in Hive and Spark
 		k := n.kind(i + 1)
 		return k == aString || k == aQuoted || k == aWord && n.kind(i+2) == aString && n.tokens[i+1].end+1 == n.tokens[i+2].start
 	}
 	return n.is(i, "settings") && n.kind(i+1) == aWord && n.kind(i+2) == '=' && !n.harmless(i+1)
 }
 
-// finding is what is said of a token in doubt.
+// finding returns the finding for a doubtful token.
 func (n *nest) finding(i int) finding {
 	switch k := n.kind(i); {
 	case n.onItsLine(i):
@@ -111,8 +111,8 @@ func (n *nest) finding(i int) finding {
 	return finding{verdict{Operation: policy.Write}, i, false}
 }
 
-// onItsLine reports whether a token has a line for itself, as what ends a statement for
-// the programs of SQL Server and Oracle: GO, /.
+// onItsLine reports whether a token is alone on its line, like the terminators GO and / of SQL Server and
+// Oracle clients.
 func (n *nest) onItsLine(i int) bool {
 	t := n.tokens[i]
 	if t.kind != aWord && t.kind != '/' || t.kind == aWord && !n.is(i, "go") {
@@ -122,7 +122,7 @@ func (n *nest) onItsLine(i int) bool {
 	return strings.HasSuffix(before, "\n") && (after == "" || after[0] == '\n')
 }
 
-// harmless reports whether the settings of a query of ClickHouse only say how it reads.
+// harmless reports whether the SETTINGS of a ClickHouse query only affect reading.
 func (n *nest) harmless(i int) bool {
 	for ; n.kind(i) == aWord && n.kind(i+1) == '='; i++ {
 		name := strings.ToLower(n.word(i))
@@ -142,8 +142,8 @@ func (n *nest) harmless(i int) bool {
 	return true
 }
 
-// loads reports whether a name is one that reads a file or runs a statement wherever it
-// stands: an own table of SQLite, a package of Oracle.
+// loads reports whether a name reads a file or runs a statement at any position: a virtual table of
+// SQLite, a package of Oracle.
 func loads(name string, parts bool) bool {
 	begins := func(s string) bool { return len(name) > len(s) && strings.EqualFold(name[:len(s)], s) }
 	if name == "" {
@@ -166,8 +166,8 @@ func loads(name string, parts bool) bool {
 	return false
 }
 
-// isFile reports whether a name in quotes is that of a file or an address, as DuckDB,
-// Drill and Spark take it: one with a slash, or, where a table is named, an ending.
+// isFile reports whether a quoted name is a file or an address, as in DuckDB, Drill and Spark: with a
+// slash or, as a table name, an extension.
 func isFile(name string, alone bool) bool {
 	if strings.ContainsAny(name, `/\\`) {
 		return true

@@ -2,7 +2,7 @@ package classify
 
 import "strings"
 
-// statement is what stands between two semicolons.
+// statement is the text between two semicolons.
 type statement struct {
 	*lexer
 	tokens []token
@@ -17,14 +17,14 @@ func (s statement) kind(i int) byte {
 	return s.tokens[i].kind
 }
 
-// is reports whether there is this word.
+// is reports whether token i is this word.
 func (s statement) is(i int, word string) bool {
 	return s.kind(i) == aWord && isWord(s.word(i), word)
 }
 
 func (s statement) has(i int, c class) bool { return s.kind(i) == aWord && s.tokens[i].class&c != 0 }
 
-// said is a word as a refusal shows it, with the object that it is about.
+// said returns a word with its object, for a refusal.
 func (s statement) said(i int) string {
 	said := strings.ToUpper(s.word(i))
 	if s.has(i+1, sqlObject) {
@@ -33,12 +33,12 @@ func (s statement) said(i int) string {
 	return said
 }
 
-// finding is what decides about a statement. Its word is written when it is shown, which
-// most are not, unless it is no word of the text.
+// finding is the deciding token of a statement. Its word is built only when shown, unless it is not in the
+// text.
 type finding struct {
 	verdict
-	at   int  // the token that decides
-	call bool // of what is named there
+	at   int  // the deciding token
+	call bool // the token is a function name
 }
 
 func (f finding) worse(other finding) finding {

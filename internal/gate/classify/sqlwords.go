@@ -12,8 +12,7 @@ import (
 //go:embed sql.txt
 var sqlText string
 
-// class is what is known of a word of SQL: a bit for each section of sql.txt that
-// has it.
+// class is the bit set of the sections of sql.txt with a word.
 type class uint32
 
 const (
@@ -42,7 +41,7 @@ var sqlSections = map[class]string{
 	sqlName: "names", sqlClause: "clauses", sqlGoesOn: "goes on", sqlSetting: "settings", sqlFile: "files",
 }
 
-// pairs are the words that change something before, or after, others.
+// pairs are words that change something before or after other words.
 type pairs map[string]pair
 
 type pair struct {
@@ -66,16 +65,15 @@ var sqlPairs = sync.OnceValue(func() pairs {
 
 var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Read(sqlText).Of("settings that begin").Words() })
 
-// wordTable finds words whatever their case: each is at the place that its hash names, or
-// at the next that was free.
+// wordTable is a case-insensitive hash table of words (open addressing).
 type wordTable struct {
-	places [1 << placeBits]place
-	words  []string
+	slots [1 << slotBits]wordSlot
+	words []string
 }
 
-const placeBits = 13
+const slotBits = 13
 
-type place struct {
+type wordSlot struct {
 	hash  uint32
 	word  uint16 // 0 for none
 	class class
@@ -94,17 +92,17 @@ var sqlWords = sync.OnceValue(func() *wordTable {
 	t := &wordTable{words: []string{""}}
 	for word, class := range words {
 		hash, _ := hashed(word, 0)
-		at := hash >> (32 - placeBits)
-		for t.places[at%(1<<placeBits)].word != 0 {
+		at := hash >> (32 - slotBits)
+		for t.slots[at%(1<<slotBits)].word != 0 {
 			at++
 		}
-		t.places[at%(1<<placeBits)] = place{hash, uint16(len(t.words)), class}
+		t.slots[at%(1<<slotBits)] = wordSlot{hash, uint16(len(t.words)), class}
 		t.words = append(t.words, word)
 	}
 	return t
 })
 
-// letters has the characters of words, in lower case; 0 for all others.
+// letters maps the characters of words to lower case; others to 0.
 var letters = func() (lower [256]byte) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyz0123456789_@$") {
 		lower[c] = c
@@ -115,7 +113,7 @@ var letters = func() (lower [256]byte) {
 	return lower
 }()
 
-// hashed returns the hash of the word that begins at i, and where it ends.
+// hashed returns the hash and the end of the word at i.
 func hashed(text string, i int) (hash uint32, end int) {
 	hash = 2166136261
 	for ; i < len(text); i++ {
@@ -128,10 +126,10 @@ func hashed(text string, i int) (hash uint32, end int) {
 	return hash, i
 }
 
-// class looks up a word, whatever its case.
+// class looks up a word, ignoring case.
 func (t *wordTable) class(word string, hash uint32) class {
-	for at := hash >> (32 - placeBits); ; at++ {
-		switch p := &t.places[at%(1<<placeBits)]; {
+	for at := hash >> (32 - slotBits); ; at++ {
+		switch p := &t.slots[at%(1<<slotBits)]; {
 		case p.word == 0:
 			return 0
 		case p.hash == hash && isWord(word, t.words[p.word]):
@@ -140,7 +138,7 @@ func (t *wordTable) class(word string, hash uint32) class {
 	}
 }
 
-// isWord reports whether a word is this one, which is in lower case.
+// isWord compares a word with a lower-case one, ignoring case.
 func isWord(word, known string) bool {
 	if len(word) != len(known) {
 		return false
@@ -153,7 +151,7 @@ func isWord(word, known string) bool {
 	return true
 }
 
-// inQuotes looks up a name that stands in quotes, where its case matters.
+// inQuotes looks up a quoted name, where case matters.
 func (t *wordTable) inQuotes(name string) class {
 	if hash, end := hashed(name, 0); end == len(name) && strings.ToLower(name) == name {
 		return t.class(name, hash)

@@ -6,24 +6,22 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// verdict is what arguments do, and the word that decides it. The zero value says
-// that nothing was judged.
+// verdict is the effect of arguments and the deciding word. The zero value says that nothing was
+// classified.
 type verdict struct {
 	Operation policy.Operation
 	Word      string
-	// Unread says that the arguments could not be read to their end: what they do is
-	// only the least that they may do.
+	// Unread says that the arguments could not be parsed completely: the operation is the minimum.
 	Unread bool
 }
 
-// unread is for what cannot be understood: it may do anything, and never counts as
-// less than a write.
+// unread is the verdict for a text that cannot be parsed: it may do anything, at least a write.
 func unread(why string) verdict { return verdict{Operation: policy.Write, Word: why, Unread: true} }
 
-// reading is for what only reads.
+// reading is the verdict for a read.
 var reading = verdict{Operation: policy.Read}
 
-// worse is the worse of two; of equals the first.
+// worse returns the worse of two verdicts, the first of equals.
 func (v verdict) worse(other verdict) verdict {
 	unread := v.Unread || other.Unread
 	if other.Operation > v.Operation {
@@ -33,24 +31,24 @@ func (v verdict) worse(other verdict) verdict {
 	return v
 }
 
-// maxText is the longest text that is read; a longer one is worth its worst.
+// maxText is the longest text that is parsed, in bytes.
 const maxText = 64 << 10
 
-// tooLong is for a text that is longer.
+// tooLong is the verdict for a longer text.
 var tooLong = verdict{Operation: policy.Destructive, Word: "longer than 64 KB", Unread: true}
 
-// write is for what is a write, with the word that decides.
+// write returns the verdict for a write with the deciding word.
 func write(word string) verdict {
 	return verdict{Operation: policy.Write, Word: clipWord(word)}
 }
 
-// clipWord bounds what is said of a caller's text.
+// clipWord limits the shown text of a caller.
 func clipWord(s string) string {
 	const most = 40
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
-	if s = strings.ToValidUTF8(s, ""); s == "" { // the name of a command can be empty, or no text
+	if s = strings.ToValidUTF8(s, ""); s == "" { // the name of a command can be empty or invalid
 		return "''"
 	}
 	return s

@@ -64,7 +64,7 @@ func TestPostgreSQLVerdicts(t *testing.T) {
 		}
 		judged++
 		want, known := operations[verdict]
-		if v := readSQL(text); !known || v.Operation < want {
+		if v := classifySQL(text); !known || v.Operation < want {
 			t.Errorf("%q: %s (%s), PostgreSQL says %s", text, v.Operation, v.Word, verdict)
 		}
 	}

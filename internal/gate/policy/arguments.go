@@ -1,7 +1,6 @@
 package policy
 
-// JudgeMode is what is made of what a call does by its arguments. What is none of these
-// counts as JudgeEnforce.
+// JudgeMode says how the effect of a call's arguments is used. Unknown values count as JudgeEnforce.
 type JudgeMode string
 
 // The modes.
@@ -11,7 +10,7 @@ const (
 	JudgeEnforce JudgeMode = "enforce"
 )
 
-// LaneBy is the kind of argument by which a call is judged.
+// LaneBy is the kind of argument that determines the lane of a call.
 type LaneBy string
 
 // The kinds.
@@ -24,32 +23,31 @@ const (
 	ByAction  LaneBy = "action"
 )
 
-// LaneByWords are all kinds.
+// LaneByWords returns all kinds.
 func LaneByWords() []string {
 	return []string{string(BySQL), string(ByShell), string(ByCLI), string(ByHTTP), string(ByGraphQL), string(ByAction)}
 }
 
-// Arguments is what a call does by its arguments, as far as anybody has looked. The zero
-// value says that nothing was judged.
+// Arguments is the effect of a call by its arguments. The zero value says that they were not classified.
 type Arguments struct {
 	Operation Operation
-	Word      string // that decided
+	Word      string // the word that decided
 	By        LaneBy
 	Path      string // of the argument
-	// Declared says that a person has said by which argument the tool is judged: only
-	// then what is judged may loosen what the hints say.
+	// Declared says that a user has configured which argument decides: only then may the arguments relax
+	// the hints.
 	Declared bool
-	// Unread says that the argument could not be read to its end: then it loosens nothing.
+	// Unread says that the argument could not be parsed completely: then it relaxes nothing.
 	Unread bool
 }
 
-// replaces reports whether what the arguments do takes the place of the hints.
+// replaces reports whether the arguments replace the hints.
 func (a *Arguments) replaces() bool {
 	return a.Declared && !a.Unread && a.Operation != NoOperation
 }
 
-// LaneOf is what a call counts as in a scope: what the tool does, and what its arguments
-// do; or these alone, where a person has said that they decide.
+// LaneOf returns the lane of a call for scopes: the worse of tool and arguments, or only the arguments if
+// a user has configured that they decide.
 func LaneOf(t Operation, a *Arguments) Operation {
 	if a.replaces() {
 		return a.Operation
@@ -57,9 +55,8 @@ func LaneOf(t Operation, a *Arguments) Operation {
 	return max(t, a.Operation)
 }
 
-// loosens reports whether the hints do not count, for a person has said that the
-// arguments decide: always where that is enforced, else where these do not do more than
-// the variant says.
+// loosens reports whether the hints are ignored because a user has configured that the arguments decide:
+// always in mode enforce, otherwise if the arguments do not exceed the variant.
 func (a *Arguments) loosens(v Variant, mode JudgeMode) bool {
 	if !a.replaces() || mode == JudgeOff {
 		return false

@@ -7,8 +7,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// AskMode is whether a person is asked about a call before it is made. What is none of the
-// words asks.
+// AskMode says whether a call needs an approval. Unknown values do.
 type AskMode string
 
 // The modes.
@@ -17,22 +16,21 @@ const (
 	AskOn  AskMode = "ask"
 )
 
-// AskWords are the modes, as files have them.
+// AskWords returns the modes as configuration files spell them.
 func AskWords() []string { return []string{string(AskOff), string(AskOn)} }
 
-// AskRules are what one level of the configuration says of what a person is asked about.
+// AskRules are the approval rules of one level of the configuration.
 type AskRules struct {
-	Write, Destructive AskMode // "": not said
-	// Tools is for names or patterns: of server:tool, or of the tools of a server where
-	// they are the rules of one.
+	Write, Destructive AskMode // "": not set
+	// Tools maps names or patterns to modes: of server:tool, or of tools in the rules of one server.
 	Tools map[string]string
-	Wait  time.Duration // for how long a call waits for the answer; 0: not said
+	Wait  time.Duration // how long a call waits for the approval; 0: not set
 }
 
-// asks reports whether a mode that is said has a person asked.
+// asks reports whether a mode requires an approval.
 func (m AskMode) asks() bool { return m != AskOff && m != "" }
 
-// Any reports whether anything is asked by the rules.
+// Any reports whether the rules require any approval.
 func (r *AskRules) Any() bool {
 	if r.Write.asks() || r.Destructive.asks() {
 		return true
@@ -45,17 +43,17 @@ func (r *AskRules) Any() bool {
 	return false
 }
 
-// AskedBy is the rule by which a person is asked about a call. The zero value is none.
+// AskedBy is the rule that requires an approval of a call. The zero value is none.
 type AskedBy struct {
-	Key     string // of the configuration: ask.write, ask.destructive, ask.tools
+	Key     string // configuration key: ask.write, ask.destructive, ask.tools
 	Pattern string // in ask.tools
-	Of      string // whose rule it is: "server NAME", "profile NAME"; "" for the general ones
+	Of      string // owner of the rule: "server NAME", "profile NAME"; "" for the global rules
 }
 
 // Asked reports whether there is a rule.
 func (c AskedBy) Asked() bool { return c.Key != "" }
 
-// String is the rule as a person finds it in the file.
+// String returns the rule as a path in the configuration.
 func (c AskedBy) String() string {
 	out := c.Key
 	if c.Pattern != "" {
@@ -67,10 +65,9 @@ func (c AskedBy) String() string {
 	return out
 }
 
-// Catch says by which rule a person is asked about a call that counts as a lane.
-// Of the patterns that fit, one that asks goes before those that do not, and any of them
-// before the lane. What a server says of a lane takes the place of what is said in general;
-// nil are no rules of its own.
+// Catch returns the rule that requires an approval of a call in a lane. Patterns precede lanes, and of
+// several matching patterns one that asks wins. Lane rules of a server replace the global ones; nil: no
+// rules of its own.
 func Catch(general, server *AskRules, id tool.ID, lane Operation) AskedBy {
 	asked, off := general.named(id, true)
 	of := ""
@@ -101,8 +98,8 @@ func Catch(general, server *AskRules, id tool.ID, lane Operation) AskedBy {
 	return AskedBy{Key: key, Of: of}
 }
 
-// Add is Catch by the rules of a profile, which add to those of the levels above: what is
-// off there is off for its own rules alone.
+// Add is Catch for the rules of a profile, which only add to the other levels: "off" concerns only its own
+// rules.
 func (r *AskRules) Add(profile string, id tool.ID, lane Operation) AskedBy {
 	c := Catch(r, nil, id, lane)
 	if c.Asked() {
@@ -111,8 +108,8 @@ func (r *AskRules) Add(profile string, id tool.ID, lane Operation) AskedBy {
 	return c
 }
 
-// named returns the first pattern, in their order as texts, that fits the tool and asks, and whether one fits that
-// does not. whole says that the patterns are of server:tool.
+// named returns the first matching pattern that asks, in sorted order, and whether one matches that does
+// not. whole: the patterns match server:tool.
 func (r *AskRules) named(id tool.ID, whole bool) (asked string, off bool) {
 	for pattern, mode := range r.Tools {
 		if !fits(pattern, id, whole) {
@@ -135,7 +132,7 @@ func fits(pattern string, id tool.ID, whole bool) bool {
 	return ok && Matches(server, id.Server) && Matches(name, id.Tool)
 }
 
-// lane returns the key of a lane and its mode. A lane that is not known is the worst.
+// lane returns the key and mode of a lane. An unknown lane counts as destructive.
 func (r *AskRules) lane(lane Operation) (key string, mode AskMode) {
 	switch lane {
 	case Read:

@@ -2,13 +2,11 @@ package policy
 
 import "slices"
 
-// Check is one of the checks that a call has to pass, in their order. The zero
-// value is none.
+// Check is one of the checks of a call, in order. The zero value is none.
 type Check uint8
 
-// The checks. Those of results that are put in, of the schema, of the place and of what a
-// person is asked are the gate's, which needs the store, the definition, the queue and the
-// answer for them.
+// The checks. Those of results, schema, place and ask are in gate, because they need the store, the
+// definition, the queue and the answer.
 const (
 	NoCheck Check = iota
 	CheckName
@@ -26,13 +24,13 @@ const (
 	CheckAsk
 )
 
-// The names of the checks, in the order of their constants.
+// The names of the checks, in the order of the constants.
 var checks = [...]string{
 	CheckName: "name", CheckIntent: "intent", CheckSelect: "select", CheckArguments: "arguments", CheckScope: "scope", CheckExists: "tool_exists",
 	CheckCallable: "callable", CheckHints: "hints", CheckResults: "results", CheckSchema: "schema", CheckLane: "lane", CheckPlace: "place", CheckAsk: "ask",
 }
 
-// String is the name that records have of the check; empty for NoCheck.
+// String returns the name of the check in records; empty for NoCheck.
 func (c Check) String() string {
 	if int(c) < len(checks) {
 		return checks[c]
@@ -40,8 +38,8 @@ func (c Check) String() string {
 	return ""
 }
 
-// ParseCheck reads the name of a check; NoCheck for what is none.
+// ParseCheck parses the name of a check; NoCheck if unknown.
 func ParseCheck(name string) Check { return Check(max(0, slices.Index(checks[:], name))) }
 
-// CheckWords are the names of all checks, in their order.
+// CheckWords returns the names of all checks, in order.
 func CheckWords() []string { return append([]string{}, checks[CheckName:]...) }

@@ -16,7 +16,7 @@ const (
 	AllowWithWarning
 )
 
-// Rules is the part of the configuration that decisions follow.
+// Rules is the part of the configuration that decisions use.
 type Rules struct {
 	StrictServerValidation bool
 	RequireIntent          bool
@@ -24,25 +24,23 @@ type Rules struct {
 	JudgeArguments         JudgeMode
 }
 
-// Decision is the answer. Problem is set if and only if the verdict is Reject, and
-// then Check is the check that refused. Warnings are complete sentences, kept in
-// the record and put into the result.
+// Decision is the result of Decide. Problem is set if and only if the verdict is Reject, and then Check is
+// the check that refused. Warnings are complete sentences for the record and the result.
 type Decision struct {
 	Verdict Verdict
 	Check   Check
 	Problem *problem.Problem
 	Intent  Intent
-	// Unsound reports whether what was declared is refused, or would be: then the
-	// intent is what there is of it.
+	// Unsound reports whether the declaration is, or would be, refused: then Intent has only its valid
+	// parts.
 	Unsound  bool
 	Warnings []string
 }
 
-// Decide decides whether the call may go on. The order of the checks is that of
-// the contract: name, intent, selection, arguments, scope, existence, status, hints; the
-// first that fails is the problem. (The argument schema comes after, and is
-// gate's, as it needs the definition; then DecideByArguments.) On the way to Allow
-// nothing is allocated.
+// Decide decides about a call. The order of the checks is that of the contract: name, intent, selection,
+// arguments, scope, existence, status, hints; the first failure is the problem. (Gate checks the argument
+// schema afterwards, because it needs the definition; then DecideByArguments follows.) The path to Allow
+// does not allocate.
 func Decide(r Request, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(r.Variant, &r.Declared, rules)
 	d := Decision{Intent: intent, Unsound: bad != nil}
@@ -73,15 +71,14 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 	case f.Status != Callable:
 		d.Check, d.Problem = CheckCallable, toolLocked(r, f.Status)
 	default:
-		judgeHints(&d, r, &f, rules)
+		checkHints(&d, r, &f, rules)
 	}
 	return d
 }
 
-// inLanes reports whether the caller has the lanes that a call needs: that of the
-// tool, and the worse one if it is called as something worse. Of a server whose tools
-// are known, one that is not there is in no lane either: who has not all lanes is not
-// told whether there is one.
+// inLanes reports whether the caller has the lanes that a call needs: that of the tool, and that of the
+// variant if it is worse. An unknown tool of a known server is in no lane, so that a restricted caller
+// does not learn whether a tool exists.
 func inLanes(v Variant, f *Facts) bool {
 	switch {
 	case f.Lanes == auth.AllLanes:
@@ -92,15 +89,15 @@ func inLanes(v Variant, f *Facts) bool {
 	return f.Lanes.Has(auth.Lane(f.Lane)) && f.Lanes.Has(auth.Lane(max(f.Lane, v.Operation())))
 }
 
-// judgeHints holds the variant against what the tool is said to do, and against
-// what it seems to do. It is the only place that allows.
-func judgeHints(d *Decision, r Request, f *Facts, rules Rules) {
+// checkHints compares the variant with the declared and inferred hints of the tool. Only this function
+// allows a call.
+func checkHints(d *Decision, r Request, f *Facts, rules Rules) {
 	h := Effective(f.Hints, f.Inferred, rules.InferHints)
 	inferred := f.Inferred
 	if rules.InferHints == InferOff {
 		inferred = NoOperation
 	}
-	m := mismatch{of: hintAgainst(r.Variant, h), inferred: inferred}
+	m := mismatch{of: contradictedHint(r.Variant, h), inferred: inferred}
 	switch {
 	case f.Arguments.loosens(r.Variant, rules.JudgeArguments):
 		d.Verdict = Allow
@@ -117,9 +114,9 @@ func judgeHints(d *Decision, r Request, f *Facts, rules Rules) {
 	}
 }
 
-// hintAgainst returns the hint that a variant contradicts. What CallWith says of
-// the same hints contradicts none.
-func hintAgainst(v Variant, h tool.Hints) hint {
+// contradictedHint returns the hint that a variant contradicts. The result of CallWith for the same hints
+// contradicts none.
+func contradictedHint(v Variant, h tool.Hints) hint {
 	switch {
 	case h.Destructive == tool.True && v != CallToolDestructive:
 		return saysDestructive
@@ -134,8 +131,8 @@ func (d *Decision) warn(text string) {
 	d.Warnings = append(d.Warnings, text)
 }
 
-// checkIntent returns the intent as far as it is sound, and what is wrong with
-// it. The intent is filled in even then, since refusals are on record too.
+// checkIntent returns the valid parts of the intent, and its problem. Refusals are recorded with the
+// intent, too.
 func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem) {
 	in := Intent{Operation: v.Operation()}
 	declared, known := ParseOperation(d.OperationType)
@@ -169,8 +166,7 @@ func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem)
 	return in, nil
 }
 
-// cutReason returns the first MaxReason characters of a reason and whether that
-// is all of it.
+// cutReason returns the first MaxReason characters of a reason, and whether that is all of it.
 func cutReason(s string) (string, bool) {
 	n := 0
 	for i := range s {

@@ -7,9 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Letter returns what was declared, to the letter: an object of the parameters; nil
-// when none was given.
-func (d *Declared) Letter() (letter json.RawMessage) {
+// Raw returns the declaration as given: an object of the parameters; nil if there is none.
+func (d *Declared) Raw() (letter json.RawMessage) {
 	for i, value := range d.given {
 		if value != nil {
 			letter = wirejson.SetMember(letter, parameters[i], value)
@@ -18,15 +17,12 @@ func (d *Declared) Letter() (letter json.RawMessage) {
 	return letter
 }
 
-// Add takes one parameter of a call, as its JSON value, into the declaration,
-// and reports whether it was one of the declaration's: intent, and the flat
-// intent_operation_type, intent_data_sensitivity and intent_reason. The value has
-// passed wirejson.Check. It is the one reader of intents, so that every surface
-// takes the same thing for the same declaration.
+// Add adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
+// the flat intent_operation_type, intent_data_sensitivity and intent_reason. The value must pass
+// wirejson.Check. All surfaces use it, so that they accept the same declarations.
 //
-// Models slip in what is certain all the same: an intent that is a text is its
-// operation type, or the object as JSON text. A null and an empty string say
-// nothing. What is given twice must be the same both times.
+// It tolerates frequent mistakes of models: an intent that is a string is its operation type, or the
+// object as JSON text. Null and empty strings count as missing. Values given twice must be equal.
 func (d *Declared) Add(name string, value []byte) bool {
 	switch name {
 	case "intent":
@@ -102,7 +98,7 @@ func (d *Declared) addReason(from string, value []byte) {
 	d.Reason = d.statement(from, "reason", d.Reason, value)
 }
 
-// statement returns what is said of a fact, after what was said before.
+// statement returns the text of a field after checking it against an earlier one.
 func (d *Declared) statement(from, fact, before string, value []byte) string {
 	said, ok := wirejson.String(value)
 	switch {

@@ -75,13 +75,13 @@ func TestAdd(t *testing.T) {
 // TestLetter: what was declared is kept as it came, whatever is made of it.
 func TestLetter(t *testing.T) {
 	var d policy.Declared
-	if letter := d.Letter(); letter != nil {
+	if letter := d.Raw(); letter != nil {
 		t.Errorf("nothing was declared: %s", letter)
 	}
 	d.Add("intent_reason", []byte(`"why"`))
 	d.Add("name", []byte(`"a:b"`))
 	d.Add("intent", []byte(`{"operation_type": 9007199254740993, "x":[]}`))
-	if got := string(d.Letter()); got != `{"intent":{"operation_type": 9007199254740993, "x":[]},"intent_reason":"why"}` {
+	if got := string(d.Raw()); got != `{"intent":{"operation_type": 9007199254740993, "x":[]},"intent_reason":"why"}` {
 		t.Errorf("%s", got)
 	}
 }

@@ -2,8 +2,7 @@ package policy
 
 import "mcpproxy/internal/catalog/tool"
 
-// InferMode is what is made of tools that do not say what they do. What is none
-// of these counts as InferEnforce.
+// InferMode says how inferred hints are used. Unknown values count as InferEnforce.
 type InferMode string
 
 // The modes.
@@ -13,13 +12,11 @@ const (
 	InferEnforce InferMode = "enforce"
 )
 
-// Silent reports whether hints leave open what a tool does: only then anything
-// is inferred.
+// Silent reports whether the hints do not say what a tool does: only then hints are inferred.
 func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unsaid && h.Destructive == tool.Unsaid }
 
-// Effective is what a tool counts as. h is the override where it says
-// something, else what the server said; what is inferred counts only when that
-// is silent and the mode enforces it.
+// Effective returns the effective hints of a tool. h is the override, else the hints of the server;
+// inferred counts only if these are silent and the mode is enforce.
 func Effective(h tool.Hints, inferred Operation, mode InferMode) tool.Hints {
 	if !Silent(h) || mode == InferOff || mode == InferAdvise {
 		return h

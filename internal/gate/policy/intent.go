@@ -1,19 +1,17 @@
-// Package policy decides whether a call may go on: given the variant (the tool
-// that was used: call_tool_read, _write or _destructive), the declared intent,
-// the facts about the tool and the rules, it says allow, warn or reject, with the
-// exact message of the contract. A destructive tool called as less, and one that is
-// not read-only called as a read, are rejected (warned of, without
-// strict_server_validation); other mismatches are warned of at most.
+// Package policy decides whether a call is allowed. Its input is the variant (the tool that was called:
+// call_tool_read, _write or _destructive), the declared intent, the facts about the tool and the rules;
+// its output is allow, warn or reject, with the exact message of the contract. It rejects a destructive
+// tool called as less, and a tool that is not read-only called as a read (without strict_server_validation
+// it only warns). Other mismatches cause at most a warning.
 //
-// It guarantees that the decision is pure (no I/O, no clock, no state), total
-// (every combination has an answer) and fails closed: the zero values of
-// Verdict, Status, Variant and Operation refuse. It reads a declaration (Add),
-// but it does not look tools up or write records; gate brings the facts and
-// carries the decision out.
+//   - The decision is pure: no I/O, no clock, no state.
+//   - It is total: every combination has a result.
+//   - It fails closed: the zero values of Verdict, Status, Variant and Operation refuse.
+//   - It parses declarations (Add), but does not look up tools or write records: gate provides the facts
+//     and executes the decision.
 //
-// On intent, status, check and arguments stand facts and infer, on these messages, and
-// on them declare and decide; on that judge, which holds a call that may go on against
-// what its arguments do.
+// Files: intent, status, check and arguments are the base; facts and infer use them, then messages, then
+// declare and decide, then lane, which checks an allowed call against its arguments.
 package policy
 
 import (
@@ -23,7 +21,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Operation is what a call does. The zero value is "none declared".
+// Operation is the effect of a call. The zero value is "none declared".
 type Operation uint8
 
 // The operations.
@@ -34,8 +32,7 @@ const (
 	Destructive
 )
 
-// Variant is one of the three calling tools. The zero value is no variant, and
-// every call with it is refused.
+// Variant is one of the three call tools. The zero value is none; every call with it is refused.
 type Variant uint8
 
 // The variants.
@@ -46,53 +43,49 @@ const (
 	CallToolDestructive
 )
 
-// MaxReason is the longest reason, in characters (not bytes).
+// MaxReason is the maximum length of a reason, in characters.
 const MaxReason = 1000
 
-// Declared is what the caller said about its intent, before any check: the
-// strings as they came. The flat parameters (intent_operation_type,
-// intent_data_sensitivity, intent_reason) and the members of the intent object both end up here.
+// Declared is the intent that the caller declared, unchecked. The flat parameters (intent_operation_type,
+// intent_data_sensitivity, intent_reason) and the members of the intent object are combined here.
 //
-// An operation_type that is not a JSON string is a bad operation type: it is
-// given as its JSON text. Everything else that cannot be read is Malformed.
+// An operation_type that is no string is an invalid operation type: it is stored as its JSON text. Other
+// parse errors are Malformed.
 type Declared struct {
-	// Present is true when an intent object was given, even an empty one.
+	// Present is true if an intent object was given, even an empty one.
 	Present bool
-	// Malformed is why the intent cannot be read, as a complete message (see
-	// IntentNotObject, FieldNotString and FieldsDiffer); empty when it can.
-	// Such a call is refused with INVALID_ARGS, in either mode.
+	// Malformed is the parse error as a complete message (see IntentNotObject, FieldNotString and
+	// FieldsDiffer), or empty. Such a call is refused with INVALID_ARGS in all modes.
 	Malformed string
-	// HasOperation says that an operation type was given. Without one it is
-	// inferred from the variant, or required.
+	// HasOperation says that an operation type was given. Otherwise it is derived from the variant, or
+	// required.
 	HasOperation  bool
 	OperationType string
-	// HasSensitivity and HasReason say that the member was there. An empty
-	// string counts as not given: models fill optional parameters so, and
-	// nothing is decided by them.
+	// HasSensitivity and HasReason say that the member was given. An empty string counts as missing,
+	// because models fill in optional parameters.
 	HasSensitivity  bool
 	DataSensitivity string
 	HasReason       bool
 	Reason          string
 
-	given [len(parameters)]json.RawMessage // by their place in parameters, as they came
+	given [len(parameters)]json.RawMessage // raw values, by index in parameters
 }
 
-// parameters are those of a call that declare something.
+// parameters are the parameters of a declaration.
 var parameters = [...]string{"intent", "intent_operation_type", "intent_data_sensitivity", "intent_reason"}
 
-// Intent is a checked declaration: what the record keeps, of refused calls too.
+// Intent is a checked declaration, as it is recorded, also for refused calls.
 type Intent struct {
-	// Operation is the declared operation when a valid one was declared, else
-	// that of the variant.
+	// Operation is the declared operation if valid, otherwise that of the variant.
 	Operation   Operation
-	Sensitivity string // "" when not given, else public, internal, private or unknown
-	Reason      string // "" when not given
+	Sensitivity string // "" if missing, otherwise public, internal, private or unknown
+	Reason      string // "" if missing
 }
 
-// The spellings of the operations, in the order of their constants.
+// The names of the operations, in the order of the constants.
 var operations = [...]string{Read: "read", Write: "write", Destructive: "destructive"}
 
-// String is the spelling of the contract; empty for NoOperation.
+// String returns the name in the contract; empty for NoOperation.
 func (o Operation) String() string {
 	if int(o) < len(operations) {
 		return operations[o]
@@ -100,18 +93,18 @@ func (o Operation) String() string {
 	return ""
 }
 
-// ParseOperation reads the exact spelling of an operation.
+// ParseOperation parses the exact name of an operation.
 func ParseOperation(s string) (Operation, bool) {
 	i := max(slices.Index(operations[:], s), 0)
 	return Operation(i), i > 0
 }
 
-// The names of the calling tools, in the order of their constants.
+// The names of the call tools, in the order of the constants.
 var variants = [...]string{
 	CallToolRead: "call_tool_read", CallToolWrite: "call_tool_write", CallToolDestructive: "call_tool_destructive",
 }
 
-// String is the name of the calling tool; empty for NoVariant.
+// String returns the name of the call tool; empty for NoVariant.
 func (v Variant) String() string {
 	if int(v) < len(variants) {
 		return variants[v]
@@ -119,14 +112,13 @@ func (v Variant) String() string {
 	return ""
 }
 
-// ParseVariant reads the exact name of a calling tool.
+// ParseVariant parses the exact name of a call tool.
 func ParseVariant(toolName string) (Variant, bool) {
 	i := max(slices.Index(variants[:], toolName), 0)
 	return Variant(i), i > 0
 }
 
-// Operation is the operation that the variant is for: their constants stand in
-// one order.
+// Operation returns the operation of the variant: the constants have the same order.
 func (v Variant) Operation() Operation {
 	if int(v) < len(operations) {
 		return Operation(v)
@@ -134,7 +126,7 @@ func (v Variant) Operation() Operation {
 	return NoOperation
 }
 
-// VariantOf is the variant for an operation: the inverse of Variant.Operation.
+// VariantOf is the inverse of Variant.Operation.
 func VariantOf(o Operation) Variant {
 	if int(o) < len(variants) {
 		return Variant(o)
@@ -142,8 +134,8 @@ func VariantOf(o Operation) Variant {
 	return NoVariant
 }
 
-// CallWith is the variant that a tool with these hints is to be called with.
-// Destructive wins over read-only; a tool that says neither is taken to write.
+// CallWith returns the variant for calling a tool with these hints. Destructive wins over read-only;
+// without hints it is write.
 func CallWith(h tool.Hints) Variant {
 	switch {
 	case h.Destructive == tool.True:
@@ -154,15 +146,15 @@ func CallWith(h tool.Hints) Variant {
 	return CallToolWrite
 }
 
-// Sensitivities are the data sensitivities that an intent may declare.
+// Sensitivities returns the data sensitivities of an intent.
 func Sensitivities() []string { return []string{"public", "internal", "private", "unknown"} }
 
-// Stricter returns the stricter of two data sensitivities, each perhaps not given. What is
-// unknown may be anything but private.
+// Stricter returns the stricter of two data sensitivities, which may be empty. Unknown is stricter than
+// all but private.
 func Stricter(a, b string) string {
 	order := []string{"", "public", "internal", "unknown", "private"}
 	return order[max(slices.Index(order, a), slices.Index(order, b), 0)]
 }
 
-// ParseSensitivity reports whether s is one of the data sensitivities.
+// ParseSensitivity reports whether s is a data sensitivity.
 func ParseSensitivity(s string) bool { return slices.Contains(Sensitivities(), s) }

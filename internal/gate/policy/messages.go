@@ -10,13 +10,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// whenUnsure is what every refusal of an intent ends with: the way out that
-// needs no further knowledge.
+// whenUnsure returns the last sentence of a refused intent: the alternative that needs no more knowledge.
 func whenUnsure(required bool) string {
 	return ` When unsure: call_tool_destructive always passes (with intent.operation_type "destructive"` + unless(required, " or none") + ")."
 }
 
-// unless is what holds only where no intent is required.
+// unless returns a text only if no intent is required.
 func unless(required bool, text string) string {
 	if required {
 		return ""
@@ -24,38 +23,35 @@ func unless(required bool, text string) string {
 	return text
 }
 
-// IntentNotObject is the message for an intent that is not a JSON object.
+// IntentNotObject is the message for an intent that is no JSON object.
 const IntentNotObject = "intent must be an object with operation_type and, optionally, data_sensitivity and reason"
 
-// NoCallTool is what the old call_tool, which does not exist, is answered with.
+// NoCallTool is the answer to the former call_tool, which does not exist.
 const NoCallTool = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. " +
 	"See retrieve_tools for annotations and recommendations."
 
-// FieldNotString is the message for a member of the intent, or a flat intent
-// parameter, that is not a string.
+// FieldNotString is the message for a member of the intent, or a flat parameter, that is no string.
 func FieldNotString(field string) string { return field + " must be a string" }
 
-// FieldsDiffer is the message for a fact that was declared twice and not alike,
-// as intent.reason and intent_reason.
+// FieldsDiffer is the message for two different values of one field, such as intent.reason and
+// intent_reason.
 func FieldsDiffer(one, other string) string {
 	return one + " and " + other + " are both given and differ: give one of them"
 }
 
-// warnOverlyCautious is the warning for a tool called in the write lane that
-// only reads.
+// warnOverlyCautious is the warning for a read-only tool called in the write lane.
 func warnOverlyCautious(r Request, f *Facts, inferred Operation) string {
 	return "Tool " + quote(r.ID.String()) + said("marked read-only", inferred, f) + ", " + r.Variant.String() +
 		" is overly cautious: call_tool_read is enough"
 }
 
-// warnInferred is the warning for a call in a more harmless lane than the tool
-// seems to belong to.
+// warnInferred is the warning for a call in a less dangerous lane than the inferred one.
 func warnInferred(r Request, f *Facts) string {
 	return "Tool " + quote(r.ID.String()) + " carries no hints and seems to " + does(f.Inferred) + " (" + clip(f.InferredWhy) + "): " +
 		VariantOf(f.Inferred).String() + " fits better than " + r.Variant.String()
 }
 
-// does is an operation as a verb.
+// does returns an operation as a verb.
 func does(o Operation) string {
 	switch o {
 	case Read:
@@ -66,8 +62,7 @@ func does(o Operation) string {
 	return "be destructive"
 }
 
-// said is who says it: the server (or the person who corrected it), or nobody
-// but MCPProxy.
+// said returns the source of a hint as text: the server, the user who corrected it, or MCPProxy.
 func said(what string, inferred Operation, f *Facts) string {
 	if inferred == NoOperation {
 		return " is " + what + " by server"
@@ -75,7 +70,7 @@ func said(what string, inferred Operation, f *Facts) string {
 	return " carries no hints and seems to " + does(inferred) + " (" + clip(f.InferredWhy) + ")"
 }
 
-// makes is what the arguments of a call make of it.
+// makes returns the effect of the arguments as text.
 func makes(r *Request, a *Arguments) string {
 	word := ""
 	if a.Word != "" {
@@ -105,7 +100,7 @@ func argumentMismatch(r *Request, a *Arguments) *problem.Problem {
 	return problem.New(problem.ArgumentMismatch, text, hint).With("call_with", use.String()).With("lane_by", string(a.By)).With("argument", a.Path).With("word", clip(a.Word))
 }
 
-// outsideByArguments refuses a call whose arguments make it more than its caller may do.
+// outsideByArguments refuses a call whose arguments exceed the caller's lanes.
 func outsideByArguments(r *Request, a *Arguments) *problem.Problem {
 	return problem.New(problem.OutOfScope, makes(r, a)+", which is outside the scope of this caller",
 		"Use arguments that do less. Only the user can widen the scope of an agent token.")
@@ -120,16 +115,15 @@ const (
 	saysNotReadOnly
 )
 
-// mismatch is a hint that the variant contradicts; inferred is what the tool
-// seems to do, where that is what counts.
+// mismatch is a contradicted hint; inferred is the inferred operation, if that is the reason.
 type mismatch struct {
 	of       hint
 	inferred Operation
 }
 
-// hints is what differs by the hint.
+// hints are the texts per hint.
 var hints = [...]struct {
-	marked, isNot string // what the tool is said to be, and what it may be instead
+	marked, isNot string // the hint of the tool, and what the tool may be instead
 	use           Variant
 }{
 	saysDestructive: {"marked destructive", "does not delete", CallToolDestructive},
@@ -141,7 +135,7 @@ func (m mismatch) text(r Request, f *Facts) string {
 	return "Tool " + quote(r.ID.String()) + said(h.marked, m.inferred, f) + ", use " + h.use.String() + " instead of " + r.Variant.String()
 }
 
-// warning is for a call that strict validation would have refused.
+// warning is the text for a call that strict validation would refuse.
 func (m mismatch) warning(r Request, f *Facts) string {
 	return m.text(r, f) + " (let through since strict_server_validation is off)"
 }
@@ -155,7 +149,7 @@ func (m mismatch) problem(r Request, f *Facts) *problem.Problem {
 	return problem.New(problem.ServerMismatch, m.text(r, f), hint).With("call_with", h.use.String()).With("source", m.source(f))
 }
 
-// source is who said the hint: server, override or inference.
+// source returns the origin of the hint: server, override or inference.
 func (m mismatch) source(f *Facts) string {
 	byServer := f.ServerHints.ReadOnly == tool.False
 	if m.of == saysDestructive {
@@ -282,9 +276,9 @@ func loginNeeded(id tool.ID) *problem.Problem {
 
 func notFound(r Request, code problem.Code, what string, nearest []string) *problem.Problem {
 	if nearest == nil {
-		nearest = []string{} // a list in the details, whatever its length
+		nearest = []string{} // an empty list, not null, in the details
 	}
-	if r.OwnNames { // what is near has other names where the caller is
+	if r.OwnNames { // the nearest names have another form for this caller
 		return problem.New(code, what+" not found.", "Use a name exactly as tools/list gives it.").With("nearest", nearest)
 	}
 	return problem.New(code, what+" not found."+didYouMean(nearest)+findTools,
@@ -298,8 +292,8 @@ const (
 	seeLocked = " Run retrieve_tools with include_disabled: true to see which tools are locked and why."
 )
 
-// ForPerson returns the message of a refusal without what only a model can do.
-func ForPerson(message string) string {
+// ForUser removes from a refusal what only a model can do.
+func ForUser(message string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(message, findTools), seeLocked)
 }
 
@@ -326,11 +320,11 @@ func toolLocked(r Request, s Status) *problem.Problem {
 		With("status", s.String())
 }
 
-// quote sets what a caller gave into the quotes that the messages use.
+// quote quotes text of a caller.
 func quote(s string) string { return "'" + clip(s) + "'" }
 
-// clip bounds what is repeated of a caller's own words, and leaves out control
-// characters, so that a message is one readable line whatever was sent.
+// clip shortens text of a caller and removes control characters, so that a message is always one readable
+// line.
 func clip(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {

@@ -2,31 +2,29 @@ package policy
 
 import "mcpproxy/internal/config/auth"
 
-// What a caller may reach stands in package auth, below the package that says who
-// is asking. To everybody else it is part of the policy.
+// Scopes are defined in package auth, below the package of the callers. For other packages they are part
+// of the policy.
 type (
-	Scope       = auth.Scope     // what a caller may reach: everything, if nothing is said
-	ScopeKey    = auth.ScopeKey  // stands for a Scope
-	ScopeRule   = auth.ScopeRule // a part of what there is
-	ScopeLimits = auth.Limits    // what a rule follows from
+	Scope       = auth.Scope     // what a caller may reach; the zero value is everything
+	ScopeKey    = auth.ScopeKey  // comparable form of a Scope
+	ScopeRule   = auth.ScopeRule // one restriction
+	ScopeLimits = auth.Limits    // the settings of a rule
 	ScopeTools  = auth.Tools
 )
 
-// ScopeOf returns what all of the rules let through; nil is no rule.
+// ScopeOf returns the intersection of rules; nil is no rule.
 func ScopeOf(rules ...*ScopeRule) Scope { return auth.ScopeOf(rules...) }
 
-// NewScopeRule makes the rule of some limits.
+// NewScopeRule returns the rule for some limits.
 func NewScopeRule(l ScopeLimits) *ScopeRule { return auth.NewScopeRule(l) }
 
-// Matches reports whether a name fits a pattern: a name, in which * stands for any
-// characters and ? for one.
+// Matches reports whether a name matches a pattern: * stands for any characters and ? for one.
 func Matches(pattern, name string) bool { return auth.MatchesPattern(pattern, name) }
 
-// Within reports whether an operation is in the lanes of a scope.
+// Within reports whether a scope includes the lane of an operation.
 func Within(s Scope, o Operation) bool { return s.Lanes().Has(auth.Lane(o)) }
 
-// Worst returns the worst operation in the lanes of a scope; NoOperation when it has
-// none.
+// Worst returns the most dangerous operation of a scope; NoOperation if it has none.
 func Worst(s Scope) Operation {
 	for o := Destructive; o > NoOperation; o-- {
 		if Within(s, o) {

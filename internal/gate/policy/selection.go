@@ -9,14 +9,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Selection is what is to be shown of results. What may stand in one is package result's.
+// Selection is an expression that selects from results. Package result defines the language.
 type Selection = result.Expression
 
-// CompileSelection compiles a selection. Its error says where it is wrong.
+// CompileSelection compiles a selection. Its error names the position.
 func CompileSelection(text string) (*Selection, error) { return result.Compile(text) }
 
-// ReadSelection compiles what a call says of its result, a JSON value; nil where it says
-// nothing.
+// ReadSelection compiles the select parameter of a call, a JSON value; nil if missing.
 func ReadSelection(given json.RawMessage) (*Selection, *problem.Problem) {
 	if len(given) == 0 || wirejson.Kind(given) == 'n' {
 		return nil, nil
@@ -28,7 +27,7 @@ func ReadSelection(given json.RawMessage) (*Selection, *problem.Problem) {
 	return ParseSelection(text)
 }
 
-// ParseSelection compiles what is said of a result; nil where nothing is.
+// ParseSelection compiles a selection; nil if empty.
 func ParseSelection(text string) (*Selection, *problem.Problem) {
 	if text == "" {
 		return nil, nil

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Status is why a tool cannot be called. The zero value is DisabledUnknown, so
-// that a status nobody worked out refuses.
+// Status is why a tool cannot be called. The zero value is DisabledUnknown, so that an unset status
+// refuses.
 type Status uint8
 
-// The statuses, and Callable for a tool that has none.
+// The statuses; Callable means that there is no reason.
 const (
 	DisabledUnknown Status = iota
 	ServerDisabled
@@ -20,21 +20,19 @@ const (
 	Callable
 )
 
-// StatusFacts is what a status follows from. The zero value is
-// DisabledUnknown.
+// StatusFacts are the inputs of a status. The zero value yields DisabledUnknown.
 type StatusFacts struct {
-	// Known is false when any of the state could not be read; the other fields
-	// then say nothing.
+	// Known is false if the state could not be read; then the other fields are meaningless.
 	Known          bool
 	ServerEnabled  bool
-	Quarantined    bool // the server waits for review
+	Quarantined    bool // the server awaits review
 	DeniedByConfig bool // by enabled_tools or disabled_tools
-	SwitchedOff    bool // by a person
+	SwitchedOff    bool // by a user
 	Approved       bool
 }
 
-// StatusOf is the one place that says why a tool cannot be called. The first
-// reason wins, from the server down to the definition.
+// StatusOf returns why a tool cannot be called. The first reason wins, from the server down to the
+// definition.
 func StatusOf(f StatusFacts) Status {
 	for s := DisabledUnknown; s < Callable; s++ {
 		if f.holds(s) {
@@ -44,7 +42,7 @@ func StatusOf(f StatusFacts) Status {
 	return Callable
 }
 
-// Reasons are all statuses that hold, the one that wins first.
+// Reasons returns all applicable statuses, the winning one first.
 func Reasons(f StatusFacts) (all []Status) {
 	for s := DisabledUnknown; s < Callable; s++ {
 		if f.holds(s) {
@@ -54,11 +52,10 @@ func Reasons(f StatusFacts) (all []Status) {
 	return all
 }
 
-// holds reports whether the facts are a reason for a status, whatever others there
-// are. The statuses stand in their order.
+// holds reports whether a status applies, regardless of the others.
 func (f *StatusFacts) holds(s Status) bool {
 	switch {
-	case !f.Known: // then nothing else is, either
+	case !f.Known: // then nothing else is known, either
 		return s == DisabledUnknown
 	case s == ServerDisabled:
 		return !f.ServerEnabled
@@ -74,13 +71,12 @@ func (f *StatusFacts) holds(s Status) bool {
 	return false
 }
 
-// statuses is all that differs by status. A status has a line here, in the order of
-// the constants, and that is all.
+// statuses has one line per status, in the order of the constants.
 var statuses = [...]struct {
-	name   string // the spelling of the contract; a tool with no status is callable
-	remedy string // what would make a tool callable, for a model to act on or to pass on
-	offer  string // the same for what is no tool, where that is not the remedy
-	prompt string // what a person at a prompt does, with $server and $tool
+	name   string // in the contract; empty for a callable tool
+	remedy string // what makes a tool callable, for a model to do or to pass on
+	offer  string // the same for prompts, resources and instructions, if different
+	prompt string // what a user does in the CLI, with $server and $tool
 }{
 	DisabledUnknown: {"disabled_unknown", "The reason is undetermined: ask the user to check the server's logs.",
 		"It is not known what the server offers now: try again in a moment, or ask the user to check the server's logs.",
@@ -99,11 +95,10 @@ var statuses = [...]struct {
 	Callable: {},
 }
 
-// StatusCount is how many values a Status has, with Callable.
+// StatusCount is the number of statuses, including Callable.
 const StatusCount = len(statuses)
 
-// Statuses are all statuses a tool that cannot be called may have, in the order
-// of precedence. Callable is none of them.
+// Statuses returns all statuses in order of precedence, without Callable.
 func Statuses() []Status {
 	var all []Status
 	for s := DisabledUnknown + 1; s < Callable; s++ {
@@ -112,7 +107,7 @@ func Statuses() []Status {
 	return append(all, DisabledUnknown)
 }
 
-// known is the status itself, or unknown for a value that is none.
+// known returns the status itself, or DisabledUnknown for an invalid value.
 func (s Status) known() Status {
 	if int(s) >= StatusCount {
 		return DisabledUnknown
@@ -120,22 +115,20 @@ func (s Status) known() Status {
 	return s
 }
 
-// String is the spelling of the contract; empty for Callable.
+// String returns the name in the contract; empty for Callable.
 func (s Status) String() string { return statuses[s.known()].name }
 
-// Word is String, and "callable" for Callable.
+// Word is String, but "callable" for Callable.
 func (s Status) Word() string { return cmp.Or(s.String(), "callable") }
 
-// Remedy is what would make the tool callable, as a sentence for a model to act
-// on or to pass on to its user; empty for Callable. No remedy is something
-// that an agent could do by itself.
+// Remedy returns what would make the tool callable, as a sentence for a model; empty for Callable. It is
+// never something that an agent can do by itself.
 func (s Status) Remedy() string { return statuses[s.known()].remedy }
 
-// OfferRemedy is Remedy for what is no tool.
-func (s Status) OfferRemedy() string { return cmp.Or(statuses[s.known()].offer, s.Remedy()) }
+// PrimitiveRemedy is Remedy for prompts, resources and instructions.
+func (s Status) PrimitiveRemedy() string { return cmp.Or(statuses[s.known()].offer, s.Remedy()) }
 
-// PromptRemedy is what a person at a prompt does about a tool, with the names as a
-// shell takes them.
-func (s Status) PromptRemedy(server, tool string) string {
+// CommandRemedy returns what a user does about a tool in the CLI, with shell-quoted names.
+func (s Status) CommandRemedy(server, tool string) string {
 	return strings.NewReplacer("$server", server, "$tool", tool).Replace(statuses[s.known()].prompt)
 }

@@ -75,8 +75,8 @@ func TestStatusesAreComplete(t *testing.T) {
 	}
 	for _, s := range policy.Statuses() {
 		names = append(names, s.String())
-		if s.OfferRemedy() == "" || s.PromptRemedy("s", "s:t") == "" || strings.Contains(s.PromptRemedy("s", "s:t"), "$") {
-			t.Errorf("%s: %q, %q", s, s.OfferRemedy(), s.PromptRemedy("s", "s:t"))
+		if s.PrimitiveRemedy() == "" || s.CommandRemedy("s", "s:t") == "" || strings.Contains(s.CommandRemedy("s", "s:t"), "$") {
+			t.Errorf("%s: %q, %q", s, s.PrimitiveRemedy(), s.CommandRemedy("s", "s:t"))
 		}
 	}
 	if slices.Sort(names); len(slices.Compact(names)) != len(want) {

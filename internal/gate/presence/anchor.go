@@ -16,26 +16,26 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Anchor is what verifies statements, or says that nothing does any more.
+// Anchor is a key that verifies statements, or the absence of one.
 type Anchor struct {
 	Kind   Kind      `json:"kind"`
 	Since  time.Time `json:"since"`
-	Before Digest    `json:"before"`           // the fingerprint of the anchor before; zero for the first
-	Key    []byte    `json:"key,omitempty"`    // of a passphrase: its Ed25519 key; of a passkey: its key as X.509 has it
-	Sealed *Sealed   `json:"sealed,omitempty"` // of a passphrase: the private key. No part of the fingerprint
-	Nonce  string    `json:"nonce,omitempty"`  // of the statement by which it was set. No part of the fingerprint
+	Before Digest    `json:"before"`           // fingerprint of the previous anchor; zero for the first
+	Key    []byte    `json:"key,omitempty"`    // of a passphrase: Ed25519 public key; of a passkey: X.509 public key
+	Sealed *Sealed   `json:"sealed,omitempty"` // of a passphrase: the private key; not in the fingerprint
+	Nonce  string    `json:"nonce,omitempty"`  // of the statement that set it; not in the fingerprint
 
-	// Of a passkey: its name at the authenticator, and the origin of the pages that ask for it.
+	// Of a passkey: the credential ID, and the origin of the pages that use it.
 	Credential []byte `json:"credential,omitempty"`
 	Origin     string `json:"origin,omitempty"`
 }
 
-// Fingerprint tells the anchor, and all those before it, from others.
+// Fingerprint identifies the anchor and all before it.
 func (a *Anchor) Fingerprint() Digest {
 	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Credential, a.Origin))
 }
 
-// claim is what is signed to set the anchor.
+// claim returns the claim that is signed to set the anchor.
 func (a *Anchor) claim() Claim {
 	return NewClaim("presence anchor", string(a.Kind), a.Fingerprint().String())
 }
@@ -43,12 +43,12 @@ func (a *Anchor) claim() Claim {
 // proves reports whether the anchor verifies statements.
 func (a *Anchor) proves() bool { return a.Kind == Passphrase || a.Kind == Passkey }
 
-// verifier verifies what was signed: one for each kind of anchor.
+// verifier verifies signatures, one per kind of anchor.
 type verifier interface {
 	Verify(digest Digest, signature []byte) error
 }
 
-// verifier returns what verifies statements of the anchor.
+// verifier returns the verifier of the anchor.
 func (a *Anchor) verifier() verifier {
 	switch a.Kind {
 	case Passphrase:
@@ -60,10 +60,10 @@ func (a *Anchor) verifier() verifier {
 			return p
 		}
 	}
-	return nothing{}
+	return noVerifier{}
 }
 
-// key verifies signatures of Ed25519.
+// key verifies Ed25519 signatures.
 type key ed25519.PublicKey
 
 func (k key) Verify(d Digest, signature []byte) error {
@@ -73,12 +73,12 @@ func (k key) Verify(d Digest, signature []byte) error {
 	return nil
 }
 
-// nothing verifies no signature.
-type nothing struct{}
+// noVerifier accepts no signature.
+type noVerifier struct{}
 
-func (nothing) Verify(Digest, []byte) error { return errSignature }
+func (noVerifier) Verify(Digest, []byte) error { return errSignature }
 
-// verify reports what is wrong with evidence, if it is to be the anchor's.
+// verify returns what is wrong with evidence for the anchor.
 func (a *Anchor) verify(e *Evidence) error {
 	if err := e.check(); err != nil {
 		return err
@@ -89,34 +89,33 @@ func (a *Anchor) verify(e *Evidence) error {
 	return a.verifier().Verify(e.Digest(), e.Signature)
 }
 
-// Sealed is a private key that a passphrase opens.
+// Sealed is a private key that is encrypted with a passphrase.
 type Sealed struct {
 	Salt   []byte `json:"salt"`
 	Time   uint32 `json:"time"` // of argon2id
 	Memory uint32 `json:"memory_kib"`
 	Lanes  uint8  `json:"lanes"`
-	Nonce  []byte `json:"nonce"` // of AES-256 in GCM
+	Nonce  []byte `json:"nonce"` // of AES-256-GCM
 	Box    []byte `json:"box"`
 }
 
-// cost is what argon2id is to take: the second recommendation of RFC 9106.
+// cost are the parameters of argon2id: the second recommendation of RFC 9106.
 var cost = Sealed{Time: 3, Memory: 64 << 10, Lanes: 4}
 
-// The bounds of what argon2id may take, whoever wrote it.
+// The limits of argon2id parameters in stored keys.
 const (
 	maxTime   = 10
 	maxMemory = 1 << 20 // KiB
 	maxLanes  = 16
 )
 
-// minPassphrase is how many bytes a passphrase has at least: whoever reads the database
-// can guess at leisure.
+// minPassphrase is the minimum length in bytes: whoever reads the database can guess offline.
 const minPassphrase = 12
 
-// ErrPassphrase is that a passphrase does not open a key.
+// ErrPassphrase says that a passphrase is wrong.
 var ErrPassphrase = errors.New("the passphrase is wrong")
 
-// NewPassphrase returns the anchor of a passphrase, to stand after another one.
+// NewPassphrase returns the anchor of a passphrase that follows another one.
 func NewPassphrase(passphrase []byte, after Digest, now time.Time) (Anchor, ed25519.PrivateKey, error) {
 	return newPassphrase(passphrase, after, now, cost)
 }
@@ -130,7 +129,7 @@ func newPassphrase(passphrase []byte, after Digest, now time.Time, c Sealed) (An
 		return Anchor{}, nil, err
 	}
 	c.Salt, c.Nonce = make([]byte, 16), make([]byte, 12)
-	_, _ = rand.Read(c.Salt) // it never fails
+	_, _ = rand.Read(c.Salt) // never fails
 	_, _ = rand.Read(c.Nonce)
 	box, err := c.box(passphrase)
 	if err != nil {
@@ -178,16 +177,16 @@ func Sign(s Statement, k ed25519.PrivateKey) Signed {
 	return Signed{s, ed25519.Sign(k, d[:])}
 }
 
-// maxAnchor bounds an anchor in bytes, maxChain how many follow one another.
+// maxAnchor limits an anchor in bytes, maxChain the length of the chain.
 const (
 	maxAnchor = 64 << 10
 	maxChain  = 1_000
 )
 
-// Text returns the anchor as it is stored.
+// Text returns the stored form of the anchor.
 func (a *Anchor) Text() ([]byte, error) { return wirejson.Marshal(a) }
 
-// ParseAnchor reads an anchor as it is stored, or sent.
+// ParseAnchor parses the stored form of an anchor.
 func ParseAnchor(text []byte) (Anchor, error) {
 	var a Anchor
 	if len(text) > maxAnchor {

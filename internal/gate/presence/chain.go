@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// chain is the anchors, each signed by the one before it. From the last that stood alone
-// on, what any of them has signed counts.
+// chain is the list of anchors, each signed by the previous one. The statements of those since the last
+// root count.
 type chain []Anchor
 
-// head returns the fingerprint of the last anchor, and so of all; zero for none.
+// head returns the fingerprint of the last anchor; zero for none.
 func (c chain) head() Digest {
 	if len(c) == 0 {
 		return Digest{}
@@ -19,7 +19,7 @@ func (c chain) head() Digest {
 	return c[len(c)-1].Fingerprint()
 }
 
-// last returns the anchor in force; that of an empty chain proves nothing.
+// last returns the current anchor; that of an empty chain proves nothing.
 func (c chain) last() *Anchor {
 	if len(c) == 0 {
 		return &Anchor{Kind: None}
@@ -27,11 +27,10 @@ func (c chain) last() *Anchor {
 	return &c[len(c)-1]
 }
 
-// root reports whether the anchor at i stands alone: there is none before it that could
-// have signed it.
+// root reports whether no earlier anchor could have signed anchor i.
 func (c chain) root(i int) bool { return i == 0 || !c[i-1].proves() }
 
-// current returns those whose statements count: from the last root on.
+// current returns the anchors since the last root, whose statements count.
 func (c chain) current() chain {
 	for i := len(c) - 1; i >= 0; i-- {
 		if !c[i].proves() {
@@ -44,7 +43,7 @@ func (c chain) current() chain {
 	return nil
 }
 
-// find returns the anchor of a fingerprint, nil when it is none of the chain.
+// find returns the anchor with a fingerprint, or nil.
 func (c chain) find(fingerprint Digest) *Anchor {
 	i := slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == fingerprint })
 	if i < 0 {
@@ -53,8 +52,7 @@ func (c chain) find(fingerprint Digest) *Anchor {
 	return &c[i]
 }
 
-// signer returns the anchor that has to sign the one at i: the one before it, or itself
-// where it stands alone. Nil is that nobody signs it.
+// signer returns the anchor that must sign anchor i: the previous one, or a root itself. Nil: none.
 func (c chain) signer(i int) *Anchor {
 	switch {
 	case c[i].Kind == reset:
@@ -68,7 +66,7 @@ func (c chain) signer(i int) *Anchor {
 	return &c[i-1]
 }
 
-// check reports what is wrong with the chain. The evidence is by nonce.
+// check verifies the chain. The evidence is by nonce.
 func (c chain) check(evidence map[string]*Evidence) error {
 	if len(c) > maxChain {
 		return fmt.Errorf("there are more than %d anchors", maxChain)
@@ -95,9 +93,8 @@ func (c chain) check(evidence map[string]*Evidence) error {
 	return nil
 }
 
-// grown returns the place in the chain up to which it has grown from the anchor with this
-// fingerprint by anchors that those before them have signed; known reports whether it has
-// that one. Of no anchor, which is zero, every chain begins anew.
+// grown returns the end of the part of the chain that was signed starting from the anchor with this
+// fingerprint; known reports whether the chain has it. With a zero fingerprint every chain starts again.
 func (c chain) grown(from Digest) (end int, known bool) {
 	if end = 1 + slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == from }); end == 0 {
 		return 0, from == Digest{}
@@ -108,11 +105,11 @@ func (c chain) grown(from Digest) (end int, known bool) {
 	return end, true
 }
 
-// ResetTime is how long after a reset nothing that widens counts, and nothing can be set: the
-// anchor can call it off meanwhile.
+// ResetTime is how long after a reset nothing that grants access counts and no anchor can be set: the old
+// anchor can cancel the reset in the meantime.
 const ResetTime = 24 * time.Hour
 
-// withoutResets is the chain before it was reset.
+// withoutResets returns the chain from before the reset.
 func (c chain) withoutResets() chain {
 	for len(c) > 0 && c.last().Kind == reset {
 		c = c[:len(c)-1]

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Claim is one line that says one thing which widens, for people to read and for code to
-// compare: a few words, and quoted values.
+// Claim is one line that states one grant of access, for users to read and for code to compare: fixed
+// words and quoted values.
 type Claim string
 
-// maxClaim bounds a claim in bytes, maxClaims how many a statement is over.
+// maxClaim limits a claim in bytes, maxClaims the claims of a statement.
 const (
 	maxClaim  = 128 << 10
 	maxClaims = 200_000
 )
 
-// NewClaim returns the claim with these words, which are a constant of the caller's, and
-// these values. Other words or values make another claim.
+// NewClaim returns the claim with these words, a constant of the caller, and values. Different words or
+// values make a different claim.
 func NewClaim(words string, values ...string) Claim {
 	out := []byte(words)
 	for _, v := range values {
@@ -28,7 +28,7 @@ func NewClaim(words string, values ...string) Claim {
 	return Claim(out)
 }
 
-// check refuses what NewClaim cannot have made, and what is longer than claims are.
+// check rejects claims that NewClaim cannot have made, or that are too long.
 func (c Claim) check() error {
 	if c == "" || len(c) > maxClaim || !utf8.ValidString(string(c)) {
 		return errors.New("a claim is empty, too long or no text")
@@ -39,12 +39,12 @@ func (c Claim) check() error {
 	return nil
 }
 
-// sorted returns the claims in order, each once.
+// sorted returns the claims sorted, without duplicates.
 func sorted(claims []Claim) []Claim {
 	return slices.Compact(slices.Sorted(slices.Values(claims)))
 }
 
-// digestOf is what a statement has of its claims, which are sorted.
+// digestOf returns the digest of sorted claims for a statement.
 func digestOf(claims []Claim) Digest {
 	var text strings.Builder
 	for _, c := range claims {

@@ -14,8 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Saved is what is stored: anchors in order, and statements. What of it cannot be read is
-// said in Bad, by the names of the rows.
+// Saved is the stored state: anchors in order, and statements. Bad names the unreadable rows.
 type Saved struct {
 	Anchors    []Anchor
 	Statements []Evidence
@@ -25,10 +24,10 @@ type Saved struct {
 // Head returns the fingerprint of the last anchor, zero for none.
 func (s *Saved) Head() Digest { return chain(s.Anchors).head() }
 
-// ErrUsed is that a statement with this nonce is stored already.
+// ErrUsed says that a statement with this nonce is already stored.
 var ErrUsed = errors.New("the statement was used before")
 
-// ErrMoved is that another instance has set another anchor.
+// ErrMoved says that another instance has set another anchor.
 var ErrMoved = errors.New("another anchor was set meanwhile")
 
 // Store stores anchors and statements.
@@ -36,50 +35,50 @@ type Store interface {
 	LoadPresence(ctx context.Context) (Saved, error)
 	// SaveStatement stores a statement durably, or returns ErrUsed.
 	SaveStatement(ctx context.Context, e Evidence) error
-	// SaveAnchors has the anchors stored be these and no others, or returns ErrMoved: the
-	// last one that is stored is not the one with the fingerprint head, zero for none.
+	// SaveAnchors replaces the stored anchors, or returns ErrMoved if the last stored one does not have
+	// the fingerprint head (zero for none).
 	SaveAnchors(ctx context.Context, head Digest, all []Anchor) error
 }
 
-// Place is one of the other places in which the fingerprint of the anchor is: those of one
-// instance, when several share a database.
+// Place is a second location of the anchor's fingerprint, outside of the database. Each instance has its
+// own.
 type Place interface {
 	Name() string
-	// Mark returns what is there, zero for nothing.
+	// Mark returns the stored mark, zero for none.
 	Mark(ctx context.Context) (Mark, error)
 	SetMark(ctx context.Context, m Mark) error
 }
 
-// Options is what a Gate is made of.
+// Options configure a Gate.
 type Options struct {
-	Keeper Store
+	Store  Store
 	Places []Place
-	// Demanded is what the configuration wants; nil is nothing.
+	// Demanded returns the configured kind; nil is none.
 	Demanded func() Kind
-	// InForce returns the claims of everything that counts now, or, when it is the first
-	// anchor, of everything that is decided: who sets one that stands alone signs them.
-	InForce func(ctx context.Context, first bool) ([]Claim, error)
-	// Changed is called after what counts has become another.
+	// ClaimsInForce returns the claims of all current grants or, for the first anchor, of all decisions: a
+	// root anchor signs them.
+	ClaimsInForce func(ctx context.Context, first bool) ([]Claim, error)
+	// Changed is called when other claims count than before.
 	Changed func(ctx context.Context)
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
 
-// Gate asks for statements, keeps them, and says what was signed. It is safe for
-// concurrent use. A nil Gate is one of a MCPProxy whose presence is none.
+// Gate requires statements, stores them, and says which claims are signed. It is safe for concurrent use.
+// A nil Gate is that of an instance without presence.
 type Gate struct {
 	opt     Options
 	started time.Time
 
-	deciding sync.Mutex // held while a statement is taken or the anchor changes
+	deciding sync.Mutex // held while a statement is accepted or the anchor changes
 
-	mu    sync.RWMutex // guards what follows
-	known *state       // nil: not read yet, and nothing counts
+	mu    sync.RWMutex // guards the following fields
+	known *state       // nil: not loaded, nothing counts
 	used  map[string]bool
 	spent map[short]int
 }
 
-// short is a claim in few bytes.
+// short is a shortened claim hash.
 type short [16]byte
 
 func shortOf(c Claim) short {
@@ -87,23 +86,23 @@ func shortOf(c Claim) short {
 	return short(sum[:16])
 }
 
-// state is what is known.
+// state is the loaded state.
 type state struct {
 	chain  chain
 	broken error
 	places map[string]standing
-	signed map[short]time.Time // when last
-	all    []Evidence          // that verify
+	signed map[short]time.Time // time of the last signature
+	all    []Evidence          // verified
 	bad    []string            // statements that do not verify
-	// counted is the most that the passkey of an anchor has counted to.
+	// counted is the highest signature counter of each anchor's passkey.
 	counted map[Digest]uint32
-	// judged is the verdict as long as the configuration demands the same; a reset has none,
-	// since its own changes with time.
+	// judged caches the verdict for the demanded kind; not during a reset, whose verdict changes with
+	// time.
 	judged   verdict
 	demanded Kind
 }
 
-// NewGate makes a Gate, at which nothing counts before Load.
+// NewGate returns a Gate at which nothing counts before Load.
 func NewGate(o Options) *Gate {
 	if o.Demanded == nil {
 		o.Demanded = func() Kind { return None }
@@ -111,14 +110,14 @@ func NewGate(o Options) *Gate {
 	return &Gate{opt: o, started: o.Now().Truncate(time.Microsecond), used: map[string]bool{}, spent: map[short]int{}}
 }
 
-// Load reads what is stored, and holds it against the other places.
+// Load reads the stored state and compares it with the places.
 func (g *Gate) Load(ctx context.Context) error {
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
 	return g.load(ctx)
 }
 
-// Ready loads what was not loaded yet.
+// Ready loads the state if that has not happened.
 func (g *Gate) Ready(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -132,7 +131,7 @@ func (g *Gate) Ready(ctx context.Context) error {
 }
 
 func (g *Gate) load(ctx context.Context) error {
-	saved, err := g.opt.Keeper.LoadPresence(ctx)
+	saved, err := g.opt.Store.LoadPresence(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,18 +156,18 @@ func (g *Gate) load(ctx context.Context) error {
 		}
 	}
 	for _, p := range g.opt.Places {
-		s.places[p.Name()] = g.look(ctx, s, p)
+		s.places[p.Name()] = g.checkPlace(ctx, s, p)
 	}
 	s.demanded = g.opt.Demanded()
-	s.judged = judge(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
+	s.judged = evaluate(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
 	g.mu.Lock()
 	g.known = s
 	g.mu.Unlock()
 	return nil
 }
 
-// look reads what a place has, and has it follow what it may.
-func (g *Gate) look(ctx context.Context, s *state, p Place) standing {
+// checkPlace reads the mark of a place and updates it if allowed.
+func (g *Gate) checkPlace(ctx context.Context, s *state, p Place) standing {
 	m, err := p.Mark(ctx)
 	if err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
@@ -191,9 +190,9 @@ func (g *Gate) look(ctx context.Context, s *state, p Place) standing {
 	return standing{is, next}
 }
 
-// Look is Load, and tells of it when something else counts than before: another instance
-// may have stored statements, or somebody has changed one of the places.
-func (g *Gate) Look(ctx context.Context) error {
+// Recheck is Load, and calls Changed if other claims count than before: another instance may have stored
+// statements, or a place has changed.
+func (g *Gate) Recheck(ctx context.Context) error {
 	before, was := g.verdict()
 	if err := g.Load(ctx); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (s *state) remember(e *Evidence) {
 	}
 }
 
-// verdict is what counts now.
+// verdict returns the current verdict.
 func (g *Gate) verdict() (*state, verdict) {
 	g.mu.RLock()
 	s := g.known
@@ -225,10 +224,10 @@ func (g *Gate) verdict() (*state, verdict) {
 	if s.demanded == demanded && s.chain.last().Kind != reset {
 		return s, s.judged
 	}
-	return s, judge(s.chain, s.broken, s.places, demanded, g.opt.Now())
+	return s, evaluate(s.chain, s.broken, s.places, demanded, g.opt.Now())
 }
 
-// Confirmed reports whether a person has signed the claim, or nobody has to.
+// Confirmed reports whether a user has signed the claim, or no signature is required.
 func (g *Gate) Confirmed(c Claim) bool {
 	if g == nil {
 		return true
@@ -243,8 +242,7 @@ func (g *Gate) Confirmed(c Claim) bool {
 	return ok
 }
 
-// Void returns why nothing that was signed counts, and what to do about that; "" when it does,
-// or nothing has to be signed.
+// Void returns why no signature counts, and the remedy; "" if they count or none is required.
 func (g *Gate) Void() (why, remedy string) {
 	if g == nil {
 		return "", ""
@@ -253,7 +251,7 @@ func (g *Gate) Void() (why, remedy string) {
 	return v.void, v.remedy
 }
 
-// On reports whether what widens needs a person's statement.
+// On reports whether grants of access need a signed statement.
 func (g *Gate) On() bool {
 	if g == nil {
 		return false
@@ -262,8 +260,7 @@ func (g *Gate) On() bool {
 	return v.on
 }
 
-// ByPasskey reports whether what widens needs a passkey, for which pages of Origin alone can
-// ask.
+// ByPasskey reports whether they need a passkey, which only pages of Origin can use.
 func (g *Gate) ByPasskey() bool {
 	if g == nil {
 		return false
@@ -272,15 +269,15 @@ func (g *Gate) ByPasskey() bool {
 	return s != nil && v.on && s.chain.withoutResets().last().Kind == Passkey
 }
 
-// Holds reports whether a claim that is good for a while and for some uses counts: it was
-// signed since this process started, and has been spent fewer times. What was counted is
-// in memory alone, where nobody else can count it back; so it ends with the process.
+// Holds reports whether a claim with limited time and uses counts: it was signed since this process
+// started and has uses left. The count is only in memory, where no one can reset it; so it ends with the
+// process.
 func (g *Gate) Holds(c Claim, uses int) bool { return g.hold(c, uses, 0) }
 
-// Spend is Holds, and takes one of the uses.
+// Spend is Holds and consumes one use.
 func (g *Gate) Spend(c Claim, uses int) bool { return g.hold(c, uses, 1) }
 
-// Exhaust has a claim that is good for a while be good for nothing any more.
+// Exhaust consumes all uses of a claim.
 func (g *Gate) Exhaust(c Claim) {
 	if g != nil {
 		g.hold(c, math.MaxInt, math.MaxInt)
@@ -308,8 +305,8 @@ func (g *Gate) hold(c Claim, uses, takes int) bool {
 	return true
 }
 
-// Draft returns when the statement of the request is made, and a name that no other one
-// has: what is decided can be claimed with them. Require says whether they are true.
+// Draft returns the time and nonce of the statement of the request, for claims that contain them. Require
+// verifies them.
 func (g *Gate) Draft(ctx context.Context) (at time.Time, name string) {
 	if p := proofOf(ctx); p != nil {
 		return p.draft(g.now())
@@ -324,10 +321,9 @@ func (g *Gate) now() time.Time {
 	return g.opt.Now()
 }
 
-// Require returns nil when a person has decided what the claims say: where nobody has to,
-// or with the proof of the request, which is stored by then. Else it returns the problem
-// PRESENCE_REQUIRED, with the statement to be signed in its details. What a request does
-// is required at once, before anything of it is done.
+// Require returns nil if a user has signed the claims, or no signature is required; a proof in the request
+// is stored first. Otherwise it returns the problem PRESENCE_REQUIRED with the statement to sign. A
+// request requires all its claims at once, before it does anything.
 func (g *Gate) Require(ctx context.Context, claims ...Claim) error {
 	if g == nil || len(claims) == 0 {
 		return nil
@@ -348,7 +344,7 @@ func (g *Gate) Require(ctx context.Context, claims ...Claim) error {
 	return g.require(ctx, p, s.chain.last(), claims)
 }
 
-// require takes the proof of a request for claims, of an anchor.
+// require accepts the proof of a request for claims, from an anchor.
 func (g *Gate) require(ctx context.Context, p *Proof, a *Anchor, claims []Claim) error {
 	e, err := g.signed(p, a, claims)
 	if err != nil {
@@ -356,11 +352,11 @@ func (g *Gate) require(ctx context.Context, p *Proof, a *Anchor, claims []Claim)
 	}
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
-	return g.take(ctx, p, e)
+	return g.accept(ctx, p, e)
 }
 
-// take stores a statement that is proven, and has it count. deciding is held.
-func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
+// accept stores a proven statement and puts it into effect. g.deciding is held.
+func (g *Gate) accept(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.used[e.Nonce] {
 		return refused(ErrUsed.Error())
 	}
@@ -368,7 +364,7 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 	if count <= before && before|count != 0 {
 		return refused("the authenticator counts backwards: somebody may have a copy of the passkey")
 	}
-	switch err := g.opt.Keeper.SaveStatement(ctx, *e); {
+	switch err := g.opt.Store.SaveStatement(ctx, *e); {
 	case errors.Is(err, ErrUsed):
 		return refused(ErrUsed.Error())
 	case err != nil:
@@ -387,8 +383,8 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 	return nil
 }
 
-// signed returns the evidence that an anchor has signed claims for a request. Of a request
-// without a proof the error is what has to be signed.
+// signed returns the evidence that an anchor has signed claims for a request. Without a proof the error
+// contains the statement to sign.
 func (g *Gate) signed(p *Proof, a *Anchor, claims []Claim) (*Evidence, error) {
 	claims = sorted(claims)
 	if p.Text == "" {
@@ -401,7 +397,7 @@ func (g *Gate) signed(p *Proof, a *Anchor, claims []Claim) (*Evidence, error) {
 	return e, nil
 }
 
-// proven returns the evidence that a proof is, or why it is none.
+// proven returns the evidence of a proof, or why it is invalid.
 func (g *Gate) proven(p *Proof, a *Anchor, claims []Claim) (*Evidence, string) {
 	signed, err := parseSigned(p.Text)
 	if err != nil {
@@ -427,7 +423,7 @@ func refused(why string) error {
 	return problem.New(problem.PresenceRequired, "The proof that a person decides does not hold: "+why+".", "Do it once more, and sign what you are shown then.")
 }
 
-// ask is what has to be signed.
+// ask returns the problem with the statement to sign.
 func (g *Gate) ask(p *Proof, a *Anchor, claims []Claim) error {
 	for _, c := range claims {
 		if err := c.check(); err != nil || len(claims) > maxClaims {
@@ -440,7 +436,7 @@ func (g *Gate) ask(p *Proof, a *Anchor, claims []Claim) error {
 		With("statement", json.RawMessage(s.Text())).With("claims", claims).With("anchor", a)
 }
 
-// howTo says where a person permits something.
+// howTo says where a user signs.
 func howTo(k Kind) string {
 	if k == Passkey {
 		return "Permit it in the web UI: `mcpproxy ui`."
@@ -448,42 +444,42 @@ func howTo(k Kind) string {
 	return "Do it with the mcpproxy command in a terminal, which asks for your passphrase."
 }
 
-// Standing is how presence stands.
+// Standing is the status of presence.
 type Standing struct {
 	On       bool
 	Kind     Kind   // of the anchor
-	Void     string // why nothing that widens counts; "" when what is signed does
+	Void     string // why nothing that grants access counts; "" if signatures count
 	Remedy   string
-	Anchor   *Anchor // that proves, nil for none
+	Anchor   *Anchor // the verifying anchor, nil for none
 	Reset    time.Time
 	Places   []PlaceStanding
-	Signed   int      // statements that verify
-	Bad      []string // and those that do not
-	MaySet   bool     // an anchor that stands alone can be set
+	Signed   int      // number of verified statements
+	Bad      []string // statements that do not verify
+	MaySet   bool     // a root anchor can be set
 	MayJoin  bool
-	ResetOff bool // a reset can be called off
+	ResetOff bool // a reset can be cancelled
 }
 
-// PlaceStanding is how one place stands.
+// PlaceStanding is the status of one place.
 type PlaceStanding struct {
 	Name  string
 	State PlaceState
 }
 
-// Standing reads the places again, and returns how presence stands.
+// Standing reads the places again and returns the status of presence.
 func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 	if g == nil {
 		return Standing{Kind: None}, nil
 	}
-	if err := g.Look(ctx); err != nil {
+	if err := g.Recheck(ctx); err != nil {
 		return Standing{}, err
 	}
 	s, v := g.verdict()
-	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.mayNew, MayJoin: v.join}
+	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.canSetRoot, MayJoin: v.canJoin}
 	for _, p := range g.opt.Places {
 		out.Places = append(out.Places, PlaceStanding{p.Name(), s.places[p.Name()].state})
 	}
-	if out.ResetOff = v.off; s.chain.last().Kind == reset {
+	if out.ResetOff = v.canCancelReset; s.chain.last().Kind == reset {
 		out.Reset, out.Kind = s.chain.last().Since, None
 	}
 	if before := s.chain.withoutResets(); before.last().proves() {
@@ -493,11 +489,11 @@ func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 	return out, nil
 }
 
-// claimsInForce are those of everything that is decided.
+// claimsInForce returns the claims of all current decisions.
 func (g *Gate) claimsInForce(ctx context.Context, c chain) ([]Claim, error) {
-	if g.opt.InForce == nil {
+	if g.opt.ClaimsInForce == nil {
 		return nil, nil
 	}
-	all, err := g.opt.InForce(ctx, c.last().Kind == None)
+	all, err := g.opt.ClaimsInForce(ctx, c.last().Kind == None)
 	return slices.Clone(all), err
 }

@@ -39,7 +39,7 @@ func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 // "" is that everything does that was signed.
 func (w *world) looks(void string) {
 	w.t.Helper()
-	if err := w.Look(w.t.Context()); err != nil {
+	if err := w.Recheck(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	s := w.standing()
@@ -164,7 +164,7 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 	} {
 		here.db.anchors = all
 		for _, w := range []*world{here, there} {
-			if err := w.Look(t.Context()); err != nil {
+			if err := w.Recheck(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s := w.standing()
@@ -184,7 +184,7 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 	}
 	// Put back, nothing counts where a reset was seen, until the person calls that off.
 	here.db.anchors = theirs
-	if err := errors.Join(here.Look(t.Context()), there.Look(t.Context())); err != nil {
+	if err := errors.Join(here.Recheck(t.Context()), there.Recheck(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	there.looks("the database has no reset")
@@ -218,7 +218,7 @@ func TestNoneIsFollowed(t *testing.T) {
 	if err := here.do(k, func(ctx context.Context) error { return here.Set(ctx, none) }); err != nil {
 		t.Fatal(err)
 	}
-	if there.Look(t.Context()) != nil || there.On() {
+	if there.Recheck(t.Context()) != nil || there.On() {
 		t.Errorf("%+v", there.standing())
 	}
 	_, k2 := here.anew()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Mark is what a place beside the database has of the anchor.
+// Mark is what a place stores about the anchor.
 type Mark struct {
-	Anchor Digest    // the fingerprint of the last one that is no reset; zero: none is known
-	Reset  Digest    // of the reset since; zero: there was none
-	At     time.Time // when this place has learned of the reset
+	Anchor Digest    // fingerprint of the last anchor that is no reset; zero: none
+	Reset  Digest    // of a later reset; zero: none
+	At     time.Time // when this place learned of the reset
 }
 
-// String returns the mark as it is written: the fingerprint of the anchor, and where it was
-// reset, that of the reset, and the time.
+// String returns the stored form: the fingerprint of the anchor and, after a reset, that of the reset and
+// its time.
 func (m Mark) String() string {
 	text := m.Anchor.String()
 	if m.Reset != (Digest{}) {
@@ -23,7 +23,7 @@ func (m Mark) String() string {
 	return text
 }
 
-// ParseMark reads what String returns, and nothing else.
+// ParseMark parses the result of String, and nothing else.
 func ParseMark(text string) (m Mark, err error) {
 	anchor, since, _ := strings.Cut(text, " reset ")
 	if err := m.Anchor.UnmarshalText([]byte(anchor)); err != nil {
@@ -42,11 +42,11 @@ func ParseMark(text string) (m Mark, err error) {
 	return m, err
 }
 
-// PlaceState is how one of the places of the fingerprint stands.
+// PlaceState is the state of a place.
 type PlaceState string
 
-// The states. What is behind follows by itself; WasReset is that the place knows of a reset
-// which is not over here, and that the database has no longer.
+// The states. Behind resolves itself; WasReset says that the place knows of an unfinished reset that the
+// database no longer has.
 const (
 	Matches    PlaceState = "matches"
 	Behind     PlaceState = "behind"
@@ -56,22 +56,21 @@ const (
 	Unreadable PlaceState = "unreadable"
 )
 
-// Words are all states.
+// Words returns all states.
 func (PlaceState) Words() []string {
 	return []string{string(Matches), string(Behind), string(Missing), string(Differs), string(WasReset), string(Unreadable)}
 }
 
-// calledOff is what is signed to call a reset off.
+// calledOff returns the claim that is signed to cancel a reset.
 func calledOff(reset Digest) Claim { return NewClaim("presence reset called off", reset.String()) }
 
-// over reports whether the day after the reset is over.
+// over reports whether ResetTime has passed since the reset.
 func (m Mark) over(now time.Time) bool { return !now.Before(m.At.Add(ResetTime)) }
 
-// follow says how a place stands that has this mark, and what it is to have from now on. A
-// reset is followed by whoever sees it, and its day counted from then on, whatever time it
-// has: somebody else may have written it. Anchors are followed when the one that the place
-// knows has signed them, or the first of those that has signed the next. calledOff reports
-// whether an anchor of the chain that is in force has called a reset off.
+// follow returns the state of a place with this mark, and its new mark. Every place accepts a reset and
+// measures ResetTime from then, whatever time the reset has, because another program may have written it.
+// A place accepts anchors that its known anchor, or a successor of it, has signed. calledOff reports
+// whether an anchor of the current chain has cancelled a reset.
 func (c chain) follow(m Mark, now time.Time, calledOff func(reset Digest) bool) (PlaceState, Mark) {
 	wasReset := m.Reset != Digest{}
 	if c.last().Kind == reset {
@@ -95,5 +94,5 @@ func (c chain) follow(m Mark, now time.Time, calledOff func(reset Digest) bool) 
 	case wasReset && !m.over(now):
 		return WasReset, m
 	}
-	return Missing, m // the anchor in force stands alone: a person proves that it is theirs
+	return Missing, m // a root anchor: a user must prove that it is theirs
 }

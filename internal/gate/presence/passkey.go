@@ -19,35 +19,34 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Party is the relying party of passkeys: an address cannot be one, so that the page that
-// asks for a passkey is one of Origin.
+// Party is the relying party ID of passkeys. An IP address is not allowed, so the page that uses a passkey
+// is at Origin.
 const Party = "localhost"
 
-// Origin is that of the pages of the port.
+// Origin returns the origin of the pages on a port.
 func Origin(port string) string {
 	if port == "80" {
-		return "http://" + Party // browsers leave it out
+		return "http://" + Party // browsers omit it
 	}
 	return "http://" + Party + ":" + port
 }
 
-// passkey verifies what an authenticator has signed for a page of one origin, by the steps
-// of WebAuthn. Nothing attests which authenticator it is, and nothing has to: that it is
-// the person's the anchor says, which is signed itself.
+// passkey verifies WebAuthn assertions for one origin. There is no attestation of the authenticator: the
+// signed anchor says that it belongs to the user.
 type passkey struct {
 	credential []byte
 	key        crypto.PublicKey
 	origin     string
 }
 
-// The bounds of credentials and of RSA keys, in bytes and bits.
+// The limits of credentials in bytes, and of RSA keys in bits.
 const (
 	maxCredential = 1023
 	minRSA        = 2048
 	maxRSA        = 8192
 )
 
-// newPasskey returns what verifies what a credential signs, whose key is as X.509 has it.
+// newPasskey returns the verifier of a credential with an X.509 public key.
 func newPasskey(credential, spki []byte, origin string) (p passkey, err error) {
 	if len(credential) == 0 || len(credential) > maxCredential {
 		return p, errors.New("the anchor of a passkey has no credential")
@@ -76,7 +75,7 @@ func newPasskey(credential, spki []byte, origin string) (p passkey, err error) {
 	return passkey{credential, key, origin}, nil
 }
 
-// port returns the port of an origin as it has to be written there.
+// port returns the port of an origin in its required form.
 func port(origin *url.URL) string {
 	n, err := strconv.ParseUint(origin.Port(), 10, 16)
 	if origin.Port() == "" {
@@ -88,7 +87,7 @@ func port(origin *url.URL) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// assertion is what an authenticator has signed, and for whom.
+// assertion is a WebAuthn assertion.
 type assertion struct {
 	Credential        []byte
 	AuthenticatorData []byte
@@ -96,7 +95,7 @@ type assertion struct {
 	Signature         []byte
 }
 
-// Text returns the assertion as the signature of a statement has it.
+// Text returns the assertion as the signature of a statement.
 func (a assertion) Text() []byte {
 	parts := [][]byte{a.Credential, a.AuthenticatorData, a.ClientData, a.Signature}
 	text := make([]string, len(parts))
@@ -106,7 +105,7 @@ func (a assertion) Text() []byte {
 	return []byte(strings.Join(text, "."))
 }
 
-// parseAssertion reads what Text returns.
+// parseAssertion parses the result of Text.
 func parseAssertion(text []byte) (a assertion, err error) {
 	parts := strings.SplitN(string(text), ".", 5)
 	into := []*[]byte{&a.Credential, &a.AuthenticatorData, &a.ClientData, &a.Signature}
@@ -118,14 +117,13 @@ func parseAssertion(text []byte) (a assertion, err error) {
 			return a, errors.New("it is not signed with a passkey")
 		}
 	}
-	if !bytes.Equal(a.Text(), text) { // base64 takes line breaks
+	if !bytes.Equal(a.Text(), text) { // base64 decoding ignores line breaks
 		err = errors.New("it is not signed with a passkey")
 	}
 	return a, err
 }
 
-// What authenticator data begins with: the digest of the relying party, flags, and how
-// often the authenticator has signed.
+// The layout of authenticator data: digest of the relying party ID, flags, signature counter.
 const (
 	flagsAt   = sha256.Size
 	counterAt = flagsAt + 1
@@ -142,7 +140,7 @@ const (
 	hasExtensions  = 1 << 7
 )
 
-// Verify implements Verifier.
+// Verify implements verifier.
 func (p passkey) Verify(d Digest, signature []byte) error {
 	a, err := parseAssertion(signature)
 	if err != nil {
@@ -174,7 +172,7 @@ func (p passkey) Verify(d Digest, signature []byte) error {
 	return nil
 }
 
-// client reports what is wrong with what the browser says that was asked for.
+// client checks the client data of an assertion.
 func (p passkey) client(d Digest, data []byte) error {
 	if wirejson.Check(data, wirejson.Limits{Bytes: maxSignature}) != nil || wirejson.Kind(data) != '{' {
 		return errors.New("what the browser says of it cannot be read")
@@ -197,7 +195,7 @@ func (p passkey) client(d Digest, data []byte) error {
 	return nil
 }
 
-// authenticator reports what is wrong with what the authenticator says.
+// authenticator checks the authenticator data.
 func authenticator(data []byte) error {
 	party := sha256.Sum256([]byte(Party))
 	if len(data) < leastData {
@@ -218,8 +216,7 @@ func authenticator(data []byte) error {
 	return nil
 }
 
-// counter returns how often the authenticator had signed by then; 0 is that it does not
-// count, or that this is signed otherwise.
+// counter returns the signature counter; 0 if not counted or no passkey.
 func counter(signature []byte) uint32 {
 	a, err := parseAssertion(signature)
 	if err != nil || len(a.AuthenticatorData) < leastData {

@@ -394,7 +394,7 @@ func TestAnchorOfAPasskey(t *testing.T) {
 		if _, err := ParseAnchor(text); err == nil {
 			t.Errorf("%s: it is read", name)
 		}
-		if _, ok := bad.verifier().(nothing); !ok {
+		if _, ok := bad.verifier().(noVerifier); !ok {
 			t.Errorf("%s: it verifies", name)
 		}
 	}

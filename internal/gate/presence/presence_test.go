@@ -85,9 +85,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	w.Gate = NewGate(Options{
-		Keeper: w.db, Places: []Place{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
-		InForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
-		Now:     func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
+		Store: w.db, Places: []Place{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
+		ClaimsInForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
+		Now:           func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := w.Load(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -173,7 +173,7 @@ func TestNoneNeedsNothing(t *testing.T) {
 
 // TestUnreadCountsForNothing: before what is stored was read, and when it cannot be.
 func TestUnreadCountsForNothing(t *testing.T) {
-	g := NewGate(Options{Keeper: &memory{failing: errors.New("away")}, Demanded: func() Kind { return None }, Now: time.Now})
+	g := NewGate(Options{Store: &memory{failing: errors.New("away")}, Demanded: func() Kind { return None }, Now: time.Now})
 	if err := g.Load(t.Context()); err == nil || g.Confirmed(approve) || g.Holds(approve, 1) {
 		t.Error(err)
 	}

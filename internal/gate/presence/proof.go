@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// GoodFor is for how long a statement is taken.
+// GoodFor is how long a statement can be used.
 const GoodFor = 5 * time.Minute
 
-// Proof is what one request brings. It is taken once; what it permits, it permits for
-// everything that the request does.
+// Proof is the proof that one request contains. It is accepted once, and covers everything that the
+// request does.
 type Proof struct {
-	For  string // the request: its method and its address
+	For  string // method and path of the request
 	Text string // of the header; "" for none
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	at      time.Time
 	nonce   string
 	granted map[Claim]bool
@@ -25,7 +25,7 @@ type Proof struct {
 
 type proofKey struct{}
 
-// With returns a context of a request that brings a proof, perhaps an empty one.
+// With returns a context with the proof of a request, which may be empty.
 func With(ctx context.Context, p *Proof) context.Context {
 	return context.WithValue(ctx, proofKey{}, p)
 }
@@ -35,8 +35,7 @@ func proofOf(ctx context.Context) *Proof {
 	return p
 }
 
-// draft returns the time and the nonce of what the request brings, or new ones. Nobody has
-// verified them.
+// draft returns the unverified time and nonce of the proof, or new ones.
 func (p *Proof) draft(now time.Time) (time.Time, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +52,7 @@ func fresh(now time.Time) (time.Time, string) {
 	return now.UTC().Truncate(time.Microsecond), strings.ToLower(rand.Text())
 }
 
-// permits reports whether the proof was taken for all the claims.
+// permits reports whether the proof was accepted for all the claims.
 func (p *Proof) permits(claims []Claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

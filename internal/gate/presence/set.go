@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Head returns the fingerprint after which the next anchor is to stand.
+// Head returns the fingerprint that the next anchor must follow.
 func (g *Gate) Head() Digest {
 	s, _ := g.verdict()
 	if s == nil {
@@ -17,12 +17,11 @@ func (g *Gate) Head() Digest {
 	return s.chain.head()
 }
 
-// Set sets the anchor: the one in force signs it; where there is none it signs itself, and
-// everything that is in force by then.
+// Set sets the anchor. The current anchor signs it; a root signs itself and all current decisions.
 func (g *Gate) Set(ctx context.Context, a Anchor) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
-	if s == nil || p == nil || !v.mayNew && !v.mayAdd {
+	if s == nil || p == nil || !v.canSetRoot && !v.canSetNext {
 		return notNow(v)
 	}
 	switch {
@@ -34,7 +33,7 @@ func (g *Gate) Set(ctx context.Context, a Anchor) error {
 		return problem.New(problem.Conflict, "Presence is none already.", "")
 	}
 	signer, claims := s.chain.last(), []Claim{a.claim()}
-	if v.mayNew {
+	if v.canSetRoot {
 		if signer = &a; !a.proves() {
 			return notNow(v)
 		}
@@ -50,7 +49,7 @@ func (g *Gate) Set(ctx context.Context, a Anchor) error {
 	}
 	a.Nonce = e.Nonce
 	return g.change(ctx, s, func() (chain, error) {
-		return append(s.chain[:len(s.chain):len(s.chain)], a), g.take(ctx, p, e)
+		return append(s.chain[:len(s.chain):len(s.chain)], a), g.accept(ctx, p, e)
 	})
 }
 
@@ -62,19 +61,18 @@ func notNow(v verdict) error {
 	return problem.New(problem.PresenceRequired, why, v.remedy)
 }
 
-// Join has the anchor sign that its fingerprint belongs where it is missing: this is an
-// instance that did not know it.
+// Join lets the anchor sign that its fingerprint is written to places that lack it: this instance is new.
 func (g *Gate) Join(ctx context.Context) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
-	if s == nil || p == nil || !v.join {
+	if s == nil || p == nil || !v.canJoin {
 		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
 	}
 	return g.signedChange(ctx, s, p, s.chain.last(), []Claim{NewClaim("presence join", s.chain.head().String())}, s.chain)
 }
 
-// Reset makes everything that was signed void, now, and lets a new anchor be set after
-// ResetTime. It needs no proof: the passphrase may be forgotten.
+// Reset voids all signatures at once, and allows a new anchor after ResetTime. It needs no proof: the
+// passphrase may be lost.
 func (g *Gate) Reset(ctx context.Context) error {
 	s, v := g.verdict()
 	if s == nil {
@@ -93,37 +91,37 @@ func (g *Gate) Reset(ctx context.Context) error {
 	})
 }
 
-// CallOff calls a reset off: the anchor before it signs that.
+// CallOff cancels a reset; the previous anchor signs that.
 func (g *Gate) CallOff(ctx context.Context) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
 	switch {
 	case s == nil || p == nil:
 		return notNow(v)
-	case s.chain.last().Kind != reset && !v.off:
+	case s.chain.last().Kind != reset && !v.canCancelReset:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
-	case !v.off:
+	case !v.canCancelReset:
 		return problem.New(problem.PresenceRequired, "This reset cannot be called off: the anchor did not hold when it was made, or does not now.", v.remedy)
 	}
 	before := s.chain.withoutResets()
-	var claims []Claim // of each that somebody knows of, so that other instances follow
+	var claims []Claim // for every known reset, so that other instances follow
 	for _, place := range s.places {
 		claims = append(claims, calledOff(place.mark.Reset))
 	}
 	return g.signedChange(ctx, s, p, before.last(), claims, before)
 }
 
-// signedChange has a chain be in force that an anchor has signed claims for.
+// signedChange replaces the chain after an anchor has signed claims.
 func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, claims []Claim, next chain) error {
 	e, err := g.signed(p, a, claims)
 	if err != nil {
 		return err
 	}
-	return g.change(ctx, s, func() (chain, error) { return next, g.take(ctx, p, e) })
+	return g.change(ctx, s, func() (chain, error) { return next, g.accept(ctx, p, e) })
 }
 
-// change stores the chain that next returns in every place, if what was looked at is still
-// there: in the database first, from where the anchor itself can have the others follow.
+// change stores the result of next in every place if the state is still the one seen: in the database
+// first, from which the anchor can update the others.
 func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, error)) error {
 	err := func() error {
 		g.deciding.Lock()
@@ -135,7 +133,7 @@ func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, erro
 		if err != nil {
 			return err
 		}
-		switch err := g.opt.Keeper.SaveAnchors(ctx, seen.chain.head(), c); {
+		switch err := g.opt.Store.SaveAnchors(ctx, seen.chain.head(), c); {
 		case errors.Is(err, ErrMoved):
 			return refused(err.Error())
 		case err != nil:
@@ -161,8 +159,7 @@ func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, erro
 	return err
 }
 
-// Restore stores everything that is known once more: the database, and the log with it, may
-// be others.
+// Restore stores the known state again, in a possibly new database.
 func (g *Gate) Restore(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -174,13 +171,13 @@ func (g *Gate) Restore(ctx context.Context) error {
 		return nil
 	}
 	for _, e := range s.all {
-		if err := g.opt.Keeper.SaveStatement(ctx, e); err != nil && !errors.Is(err, ErrUsed) {
+		if err := g.opt.Store.SaveStatement(ctx, e); err != nil && !errors.Is(err, ErrUsed) {
 			return err
 		}
 	}
-	stored, err := g.opt.Keeper.LoadPresence(ctx)
+	stored, err := g.opt.Store.LoadPresence(ctx)
 	if err == nil {
-		err = g.opt.Keeper.SaveAnchors(ctx, stored.Head(), s.chain)
+		err = g.opt.Store.SaveAnchors(ctx, stored.Head(), s.chain)
 	}
 	if err != nil || v.void != "" {
 		return err

@@ -12,27 +12,27 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Statement is what is signed: that a person, at a time and for one request, decides what
-// the claims say. Of the claims, which may be many, it has the digest.
+// Statement is what is signed: that a user, at a time and for one request, makes the decisions of the
+// claims. It contains the digest of the claims.
 type Statement struct {
 	Claims Digest
 	Count  int // of the claims
 	At     time.Time
-	For    string // the request: its method and its address
+	For    string // method and path of the request
 	Nonce  string
-	Anchor Digest // the fingerprint of the anchor that signs
+	Anchor Digest // fingerprint of the signing anchor
 }
 
-// The bounds of statements.
+// The limits of statements.
 const (
 	maxStatement = 8 << 10 // bytes
 	maxSignature = 8 << 10
 	maxFor       = 4 << 10
-	// timeForm has all digits, so that one time is one text.
+	// timeForm has a fixed number of digits, so that a time has exactly one text.
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
 
-// plainStatement is a statement as its JSON has it, in this order.
+// plainStatement is the JSON form of a statement, in this order.
 type plainStatement struct {
 	Claims Digest `json:"claims"`
 	Count  int    `json:"count"`
@@ -42,25 +42,25 @@ type plainStatement struct {
 	Anchor Digest `json:"anchor"`
 }
 
-// Text returns the statement as JSON: one statement is one text.
+// Text returns the statement as JSON: one statement has exactly one text.
 func (s Statement) Text() []byte {
 	raw, err := wirejson.Marshal(plainStatement{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
 	if err != nil {
-		panic("presence: " + err.Error()) // nothing of it can fail
+		panic("presence: " + err.Error()) // no field can fail
 	}
 	return raw
 }
 
-// StatementOf returns a statement over claims, to be completed.
+// StatementOf returns an incomplete statement over claims.
 func StatementOf(claims []Claim, at time.Time, nonce string) Statement {
 	claims = sorted(claims)
 	return Statement{Claims: digestOf(claims), Count: len(claims), At: at, Nonce: nonce}
 }
 
-// Digest is what is signed of the statement, and the challenge of a passkey.
+// Digest returns the signed digest of the statement, which is also the challenge of a passkey.
 func (s Statement) Digest() Digest { return digest("statement", s.Text()) }
 
-// ParseStatement reads what Text returns, and nothing else.
+// ParseStatement parses the result of Text, and nothing else.
 func ParseStatement(text []byte) (Statement, error) {
 	var p plainStatement
 	if len(text) > maxStatement {
@@ -74,14 +74,14 @@ func ParseStatement(text []byte) (Statement, error) {
 		return Statement{}, errors.New("a statement has no time")
 	}
 	s := Statement{p.Claims, p.Count, at, p.For, p.Nonce, p.Anchor}
-	if !nonceFits(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.Text(), text) {
+	if !isNonce(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.Text(), text) {
 		return Statement{}, errors.New("a statement is not written as statements are")
 	}
 	return s, nil
 }
 
-// nonceFits reports whether a nonce is one: it becomes the name of things.
-func nonceFits(nonce string) bool {
+// isNonce reports whether a nonce is valid: it is used in names.
+func isNonce(nonce string) bool {
 	return len(nonce) >= 20 && len(nonce) <= 64 && strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
@@ -93,16 +93,16 @@ type Signed struct {
 
 var errSignature = errors.New("the signature is not of the anchor")
 
-// Header is the name of the header that brings a statement with a request.
+// Header is the request header for a signed statement.
 const Header = "MCPProxy-Presence"
 
-// Text returns the signed statement as the header has it.
+// Text returns the signed statement as the value of the header.
 func (s Signed) Text() string {
 	to := base64.RawURLEncoding
 	return to.EncodeToString(s.Statement.Text()) + "." + to.EncodeToString(s.Signature)
 }
 
-// parseSigned reads what Text returns.
+// parseSigned parses the result of Text.
 func parseSigned(text string) (Signed, error) {
 	statement, signature, ok := strings.Cut(text, ".")
 	if !ok || len(text) > 2*(maxStatement+maxSignature) {
@@ -118,19 +118,19 @@ func parseSigned(text string) (Signed, error) {
 		return Signed{}, errors.New("its signature is not base64url")
 	}
 	s.Statement, err = ParseStatement(raw)
-	if err == nil && s.Text() != text { // base64 takes line breaks
+	if err == nil && s.Text() != text { // base64 decoding ignores line breaks
 		err = errors.New("it is not written as statements are")
 	}
 	return s, err
 }
 
-// Evidence is a signed statement with its claims, as it is kept.
+// Evidence is the stored form of a signed statement, with its claims.
 type Evidence struct {
 	Signed
 	Claims []Claim // sorted
 }
 
-// check refuses evidence whose claims are not those of the statement.
+// check rejects evidence whose claims do not match the statement.
 func (e *Evidence) check() error {
 	for _, c := range e.Claims {
 		if err := c.check(); err != nil {
@@ -152,8 +152,8 @@ func (e *Evidence) Lines() string {
 	return strings.Join(lines, "\n")
 }
 
-// ParseEvidence reads a statement as it is kept: what Statement.Text returned, the
-// signature, and what Lines returned.
+// ParseEvidence parses stored evidence: the result of Statement.Text, the signature, and the result of
+// Lines.
 func ParseEvidence(statement, signature []byte, lines string) (Evidence, error) {
 	s, err := ParseStatement(statement)
 	if err != nil {

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// standing is how one place stands, and what it has.
+// standing is the state of one place, with its mark.
 type standing struct {
 	state PlaceState
 	mark  Mark
 }
 
-// verdict is what follows from everything that is known of the anchor.
+// verdict is the conclusion from the anchors, the places and the configuration.
 type verdict struct {
-	on     bool   // what widens needs a statement
-	void   string // why no statement counts; "" when they do
-	remedy string // what to do about that
-	mayNew bool   // an anchor can be set that stands alone
-	mayAdd bool   // the anchor in force can sign the next one
-	join   bool   // the anchor in force can have its fingerprint put where it is missing
-	off    bool   // a reset can be called off, by the anchor before it
+	on             bool   // grants of access need a statement
+	void           string // why no statement counts; "" if they do
+	remedy         string // what to do about it
+	canSetRoot     bool   // a root anchor can be set
+	canSetNext     bool   // the current anchor can sign the next one
+	canJoin        bool   // the current anchor can write its fingerprint where it is missing
+	canCancelReset bool   // a reset can be cancelled by the previous anchor
 }
 
-// judge says what counts. It is pure.
-func judge(c chain, broken error, places map[string]standing, demanded Kind, now time.Time) (v verdict) {
+// evaluate returns the verdict. It is pure.
+func evaluate(c chain, broken error, places map[string]standing, demanded Kind, now time.Time) (v verdict) {
 	bad := map[PlaceState]string{} // the name of a place in each state
 	last, before := c.last(), c.withoutResets()
-	at := last.Since // of the last reset that anybody knows of
-	v.off = broken == nil && before.last().proves()
+	at := last.Since // the time of the last known reset
+	v.canCancelReset = broken == nil && before.last().proves()
 	for name, p := range places {
 		if bad[p.state] == "" || name < bad[p.state] {
 			bad[p.state] = name
@@ -35,10 +35,10 @@ func judge(c chain, broken error, places map[string]standing, demanded Kind, now
 		if p.mark.At.After(at) {
 			at = p.mark.At
 		}
-		// Whoever had another anchor be there does not call it off with that one.
-		v.off = v.off && p.mark.Anchor == before.head()
+		// Whoever replaced the anchor must not cancel the reset with the new one.
+		v.canCancelReset = v.canCancelReset && p.mark.Anchor == before.head()
 	}
-	v.off = v.off && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
+	v.canCancelReset = v.canCancelReset && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
 	v.on = last.Kind != None || demanded != None
 	until := at.Add(ResetTime)
 	const again = "`mcpproxy presence reset` makes all decisions void and takes another anchor 24 hours later"
@@ -53,31 +53,31 @@ func judge(c chain, broken error, places map[string]standing, demanded Kind, now
 	case bad[Unreadable] != "" && v.on:
 		v.void = "The fingerprint of the anchor in " + bad[Unreadable] + " cannot be read."
 		v.remedy = "Unlock the keyring, or see the log of the daemon, and restart MCPProxy."
-	case bad[WasReset] != "" && v.off:
+	case bad[WasReset] != "" && v.canCancelReset:
 		v.on, v.void = true, "Presence was reset, as "+bad[WasReset]+" has it, and the database has no reset."
 		v.remedy = "If you have called it off, do so here, too: `mcpproxy presence reset --cancel`."
 	case bad[WasReset] != "":
 		v.on, v.void = true, fmt.Sprintf("Presence was reset: until %s nothing that widens counts here.", until.UTC().Format(time.RFC3339))
 		v.remedy = "If you have set another anchor since, prove it then: `mcpproxy presence join`."
 	case last.Kind == None:
-		if v.mayNew = bad[Unreadable] == ""; demanded != None {
+		if v.canSetRoot = bad[Unreadable] == ""; demanded != None {
 			v.void, v.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
 		}
 	case last.Kind == reset:
-		if v.mayNew = !now.Before(until); v.mayNew {
+		if v.canSetRoot = !now.Before(until); v.canSetRoot {
 			v.void, v.remedy = "Presence was reset.", "Set a new anchor: `mcpproxy presence set passphrase`."
 			break
 		}
 		v.void, v.remedy = fmt.Sprintf("Presence was reset: until %s nothing that widens counts.", until.UTC().Format(time.RFC3339)), cancel
-		if !v.off {
+		if !v.canCancelReset {
 			v.remedy = "It cannot be called off, since the anchor did not hold everywhere. Set a new one then."
 		}
 	case bad[Missing] != "":
-		v.join = true
+		v.canJoin = true
 		v.void = "The fingerprint of the anchor is missing in " + bad[Missing] + "."
 		v.remedy = "If you have set this anchor, prove it: `mcpproxy presence join`."
 	default:
-		v.mayAdd = true
+		v.canSetNext = true
 	}
 	return v
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// body is the body of the request that is being answered.
+// body is the body of the current request.
 type body struct {
 	c    *stream
 	left int64
-	by   time.Time // the deadline that the handler has set; zero = none
-	over bool      // what comes next is not the handler's
+	by   time.Time // deadline of the handler; zero: none
+	over bool      // the handler may no longer read
 }
 
-// Read reads at most to the end of the body.
+// Read reads the body.
 func (b *body) Read(p []byte) (int, error) {
 	if b.over {
 		return 0, http.ErrBodyReadAfterClose
@@ -35,8 +35,8 @@ func (b *body) Read(p []byte) (int, error) {
 		c.got.Add(int64(n))
 	}
 	if b.left -= int64(n); n > 0 && b.left == 0 {
-		if c.phase == inBody && c.whole() == dropped {
-			return 0, net.ErrClosed // nobody would get an answer
+		if c.phase == inBody && c.complete() == dropped {
+			return 0, net.ErrClosed // no one would get a reply
 		}
 		c.watchLater()
 		return n, nil
@@ -47,7 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// await bounds the waiting for what comes next.
+// await sets the deadline of the next read.
 func (b *body) await() {
 	c := b.c
 	by := c.since.Add(c.l.BodyTime)
@@ -59,20 +59,19 @@ func (b *body) await() {
 	}
 }
 
-// Close ends the reading: what is left is drained.
+// Close stops reading; drain discards the rest.
 func (b *body) Close() error {
 	b.over = true
 	return nil
 }
 
-// drain throws away what the handler has left of the body, and reports whether
-// that was all of it.
+// drain discards the rest of the body and reports whether it reached the end.
 func (b *body) drain() bool {
 	if b.left == 0 {
 		return true
 	}
 	c := b.c
-	if c.phase == inBody { // else it is here
+	if c.phase == inBody { // otherwise it is buffered
 		c.setReadDeadline(sooner(c.since.Add(c.l.BodyTime), time.Now().Add(lingerTime)))
 	}
 	n, _ := io.CopyN(io.Discard, c.br, b.left)

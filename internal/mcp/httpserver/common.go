@@ -10,56 +10,56 @@ import (
 	"time"
 )
 
-// Options are how plain requests are answered.
+// Options configure a Listener.
 type Options struct {
 	Handler http.Handler
-	Plain   func(path string) bool // the paths that are served here
-	// Base returns the context that those of all requests descend from.
+	Plain   func(path string) bool // the paths that this package serves
+	// Base returns the base context of all requests.
 	Base       func(net.Listener) context.Context
-	HeaderTime time.Duration // for the head of a request, from its first byte on
-	BodyTime   time.Duration // for the body of a request, from the end of its head on
-	IdleTime   time.Duration // between two requests of a connection
-	MaxConns   int           // open at once, those at net/http too; who comes when all are being worked on is told so
+	HeaderTime time.Duration // limit for the head of a request, from its first byte
+	BodyTime   time.Duration // limit for the body of a request, from the end of its head
+	IdleTime   time.Duration // limit between two requests
+	MaxConns   int           // limit of open connections, including those at net/http; above it new ones get 503 if all are busy
 	Logger     *slog.Logger
 }
 
-// common is what the connections of a Listener have in common.
+// common is the shared state of the connections of a Listener.
 type common struct {
 	Options
 	*registry
-	other chan net.Conn // to net/http
-	ended chan struct{} // closed by Close
-	over  chan struct{} // closed when nothing is handed over any more
-	used  sync.Pool     // of *scratch
-	dated atomic.Pointer[dated]
+	handedOver chan net.Conn // to net/http
+	ended      chan struct{} // closed by Close
+	stopped    chan struct{} // closed when no more connections are handed over
+	used       sync.Pool     // of *scratch
+	dateCache  atomic.Pointer[dateText]
 }
 
 func newCommon(opt Options) *common {
-	return &common{Options: opt, registry: newRegistry(opt.MaxConns), other: make(chan net.Conn), ended: make(chan struct{}), over: make(chan struct{})}
+	return &common{Options: opt, registry: newRegistry(opt.MaxConns), handedOver: make(chan net.Conn), ended: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// handOver passes a connection on to net/http.
+// handOver passes a connection to net/http.
 func (l *common) handOver(r *replayed) {
 	select {
-	case l.other <- r:
-	case <-l.over:
+	case l.handedOver <- r:
+	case <-l.stopped:
 		r.Close()
 	}
 }
 
-// dated is the Date of a second.
-type dated struct {
+// dateText is the Date header of one second.
+type dateText struct {
 	second int64
 	text   string
 }
 
-// date is the value of the Date header now.
+// date returns the current Date header.
 func (l *common) date() string {
 	now := time.Now()
-	if d := l.dated.Load(); d != nil && d.second == now.Unix() {
+	if d := l.dateCache.Load(); d != nil && d.second == now.Unix() {
 		return d.text
 	}
-	d := &dated{now.Unix(), now.UTC().Format(http.TimeFormat)}
-	l.dated.Store(d)
+	d := &dateText{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	l.dateCache.Store(d)
 	return d.text
 }

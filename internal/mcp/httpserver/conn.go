@@ -15,46 +15,45 @@ import (
 // conn is one connection of a client.
 type conn struct {
 	stream
-	remote string
-	gone   bool // to net/http
+	remote     string
+	handedOver bool // handed over to net/http
 }
 
-// headRoom is the largest head of a plain request, in bytes.
-const headRoom = 4 << 10
+// maxHeadSize is the largest head of a plain request, in bytes.
+const maxHeadSize = 4 << 10
 
 func newConn(l *common, nc net.Conn) *conn {
 	s, used := l.used.Get().(*scratch)
 	if !used {
-		s = &scratch{br: bufio.NewReaderSize(nil, headRoom)}
+		s = &scratch{br: bufio.NewReaderSize(nil, maxHeadSize)}
 	}
 	s.br.Reset(nc)
 	return &conn{
-		stream: stream{place: &place{in: l.registry, nc: nc, new: true}, scratch: s, l: l, fired: make(chan struct{}, 1)},
+		stream: stream{connState: &connState{in: l.registry, nc: nc, new: true}, scratch: s, l: l, fired: make(chan struct{}, 1)},
 		remote: nc.RemoteAddr().String(),
 	}
 }
 
-// giveBack is for when nobody reads from the connection any more. Nothing of what
-// its client said is kept.
-func (c *conn) giveBack() {
+// recycle returns the buffers to the pool, without data of the client.
+func (c *conn) recycle() {
 	c.br.Reset(nil)
-	c.names = names{}
+	c.names = headerCache{}
 	c.l.used.Put(c.scratch)
 	c.scratch = nil
 }
 
-// serve answers plain requests until there is one that is not.
+// serve answers plain requests until another one arrives.
 func (c *conn) serve(ctx context.Context, now time.Time) {
 	defer func() {
 		c.stop()
-		if !c.gone {
+		if !c.handedOver {
 			c.nc.Close()
-			c.l.remove(c.place)
+			c.l.remove(c.connState)
 		}
 	}()
 	for first := true; ; first = false {
 		r, err := c.next(now, first)
-		if errors.Is(err, errOdd) {
+		if errors.Is(err, errNotPlain) {
 			c.leave()
 			return
 		}
@@ -65,35 +64,34 @@ func (c *conn) serve(ctx context.Context, now time.Time) {
 			break
 		}
 	}
-	c.giveBack()
+	c.recycle()
 }
 
-// leave passes the connection on to net/http, with what was read and without
-// what was set for requests before.
+// leave passes the connection to net/http, with the bytes that were read and without deadlines.
 func (c *conn) leave() {
 	c.nc.SetDeadline(time.Time{})
 	read, _ := c.br.Peek(c.br.Buffered())
-	r := &replayed{Conn: c.nc, place: c.place, read: bytes.Clone(read)}
-	c.giveBack()
-	c.gone = true
-	c.l.moved(c.place)
+	r := &replayed{Conn: c.nc, place: c.connState, read: bytes.Clone(read)}
+	c.recycle()
+	c.handedOver = true
+	c.l.moved(c.connState)
 	c.l.handOver(r)
 }
 
-// begin keeps account of a request, and reports whether it may be answered: on a
-// connection that ends, the first one may.
+// begin registers a request and reports whether it may be answered: on a closing connection only the first
+// one is.
 func (c *conn) begin(r *request) bool {
 	first, fate := c.new, staying
 	if int64(c.br.Buffered()) >= int64(r.size)+r.length {
-		fate = c.whole()
+		fate = c.complete()
 	} else {
 		fate = c.enter(inBody, time.Now())
 	}
 	return fate == staying || fate == ending && first
 }
 
-// next reads the head of the next request. errOdd: it is not plain. The first
-// request of a connection has to come at once, with its head.
+// next reads the head of the next request; errNotPlain if net/http must serve it. The first request must
+// arrive within HeaderTime.
 func (c *conn) next(now time.Time, first bool) (*request, error) {
 	by := now.Add(c.l.IdleTime)
 	if first {
@@ -110,12 +108,12 @@ func (c *conn) next(now time.Time, first bool) (*request, error) {
 		r, err := c.names.parse(head)
 		if !errors.Is(err, errPartial) {
 			if err == nil && !c.l.Plain(r.path) {
-				err = errOdd
+				err = errNotPlain
 			}
 			return r, err
 		}
-		if len(head) == headRoom {
-			return nil, errOdd
+		if len(head) == maxHeadSize {
+			return nil, errNotPlain
 		}
 		if !asked {
 			now := time.Now()
@@ -126,22 +124,21 @@ func (c *conn) next(now time.Time, first bool) (*request, error) {
 			asked = true
 		}
 		if _, err := c.br.Peek(len(head) + 1); err == io.EOF {
-			return nil, errOdd // there will be no more: net/http says so
+			return nil, errNotPlain // net/http answers a truncated head
 		} else if err != nil {
 			return nil, err
 		}
 	}
 }
 
-// answer runs the handler, and reports whether the connection can go on.
+// answer runs the handler, and reports whether the connection stays open.
 func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 	c.br.Discard(r.size)
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.cancel = cancel
-	// What a handler writes after its end must not get into another answer: each
-	// has a writer of its own.
-	w := &response{c: &c.stream, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.room, body: body{c: &c.stream, left: r.length}}
-	c.room = nil
+	// A late write of a handler must not reach the next reply: each request has its own writer.
+	w := &response{c: &c.stream, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.outBuffer, body: body{c: &c.stream, left: r.length}}
+	c.outBuffer = nil
 	if r.length == 0 {
 		c.watchLater()
 	}
@@ -154,7 +151,7 @@ func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 	return !aborted && w.finish() && w.body.drain() && !w.last
 }
 
-// run calls the handler and reports whether it has panicked.
+// run calls the handler and reports whether it panicked.
 func (c *conn) run(w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		cause := recover()

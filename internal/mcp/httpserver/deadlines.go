@@ -3,19 +3,18 @@ package httpserver
 import "time"
 
 const (
-	// slack is by how much a deadline may be earlier than asked for, so that it
-	// need not be set for every request, when it is further away than farAway.
+	// slack is how much earlier than requested a deadline may be, so that not every request sets one, if
+	// it is at least farAway.
 	slack, farAway = time.Second, 4 * time.Second
-	// lingerTime is how long a body that nobody reads is thrown away: to close the
-	// connection before would take the answer from a client that is still sending.
+	// lingerTime is how long an unread body is drained: an earlier close would discard the reply at a
+	// client that still sends.
 	lingerTime = 500 * time.Millisecond
 )
 
-// past makes whatever waits for the connection return.
+// past is a deadline that unblocks all reads and writes.
 var past = time.Unix(1, 0)
 
-// near reports whether the deadline that is set will do for the one asked for;
-// zero is none.
+// near reports whether the current deadline is close enough to the requested one; zero is none.
 func near(set, by, now time.Time) bool {
 	if set.IsZero() || by.IsZero() {
 		return set.Equal(by)

@@ -487,7 +487,7 @@ func TestStopUnderLoad(t *testing.T) {
 	until(t, "all connections are forgotten", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.places) == 0
+		return len(l.conns) == 0
 	})
 }
 
@@ -542,7 +542,7 @@ func TestCloseWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replayed{Conn: inner, place: &place{in: New(l, Options{}).registry}}
+	r := &replayed{Conn: inner, place: &connState{in: New(l, Options{}).registry}}
 	defer r.Close()
 	if err := r.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -562,10 +562,10 @@ func TestHandOverTooLate(t *testing.T) {
 	l := New(listen(t), Options{})
 	l.Close()
 	client, server := net.Pipe()
-	p := &place{in: l.registry, nc: server}
-	l.places[p] = false
+	p := &connState{in: l.registry, nc: server}
+	l.conns[p] = false
 	l.handOver(&replayed{Conn: server, place: p})
-	if _, err := client.Read(make([]byte, 1)); err != io.EOF || len(l.places) != 0 {
-		t.Errorf("%v, %d are counted", err, len(l.places))
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF || len(l.conns) != 0 {
+		t.Errorf("%v, %d are counted", err, len(l.conns))
 	}
 }

@@ -207,9 +207,9 @@ var requests = []struct {
 	{"newline alone within", "POST /mcp HTTP/1.1\r\nHost: a\nX: y\r\nContent-Length: 1\r\n\r\nz", false},
 	{"bytes beyond ASCII", plainHead + "X: \xc3\xa9\r\nContent-Length: 1\r\n\r\nz", false},
 	{"name beyond ASCII", plainHead + "\xc3\xa9: 1\r\nContent-Length: 1\r\n\r\nz", false},
-	{"long head", plainHead + "X: " + strings.Repeat("a", 2*headRoom) + "\r\nContent-Length: 1\r\n\r\nz", false},
+	{"long head", plainHead + "X: " + strings.Repeat("a", 2*maxHeadSize) + "\r\nContent-Length: 1\r\n\r\nz", false},
 	{"very long head", plainHead + "X: " + strings.Repeat("a", 100<<10) + "\r\nContent-Length: 1\r\n\r\nz", false},
-	{"many lines", plainHead + strings.Repeat("X: y\r\n", maxFields+1) + "Content-Length: 1\r\n\r\nz", false},
+	{"many lines", plainHead + strings.Repeat("X: y\r\n", maxHeaders+1) + "Content-Length: 1\r\n\r\nz", false},
 	{"large body", plainHead + fmt.Sprintf("Content-Length: %d\r\n\r\n", maxLength+1) + strings.Repeat("a", maxLength+1), false},
 	{"short body", plainHead + "Content-Length: 5\r\n\r\nab", true},
 	{"half a head", plainHead, false},
@@ -347,10 +347,10 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func (l *Listener) list() (all []*place) {
+func (l *Listener) list() (all []*connState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for p, here := range l.places {
+	for p, here := range l.conns {
 		if here {
 			all = append(all, p)
 		}
@@ -711,12 +711,12 @@ func TestNoMixing(t *testing.T) {
 // FuzzLikeNetHTTP: whatever is plain is read as net/http reads it.
 func FuzzLikeNetHTTP(f *testing.F) {
 	for _, r := range requests {
-		if len(r.raw) <= headRoom {
+		if len(r.raw) <= maxHeadSize {
 			f.Add([]byte(r.raw), []byte(plainHead))
 		}
 	}
 	f.Fuzz(func(t *testing.T, head, before []byte) {
-		var s names
+		var s headerCache
 		s.parse(before) // what the connection has seen changes nothing
 		r, err := s.parse(head)
 		want, wantErr := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))

@@ -210,12 +210,12 @@ func TestWhoGoesFirst(t *testing.T) {
 		var ends []net.Conn
 		for _, o := range tt.all {
 			inner, outer := net.Pipe()
-			p := &place{in: l.registry, nc: inner, phase: o.phase, since: now.Add(-o.since)}
+			p := &connState{in: l.registry, nc: inner, phase: o.phase, since: now.Add(-o.since)}
 			p.got.Store(o.got)
 			if o.unreadFor > 0 {
 				p.writing(now.Add(-o.unreadFor))
 			}
-			l.places[p] = false
+			l.conns[p] = false
 			ends = append(ends, outer)
 		}
 		l.mu.Lock()
@@ -260,8 +260,8 @@ func TestRoom(t *testing.T) {
 		add := func(n int, phase phase, came time.Time) {
 			for range n {
 				inner, _ := net.Pipe()
-				one := &place{in: l.registry, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
-				if l.places[one] = false; !came.IsZero() {
+				one := &connState{in: l.registry, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
+				if l.conns[one] = false; !came.IsZero() {
 					one.at = l.newcomers.PushBack(one)
 				}
 			}
@@ -270,7 +270,7 @@ func TestRoom(t *testing.T) {
 		add(tt.known, waiting, time.Time{})
 		add(tt.working, working, time.Time{})
 		l.mu.Lock()
-		ok, again := l.room(now)
+		ok, again := l.reserve(now)
 		l.mu.Unlock()
 		if ok != tt.ok || !ok && again > 0 != tt.waits || again > graceTime {
 			t.Errorf("%s: %v, %v", tt.name, ok, again)
@@ -279,8 +279,8 @@ func TestRoom(t *testing.T) {
 		if gone := newcomers < tt.newcomers; gone != tt.dropped {
 			t.Errorf("%s: %d newcomers are left", tt.name, newcomers)
 		}
-		if gone := len(l.places)-newcomers < tt.known+tt.working; gone != tt.knownGo {
-			t.Errorf("%s: %d places are left", tt.name, len(l.places))
+		if gone := len(l.conns)-newcomers < tt.known+tt.working; gone != tt.knownGo {
+			t.Errorf("%s: %d places are left", tt.name, len(l.conns))
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestBriskNewcomers(t *testing.T) {
 	for {
 		s.plain.mu.Lock()
 		here := 0
-		for p := range s.plain.places {
+		for p := range s.plain.conns {
 			if p.got.Load() > length/2 {
 				here++
 			}

@@ -15,8 +15,8 @@ import (
 const maxLength = 1 << 20
 
 var (
-	errOdd     = errors.New("the request is not plain")
-	errPartial = errors.New("the head is not complete")
+	errNotPlain = errors.New("the request is not plain")
+	errPartial  = errors.New("the head is not complete")
 )
 
 // request is the head of a plain request.
@@ -28,10 +28,10 @@ type request struct {
 	header http.Header
 }
 
-// blank is what every request is made of; never written to.
+// blank is the prototype of every request; never modified.
 var blank http.Request
 
-// http is the request as net/http passes it to a handler.
+// http returns the request as net/http passes it to a handler.
 func (r *request) http(ctx context.Context, remote string, body io.ReadCloser) *http.Request {
 	h := blank.WithContext(ctx)
 	h.Method, h.URL, h.RequestURI = http.MethodPost, &url.URL{Path: r.path}, r.path
@@ -44,42 +44,40 @@ func (r *request) http(ctx context.Context, remote string, body io.ReadCloser) *
 	return h
 }
 
-// maxFields is how many header lines a plain request has at most.
-const maxFields = 32
+// maxHeaders limits the header lines of a plain request.
+const maxHeaders = 32
 
-// names are the header lines that the connection has seen: a client sends the
-// same ones with each request, so they are made strings of once.
-type names struct {
+// headerCache caches the header lines of a connection as strings: a client repeats them with each request.
+type headerCache struct {
 	paths  [2]string
-	fields [maxFields]field
-	size   int // of the last header, so that the next one gets no more room than it takes
+	fields [maxHeaders]field
+	size   int // of the last header, as a size hint for the next
 }
 
 type field struct {
 	name   []byte // as sent
-	key    string // in the canonical spelling
+	key    string // canonical
 	values []string
 }
 
 var (
 	newline   = []byte("\r\n")
-	keepAlive = []byte("keep-alive") // some write it Keep-Alive
+	keepAlive = []byte("keep-alive") // some clients write Keep-Alive
 )
 
-// parse reads a head that begins at head. errPartial: more has to come;
-// errOdd: it is not plain.
-func (s *names) parse(head []byte) (*request, error) {
+// parse parses a head; errPartial if it is incomplete, errNotPlain if net/http must serve it.
+func (s *headerCache) parse(head []byte) (*request, error) {
 	line, rest, whole := bytes.Cut(head, newline)
 	const before, after = "POST ", " HTTP/1.1"
 	if !bytes.HasPrefix(line, []byte(before)[:min(len(line), len(before))]) {
-		return nil, errOdd
+		return nil, errNotPlain
 	}
 	if !whole {
 		return nil, partial(line)
 	}
 	path, ok := bytes.CutSuffix(bytes.TrimPrefix(line, []byte(before)), []byte(after))
-	if !ok || len(path) == 0 || path[0] != '/' || !all(path, &pathByte) {
-		return nil, errOdd
+	if !ok || len(path) == 0 || path[0] != '/' || !consistsOf(path, &pathByte) {
+		return nil, errNotPlain
 	}
 	r := &request{path: s.path(path), length: -1, header: make(http.Header, s.size)}
 	for lines := 0; ; lines++ {
@@ -89,31 +87,30 @@ func (s *names) parse(head []byte) (*request, error) {
 		if len(line) == 0 {
 			break
 		}
-		if lines == maxFields {
-			return nil, errOdd
+		if lines == maxHeaders {
+			return nil, errNotPlain
 		}
 		if err := s.field(r, line, lines); err != nil {
 			return nil, err
 		}
 	}
 	if r.host == "" || r.length < 0 {
-		return nil, errOdd
+		return nil, errNotPlain
 	}
 	r.size, s.size = len(head)-len(rest), len(r.header)
 	return r, nil
 }
 
-// partial is for a head of which line is the last that has come: more has to
-// come, unless its lines end in another way.
+// partial returns errPartial, unless the incomplete line contains a bare LF.
 func partial(line []byte) error {
 	if bytes.IndexByte(line, '\n') >= 0 {
-		return errOdd
+		return errNotPlain
 	}
 	return errPartial
 }
 
-// path makes a string of a path.
-func (s *names) path(path []byte) string {
+// path returns a path as a string.
+func (s *headerCache) path(path []byte) string {
 	for _, known := range s.paths {
 		if known == string(path) {
 			return known
@@ -123,33 +120,33 @@ func (s *names) path(path []byte) string {
 	return s.paths[0]
 }
 
-// field reads the i-th header line.
-func (s *names) field(r *request, line []byte, i int) error {
+// field parses the i-th header line.
+func (s *headerCache) field(r *request, line []byte, i int) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	value = bytes.Trim(value, " \t")
-	if !ok || len(name) == 0 || !all(name, &tokenByte) || !all(value, &valueByte) {
-		return errOdd
+	if !ok || len(name) == 0 || !consistsOf(name, &tokenByte) || !consistsOf(value, &valueByte) {
+		return errNotPlain
 	}
 	f := s.find(name, i)
 	switch f.key {
 	case "Host":
-		if r.host != "" || len(value) == 0 || !all(value, &hostByte) {
-			return errOdd
+		if r.host != "" || len(value) == 0 || !consistsOf(value, &hostByte) {
+			return errNotPlain
 		}
 		r.host = f.value(value)[0]
-		return nil // net/http has it as Request.Host alone
+		return nil // net/http has it only as Request.Host
 	case "Content-Length":
 		n, err := strconv.ParseUint(string(value), 10, 63)
 		if r.length >= 0 || err != nil || n > maxLength {
-			return errOdd
+			return errNotPlain
 		}
 		r.length = int64(n)
 	case "Connection":
 		if !bytes.EqualFold(value, keepAlive) {
-			return errOdd
+			return errNotPlain
 		}
 	case "Transfer-Encoding", "Expect", "Upgrade", "Trailer", "Http2-Settings", "Keep-Alive", "Te", "Proxy-Connection":
-		return errOdd
+		return errNotPlain
 	}
 	if before := r.header[f.key]; before != nil {
 		r.header[f.key] = append(before[:len(before):len(before)], string(value))
@@ -159,8 +156,8 @@ func (s *names) field(r *request, line []byte, i int) error {
 	return nil
 }
 
-// find returns what is kept of the i-th line, for a line with this name.
-func (s *names) find(name []byte, i int) *field {
+// find returns the cached i-th line if it has this name, otherwise a new one.
+func (s *headerCache) find(name []byte, i int) *field {
 	f := &s.fields[i]
 	if !bytes.Equal(f.name, name) {
 		*f = field{name: bytes.Clone(name), key: textproto.CanonicalMIMEHeaderKey(string(name))}
@@ -168,7 +165,7 @@ func (s *names) find(name []byte, i int) *field {
 	return f
 }
 
-// value returns the value as a header has it. Nobody writes to it.
+// value returns the value of a header; callers must not modify it.
 func (f *field) value(v []byte) []string {
 	if len(f.values) == 0 || f.values[0] != string(v) {
 		f.values = []string{string(v)}
@@ -176,10 +173,10 @@ func (f *field) value(v []byte) []string {
 	return f.values[:1:1]
 }
 
-// set is a set of bytes.
-type set [256]bool
+// byteSet is a set of bytes.
+type byteSet [256]bool
 
-func all(b []byte, in *set) bool {
+func consistsOf(b []byte, in *byteSet) bool {
 	for _, c := range b {
 		if !in[c] {
 			return false
@@ -190,14 +187,13 @@ func all(b []byte, in *set) bool {
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// What the parts of a plain head are made of. They are narrower than the
-// grammar where that spares a rule.
+// The bytes that a plain head may contain. They are stricter than the grammar where that saves a rule.
 var (
 	pathByte  = setOf(letters + "/-._~@:")
 	hostByte  = setOf(letters + "-.:[]_")
 	tokenByte = setOf(letters + "!#$%&'*+-.^_`|~")
-	valueByte = func() set {
-		s := set{'\t': true}
+	valueByte = func() byteSet {
+		s := byteSet{'\t': true}
 		for c := ' '; c <= '~'; c++ {
 			s[c] = true
 		}
@@ -205,7 +201,7 @@ var (
 	}()
 )
 
-func setOf(members string) (s set) {
+func setOf(members string) (s byteSet) {
 	for i := range len(members) {
 		s[members[i]] = true
 	}

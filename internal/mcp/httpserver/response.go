@@ -11,51 +11,50 @@ import (
 )
 
 const (
-	// maxPending is how much of a body is kept until it is flushed, in bytes.
+	// maxPending is how much of a body is buffered before a flush, in bytes.
 	maxPending = 32 << 10
-	// keptBuffer is how much memory for answers an idle connection keeps.
+	// keptBuffer is the largest buffer that an idle connection keeps, in bytes.
 	keptBuffer = 4 << 10
 )
 
-// response is the http.ResponseWriter of the request that is being answered.
-// An answer is one write to the connection, unless it is flushed or large.
+// response is the http.ResponseWriter of the current request. It sends the reply in one write, unless it
+// is flushed or large.
 type response struct {
 	c       *stream
 	cancel  context.CancelCauseFunc
 	body    body // of the request
 	header  http.Header
-	status  int   // 0 until it is known
-	length  int64 // announced by the handler; -1 = it was not
+	status  int   // 0: not set
+	length  int64 // announced by the handler; -1: not announced
 	written int64
-	held    []byte // of the body, while it may still become the whole of it
-	out     []byte // what is to be written next
+	held    []byte // buffered body, while it may be complete
+	out     []byte // next bytes to write
 	headed  bool   // the head is complete in out, or written
 	chunked bool
-	last    bool // the connection ends with this answer
+	last    bool // the connection closes after this reply
 	err     error
-	by      time.Time // the deadline that the handler has set
+	by      time.Time // deadline of the handler
 }
 
-// Cancel ends the context of the request, for a reason: a handler that wants to needs no
-// context of its own.
+// Cancel ends the context of the request with a cause, so that a handler needs no context of its own.
 func (w *response) Cancel(why error) { w.cancel(why) }
 
-// Header is the header that will be sent.
+// Header returns the header to send.
 func (w *response) Header() http.Header { return w.header }
 
-// SetReadDeadline bounds the reading of the body, which has a bound of its own.
+// SetReadDeadline limits reading the body, in addition to BodyTime.
 func (w *response) SetReadDeadline(by time.Time) error {
 	w.body.by = by
 	return nil
 }
 
-// SetWriteDeadline bounds what is written from now on; zero is no bound.
+// SetWriteDeadline limits the following writes; zero is no limit.
 func (w *response) SetWriteDeadline(by time.Time) error {
 	w.by = by
 	return nil
 }
 
-// WriteHeader settles status and header. Interim ones (1xx) are not sent.
+// WriteHeader fixes status and header. Interim responses (1xx) are not sent.
 func (w *response) WriteHeader(status int) {
 	if w.status != 0 || status < 200 {
 		return
@@ -86,7 +85,7 @@ func (w *response) Write(p []byte) (int, error) {
 	case bodyless(w.status):
 		return 0, http.ErrBodyNotAllowed
 	}
-	// What is refused counts: the rest of the body must not stand in its place.
+	// Refused bytes count: the rest of the body must not take their place.
 	if w.written += int64(len(p)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
@@ -105,7 +104,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// frame adds a piece of the body to what will be sent.
+// frame appends a piece of the body.
 func (w *response) frame(p []byte) {
 	if !w.chunked {
 		w.out = append(w.out, p...)
@@ -115,8 +114,7 @@ func (w *response) frame(p []byte) {
 	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
 }
 
-// head completes the head and puts it before what there is of the body. whole:
-// that is all.
+// head completes the head and appends the buffered body. whole: the body is complete.
 func (w *response) head(whole bool) {
 	w.headed = true
 	if whole && w.length < 0 {
@@ -140,8 +138,7 @@ func (w *response) head(whole bool) {
 	}
 }
 
-// appendHeader begins the head: the status line, and the handler's header
-// without what is about the framing.
+// appendHeader appends the status line and the handler's header without framing headers.
 func (w *response) appendHeader() {
 	b := append(w.out, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(w.status), 10)
@@ -157,7 +154,7 @@ func (w *response) appendHeader() {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		if key == "Connection" || key == "Content-Length" || key == "Transfer-Encoding" || !all([]byte(key), &tokenByte) {
+		if key == "Connection" || key == "Content-Length" || key == "Transfer-Encoding" || !consistsOf([]byte(key), &tokenByte) {
 			continue
 		}
 		for _, value := range w.header[key] {
@@ -172,7 +169,7 @@ func (w *response) appendHeader() {
 	w.out = b
 }
 
-// appendValue appends a value, in which a line cannot end.
+// appendValue appends a header value; line breaks become blanks.
 func appendValue(b []byte, value string) []byte {
 	at := len(b)
 	b = append(b, strings.Trim(value, " \t")...)
@@ -184,10 +181,10 @@ func appendValue(b []byte, value string) []byte {
 	return b
 }
 
-// Flush is FlushError for those who do not ask how it went.
+// Flush is FlushError without the error.
 func (w *response) Flush() { _ = w.FlushError() }
 
-// FlushError sends what there is.
+// FlushError sends the buffered bytes.
 func (w *response) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
@@ -199,8 +196,7 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// finish completes the answer; false when the client did not get what was
-// announced to it.
+// finish completes the reply; false if the client did not get the announced length.
 func (w *response) finish() bool {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
@@ -213,16 +209,16 @@ func (w *response) finish() bool {
 		w.send(nil)
 	}
 	if cap(w.out) <= keptBuffer {
-		w.c.room = w.out
+		w.c.outBuffer = w.out
 	}
 	if w.err != nil {
 		return false
 	}
-	w.err = http.ErrHandlerTimeout // for who writes too late
+	w.err = http.ErrHandlerTimeout // for late writes
 	return w.length < 0 || w.length == w.written || bodyless(w.status)
 }
 
-// send writes what is kept and then p.
+// send writes the buffered bytes and then p.
 func (w *response) send(p []byte) {
 	if w.err != nil {
 		return
@@ -247,6 +243,6 @@ func (w *response) send(p []byte) {
 	}
 	w.out = w.out[:0]
 	if w.err != nil {
-		w.c.cancel(nil) // there is nobody to work for
+		w.c.cancel(nil) // the client has disconnected
 	}
 }

@@ -8,37 +8,35 @@ import (
 	"time"
 )
 
-// stream is a connection as a request and its answer use it.
+// stream is the part of a connection that a request and its reply use.
 type stream struct {
-	*place
+	*connState
 	*scratch
-	l    *common
-	room []byte // for answers, between two of them
+	l         *common
+	outBuffer []byte // reply buffer between two requests
 
-	readBy  time.Time // the deadline that is set for reading; zero = none
+	readBy  time.Time // current read deadline; zero: none
 	writeBy time.Time
 
-	timer  *time.Timer             // begins the watch
-	fired  chan struct{}           // the watch has ended; has room for that
+	timer  *time.Timer             // starts the watch
+	fired  chan struct{}           // the watch has ended; cap 1
 	cancel context.CancelCauseFunc // ends the context of the request
-	over   bool                    // the handler has returned: nobody is watched; mu guards it
+	over   bool                    // the handler has returned: no watch; mu guards it
 }
 
-// scratch is what a connection is read with. It is used again: who opens many
-// connections is not to fill the heap.
+// scratch is the reusable read state of a connection, so that many connections do not fill the heap.
 type scratch struct {
 	br    *bufio.Reader
-	names names
+	names headerCache
 }
 
-// watchAfter is how long a handler runs before its client is watched: to watch
-// costs more than most requests take.
+// watchAfter is how long a handler runs before its client is watched: a watch costs more than most
+// requests.
 const watchAfter = 100 * time.Millisecond
 
-// watchLater watches the client when the handler takes long. Nothing else
-// reads from the connection then: the body has been read.
+// watchLater starts a watch if the handler takes long. The body has been read, so no one else reads then.
 func (c *stream) watchLater() {
-	c.over = false // the one that could look is not there yet
+	c.over = false // no watch runs yet
 	if c.timer == nil {
 		c.timer = time.AfterFunc(watchAfter, c.watch)
 		return
@@ -46,8 +44,8 @@ func (c *stream) watchLater() {
 	c.timer.Reset(watchAfter)
 }
 
-// watch ends the context of the request when the client goes away. What a
-// client sends meanwhile is its next request.
+// watch ends the context of the request when the client disconnects. Bytes that arrive belong to the next
+// request.
 func (c *stream) watch() {
 	defer func() { c.fired <- struct{}{} }()
 	c.mu.Lock()
@@ -60,10 +58,10 @@ func (c *stream) watch() {
 	}
 }
 
-// unwatch ends the watch, so that the connection can be read again.
+// unwatch stops the watch, so that the connection can be read again.
 func (c *stream) unwatch() {
 	if c.timer.Stop() {
-		return // it has not begun
+		return // it has not started
 	}
 	c.mu.Lock()
 	c.over = true
@@ -73,8 +71,7 @@ func (c *stream) unwatch() {
 	c.setReadDeadline(time.Time{})
 }
 
-// A deadline that cannot be set is that of a connection that is closed: the
-// next use of it says so.
+// setReadDeadline sets a deadline. If it fails the connection is closed, and its next use fails.
 
 func (c *stream) setReadDeadline(by time.Time) {
 	c.readBy = by

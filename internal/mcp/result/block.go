@@ -8,35 +8,34 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// envelope is a CallToolResult taken apart, in one pass over its text.
+// envelope is a parsed CallToolResult.
 type envelope struct {
-	room       int // bytes that there are for it when it is cut
+	room       int // size limit for the cut result, in bytes
 	blocks     []block
-	size       int  // of the blocks
+	size       int  // of the blocks, in bytes
 	total      int  // elements of content
-	more       bool // than blocks has
+	more       bool // blocks is incomplete
 	structured []byte
 	meta       []byte
-	others     []named
-	names      []string // of the members, as far as they are few
+	others     []rawMember
+	names      []string // of the members, at most maxNames
 }
 
-// named is a member of the result or of its _meta, as it is written.
-type named struct{ name, value []byte }
+// rawMember is a member of the result or of its _meta, as raw JSON.
+type rawMember struct{ name, value []byte }
 
 const (
-	leastBlock = 256 // bytes that a block must get for the room to be shared out
-	mostNames  = 32
+	minBlock = 256 // smallest share of a block
+	maxNames = 32
 )
 
-// read takes raw apart, and is false when it is no object. Of very many blocks
-// it takes no more than could be kept.
+// read parses raw, and returns false if it is no object. It keeps no more blocks than could fit.
 func (e *envelope) read(raw []byte) bool {
 	c := wirejson.Cursor{Text: raw}
 	end := c.Open('{')
 	for c.More(end) {
 		name := c.Name()
-		if len(e.names) < mostNames {
+		if len(e.names) < maxNames {
 			e.names = append(e.names, string(wirejson.Unescape(name)))
 		}
 		if string(name) == "content" && c.Peek() == '[' && e.total == 0 {
@@ -48,21 +47,21 @@ func (e *envelope) read(raw []byte) bool {
 		switch value := c.Value(); string(name) {
 		case "content":
 		case "structuredContent":
-			if e.structured == nil { // read_result finds the first
+			if e.structured == nil { // read_result uses the first one
 				e.structured = value
 			}
 		case "_meta":
 			e.meta = value
 		default:
 			if len(e.others) < e.room/4 {
-				e.others = append(e.others, named{name, value})
+				e.others = append(e.others, rawMember{name, value})
 			}
 		}
 	}
 	return end != 0 && c.Finish() == nil
 }
 
-// block reads the content block that comes next. What is no object is no block.
+// block parses the next content block. It ignores values that are no objects.
 func (e *envelope) block(c *wirejson.Cursor) {
 	if c.Peek() != '{' {
 		c.Value()
@@ -71,7 +70,7 @@ func (e *envelope) block(c *wirejson.Cursor) {
 	start := c.At()
 	b := block{index: e.total}
 	b.members(c, false)
-	if e.size <= e.room || len(e.blocks) <= e.room/leastBlock {
+	if e.size <= e.room || len(e.blocks) <= e.room/minBlock {
 		b.raw = c.Text[start:c.At()]
 		switch b.kind {
 		case "text":
@@ -88,7 +87,7 @@ func (e *envelope) block(c *wirejson.Cursor) {
 	e.size += c.At() - start + 1
 }
 
-// members reads a block, or the resource in it.
+// members parses a block, or the resource in it.
 func (b *block) members(c *wirejson.Cursor, resource bool) {
 	for end := c.Open('{'); c.More(end); {
 		name := c.Name()
@@ -117,9 +116,9 @@ func (b *block) members(c *wirejson.Cursor, resource bool) {
 	}
 }
 
-// data returns the block whose JSON is where read_result follows a path from that
-// leads nowhere from the top; nil when there is none.
-func (e *envelope) data() *block {
+// dataBlock returns the first block whose text is JSON, which paths of read_result start from if they do
+// not match at the top; nil if none.
+func (e *envelope) dataBlock() *block {
 	for i := range e.blocks {
 		if b := &e.blocks[i]; b.json() != nil {
 			return b
@@ -128,7 +127,7 @@ func (e *envelope) data() *block {
 	return nil
 }
 
-// json returns the JSON that the block's own text is, nil when it is none.
+// json returns the JSON in the block's own text, nil if none.
 func (b *block) json() []byte {
 	if !b.opened {
 		b.opened, b.inner = true, jsonText(b.own)
@@ -136,24 +135,23 @@ func (b *block) json() []byte {
 	return b.inner
 }
 
-// short reports whether read_result finds what a path begins with where the data
-// is, since it is not at the top.
+// short reports whether a path may omit the way to the data, because its first step does not match at the
+// top.
 func (e *envelope) short(first step) bool {
-	return len(e.names) < mostNames && (first.kind == element || !slices.Contains(e.names, first.name))
+	return len(e.names) < maxNames && (first.kind == element || !slices.Contains(e.names, first.name))
 }
 
-// block is one content block. text is what may be cut of it, as it is written;
-// nil when nothing may.
+// block is one content block. text is the raw text that may be cut; nil if it may not.
 type block struct {
 	index      int // in content
 	raw, text  []byte
-	textAt     int    // where text begins in raw
-	own        []byte // its member text, which is where the text of a text block is
+	textAt     int    // offset of text in raw
+	own        []byte // raw member text, which is the text of a text block
 	ownAt      int
-	inner      []byte                 // the JSON in own
-	opened     bool                   // and looked for
-	path       func(at []step) string // by which read_result finds a value in the JSON that text is
-	structured bool                   // text is structured content that is shown as text: there is no raw
+	inner      []byte                 // JSON in own
+	opened     bool                   // inner was parsed
+	path       func(at []step) string // returns the read_result path of a value in the JSON text
+	structured bool                   // text is structured content shown as text; raw is nil
 	kind       string                 // "text", "image", …
 	mime       string
 	replaced   bool // by a note
@@ -183,7 +181,7 @@ func (b *block) need() int {
 	case b.replaced:
 		return len(appendTextBlock(nil, []byte(b.note())))
 	case b.structured:
-		return writtenSize(b.text) + len(`{"type":"text","text":""}`)
+		return escapedSize(b.text) + len(`{"type":"text","text":""}`)
 	}
 	return len(b.raw)
 }

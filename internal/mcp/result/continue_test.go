@@ -42,7 +42,7 @@ func readLine(t tb, line string) (l told) {
 	if err := json.Unmarshal([]byte(m[5]), &l.call); err != nil {
 		t.Fatalf("%v in %q", err, line)
 	}
-	if l.call.Handle != aHandle || l.call.Offset != l.kept || l.kept >= l.total || m[4] != strings.Map(shown, l.call.Path) && (l.call.Path != "" || m[4] != "the result") {
+	if l.call.Handle != aHandle || l.call.Offset != l.kept || l.kept >= l.total || m[4] != strings.Map(visible, l.call.Path) && (l.call.Path != "" || m[4] != "the result") {
 		t.Fatalf("%q says %+v", line, l)
 	}
 	return l
@@ -72,7 +72,7 @@ func follow(t tb, raw json.RawMessage, l told) (all any) {
 			inner := readLine(t, line)
 			base, _ := parsePath(p.Path)
 			steps, err := parsePath(inner.call.Path)
-			if err != nil || written(steps[:len(base)]...) != written(base...) {
+			if err != nil || formatPath(steps[:len(base)]...) != formatPath(base...) {
 				t.Fatalf("%s: %v within %s", line, err, p.Path)
 			}
 			if steps = steps[len(base):]; steps[0].kind == element {

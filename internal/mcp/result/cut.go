@@ -12,23 +12,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// minLimit is the least limit that Cut works with: a smaller one leaves no room
-// to say that something was left out. Twice the length of the handle comes on
-// top, and more for one that takes more than its length in a JSON string.
+// minLimit is the smallest limit of Cut: less leaves no room for the note. Twice the length of the handle
+// is added, and more for a handle that needs escapes.
 const minLimit = 1024
 
-// metaKey is the member of a cut result's _meta that says what was left out.
+// metaKey is the member of _meta of a cut result that describes what was omitted.
 const metaKey = "mcpproxy/truncated"
 
-// Cut makes a CallToolResult that is larger than limit bytes smaller, and says
-// whether it did. A result that is not, and any when limit is 0 or less, is
-// returned as it is.
+// Cut shortens a CallToolResult that is larger than limit bytes, and reports whether it did. With a limit
+// of 0 or less it returns every result unchanged.
 //
-// A cut result is valid JSON of at most limit bytes. Text blocks are cut: JSON
-// by leaving out elements of its arrays, other text between characters. Any
-// other block is whole or replaced by a note. structuredContent is left out;
-// when there is no content it is shown, cut, as text. A last text block and
-// _meta say how much was left out, and name the handle to read the rest by.
+// A cut result is valid JSON of at most limit bytes. In text blocks, JSON loses array elements and other
+// text is cut between characters. Other blocks are kept or replaced by a note. structuredContent is
+// omitted; without content it is shown, cut, as text. A last text block and _meta say how much was
+// omitted, and name the handle for reading the rest.
 func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, was bool) {
 	if limit <= 0 || len(raw) <= limit {
 		return raw, false
@@ -43,8 +40,7 @@ func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, wa
 	return c.opaque(raw), true
 }
 
-// leastLimit returns limit, or what a cut result takes at least when that is
-// more. A handle of control characters is written six times as long as it is.
+// leastLimit returns limit, or the minimum size of a cut result with this handle.
 func leastLimit(limit int, handle string) int {
 	return max(limit, minLimit+2*len(handle), minLimit/2+2*len(wirejson.AppendString(nil, handle)))
 }
@@ -53,11 +49,11 @@ func leastLimit(limit int, handle string) int {
 type cutter struct {
 	total, limit int
 	handle       string
-	kept         int // bytes of the result that are in the cut one
+	kept         int // bytes of the original that are kept
 	gaps         []gap
 }
 
-// result cuts a result; nil when it is no such object.
+// result cuts a result; nil if raw is no CallToolResult.
 func (c *cutter) result(raw []byte) []byte {
 	e := envelope{room: c.limit}
 	if !e.read(trim(raw)) {
@@ -70,14 +66,13 @@ func (c *cutter) result(raw []byte) []byte {
 	return c.assemble(rest, kept, blocks, c.goOn())
 }
 
-// frame returns the bytes of what is always in a cut result, at most.
+// frame returns the maximum size of the fixed parts of a cut result.
 func (c *cutter) frame() int {
 	return len(c.assemble(nil, nil, nil, "")) + 2*len(strconv.Itoa(c.total)) // the count may have more digits
 }
 
-// others returns the members beside the known ones, isError and small ones first
-// of all, each with a comma after it.
-func (c *cutter) others(members []named) (out []byte) {
+// others returns the unknown members that fit, isError and small ones first, each followed by a comma.
+func (c *cutter) others(members []rawMember) (out []byte) {
 	left := c.limit / 4
 	for _, m := range members {
 		out = c.keep(out, m, &left)
@@ -85,7 +80,7 @@ func (c *cutter) others(members []named) (out []byte) {
 	return out
 }
 
-// meta returns the members of _meta that are kept, each with a comma after it.
+// meta returns the members of _meta that fit, each followed by a comma.
 func (c *cutter) meta(meta []byte) (out []byte) {
 	left := c.limit / 4
 	if len(meta) == 0 || meta[0] != '{' {
@@ -93,15 +88,15 @@ func (c *cutter) meta(meta []byte) (out []byte) {
 	}
 	each(meta, func(_ int, e entry) bool {
 		if string(e.name) != metaKey {
-			out = c.keep(out, named(e), &left)
+			out = c.keep(out, rawMember(e), &left)
 		}
 		return left > 0
 	})
 	return out
 }
 
-// keep appends a member and a comma, if there is room left for it.
-func (c *cutter) keep(out []byte, m named, left *int) []byte {
+// keep appends a member and a comma if it fits.
+func (c *cutter) keep(out []byte, m rawMember, left *int) []byte {
 	need := len(m.name) + len(m.value) + len(`"":,`)
 	if need > *left {
 		return out
@@ -111,7 +106,7 @@ func (c *cutter) keep(out []byte, m named, left *int) []byte {
 	return append(append(appendName(out, m.name), m.value...), ',')
 }
 
-// assemble writes the cut result. The blocks have a comma after each.
+// assemble writes the cut result. A comma follows each block.
 func (c *cutter) assemble(rest, meta, blocks []byte, goOn string) []byte {
 	left := max(c.total-c.kept, 1)
 	handle := wirejson.AppendString(nil, c.handle)
@@ -123,7 +118,7 @@ func (c *cutter) assemble(rest, meta, blocks []byte, goOn string) []byte {
 	return fmt.Appendf(out, `"%s":{"handle":%s,"total_bytes":%d,"left_out_bytes":%d}}}`, metaKey, handle, c.total, left)
 }
 
-// goOn says how to read on wherever something is missing.
+// goOn returns the instructions for reading what was omitted.
 func (c *cutter) goOn() string {
 	if len(c.gaps) == 0 && c.handle != "" {
 		return fmt.Sprintf(` All of it is there with read_result {"handle": %s}`, wirejson.AppendString(nil, c.handle))
@@ -135,24 +130,24 @@ func (c *cutter) goOn() string {
 	return lines.String()
 }
 
-// lineSize returns what the line of a gap at the path takes at most.
+// lineSize returns the maximum size of the line of a gap at path.
 func (c *cutter) lineSize(path string) int { return lineSize(path, c.handle, c.total) }
 
-// opaque shows the beginning of what is no CallToolResult as text.
+// opaque shows the beginning of a value that is no CallToolResult as text.
 func (c *cutter) opaque(raw []byte) []byte {
 	c.kept, c.gaps = 0, nil
 	room := c.limit - c.frame() - len(`{"type":"text","text":""},`) - c.lineSize("")
-	kept := cutWritten(escape(raw[:boundary(raw, room)]), room)
+	kept := cutRaw(escape(raw[:boundary(raw, room)]), room)
 	c.kept = len(kept)
 	c.gaps = []gap{{"", characters(kept), utf8.RuneCount(raw), Characters}}
 	block := append([]byte(`{"type":"text","text":"`), kept...)
 	return c.assemble(nil, nil, append(block, `"},`...), c.goOn())
 }
 
-// content returns the blocks as far as they fit into room bytes, with a comma
-// after each. Their gaps count as part of them.
+// content returns the blocks that fit into room bytes with the lines of their gaps, each followed by a
+// comma.
 func (c *cutter) content(e *envelope, room int) []byte {
-	data := e.data()
+	data := e.dataBlock()
 	blocks := slices.Clone(e.blocks)
 	if count(e.structured) > 0 && (data == nil || !sameShape(e.structured, data.json())) {
 		blocks = append(blocks, block{text: e.structured, structured: true})
@@ -163,15 +158,15 @@ func (c *cutter) content(e *envelope, room int) []byte {
 		b.path = func(at []step) string {
 			switch {
 			case len(at) == 0 && b.structured:
-				return written(b.at()...)
+				return formatPath(b.at()...)
 			case len(at) == 0 && isData:
 				return "[*]"
 			case len(at) == 0:
-				return written(append(b.at(), step{kind: all})...)
+				return formatPath(append(b.at(), step{kind: all})...)
 			case isData && e.short(at[0]):
-				return written(at...)
+				return formatPath(at...)
 			}
-			return written(append(b.at(), at...)...)
+			return formatPath(append(b.at(), at...)...)
 		}
 	}
 	if !e.more {
@@ -182,8 +177,7 @@ func (c *cutter) content(e *envelope, room int) []byte {
 	return c.first(blocks, e.total, room)
 }
 
-// shared gives each block that can be cut its share of the room. It returns false
-// when they are too many for it.
+// shared divides the room among the blocks that can be cut. It returns false if they are too many.
 func (c *cutter) shared(blocks []block, room int) (out []byte, ok bool) {
 	before := *c
 	needs := make([]int, len(blocks))
@@ -191,7 +185,7 @@ func (c *cutter) shared(blocks []block, room int) (out []byte, ok bool) {
 		needs[i] = blocks[i].need() + 1
 	}
 	level := fillLevel(needs, room)
-	for i := range blocks { // what cannot be cut makes way, which leaves more for the others
+	for i := range blocks { // blocks that cannot be cut are replaced first, which leaves more for the others
 		if b := &blocks[i]; needs[i] > level && b.text == nil {
 			b.replaced = true
 			needs[i] = b.need() + 1
@@ -204,7 +198,7 @@ func (c *cutter) shared(blocks []block, room int) (out []byte, ok bool) {
 			large++
 		}
 		written, size := c.block(&blocks[i], min(level, room)-1)
-		if written == nil || large > mostShared {
+		if written == nil || large > maxShared {
 			*c = before
 			return nil, false
 		}
@@ -214,10 +208,10 @@ func (c *cutter) shared(blocks []block, room int) (out []byte, ok bool) {
 	return out, true
 }
 
-// first keeps as many blocks from the start as fit, of content that has total
-// elements. None is kept when nothing could be said of the others.
+// first keeps as many leading blocks as fit, of content with total elements. It keeps none if there is no
+// room to mention the rest.
 func (c *cutter) first(blocks []block, total, room int) (out []byte) {
-	content := written(step{name: "content"})
+	content := formatPath(step{name: "content"})
 	left := room - c.lineSize(content)
 	n := len(blocks)
 	if n > 0 && blocks[n-1].structured {
@@ -256,8 +250,8 @@ func (c *cutter) first(blocks []block, total, room int) (out []byte) {
 	return out
 }
 
-// block writes one block within n bytes, and returns what it takes together with
-// the lines of its gaps; nil when that cannot be.
+// block writes one block in at most n bytes, and returns its size with the lines of its gaps; nil if it
+// does not fit.
 func (c *cutter) block(b *block, n int) (out []byte, size int) {
 	gaps := len(c.gaps)
 	defer func() {
@@ -288,7 +282,7 @@ func (c *cutter) block(b *block, n int) (out []byte, size int) {
 		return appendTextBlock(nil, small), 0
 	}
 	head, tail := b.raw[:b.textAt], b.raw[b.textAt+len(b.text):]
-	if b.kind == "text" && len(head)+len(tail) > n/2 { // annotations of that size are not worth it
+	if b.kind == "text" && len(head)+len(tail) > n/2 { // such large annotations are not worth keeping
 		head, tail = []byte(`{"type":"text","text":"`), []byte(`"}`)
 	}
 	text := c.text(b, n-len(head)-len(tail))
@@ -299,7 +293,7 @@ func (c *cutter) block(b *block, n int) (out []byte, size int) {
 	return slices.Concat(head, text, tail), 0
 }
 
-// text cuts the text of a block, as it is written; nil when there is no room.
+// text cuts the raw text of a block; nil if there is no room.
 func (c *cutter) text(b *block, room int) []byte {
 	if len(b.text) <= room {
 		return b.text
@@ -313,8 +307,8 @@ func (c *cutter) text(b *block, room int) []byte {
 			return escape(small)
 		}
 	}
-	path := written(b.at()...)
-	kept := cutWritten(b.text, max(room-c.lineSize(path), 0))
+	path := formatPath(b.at()...)
+	kept := cutRaw(b.text, max(room-c.lineSize(path), 0))
 	if len(kept) == 0 {
 		return nil
 	}
@@ -322,7 +316,7 @@ func (c *cutter) text(b *block, room int) []byte {
 	return kept
 }
 
-// json makes the JSON in a block small.
+// json shrinks the JSON in a block.
 func (c *cutter) json(b *block, v []byte, room int) (small []byte, ok bool) {
 	s := shrinker{path: b.path, handle: c.handle, most: c.total}
 	small, gaps, ok := s.shrink(v, room)
@@ -332,8 +326,8 @@ func (c *cutter) json(b *block, v []byte, room int) (small []byte, ok bool) {
 	return small, ok
 }
 
-// sameShape reports whether two values have the same number of elements, or
-// members of the same names: then a server that gives both says the same twice.
+// sameShape reports whether two values have the same number of elements, or the same member names: then a
+// server sends the same data twice.
 func sameShape(a, b []byte) bool {
 	if wirejson.Kind(a) != wirejson.Kind(b) {
 		return false

@@ -7,14 +7,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The units that a value is paged by.
+// The units of paging.
 const (
 	Characters = "characters" // of a text
 	elements   = "elements"   // of an array
 	members    = "members"    // of an object
 )
 
-// unit returns what an array or an object is paged by.
+// unit returns the unit of an array or object.
 func unit(v []byte) string {
 	if wirejson.Kind(v) == '{' {
 		return members
@@ -22,19 +22,19 @@ func unit(v []byte) string {
 	return elements
 }
 
-// gap is where something was left out: of the value at the path the first are
-// there. The path is empty for the JSON text of the whole result.
+// gap is an omission: of the value at path only the first kept units remain. The path is empty for the
+// JSON text of the whole result.
 type gap struct {
 	path        string
 	kept, total int
 	unit        string
 }
 
-// line says what is there, and exactly how to go on, if a handle leads there.
+// line describes the gap, and how to read on if there is a handle.
 func (g gap) line(handle string) string {
 	of, path := "the result", ""
 	if g.path != "" {
-		of, path = strings.Map(shown, g.path), `, "path": `+string(wirejson.AppendString(nil, g.path))
+		of, path = strings.Map(visible, g.path), `, "path": `+string(wirejson.AppendString(nil, g.path))
 	}
 	line := fmt.Sprintf("%d of %d %s of %s", g.kept, g.total, g.unit, of)
 	if handle == "" {
@@ -43,16 +43,16 @@ func (g gap) line(handle string) string {
 	return line + fmt.Sprintf(`; continue with read_result {"handle": %s%s, "offset": %d}`, wirejson.AppendString(nil, handle), path, g.kept)
 }
 
-// shown returns what stands for a character in a line, which is one.
-func shown(r rune) rune {
+// visible returns a visible replacement for a control character.
+func visible(r rune) rune {
 	if r < ' ' || r == '\u2028' || r == '\u2029' {
 		return ' '
 	}
 	return r
 }
 
-// lineSize returns what the line of a gap at the path takes inside a JSON string,
-// with its line break, when no number in it is greater than most.
+// lineSize returns the size of the line of a gap at path inside a JSON string, with its line break, for
+// numbers up to most.
 func lineSize(path, handle string, most int) int {
 	return len(wirejson.AppendString(nil, gap{path, most, most, Characters}.line(handle)))
 }

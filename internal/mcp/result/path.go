@@ -10,21 +10,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// place is a value in a result, and the steps that lead there from its top.
+// place is a value in a result and its path.
 type place struct {
 	value []byte
 	at    []step
 }
 
 func (p place) path() string {
-	path := written(p.at...)
+	path := formatPath(p.at...)
 	if path == "" || path[0] == '[' {
 		return "$" + path
 	}
 	return "$." + path
 }
 
-// allowed says what could stand where a path goes on from the place.
+// allowed lists the possible next steps of a path, for an error.
 func (p place) allowed() string {
 	switch wirejson.Kind(p.value) {
 	case '[':
@@ -33,7 +33,7 @@ func (p place) allowed() string {
 		}
 		return "a path that ends at " + p.path() + ", an array without elements"
 	case '{':
-		if names := names(p.value); names != "" {
+		if names := memberNames(p.value); names != "" {
 			return "one of the members " + names
 		}
 		return "a path that ends at " + p.path() + ", an object without members"
@@ -41,8 +41,8 @@ func (p place) allowed() string {
 	return "a path that ends at " + p.path()
 }
 
-// names returns the first names of an object's members, as a sentence lists them.
-func names(object []byte) string {
+// memberNames lists the first member names of an object.
+func memberNames(object []byte) string {
 	var names []string
 	each(object, func(_ int, m entry) bool {
 		if len(names) == 20 {
@@ -55,8 +55,8 @@ func names(object []byte) string {
 	return strings.Join(names, ", ")
 }
 
-// Value returns the one value at a path of a result, as it is written; without a path its
-// data: its structured content, else the first of its texts that is JSON.
+// Value returns the one raw value at a path; without a path the data: the structured content, else the
+// first text that is JSON.
 func Value(raw json.RawMessage, path string) ([]byte, error) {
 	if path == "" || path == "$" {
 		if roots := dataRoots(raw); len(roots) > 0 {
@@ -80,9 +80,8 @@ func count(v []byte) (n int) {
 	return n
 }
 
-// dataRoots returns the places where the data of a result is: the JSON of the first
-// text block that holds some, and structuredContent. Of a cut result the agent
-// has seen the text.
+// dataRoots returns the values where the data may be: the JSON of the first text block with JSON, and
+// structuredContent. An agent has seen the text of a cut result.
 func dataRoots(raw []byte) (roots []place) {
 	each(wirejson.Find(raw, "content"), func(i int, m entry) bool {
 		text := jsonIn(wirejson.Find(m.value, "text"))
@@ -97,20 +96,19 @@ func dataRoots(raw []byte) (roots []place) {
 	return roots
 }
 
-// within reports whether the step leads anywhere from v.
+// within reports whether the step matches in v.
 func (s step) within(v []byte) bool {
 	return s.kind == all || s.kind == slice && wirejson.Kind(v) == '[' || child(v, &s) != nil
 }
 
-// selection is what a path leads to.
+// selection is the target of a path.
 type selection struct {
 	root  place
-	steps []step // from the root on
+	steps []step // from root
 }
 
-// lookUp finds where a path leads. One whose first step is not at the top of the
-// result is followed from where the data of a result is. So a path into what the
-// agent saw works without the envelope around it.
+// lookUp resolves a path. If its first step does not match at the top, it starts at the data, so that
+// paths into what the agent saw work without the envelope.
 func lookUp(raw []byte, path string) (selection, error) {
 	steps, err := parsePath(path)
 	if err != nil {
@@ -143,13 +141,13 @@ func nothingAt(path string, s step, p place, allowed string) error {
 	return badParameter("path", path, fmt.Sprintf("There is no %s at %s.", s, p.path()), allowed)
 }
 
-// one reports whether the path leads to one value; a last [*] is what opens it.
+// one reports whether the path selects a single value; a last [*] counts as one.
 func (s selection) one() bool {
 	i := slices.IndexFunc(s.steps, step.many)
 	return i < 0 || i == len(s.steps)-1 && s.steps[i].kind == all
 }
 
-// value returns the one value that the path leads to.
+// value returns the single value of the path.
 func (s selection) value(path string) (found place, err error) {
 	steps := s.steps
 	open := len(steps) > 0 && steps[len(steps)-1].kind == all
@@ -172,18 +170,18 @@ func (s selection) value(path string) (found place, err error) {
 	return found, nil
 }
 
-// walk follows steps, and calls fn for each value that they lead to, until it
-// returns false. The place is fn's during the call only.
+// walk follows steps and calls fn for each value until it returns false. The place is valid only during
+// the call.
 type walk struct {
 	at []step
 	fn func(p place) bool
 
-	any      bool  // something was found, or looked through and empty
-	lost     place // the farthest that was come to where there was nothing to be found
+	any      bool  // a value was found, or an empty container searched
+	lost     place // the deepest place without a match
 	lostStep step
 }
 
-// from follows the steps from v. It returns false when fn wants no more.
+// from follows the steps from v. It returns false if fn stopped.
 func (w *walk) from(v []byte, steps []step) bool {
 	if len(steps) == 0 {
 		w.any = true
@@ -236,7 +234,7 @@ func (w *walk) lose(v []byte, s step) {
 	}
 }
 
-// nothing is the error of a path that leads nowhere, nil when it leads somewhere.
+// nothing returns the error of a path without a match, otherwise nil.
 func (w *walk) nothing(path string) error {
 	if w.any {
 		return nil
@@ -244,7 +242,7 @@ func (w *walk) nothing(path string) error {
 	return nothingAt(path, w.lostStep, w.lost, w.lost.allowed())
 }
 
-// fromStart returns the place of an element that may be counted from the end.
+// fromStart converts a negative index to one from the start.
 func fromStart(i, n int) int {
 	if i < 0 {
 		i += n
@@ -252,7 +250,7 @@ func fromStart(i, n int) int {
 	return max(i, 0)
 }
 
-// opened returns the object or array that a string holds, else v itself.
+// opened returns the object or array in a JSON string, otherwise v.
 func opened(v []byte) []byte {
 	if inner := jsonIn(v); inner != nil {
 		return inner
@@ -260,8 +258,7 @@ func opened(v []byte) []byte {
 	return v
 }
 
-// jsonIn returns the object or array that a string holds as text, nil when it
-// holds none.
+// jsonIn returns the object or array in a JSON string, or nil.
 func jsonIn(v []byte) []byte {
 	if len(v) < 2 || v[0] != '"' {
 		return nil
@@ -269,8 +266,7 @@ func jsonIn(v []byte) []byte {
 	return jsonText(v[1 : len(v)-1])
 }
 
-// child returns the member or element of v that s names; nil when there is none. It
-// makes the number of one that is there one from the start.
+// child returns the member or element of v that s names, or nil. It converts a negative index of s.
 func child(v []byte, s *step) (found []byte) {
 	if len(v) == 0 || s.many() || (s.kind == element) != (v[0] == '[') {
 		return nil

@@ -10,39 +10,35 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// What Read returns at once: by default, and at most. A part is bounded in bytes
-// also where it is counted in something else.
+// The default and maximum sizes of a part. Every part is also limited in bytes.
 const (
 	defaultCharacters = 20_000
 	defaultElements   = 100
 	maxBytes          = 50_000
 )
 
-// Part is a part of a result. The contents of the parts from offset 0 on, each
-// at the next_offset of the one before, are together the whole value: texts
-// to be joined, arrays and objects to be appended.
+// Part is a part of a result. Starting at offset 0 and continuing at each next_offset, the contents
+// together are the whole value: texts to concatenate, arrays and objects to append.
 type Part struct {
-	Path       string          `json:"path,omitempty"` // of the value; none for the whole result
+	Path       string          `json:"path,omitempty"` // of the value; empty for the whole result
 	Offset     int             `json:"offset"`
-	NextOffset int             `json:"next_offset,omitempty"` // none at the end
+	NextOffset int             `json:"next_offset,omitempty"` // missing at the end
 	Total      int             `json:"total"`
 	Unit       string          `json:"unit"`
 	Content    json.RawMessage `json:"content"` // a string, an array of elements or an object of members
-	// Continue says for each place where something is left how to go on there.
+	// Continue says for each omission how to read on.
 	Continue []string `json:"continue,omitempty"`
 }
 
-// From is where Read reads: the handle is what Continue names.
+// From says what Read reads. Continue names the handle.
 type From struct {
 	Handle, Path  string
 	Offset, Limit int
 }
 
-// Read returns a part of a whole result. Without a path it pages over the JSON
-// text of the result by characters. With a path it pages over the value there: an
-// array by elements, an object by members, any other value by the characters of
-// its text. What a path with [*] or slices leads to is an array. A limit of 0 is
-// the default.
+// Read returns a part of a full result. Without a path it pages over its JSON text by characters. With a
+// path it pages over the value: an array by elements, an object by members, others by characters of their
+// text. The values of a path with [*] or slices are an array. A limit of 0 is the default.
 func Read(raw json.RawMessage, f From) (Part, error) {
 	if f.Offset < 0 {
 		return Part{}, badParameter("offset", f.Offset, "offset must not be negative.", "an offset of 0 or more")
@@ -81,7 +77,7 @@ func Read(raw json.RawMessage, f From) (Part, error) {
 	}
 }
 
-// list pages over all that a path leads to.
+// list pages over all values of a path.
 func (f From) list(to selection) (Part, error) {
 	p := Part{Path: place{at: append(to.root.at[:len(to.root.at):len(to.root.at)], to.steps...)}.path()}
 	return f.entries(p, '[', func(yield func(name []byte, at place) bool) error {
@@ -118,7 +114,7 @@ func (f From) text(p Part, text []byte) (Part, error) {
 	return p, nil
 }
 
-// goOn says that the part ends where the next one begins.
+// goOn sets the offset of the next part.
 func (f From) goOn(p *Part, next int) {
 	if next < p.Total {
 		p.NextOffset = next
@@ -134,15 +130,15 @@ func checkOffset(p Part) error {
 		fmt.Sprintf("an offset from 0 to %d", max(p.Total-1, 0)))
 }
 
-// entries pages by elements or members. One that is too large by itself is made
-// smaller, and the part says how to read the rest of it.
+// entries pages by elements or members. A single entry over the limit is shortened, and the part says how
+// to read the rest.
 func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at place) bool) error) (Part, error) {
 	p.Unit, p.Offset = unit([]byte{bracket}), f.Offset
 	limit := f.Limit
 	if limit == 0 {
 		limit = defaultElements
 	}
-	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return written(at...) }}
+	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return formatPath(at...) }}
 	out := []byte{bracket}
 	end := f.Offset // of the part
 	var tooLarge error

@@ -6,16 +6,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The functions here trust that the text is JSON: they are made for speed, on
-// results of many megabytes, and on texts in them that nobody parsed before.
-// What they take for a value may be none. Whoever writes what they found checks
-// it.
+// The functions of this file are fast and expect JSON; other text gives wrong values. Callers validate
+// what they write.
 
-// entry is a member of an object, or an element of an array, which has no
-// name. Both alias the text.
+// entry is a member of an object or an element of an array, which has no name. It aliases the text.
 type entry struct{ name, value []byte }
 
-// step is the step to the entry, which is the ith.
+// step returns the step to the i-th entry.
 func (e entry) step(i int) step {
 	if e.name == nil {
 		return step{kind: element, from: i}
@@ -23,9 +20,8 @@ func (e entry) step(i int) step {
 	return step{name: string(wirejson.Unescape(e.name))}
 }
 
-// each calls fn for the members or elements of the container that v is, with
-// the number of each, until fn returns false. It returns false when v is no such
-// text.
+// each calls fn for the entries of the container v until fn returns false. It returns false if v is no
+// container.
 func each(v []byte, fn func(i int, e entry) bool) bool {
 	c := wirejson.Cursor{Text: v}
 	end := c.Open('{')
@@ -44,13 +40,12 @@ func each(v []byte, fn func(i int, e entry) bool) bool {
 	return end != 0 && c.Finish() == nil
 }
 
-// trim returns text without the white space around it.
+// trim removes surrounding white space.
 func trim(text []byte) []byte {
 	return bytes.Trim(text, " \n\t\r")
 }
 
-// whole returns the value that the text consists of, without white space around
-// it; nil when it is not one value.
+// whole returns the only value of the text without white space; nil if it is not exactly one value.
 func whole(text []byte) []byte {
 	c := wirejson.Cursor{Text: text}
 	value := c.Value()
@@ -60,8 +55,8 @@ func whole(text []byte) []byte {
 	return value
 }
 
-// valid reports whether the text is JSON that can be paged through to its end.
+// valid reports whether the text is JSON that can be paged.
 func valid(text []byte) bool {
-	c := wirejson.Cursor{Text: text, Depth: wirejson.CarriedDepth}
+	c := wirejson.Cursor{Text: text, Depth: wirejson.RelayDepth}
 	return c.Value() != nil && c.Finish() == nil
 }

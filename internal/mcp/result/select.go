@@ -13,9 +13,8 @@ import (
 
 var errNoData = errors.New("the result holds no JSON")
 
-// Select returns the result with what an expression selects of its data in the place of all
-// content: each value on a line, and how to read the whole, whose handle is given. Its error
-// says nothing of the data.
+// Select replaces the content of a result by the values of an expression, one per line, and instructions
+// for reading the whole with the handle. Its error contains no data.
 func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage, error) {
 	data, err := Value(raw, "")
 	if err != nil {
@@ -43,7 +42,7 @@ func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage,
 	return append(out, '}'), nil
 }
 
-// wholeLine says how to get what was not selected.
+// wholeLine returns the instructions for reading the unselected data.
 func wholeLine(raw []byte, handle string) string {
 	if handle == "" {
 		return fmt.Sprintf("Selected from a result of %d bytes, which is not kept.", len(raw))
@@ -52,17 +51,17 @@ func wholeLine(raw []byte, handle string) string {
 	return fmt.Sprintf(`Selected from a result of %d bytes; the whole: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
 }
 
-// apply applies an expression to what only looks like JSON so far.
+// apply applies an expression to unvalidated JSON.
 func apply(e *Expression, data []byte) ([][]byte, error) {
-	c := wirejson.Cursor{Text: data, Depth: wirejson.CarriedDepth}
+	c := wirejson.Cursor{Text: data, Depth: wirejson.RelayDepth}
 	if c.Value(); c.Finish() != nil {
 		return nil, errNoData
 	}
 	return e.Apply(data)
 }
 
-// ReadSelected is what an expression makes of the data of a whole result, or of the value at
-// a path: one value as it is, several as an array.
+// ReadSelected applies an expression to the data of a full result, or to the value at a path: one value as
+// is, several as an array.
 func ReadSelected(raw json.RawMessage, f From, e *Expression) (Part, error) {
 	if f.Offset != 0 || f.Limit != 0 {
 		return Part{}, badParameter("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")

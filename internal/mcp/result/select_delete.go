@@ -2,8 +2,8 @@ package result
 
 import "mcpproxy/internal/mcp/wirejson"
 
-// deleted is del: the value without what is at some paths, each of .name, [n] and [].
-func deleted(r *run, args []*node, in []byte, _ *binding, out emit) error {
+// deleteFunction is del: it removes the values at paths of .name, [n] and [].
+func deleteFunction(r *run, args []*node, in []byte, _ *binding, out emit) error {
 	v := in
 	var remove func(n *node) error
 	remove = func(n *node) error {
@@ -27,14 +27,14 @@ func deleted(r *run, args []*node, in []byte, _ *binding, out emit) error {
 	return out(v)
 }
 
-// pathStep is one of a path: a name, or nil for every element. What is no place for it is not
-// missed where it is optional.
+// pathStep is a step of a del path: a name, or nil for every element. An optional step ignores values of
+// the wrong kind.
 type pathStep struct {
 	name     []byte
 	optional bool
 }
 
-// pathOf are the steps of an expression that is a path.
+// pathOf returns the steps of an expression that is a path.
 func pathOf(n *node) ([]pathStep, bool) {
 	last := pathStep{optional: n.optional}
 	switch {
@@ -54,9 +54,9 @@ func pathOf(n *node) ([]pathStep, bool) {
 	return append(before, last), ok
 }
 
-// deletePath returns a value without what is at a path. What is not there is not missed.
+// deletePath removes what is at a path, if it exists.
 func (r *run) deletePath(v []byte, steps []pathStep) ([]byte, error) {
-	if err := r.spend(len(v)); err != nil {
+	if err := r.countRead(len(v)); err != nil {
 		return nil, err
 	}
 	last := len(steps) == 1

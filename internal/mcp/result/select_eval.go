@@ -2,9 +2,9 @@ package result
 
 import "errors"
 
-// eval evaluates a part of an expression on a value, and hands on what it makes of it.
+// eval evaluates a node on a value and emits the results.
 func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
-	if err := r.spend(0); err != nil {
+	if err := r.countRead(0); err != nil {
 		return err
 	}
 	switch n.op {
@@ -15,7 +15,7 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 	case opVariable:
 		return out(env.find(n.name))
 	case opIndex:
-		if n.b.op == opLiteral { // which most are
+		if n.b.op == opLiteral { // the most frequent case
 			return r.at(n, n.b.value, in, env, out)
 		}
 		return r.eval(n.b, in, env, func(at []byte) error { return r.at(n, at, in, env, out) })
@@ -34,7 +34,7 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 		return r.eval(n.a, in, env, func(v []byte) error { return r.eval(n.b, v, env, out) })
 	case opBind:
 		return r.eval(n.a, in, env, func(v []byte) error {
-			if err := r.made(64); err != nil {
+			if err := r.countMade(64); err != nil {
 				return err
 			}
 			return r.eval(n.b, in, &binding{n.name, v, env}, out)
@@ -53,7 +53,7 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 			}
 			return r.eval(n.b, in, env, func(b []byte) error { return out(boolean(truthy(b))) })
 		})
-	case opCompare, opArithmetic: // of the right side first, as jq has it
+	case opCompare, opArithmetic: // the right side first, as jq does
 		return r.eval(n.b, in, env, func(b []byte) error {
 			return r.eval(n.a, in, env, func(a []byte) error {
 				v, err := r.operate(n.name, a, b)
@@ -93,20 +93,20 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 	return errors.New("an operation that is not known")
 }
 
-// at hands on what is at a name, or at a place, of what an index is of.
+// at emits the value at a name or index.
 func (r *run) at(n *node, at, in []byte, env *binding, out emit) error {
 	if n.a.op == opSame {
 		v, err := r.index(in, at)
-		return n.hand(v, err, out)
+		return n.emitOptional(v, err, out)
 	}
 	return r.eval(n.a, in, env, func(of []byte) error {
 		v, err := r.index(of, at)
-		return n.hand(v, err, out)
+		return n.emitOptional(v, err, out)
 	})
 }
 
-// hand hands on a value, or its error, which is passed over where that is optional.
-func (n *node) hand(v []byte, err error, out emit) error {
+// emitOptional emits a value or returns its error, which an optional node ignores.
+func (n *node) emitOptional(v []byte, err error, out emit) error {
 	if err == nil {
 		return out(v)
 	}
@@ -136,7 +136,7 @@ func (r *run) sliced(n *node, in []byte, env *binding, out emit) error {
 		return bound(n.b, func(from int, _ bool) error {
 			return r.eval(n.a, in, env, func(of []byte) error {
 				v, err := r.part(of, from, to, hasTo)
-				return n.hand(v, err, out)
+				return n.emitOptional(v, err, out)
 			})
 		})
 	})
@@ -148,8 +148,7 @@ func (r *run) collect(n *node, in []byte, env *binding) ([]byte, error) {
 	return b.end(), err
 }
 
-// try hands on what a makes, up to an error in it; what is made of that by others is not
-// caught.
+// try emits the values of a up to its first error; errors of out are not caught.
 func (r *run) try(n *node, in []byte, env *binding, out emit) error {
 	var beyond error
 	err := r.eval(n.a, in, env, func(v []byte) error {
@@ -170,7 +169,7 @@ func (r *run) try(n *node, in []byte, env *binding, out emit) error {
 	return r.eval(n.b, message, env, out)
 }
 
-// alternative hands on what a makes that counts as true; if there is nothing, what b makes.
+// alternative emits the truthy values of a; if there are none, the values of b.
 func (r *run) alternative(n *node, in []byte, env *binding, out emit) error {
 	var beyond error
 	found := false
@@ -191,8 +190,8 @@ func (r *run) alternative(n *node, in []byte, env *binding, out emit) error {
 	return r.eval(n.b, in, env, out)
 }
 
-// object makes an object of each combination of names and values. made has room for all;
-// one combination is done with before the next one is put into it.
+// object emits an object for each combination of names and values. made has room for all; each combination
+// is emitted before the next one overwrites it.
 func (r *run) object(list []*node, made [][2][]byte, in []byte, env *binding, out emit) error {
 	if len(list) == 0 {
 		v, err := r.objectOf(made)
@@ -211,11 +210,11 @@ func (r *run) object(list []*node, made [][2][]byte, in []byte, env *binding, ou
 	})
 }
 
-// textOf makes a string of each combination of its parts. What is made of one is done with
-// before the next one is put there.
+// textOf emits a string for each combination of its parts. Each is emitted before the next one overwrites
+// it.
 func (r *run) textOf(parts []*node, made []byte, in []byte, env *binding, out emit) error {
 	if len(parts) == 0 {
-		if err := r.made(len(made) + 2); err != nil {
+		if err := r.countMade(len(made) + 2); err != nil {
 			return err
 		}
 		return out(append(append(append(make([]byte, 0, len(made)+2), '"'), made...), '"'))
@@ -225,7 +224,7 @@ func (r *run) textOf(parts []*node, made []byte, in []byte, env *binding, out em
 		if err != nil {
 			return err
 		}
-		if err := r.made(len(s)); err != nil {
+		if err := r.countMade(len(s)); err != nil {
 			return err
 		}
 		return r.textOf(parts[1:], append(made, s[1:len(s)-1]...), in, env, out)

@@ -10,32 +10,32 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// functions are those that there are, by name and number of arguments.
+// functions are the functions of the language, by name and number of arguments.
 var functions = map[string]*function{
 	"empty/0":  {func(*run, []*node, []byte, *binding, emit) error { return nil }},
-	"select/1": {chosen},
-	"map/1":    {mapped},
+	"select/1": {selectFunction},
+	"map/1":    {mapFunction},
 	"first/1": {func(r *run, args []*node, in []byte, env *binding, out emit) error {
-		return r.most(1, args[0], in, env, out)
+		return r.firstN(1, args[0], in, env, out)
 	}},
-	"limit/2": {limited},
+	"limit/2": {limitFunction},
 	"any/1": {func(r *run, args []*node, in []byte, env *binding, out emit) error {
-		return r.some(true, eachValue, args[0], in, env, out)
+		return r.anyAll(true, eachValue, args[0], in, env, out)
 	}},
 	"all/1": {func(r *run, args []*node, in []byte, env *binding, out emit) error {
-		return r.some(false, eachValue, args[0], in, env, out)
+		return r.anyAll(false, eachValue, args[0], in, env, out)
 	}},
 	"any/0": {func(r *run, _ []*node, in []byte, env *binding, out emit) error {
-		return r.some(true, eachValue, same, in, env, out)
+		return r.anyAll(true, eachValue, same, in, env, out)
 	}},
 	"all/0": {func(r *run, _ []*node, in []byte, env *binding, out emit) error {
-		return r.some(false, eachValue, same, in, env, out)
+		return r.anyAll(false, eachValue, same, in, env, out)
 	}},
 	"any/2": {func(r *run, args []*node, in []byte, env *binding, out emit) error {
-		return r.some(true, args[0], args[1], in, env, out)
+		return r.anyAll(true, args[0], args[1], in, env, out)
 	}},
 	"all/2": {func(r *run, args []*node, in []byte, env *binding, out emit) error {
-		return r.some(false, args[0], args[1], in, env, out)
+		return r.anyAll(false, args[0], args[1], in, env, out)
 	}},
 	"has/1": of(has),
 	"contains/1": of(func(r *run, in, arg []byte) ([]byte, error) {
@@ -83,7 +83,7 @@ var functions = map[string]*function{
 	}},
 	"with_entries/1":   {withEntries},
 	"map_values/1":     {mapValues},
-	"del/1":            {deleted},
+	"del/1":            {deleteFunction},
 	"length/0":         plain(length),
 	"keys/0":           plain(func(r *run, in []byte) ([]byte, error) { return r.keys(in, true) }),
 	"keys_unsorted/0":  plain(func(r *run, in []byte) ([]byte, error) { return r.keys(in, false) }),
@@ -129,7 +129,7 @@ var (
 	eachValue = &node{op: opEach, a: same}
 )
 
-// ofKind lets values of some kinds pass.
+// ofKind passes values of some kinds.
 func ofKind(kinds ...string) *function {
 	return &function{func(_ *run, _ []*node, in []byte, _ *binding, out emit) error {
 		if slices.Contains(kinds, kind(in)) {
@@ -139,21 +139,21 @@ func ofKind(kinds ...string) *function {
 	}}
 }
 
-// plain is a function without arguments that makes one value.
+// plain is a function without arguments and with one result.
 func plain(f func(r *run, in []byte) ([]byte, error)) *function {
 	return &function{func(r *run, _ []*node, in []byte, _ *binding, out emit) error {
-		if err := r.spend(len(in)); err != nil {
+		if err := r.countRead(len(in)); err != nil {
 			return err
 		}
 		return put(out)(f(r, in))
 	}}
 }
 
-// of is a function that makes one value of each value of its argument.
+// of is a function with one result per value of its argument.
 func of(f func(r *run, in, arg []byte) ([]byte, error)) *function {
 	return &function{func(r *run, args []*node, in []byte, env *binding, out emit) error {
 		return r.eval(args[0], in, env, func(arg []byte) error {
-			if err := r.spend(len(in) + len(arg)); err != nil {
+			if err := r.countRead(len(in) + len(arg)); err != nil {
 				return err
 			}
 			return put(out)(f(r, in, arg))
@@ -161,7 +161,7 @@ func of(f func(r *run, in, arg []byte) ([]byte, error)) *function {
 	}}
 }
 
-func chosen(r *run, args []*node, in []byte, env *binding, out emit) error {
+func selectFunction(r *run, args []*node, in []byte, env *binding, out emit) error {
 	return r.eval(args[0], in, env, func(v []byte) error {
 		if truthy(v) {
 			return out(in)
@@ -170,21 +170,21 @@ func chosen(r *run, args []*node, in []byte, env *binding, out emit) error {
 	})
 }
 
-func mapped(r *run, args []*node, in []byte, env *binding, out emit) error {
+func mapFunction(r *run, args []*node, in []byte, env *binding, out emit) error {
 	return put(out)(r.collect(&node{op: opPipe, a: eachValue, b: args[0]}, in, env))
 }
 
-// enough ends one expression, whose further values nobody wants.
-type enough struct{ _ byte }
+// stopError is the error that stops an expression after enough values.
+type stopError struct{ _ byte }
 
-func (*enough) Error() string { return "enough" }
+func (*stopError) Error() string { return "enough" }
 
-// most hands on the first values of an expression.
-func (r *run) most(n int, f *node, in []byte, env *binding, out emit) error {
+// firstN emits the first n values of an expression.
+func (r *run) firstN(n int, f *node, in []byte, env *binding, out emit) error {
 	if n <= 0 {
 		return nil
 	}
-	end := &enough{}
+	end := &stopError{}
 	err := r.eval(f, in, env, func(v []byte) error {
 		if err := out(v); err != nil {
 			return err
@@ -200,18 +200,18 @@ func (r *run) most(n int, f *node, in []byte, env *binding, out emit) error {
 	return err
 }
 
-func limited(r *run, args []*node, in []byte, env *binding, out emit) error {
+func limitFunction(r *run, args []*node, in []byte, env *binding, out emit) error {
 	return r.eval(args[0], in, env, func(v []byte) error {
 		n, ok := wholeOf(v)
 		if !ok || n < 0 {
 			return failed("the limit must be a number from 0 on")
 		}
-		return r.most(n, args[1], in, env, out)
+		return r.firstN(n, args[1], in, env, out)
 	})
 }
 
-// some hands on whether f is what is wanted for a value of another expression.
-func (r *run) some(wanted bool, values, f *node, in []byte, env *binding, out emit) error {
+// anyAll emits whether f is wanted for any value of another expression.
+func (r *run) anyAll(wanted bool, values, f *node, in []byte, env *binding, out emit) error {
 	found := false
 	err := r.eval(values, in, env, func(v []byte) error {
 		return r.eval(f, v, env, func(is []byte) error {
@@ -242,16 +242,16 @@ func has(_ *run, in, at []byte) ([]byte, error) {
 	return nil, failed("%s has nothing at a %s", kind(in), kind(at))
 }
 
-// contains reports whether b is within a: a part of a string, each element within one of
-// a's, each member within that of the name.
+// contains implements jq's contains: a substring, each element within one of a's, each member within the
+// member of a.
 func (r *run) contains(a, b []byte, depth int) (bool, error) {
-	if err := r.spend(len(a) + len(b)); err != nil {
+	if err := r.countRead(len(a) + len(b)); err != nil {
 		return false, err
 	}
 	ka, kb := kind(a), kind(b)
 	switch {
 	case depth > maxCompared:
-		return false, ErrBounds
+		return false, ErrLimit
 	case ka != kb:
 		if depth > 0 {
 			return false, nil
@@ -307,7 +307,7 @@ func texts(f func(in, arg string) []byte) func(*run, []byte, []byte) ([]byte, er
 	}
 }
 
-// trimmed takes something off a string.
+// trimmed removes a prefix or suffix.
 func trimmed(f func(s, off string) string) func(*run, []byte, []byte) ([]byte, error) {
 	return func(r *run, in, arg []byte) ([]byte, error) {
 		a, one := wirejson.String(in)
@@ -337,7 +337,7 @@ func joinValues(r *run, in, by []byte) ([]byte, error) {
 				return err
 			}
 		}
-		if err := r.made(len(s) + len(by)); err != nil {
+		if err := r.countMade(len(s) + len(by)); err != nil {
 			return err
 		}
 		if out == nil {
@@ -410,7 +410,7 @@ func toNumber(r *run, in []byte) ([]byte, error) {
 		return in, nil
 	case ok:
 		text := []byte(strings.TrimSpace(s))
-		if err := r.made(len(text)); err != nil {
+		if err := r.countMade(len(text)); err != nil {
 			return nil, err
 		}
 		if wirejson.Check(text, wirejson.Limits{Bytes: maxInput}) == nil && kind(text) == "number" {
@@ -425,11 +425,11 @@ func fromJSON(r *run, in []byte) ([]byte, error) {
 	if !ok {
 		return nil, failed("%s is no text of JSON", kind(in))
 	}
-	if err := r.made(len(s)); err != nil {
+	if err := r.countMade(len(s)); err != nil {
 		return nil, err
 	}
 	text := []byte(strings.TrimSpace(s))
-	if wirejson.Check(text, wirejson.Limits{Bytes: maxInput, Depth: wirejson.CarriedDepth}) != nil {
+	if wirejson.Check(text, wirejson.Limits{Bytes: maxInput, Depth: wirejson.RelayDepth}) != nil {
 		return nil, failed("a text is not JSON")
 	}
 	return text, nil
@@ -451,9 +451,9 @@ func cased(from, to byte, by int) func(*run, []byte) ([]byte, error) {
 	}
 }
 
-// sum adds what an array, or an object's members, hold.
+// sum adds the elements of an array or the values of an object.
 func (r *run) sum(in []byte) ([]byte, error) {
-	// Arrays and strings are added at once, so that it takes no more than they are.
+	// Arrays and strings are added in one step, to save memory.
 	var all array
 	var text []byte
 	total, kinds := null, ""
@@ -472,7 +472,7 @@ func (r *run) sum(in []byte) ([]byte, error) {
 			return wirejson.Elements(e, func(v []byte) error { return all.add(r, v) })
 		case "string":
 			text = append(text, e[1:len(e)-1]...)
-			return r.made(len(e))
+			return r.countMade(len(e))
 		}
 		var err error
 		total, err = r.plus(total, e)
@@ -529,7 +529,7 @@ func (r *run) entries(in []byte) ([]byte, error) {
 	return nil, failed("%s has no entries", kind(in))
 }
 
-// fromEntries makes an object of {key, value}, {name, value} or {k, v}.
+// fromEntries builds an object from {key, value}, {name, value} or {k, v}.
 func fromEntries(r *run, in []byte) ([]byte, error) {
 	var all [][2][]byte
 	err := r.each(in, func(e []byte) error {
@@ -550,7 +550,7 @@ func fromEntries(r *run, in []byte) ([]byte, error) {
 			return failed("%s is no name of a member", kind(m[0]))
 		}
 		all = append(all, m)
-		return r.made(64)
+		return r.countMade(64)
 	})
 	if err != nil {
 		return nil, err
@@ -569,10 +569,10 @@ func withEntries(r *run, args []*node, in []byte, env *binding, out emit) error 
 	return put(out)(fromEntries(r, all))
 }
 
-// mapValues replaces each value by the first that an expression makes of it.
+// mapValues replaces each value by the first result of an expression.
 func mapValues(r *run, args []*node, in []byte, env *binding, out emit) error {
 	firstOf := func(v []byte) (first []byte, err error) {
-		err = r.most(1, args[0], v, env, func(one []byte) error { first = one; return nil })
+		err = r.firstN(1, args[0], v, env, func(one []byte) error { first = one; return nil })
 		return first, err
 	}
 	if kind(in) == "array" {

@@ -89,7 +89,7 @@ func TestHostileExpressionsEnd(t *testing.T) {
 			if worst = max(worst, used); used > 64<<20 {
 				t.Errorf("%s of %s took %d MB", text, name, used>>20)
 			}
-			if err == ErrBounds {
+			if err == ErrLimit {
 				bounded++
 			}
 		}
@@ -144,5 +144,5 @@ func FuzzApply(f *testing.F) {
 }
 
 func rawjsonChecks(text string) error {
-	return wirejson.Check([]byte(text), wirejson.Limits{Bytes: maxInput, Depth: 2 * wirejson.CarriedDepth})
+	return wirejson.Check([]byte(text), wirejson.Limits{Bytes: maxInput, Depth: 2 * wirejson.RelayDepth})
 }

@@ -11,7 +11,7 @@ type Expression struct {
 	same bool
 }
 
-// Compile compiles an expression. Its error says where it is wrong, or what is not taken.
+// Compile compiles an expression. Its error names the position or the unsupported feature.
 func Compile(text string) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxExpression)
@@ -24,18 +24,18 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{root: root, same: root.op == opSame}, nil
 }
 
-// Same reports whether the expression is the whole, ".".
+// Same reports whether the expression is ".".
 func (e *Expression) Same() bool { return e.same }
 
-// Apply returns the values that the expression makes of a JSON value, which passes
-// wirejson.Check but for its size. Its error says nothing of the data.
+// Apply returns the results of the expression for a JSON value, which must pass wirejson.Check except for
+// its size. Its error contains no data.
 func (e *Expression) Apply(input []byte) (values [][]byte, err error) {
 	if len(input) > maxInput {
 		return nil, fmt.Errorf("the result has more than %d bytes", maxInput)
 	}
 	r := run{begun: time.Now()}
 	err = r.eval(e.root, input, nil, func(v []byte) error {
-		if err := r.made(len(v) + 24); err != nil {
+		if err := r.countMade(len(v) + 24); err != nil {
 			return err
 		}
 		values = append(values, v)

@@ -6,27 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// The kinds of words. Operators are their own text.
+// The kinds of tokens. The kind of an operator is its text.
 const (
-	wordEnd      = ""
-	wordName     = "name"
-	wordField    = "field" // .name
-	wordVariable = "variable"
-	wordNumber   = "number"
-	wordString   = "string"
+	tokenEnd      = ""
+	tokenName     = "name"
+	tokenField    = "field" // .name
+	tokenVariable = "variable"
+	tokenNumber   = "number"
+	tokenString   = "string"
 )
 
-// lexer finds the words of an expression.
+// lexer splits an expression into tokens.
 type lexer struct {
 	text string
 	at   int
 
-	kind  string // of the word that comes next
-	word  string // its text; of a name, field or variable without the sign
+	kind  string // of the next token
+	word  string // its text; of a field or variable without the sign
 	start int
 }
 
-// syntaxError says where an expression is wrong.
+// wrong returns a syntax error at the current position.
 func (l *lexer) wrong(format string, args ...any) error {
 	return fmt.Errorf("%s at character %d", fmt.Sprintf(format, args...), utf8.RuneCountInString(l.text[:l.start])+1)
 }
@@ -34,7 +34,7 @@ func (l *lexer) wrong(format string, args ...any) error {
 var operators = []string{"//=", "//", "|=", "+=", "-=", "*=", "/=", "%=", "==", "!=", "<=", ">=", "..",
 	"|", ",", "+", "-", "*", "/", "%", "<", ">", "=", ".", "[", "]", "(", ")", "{", "}", ":", ";", "?", "@"}
 
-// next steps to the next word.
+// next reads the next token.
 func (l *lexer) next() error {
 	for l.at < len(l.text) {
 		if c := l.text[l.at]; c == '#' {
@@ -51,25 +51,25 @@ func (l *lexer) next() error {
 	}
 	l.start = l.at
 	if l.at == len(l.text) {
-		l.kind, l.word = wordEnd, ""
+		l.kind, l.word = tokenEnd, ""
 		return nil
 	}
 	rest := l.text[l.at:]
 	switch c := rest[0]; {
 	case nameStart(c):
-		l.take(wordName, rest[:nameEnd(rest)])
+		l.take(tokenName, rest[:nameEnd(rest)])
 	case c == '.' && len(rest) > 1 && nameStart(rest[1]):
 		end := 1 + nameEnd(rest[1:])
-		l.take(wordField, rest[:end])
+		l.take(tokenField, rest[:end])
 		l.word = l.word[1:]
 	case c == '$' && len(rest) > 1 && nameStart(rest[1]):
 		end := 1 + nameEnd(rest[1:])
-		l.take(wordVariable, rest[:end])
+		l.take(tokenVariable, rest[:end])
 		l.word = l.word[1:]
 	case '0' <= c && c <= '9':
-		l.take(wordNumber, rest[:numberEnd(rest)])
+		l.take(tokenNumber, rest[:numberEnd(rest)])
 	case c == '"': // the parser reads it, since expressions may stand in it
-		l.kind, l.word = wordString, ""
+		l.kind, l.word = tokenString, ""
 		l.at++
 	default:
 		for _, op := range operators {

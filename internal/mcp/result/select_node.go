@@ -2,14 +2,14 @@ package result
 
 import "mcpproxy/internal/mcp/wirejson"
 
-// op is what a node does.
+// op is the operation of a node.
 type op uint8
 
 const (
 	opSame     op = iota // .
 	opLiteral            // a value
 	opVariable           // $name
-	opIndex              // a[b], where b is of the whole input; a.name
+	opIndex              // a[b], where b is evaluated on the whole input; a.name
 	opSlice              // a[b:c]
 	opEach               // a[]
 	opTry                // a?, try a catch b
@@ -23,13 +23,13 @@ const (
 	opArithmetic
 	opNegative
 	opArray
-	opObject // list: keys and values in turn
+	opObject // list: alternating keys and values
 	opText   // list: parts of a string
 	opIf     // a then b else c
 	opCall
 )
 
-// node is a part of an expression.
+// node is a node of the syntax tree.
 type node struct {
 	op      op
 	name    string // of a variable; an operator
@@ -37,11 +37,11 @@ type node struct {
 	a, b, c *node
 	list    []*node
 	call    *function
-	// optional says of an index, a part and the elements that what has none is passed over.
+	// optional: an index, slice or iteration ignores values of the wrong kind.
 	optional bool
 }
 
-// plain is a string without expressions as a literal.
+// plain converts a string without expressions to a literal.
 func (n *node) plain() *node {
 	switch {
 	case len(n.list) == 0:
@@ -52,7 +52,7 @@ func (n *node) plain() *node {
 	return n
 }
 
-// function is one that there is. args are its arguments, which are expressions.
+// function is a function of the language. Its arguments are expressions.
 type function struct {
 	run func(r *run, args []*node, in []byte, env *binding, out emit) error
 }

@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// numberValue is the value of a number of JSON.
+// numberValue parses a JSON number.
 func numberValue(v []byte) float64 {
-	f, _ := strconv.ParseFloat(string(v), 64) // out of range it is infinite
+	f, _ := strconv.ParseFloat(string(v), 64) // infinite if out of range
 	return f
 }
 
-// wholeOf is a number as an index: without its fraction, within the range of an int32.
+// wholeOf returns a number as an index: truncated, within int32.
 func wholeOf(v []byte) (int, bool) {
 	if kind(v) != "number" {
 		return 0, false
@@ -21,8 +21,8 @@ func wholeOf(v []byte) (int, bool) {
 	return int(max(math.MinInt32, min(math.MaxInt32, math.Trunc(numberValue(v))))), true
 }
 
-// appendNumber writes a number as JavaScript does. What is none becomes null, and what is
-// infinite the largest that there is, as jq has it.
+// appendNumber formats a number as JavaScript does. NaN becomes null, and infinity the largest number, as
+// in jq.
 func appendNumber(f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -36,7 +36,7 @@ func appendNumber(f float64) []byte {
 	return strconv.AppendFloat(nil, f, 'g', -1, 64)
 }
 
-// integers are both numbers where they are written as integers that fit.
+// integers returns both numbers if both are integers that fit.
 func integers(a, b []byte) (int64, int64, bool) {
 	m, one := wirejson.Int(a)
 	n, two := wirejson.Int(b)

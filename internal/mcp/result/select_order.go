@@ -14,13 +14,13 @@ func rank(v []byte) int {
 	return strings.IndexByte("nft0\"[{", wirejson.Kind(v))
 }
 
-// maxCompared is how deep values are compared.
+// maxCompared limits the depth of comparisons.
 const maxCompared = 1000
 
 // compare orders two values as jq does.
 func (r *run) compare(a, b []byte, depth int) (int, error) {
-	if err := r.spend(min(len(a), len(b))); err != nil || depth > maxCompared {
-		return 0, cmp.Or(err, ErrBounds)
+	if err := r.countRead(min(len(a), len(b))); err != nil || depth > maxCompared {
+		return 0, cmp.Or(err, ErrLimit)
 	}
 	if order := cmp.Compare(rank(a), rank(b)); order != 0 {
 		return order, nil
@@ -82,7 +82,7 @@ func (r *run) compareEach(a, b [][]byte, depth int) (int, error) {
 func (r *run) elements(v []byte) (all [][]byte, err error) {
 	err = wirejson.Elements(v, func(e []byte) error {
 		all = append(all, e)
-		return r.made(24)
+		return r.countMade(24)
 	})
 	return all, err
 }

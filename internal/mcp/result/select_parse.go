@@ -8,17 +8,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-const maxNested = 100 // of expressions in expressions
+const maxNested = 100 // of nested expressions
 
-// parser makes a tree of words, by precedence.
+// parser builds the syntax tree by precedence.
 type parser struct {
 	lexer
 	nested    int
 	variables []string
 }
 
-// refused are words of jq that are not taken, and why.
-var refused = map[string]string{
+// unsupported maps unsupported tokens of jq to what they are.
+var unsupported = map[string]string{
 	"..": "recursion", "recurse": "recursion", "def": "definitions", "reduce": "loops", "foreach": "loops", "while": "loops", "until": "loops",
 	"repeat": "loops", "range": "loops", "label": "jumps", "break": "jumps", "input": "other input", "inputs": "other input", "env": "the environment",
 	"now": "the clock", "import": "modules", "include": "modules", "@": "formats", "=": "changes", "|=": "changes", "+=": "changes", "-=": "changes",
@@ -32,31 +32,31 @@ func (p *parser) parse() (*node, error) {
 	if err := p.next(); err != nil {
 		return nil, err
 	}
-	if p.kind == wordEnd {
+	if p.kind == tokenEnd {
 		return nil, p.wrong("there is no expression")
 	}
 	n, err := p.pipe()
-	if err == nil && p.kind != wordEnd {
+	if err == nil && p.kind != tokenEnd {
 		err = p.unexpected()
 	}
 	return n, err
 }
 
 func (p *parser) unexpected() error {
-	why, ok := refused[p.word]
+	why, ok := unsupported[p.word]
 	switch {
-	case p.kind == wordEnd:
+	case p.kind == tokenEnd:
 		return p.wrong("something is missing")
-	case ok && why != "" && p.kind != wordField && p.kind != wordString:
+	case ok && why != "" && p.kind != tokenField && p.kind != tokenString:
 		return p.wrong("'%s' is not taken: no %s here", p.word, why)
 	}
 	return p.wrong("unexpected '%s'", wirejson.Clip(p.word, 40))
 }
 
-// want steps over a word that must come.
-func (p *parser) want(kind string) error {
-	if p.kind != kind && !(p.kind == wordName && p.word == kind) {
-		if p.kind == wordEnd {
+// expect skips a required token.
+func (p *parser) expect(kind string) error {
+	if p.kind != kind && !(p.kind == tokenName && p.word == kind) {
+		if p.kind == tokenEnd {
 			return p.wrong("'%s' is missing", kind)
 		}
 		return p.unexpected()
@@ -64,20 +64,20 @@ func (p *parser) want(kind string) error {
 	return p.next()
 }
 
-// is reports whether this keyword or operator comes next.
-func (p *parser) is(word string) bool {
-	return p.kind == word || p.kind == wordName && p.word == word
+// peekIs reports whether the next token is this keyword or operator.
+func (p *parser) peekIs(word string) bool {
+	return p.kind == word || p.kind == tokenName && p.word == word
 }
 
-// takes steps over a keyword or operator, if it comes next.
-func (p *parser) takes(word string) (bool, error) {
-	if !p.is(word) {
+// accept skips a keyword or operator if it is next.
+func (p *parser) accept(word string) (bool, error) {
+	if !p.peekIs(word) {
 		return false, nil
 	}
 	return true, p.next()
 }
 
-// pipe reads a | b, and a as $name | b.
+// pipe parses a | b, and a as $name | b.
 func (p *parser) pipe() (*node, error) {
 	if p.nested++; p.nested > maxNested {
 		return nil, p.wrong("expressions are nested too deep")
@@ -87,12 +87,12 @@ func (p *parser) pipe() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bound, err := p.takes("as"); err != nil {
+	if bound, err := p.accept("as"); err != nil {
 		return nil, err
 	} else if bound {
 		return p.bind(a)
 	}
-	if more, err := p.takes("|"); !more || err != nil {
+	if more, err := p.accept("|"); !more || err != nil {
 		return a, err
 	}
 	b, err := p.pipe()
@@ -101,13 +101,13 @@ func (p *parser) pipe() (*node, error) {
 
 func (p *parser) bind(a *node) (*node, error) {
 	name := p.word
-	if p.kind != wordVariable {
+	if p.kind != tokenVariable {
 		return nil, p.wrong("only 'as $name' is taken")
 	}
 	if err := p.next(); err != nil {
 		return nil, err
 	}
-	if err := p.want("|"); err != nil {
+	if err := p.expect("|"); err != nil {
 		return nil, err
 	}
 	p.variables = append(p.variables, name)
@@ -116,12 +116,12 @@ func (p *parser) bind(a *node) (*node, error) {
 	return &node{op: opBind, name: name, a: a, b: b}, err
 }
 
-// levels are the operators by precedence, those that bind least first.
+// levels are the operators by ascending precedence.
 var levels = []struct {
 	op    op
 	words []string
-	right bool // a op (b op c)
-	once  bool // not a op b op c
+	right bool // right-associative: a op (b op c)
+	once  bool // not associative: no a op b op c
 }{
 	{opComma, []string{","}, false, false},
 	{opAlternative, []string{"//"}, true, false},
@@ -134,7 +134,7 @@ var levels = []struct {
 
 func (p *parser) comma() (*node, error) { return p.level(0) }
 
-// level reads the operators of a level, and those that bind more.
+// level parses the operators of a level and of higher ones.
 func (p *parser) level(i int) (*node, error) {
 	if i == len(levels) {
 		return p.postfix()
@@ -142,7 +142,7 @@ func (p *parser) level(i int) (*node, error) {
 	l := levels[i]
 	a, err := p.level(i + 1)
 	for err == nil {
-		at := slices.IndexFunc(l.words, p.is)
+		at := slices.IndexFunc(l.words, p.peekIs)
 		if at < 0 {
 			return a, nil
 		}
@@ -160,16 +160,16 @@ func (p *parser) level(i int) (*node, error) {
 			b, err = p.level(i + 1)
 		}
 		a = &node{op: l.op, name: l.words[at], a: a, b: b}
-		if err == nil && l.once && slices.ContainsFunc(l.words, p.is) {
+		if err == nil && l.once && slices.ContainsFunc(l.words, p.peekIs) {
 			return nil, p.wrong("comparisons need parentheses")
 		}
 	}
 	return nil, err
 }
 
-// postfix reads a term and what follows it: .name, [..], ?.
+// postfix parses a term and its suffixes: .name, [..], ?.
 func (p *parser) postfix() (*node, error) {
-	if negative, err := p.takes("-"); err != nil {
+	if negative, err := p.accept("-"); err != nil {
 		return nil, err
 	} else if negative {
 		if p.nested++; p.nested > maxNested {
@@ -179,11 +179,11 @@ func (p *parser) postfix() (*node, error) {
 		p.nested--
 		return &node{op: opNegative, a: a}, err
 	}
-	step := p.kind == wordField || p.kind == "." // what comes before is a step, and no whole
+	step := p.kind == tokenField || p.kind == "." // the term is a path step
 	n, err := p.term()
 	for err == nil {
 		switch p.kind {
-		case wordField:
+		case tokenField:
 			step, n = true, field(n, p.word)
 			err = p.next()
 		case "[":
@@ -200,7 +200,7 @@ func (p *parser) postfix() (*node, error) {
 			if err = p.next(); err == nil {
 				switch p.kind {
 				case "[":
-				case wordString:
+				case tokenString:
 					var key *node
 					key, err = p.text()
 					step, n = true, &node{op: opIndex, a: n, b: key}
@@ -215,12 +215,12 @@ func (p *parser) postfix() (*node, error) {
 	return nil, err
 }
 
-// brackets reads [], [b], [b:c].
+// brackets parses [], [b], [b:c].
 func (p *parser) brackets(of *node) (n *node, err error) {
 	if err = p.next(); err != nil {
 		return nil, err
 	}
-	if each, err := p.takes("]"); each || err != nil {
+	if each, err := p.accept("]"); each || err != nil {
 		return &node{op: opEach, a: of}, err
 	}
 	var from, to *node
@@ -228,11 +228,11 @@ func (p *parser) brackets(of *node) (n *node, err error) {
 		if from, err = p.pipe(); err != nil {
 			return nil, err
 		}
-		if index, err := p.takes("]"); index || err != nil {
+		if index, err := p.accept("]"); index || err != nil {
 			return &node{op: opIndex, a: of, b: from}, err
 		}
 	}
-	if err = p.want(":"); err != nil {
+	if err = p.expect(":"); err != nil {
 		return nil, err
 	}
 	if p.kind != "]" {
@@ -242,10 +242,10 @@ func (p *parser) brackets(of *node) (n *node, err error) {
 	} else if from == nil {
 		return nil, p.unexpected()
 	}
-	return &node{op: opSlice, a: of, b: from, c: to}, p.want("]")
+	return &node{op: opSlice, a: of, b: from, c: to}, p.expect("]")
 }
 
-// term reads what operators stand between.
+// term parses a primary expression.
 func (p *parser) term() (*node, error) {
 	word := p.word
 	switch p.kind {
@@ -253,24 +253,24 @@ func (p *parser) term() (*node, error) {
 		if err := p.next(); err != nil {
 			return nil, err
 		}
-		if p.kind == wordString {
+		if p.kind == tokenString {
 			key, err := p.text()
 			return &node{op: opIndex, a: &node{op: opSame}, b: key}, err
 		}
 		return &node{op: opSame}, nil
-	case wordField:
+	case tokenField:
 		return field(&node{op: opSame}, word), p.next()
-	case wordVariable:
+	case tokenVariable:
 		if !slices.Contains(p.variables, word) {
 			return nil, p.wrong("there is no variable '$%s'", word)
 		}
 		return &node{op: opVariable, name: word}, p.next()
-	case wordNumber:
+	case tokenNumber:
 		if wirejson.Check([]byte(word), wirejson.Limits{}) != nil {
 			return nil, p.wrong("'%s' is no number", word)
 		}
 		return literal([]byte(word)), p.next()
-	case wordString:
+	case tokenString:
 		return p.text()
 	case "(":
 		if err := p.next(); err != nil {
@@ -280,34 +280,34 @@ func (p *parser) term() (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return n, p.want(")")
+		return n, p.expect(")")
 	case "[":
 		if err := p.next(); err != nil {
 			return nil, err
 		}
-		if empty, err := p.takes("]"); empty || err != nil {
+		if empty, err := p.accept("]"); empty || err != nil {
 			return literal([]byte("[]")), err
 		}
 		n, err := p.pipe()
 		if err != nil {
 			return nil, err
 		}
-		return &node{op: opArray, a: n}, p.want("]")
+		return &node{op: opArray, a: n}, p.expect("]")
 	case "{":
 		return p.object()
-	case wordName:
+	case tokenName:
 		return p.named()
 	}
 	return nil, p.unexpected()
 }
 
-// named reads what begins with a name: a literal, if, try, a function.
+// rawMember parses an expression that starts with a name: a literal, if, try or a function.
 func (p *parser) named() (*node, error) {
 	name := p.word
 	if slices.Contains(keywords, name) {
 		return nil, p.unexpected()
 	}
-	if why := refused[name]; why != "" {
+	if why := unsupported[name]; why != "" {
 		return nil, p.unexpected()
 	}
 	start := p.start
@@ -334,7 +334,7 @@ func (p *parser) named() (*node, error) {
 			}
 			args = append(args, arg)
 		}
-		if err := p.want(")"); err != nil {
+		if err := p.expect(")"); err != nil {
 			return nil, err
 		}
 	}
@@ -349,7 +349,7 @@ func (p *parser) named() (*node, error) {
 	return &node{op: opCall, call: f, list: args}, nil
 }
 
-// arities says with how many arguments there is a function of that name.
+// arities returns the argument counts of a function, for an error.
 func arities(name string) string {
 	var counts []string
 	for n := range 3 {
@@ -363,7 +363,7 @@ func arities(name string) string {
 	return strings.Join(counts, " or ") + " arguments"
 }
 
-// condition reads if a then b elif … else c end.
+// condition parses if a then b elif … else c end.
 func (p *parser) condition() (*node, error) {
 	if p.nested++; p.nested > maxNested {
 		return nil, p.wrong("expressions are nested too deep")
@@ -374,26 +374,26 @@ func (p *parser) condition() (*node, error) {
 	if n.a, err = p.pipe(); err != nil {
 		return nil, err
 	}
-	if err = p.want("then"); err != nil {
+	if err = p.expect("then"); err != nil {
 		return nil, err
 	}
 	if n.b, err = p.pipe(); err != nil {
 		return nil, err
 	}
-	if another, err := p.takes("elif"); err != nil {
+	if another, err := p.accept("elif"); err != nil {
 		return nil, err
 	} else if another {
 		n.c, err = p.condition()
 		return n, err
 	}
-	if other, err := p.takes("else"); err != nil {
+	if other, err := p.accept("else"); err != nil {
 		return nil, err
 	} else if other {
 		if n.c, err = p.pipe(); err != nil {
 			return nil, err
 		}
 	}
-	return n, p.want("end")
+	return n, p.expect("end")
 }
 
 func (p *parser) try() (*node, error) {
@@ -402,7 +402,7 @@ func (p *parser) try() (*node, error) {
 	if n.a, err = p.postfix(); err != nil {
 		return nil, err
 	}
-	if caught, err := p.takes("catch"); err != nil {
+	if caught, err := p.accept("catch"); err != nil {
 		return nil, err
 	} else if caught {
 		if n.b, err = p.postfix(); err != nil {
@@ -412,23 +412,23 @@ func (p *parser) try() (*node, error) {
 	return n, nil
 }
 
-// object reads {a, "b": c, (d): e, $f}.
+// object parses {a, "b": c, (d): e, $f}.
 func (p *parser) object() (*node, error) {
 	n := &node{op: opObject}
 	err := p.next()
 	for err == nil && p.kind != "}" {
 		var key, value *node
 		switch p.kind {
-		case wordName:
+		case tokenName:
 			key, value = literal(wirejson.AppendString(nil, p.word)), field(&node{op: opSame}, p.word)
 			err = p.next()
-		case wordVariable:
+		case tokenVariable:
 			if value, err = p.term(); err == nil {
 				key = literal(wirejson.AppendString(nil, value.name))
 			}
-		case wordNumber:
+		case tokenNumber:
 			err = p.wrong("the name of a member must be a string")
-		case wordString:
+		case tokenString:
 			if key, err = p.text(); err == nil {
 				value = &node{op: opIndex, a: &node{op: opSame}, b: key}
 			}
@@ -442,7 +442,7 @@ func (p *parser) object() (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if given, err := p.takes(":"); err != nil {
+		if given, err := p.accept(":"); err != nil {
 			return nil, err
 		} else if given && value != nil && value.op == opVariable {
 			return nil, p.wrong("a member cannot be named by a variable: write ($name)")
@@ -453,17 +453,17 @@ func (p *parser) object() (*node, error) {
 		}
 		n.list = append(n.list, key, value)
 		if p.kind != "}" {
-			err = p.want(",")
+			err = p.expect(",")
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return n, p.want("}")
+	return n, p.expect("}")
 }
 
-// memberValue reads the value of a member: terms with operators, but no comma. A pipe in
-// it is taken, as gojq does.
+// memberValue parses the value of a member: terms with operators, but no comma. A pipe is allowed, as in
+// gojq.
 func (p *parser) memberValue() (*node, error) {
 	a, err := p.level(1)
 	for err == nil && p.kind == "|" {
@@ -477,7 +477,7 @@ func (p *parser) memberValue() (*node, error) {
 	return a, err
 }
 
-// text reads a string, in which \(…) is an expression. The lexer is behind the quote.
+// text parses a string with \(…) interpolations. The lexer is after the quote.
 func (p *parser) text() (*node, error) {
 	n := &node{op: opText}
 	start, from := p.start, p.at

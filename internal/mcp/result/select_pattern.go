@@ -9,12 +9,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds of regular expressions.
+// The limits of regular expressions.
 const (
 	maxPatterns     = 16
 	maxPatternText  = 500
-	maxInstructions = 10_000    // of a pattern, with its repetitions written out
-	maxAtOnce       = 256 << 10 // work on a text that is matched without looking at the clock
+	maxInstructions = 10_000    // of a pattern, with expanded repetitions
+	maxAtOnce       = 256 << 10 // largest work without a check of the time limit
 )
 
 // test reports whether a regular expression (RE2) matches.
@@ -34,7 +34,7 @@ func (r *run) test(in, expr, flags []byte) ([]byte, error) {
 	return boolean(found), err
 }
 
-// compile returns a pattern that is used for the first time.
+// compile compiles and caches a pattern.
 func (r *run) compile(expr, flags []byte) (*pattern, error) {
 	text, _ := wirejson.String(expr)
 	if flags != nil && string(flags) != "null" {
@@ -47,7 +47,7 @@ func (r *run) compile(expr, flags []byte) (*pattern, error) {
 		}
 	}
 	if len(text) > maxPatternText || len(r.patterns) >= maxPatterns {
-		return nil, ErrBounds
+		return nil, ErrLimit
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -59,9 +59,9 @@ func (r *run) compile(expr, flags []byte) (*pattern, error) {
 	}
 	p := &pattern{instructions: len(program.Inst)}
 	if p.instructions > maxInstructions {
-		return nil, ErrBounds
+		return nil, ErrLimit
 	}
-	if err := r.made(400*p.instructions + 1<<16); err != nil {
+	if err := r.countMade(400*p.instructions + 1<<16); err != nil {
 		return nil, err
 	}
 	if p.Regexp, err = regexp.Compile(text); err != nil {
@@ -74,8 +74,8 @@ func (r *run) compile(expr, flags []byte) (*pattern, error) {
 	return p, nil
 }
 
-// match reports whether a pattern matches a text. Nothing stops package regexp but the end
-// of its text, so a long one ends for it where the bounds are met.
+// match reports whether a pattern matches a text. Package regexp cannot be interrupted, so for a long text
+// the reader ends early at the limits.
 func (r *run) match(p *pattern, text string) (bool, error) {
 	each := 8 + p.instructions
 	_, literal := p.LiteralPrefix()
@@ -83,7 +83,7 @@ func (r *run) match(p *pattern, text string) (bool, error) {
 		each = 8
 	}
 	if literal || len(text)*each <= maxAtOnce {
-		if err := r.spend(len(text) * each); err != nil {
+		if err := r.countRead(len(text) * each); err != nil {
 			return false, err
 		}
 		return p.MatchString(text), nil
@@ -93,17 +93,17 @@ func (r *run) match(p *pattern, text string) (bool, error) {
 	return found && read.err == nil, read.err
 }
 
-// boundedText is a text that ends early when the bounds of a run are met.
+// boundedText is a text reader that ends at the limits of a run.
 type boundedText struct {
 	run           *run
 	text          *strings.Reader
-	each, pending int // work of one character; what is not accounted for yet
+	each, pending int // work per character; work that is not counted yet
 	err           error
 }
 
 func (b *boundedText) ReadRune() (rune, int, error) {
 	if b.pending += b.each; b.pending > 1<<14 {
-		if b.err = b.run.spend(b.pending); b.err != nil {
+		if b.err = b.run.countRead(b.pending); b.err != nil {
 			return 0, 0, io.EOF
 		}
 		b.pending = 0

@@ -27,7 +27,7 @@ func TestLongTextsMatch(t *testing.T) {
 // What package regexp cannot be stopped at ends with its text, and is an error.
 func TestMatchingEndsInItsBounds(t *testing.T) {
 	r := run{begun: time.Now().Add(-MaxTime)}
-	if _, err := r.compile([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrBounds {
+	if _, err := r.compile([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrLimit {
 		t.Errorf("a run that is too long goes on: %v", err)
 	}
 	r.begun = time.Now()
@@ -36,7 +36,7 @@ func TestMatchingEndsInItsBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.begun = time.Now().Add(-MaxTime)
-	if found, err := r.match(p, strings.Repeat("a", 4<<20)+"b"); found || err != ErrBounds {
+	if found, err := r.match(p, strings.Repeat("a", 4<<20)+"b"); found || err != ErrLimit {
 		t.Errorf("%v, %v", found, err)
 	}
 }

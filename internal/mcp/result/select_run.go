@@ -10,58 +10,58 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The bounds.
+// The limits.
 const (
 	maxExpression = 4 << 10 // bytes
 	maxInput      = 16 << 20
-	maxMade       = 8 << 20   // bytes that an expression makes on the way
-	maxWork       = 192 << 20 // bytes that it reads, of which each step is 64
+	maxMade       = 8 << 20   // bytes that an expression produces
+	maxWork       = 192 << 20 // bytes that it reads, 64 per step
 	MaxTime       = 150 * time.Millisecond
 )
 
-// ErrBounds is the error of an expression that takes too long, or makes too much.
-var ErrBounds = errors.New("it takes too long, or makes too much of the result")
+// ErrLimit is the error of an expression that exceeds a limit.
+var ErrLimit = errors.New("it takes too long, or makes too much of the result")
 
-// run is one application.
+// run is one evaluation.
 type run struct {
 	begun    time.Time
 	work     int
-	asked    int // work at which the clock is looked at again
+	asked    int // work at which the time is checked again
 	made_    int
 	patterns map[patternKey]*pattern
 }
 
-// spend accounts for bytes that are read.
-func (r *run) spend(n int) error {
+// countRead counts bytes that are read.
+func (r *run) countRead(n int) error {
 	r.work += n + 64
 	if r.work < r.asked {
 		return nil
 	}
 	r.asked = r.work + 1<<18
 	if r.work > maxWork || time.Since(r.begun) > MaxTime {
-		return ErrBounds
+		return ErrLimit
 	}
 	return nil
 }
 
-// made accounts for bytes that are made.
-func (r *run) made(n int) error {
+// countMade counts bytes that are produced.
+func (r *run) countMade(n int) error {
 	if r.made_ += n; r.made_ > maxMade {
-		return ErrBounds
+		return ErrLimit
 	}
-	return r.spend(n)
+	return r.countRead(n)
 }
 
 // pattern is a regular expression.
 type pattern struct {
 	*regexp.Regexp
-	instructions int // which one character may take
+	instructions int // that one character may take
 }
 
-// patternKey is a pattern and its flags as they are in JSON.
+// patternKey is a pattern and its flags as raw JSON.
 type patternKey struct{ expr, flags string }
 
-// kind is the kind of a value, as errors say it.
+// kind returns the kind of a value for errors.
 func kind(v []byte) string {
 	switch wirejson.Kind(v) {
 	case '{':
@@ -78,7 +78,7 @@ func kind(v []byte) string {
 	return "number"
 }
 
-// binding is a variable and its value, before others.
+// binding is a variable with its value, in a linked list.
 type binding struct {
 	name  string
 	value []byte
@@ -86,16 +86,16 @@ type binding struct {
 }
 
 func (b *binding) find(name string) []byte {
-	for b.name != name { // the parser has seen to it that it is there
+	for b.name != name { // the parser guarantees that it exists
 		b = b.next
 	}
 	return b.value
 }
 
-// emit takes one value of an expression. Its error ends the evaluation.
+// emit receives one result. Its error ends the evaluation.
 type emit func(v []byte) error
 
-// put hands on a value, or its error.
+// put emits a value or returns its error.
 func put(out emit) func([]byte, error) error {
 	return func(v []byte, err error) error {
 		if err != nil {
@@ -105,32 +105,32 @@ func put(out emit) func([]byte, error) error {
 	}
 }
 
-// dataError is what is wrong with the data for an expression: try catches it.
+// dataError is an error that try catches.
 type dataError struct{ what string }
 
 func (e *dataError) Error() string { return e.what }
 
 func failed(format string, args ...any) error { return &dataError{fmt.Sprintf(format, args...)} }
 
-// errDone ends a walk that has found what it looks for.
+// errDone ends a walk early.
 var errDone = errors.New("done")
 
 var null = []byte("null")
 
 func boolean(b bool) []byte { return strconv.AppendBool(nil, b) }
 
-// truthy reports whether a value counts as true: all but false and null.
+// truthy reports whether a value is neither false nor null.
 func truthy(v []byte) bool { return string(v) != "false" && string(v) != "null" }
 
-// array is an array that is made.
+// array builds an array.
 type array struct{ text []byte }
 
 func (a *array) add(r *run, v []byte) error {
-	if err := r.made(len(v) + 1); err != nil {
+	if err := r.countMade(len(v) + 1); err != nil {
 		return err
 	}
 	if need := len(a.text) + len(v) + 2; need > cap(a.text) {
-		a.text = append(make([]byte, 0, max(2*need, 64)), a.text...) // it doubles, else it is copied often
+		a.text = append(make([]byte, 0, max(2*need, 64)), a.text...) // doubles, to limit copying
 	}
 	if len(a.text) == 0 {
 		a.text = append(a.text, '[')
@@ -150,17 +150,17 @@ func (a *array) end() []byte {
 
 func (a *array) endOf(err error) ([]byte, error) { return a.end(), err }
 
-// text is a string that is made.
+// text builds a string.
 func (r *run) text(s string) ([]byte, error) { return quoted(r, s) }
 
 func quoted[T string | []byte](r *run, s T) ([]byte, error) {
-	if err := r.made(len(s) + len(s)/8 + 2); err != nil {
+	if err := r.countMade(len(s) + len(s)/8 + 2); err != nil {
 		return nil, err
 	}
 	return wirejson.AppendString(make([]byte, 0, len(s)+len(s)/8+2), s), nil
 }
 
-// stringOf is a value as a string of JSON: a string itself, else its text.
+// stringOf implements tostring: a string itself, otherwise its JSON text.
 func (r *run) stringOf(v []byte) ([]byte, error) {
 	if kind(v) == "string" {
 		return v, nil

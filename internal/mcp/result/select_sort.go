@@ -2,10 +2,10 @@ package result
 
 import "slices"
 
-// keyed is an element, and what it is ordered by.
+// keyed is an element with its sort key.
 type keyed struct{ key, value []byte }
 
-// keyedBy are the elements of an array with what an expression makes of each.
+// keyedBy returns the elements of an array with their keys.
 func (r *run) keyedBy(n *node, in []byte, env *binding) (all []keyed, err error) {
 	if kind(in) != "array" {
 		return nil, failed("%s cannot be sorted", kind(in))
@@ -19,12 +19,12 @@ func (r *run) keyedBy(n *node, in []byte, env *binding) (all []keyed, err error)
 			}
 		}
 		all = append(all, keyed{key, e})
-		return r.made(64)
+		return r.countMade(64)
 	})
 	return all, err
 }
 
-// sorted sorts by key; of equal keys the order stays.
+// sorted sorts by key, stably.
 func (r *run) sorted(n *node, in []byte, env *binding) ([]keyed, error) {
 	all, err := r.keyedBy(n, in, env)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *run) sorted(n *node, in []byte, env *binding) ([]keyed, error) {
 	return all, err
 }
 
-// list is an array of elements.
+// list builds an array of elements.
 func (r *run) list(all []keyed, err error) ([]byte, error) {
 	var b array
 	for _, e := range all {
@@ -51,7 +51,7 @@ func (r *run) list(all []keyed, err error) ([]byte, error) {
 	return b.end(), err
 }
 
-// groups are the arrays of elements with the same key.
+// groups builds arrays of elements with equal keys.
 func (r *run) groups(n *node, in []byte, env *binding) ([]byte, error) {
 	all, err := r.sorted(n, in, env)
 	var b array
@@ -85,7 +85,7 @@ func (r *run) unique(n *node, in []byte, env *binding) ([]byte, error) {
 	return r.list(all, err)
 }
 
-// extreme is the least element, or with 1 the greatest.
+// extreme returns the minimum, or with sign 1 the maximum.
 func (r *run) extreme(sign int, n *node, in []byte, env *binding) ([]byte, error) {
 	all, err := r.keyedBy(n, in, env)
 	if err != nil || len(all) == 0 {
@@ -97,7 +97,7 @@ func (r *run) extreme(sign int, n *node, in []byte, env *binding) ([]byte, error
 		if err != nil {
 			return nil, err
 		}
-		if order*sign > 0 || order == 0 && sign > 0 { // of equal ones jq has the last as the greatest
+		if order*sign > 0 || order == 0 && sign > 0 { // of equal ones jq returns the last as the maximum
 			best = e
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// index returns what is at a name, or at a place, of a value.
+// index returns the value at a name or index.
 func (r *run) index(of, at []byte) ([]byte, error) {
-	if err := r.spend(len(of)); err != nil {
+	if err := r.countRead(len(of)); err != nil {
 		return nil, err
 	}
 	switch k := wirejson.Kind(at); wirejson.Kind(of) {
@@ -45,8 +45,7 @@ func (r *run) index(of, at []byte) ([]byte, error) {
 	return nil, failed("%s has nothing at a %s", kind(of), kind(at))
 }
 
-// elementOf is an element of an array, counted from its end if the number is negative; null
-// where there is none.
+// elementOf returns an element of an array, from the end for a negative index; null if missing.
 func elementOf(of, at []byte) []byte {
 	i, _ := wholeOf(at)
 	if n := 0; i < 0 {
@@ -66,9 +65,9 @@ func elementOf(of, at []byte) []byte {
 	return v
 }
 
-// eachValue hands on the elements of an array, or the values of an object's members.
+// each emits the elements of an array or the values of an object.
 func (r *run) each(of []byte, out emit) error {
-	if err := r.spend(len(of)); err != nil {
+	if err := r.countRead(len(of)); err != nil {
 		return err
 	}
 	switch kind(of) {
@@ -80,9 +79,9 @@ func (r *run) each(of []byte, out emit) error {
 	return failed("%s has no elements", kind(of))
 }
 
-// part is a part of an array or of a string, by elements or characters.
+// part returns a slice of an array or string.
 func (r *run) part(of []byte, from, to int, hasTo bool) ([]byte, error) {
-	if err := r.spend(len(of)); err != nil {
+	if err := r.countRead(len(of)); err != nil {
 		return nil, err
 	}
 	within := func(n int) (int, int) {
@@ -140,21 +139,21 @@ func (r *run) part(of []byte, from, to int, hasTo bool) ([]byte, error) {
 	return nil, failed("%s has no parts", kind(of))
 }
 
-// members appends the members of an object, with their names as strings of JSON.
+// members appends the members of an object, names as JSON strings.
 func (r *run) members(all [][2][]byte, object []byte) ([][2][]byte, error) {
 	err := wirejson.Members(object, func(name, v []byte) error {
 		all = append(all, [2][]byte{wirejson.AppendString(nil, name), v})
-		return r.made(len(name) + 64)
+		return r.countMade(len(name) + 64)
 	})
 	return all, err
 }
 
-// objectOf makes an object of names, which are strings of JSON, and values. Of equal names
-// the last one counts, in the place of the first. It writes to members.
+// objectOf builds an object from names, which are JSON strings, and values. The last of equal names wins,
+// at the position of the first. It modifies members.
 func (r *run) objectOf(members [][2][]byte) ([]byte, error) {
 	kept, size := members[:0], 2
 	for _, m := range members {
-		if err := r.spend(32 * len(kept)); err != nil {
+		if err := r.countRead(32 * len(kept)); err != nil {
 			return nil, err
 		}
 		if i := slices.IndexFunc(kept, func(k [2][]byte) bool { return sameText(k[0], m[0]) }); i >= 0 {
@@ -164,7 +163,7 @@ func (r *run) objectOf(members [][2][]byte) ([]byte, error) {
 		kept = append(kept, m)
 		size += len(m[0]) + len(m[1]) + 2
 	}
-	if err := r.made(size); err != nil {
+	if err := r.countMade(size); err != nil {
 		return nil, err
 	}
 	text := append(make([]byte, 0, size), '{')
@@ -177,12 +176,12 @@ func (r *run) objectOf(members [][2][]byte) ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// sameText reports whether two strings of JSON are the same text.
+// sameText reports whether two JSON strings are equal.
 func sameText(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	if wirejson.Simple(a[1:len(a)-1]) && wirejson.Simple(b[1:len(b)-1]) {
+	if wirejson.IsPlainASCII(a[1:len(a)-1]) && wirejson.IsPlainASCII(b[1:len(b)-1]) {
 		return false
 	}
 	one, _ := wirejson.String(a)
@@ -192,7 +191,7 @@ func sameText(a, b []byte) bool {
 
 // operate applies an operator.
 func (r *run) operate(name string, a, b []byte) ([]byte, error) {
-	if err := r.spend(len(a) + len(b)); err != nil {
+	if err := r.countRead(len(a) + len(b)); err != nil {
 		return nil, err
 	}
 	switch name {
@@ -233,7 +232,7 @@ func (r *run) operate(name string, a, b []byte) ([]byte, error) {
 	return appendNumber(x / y), nil
 }
 
-// plus adds two values of a kind; null adds nothing.
+// plus adds two values of a kind, or null.
 func (r *run) plus(a, b []byte) ([]byte, error) {
 	switch ka, kb := kind(a), kind(b); {
 	case ka == "null":
@@ -256,7 +255,7 @@ func (r *run) plus(a, b []byte) ([]byte, error) {
 		}
 		return r.objectOf(members)
 	}
-	if err := r.made(len(a) + len(b)); err != nil {
+	if err := r.countMade(len(a) + len(b)); err != nil {
 		return nil, err
 	}
 	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
@@ -273,7 +272,7 @@ func (r *run) plus(a, b []byte) ([]byte, error) {
 	return append(append(append(append([]byte{'['}, first...), ','), second...), ']'), nil
 }
 
-// without is an array without the elements of another one.
+// without removes the elements of b from a.
 func (r *run) without(a, b []byte) ([]byte, error) {
 	var left array
 	err := wirejson.Elements(a, func(e []byte) error {

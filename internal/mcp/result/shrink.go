@@ -5,49 +5,45 @@ import (
 	"unicode/utf8"
 )
 
-// shrinker makes JSON small. Elements of arrays are left out from the end; in an
-// object the large members give way and the small ones stay, and where too many
-// are large, those at the end do. Strings are cut between characters, marked with
-// an ellipsis. What is left out somewhere is a gap, whose line counts as part of
-// the value there. The work is bounded, since containers within containers are
-// read again and again on the way down.
+// shrinker shortens JSON. It drops array elements from the end; in an object it shortens the large
+// members, and if too many are large, drops the last. Strings are cut between characters and end with an
+// ellipsis. Each omission is a gap, whose line counts as part of the value. The total work is limited,
+// because nested containers are read repeatedly.
 type shrinker struct {
-	path   func(at []step) string // by which read_result finds a value
+	path   func(at []step) string // returns the read_result path of a value
 	handle string
-	most   int // no number in a line is greater
+	most   int // upper bound of the numbers in lines
 
 	out  []byte
 	gaps []gap
-	at   []step // of the value that is written
+	at   []step // of the current value
 	work int    // bytes that may still be read
 }
 
 const (
-	leastMember = 64  // bytes that a member must get for the budget to be shared out
-	mostShared  = 8   // large members that it is shared out among
-	longestPath = 512 // bytes of a path that is told
-	ellipsis    = "…"
+	minMember    = 64  // smallest share of a member
+	maxShared    = 8   // most large members that share the budget
+	maxShownPath = 512 // longest path in a note
+	ellipsis     = "…"
 )
 
-// shrink returns a JSON text that is like v, but takes no more than budget bytes
-// inside a JSON string, together with the lines of its gaps. ok is false when v
-// is no JSON, or does not get that small.
+// shrink returns a shortened copy of v that takes at most budget bytes inside a JSON string, including the
+// lines of its gaps. ok is false if v is no JSON or cannot get that small.
 func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []gap, ok bool) {
 	s.work = 4*len(v) + 64<<10
 	if !valid(v) || !s.value(v, budget) {
 		return nil, nil, false
 	}
-	size := writtenSize(s.out)
+	size := escapedSize(s.out)
 	for _, g := range s.gaps {
 		size += lineSize(g.path, s.handle, s.most)
 	}
 	return s.out, s.gaps, size <= budget
 }
 
-// value writes v within the budget. It returns false, and has written nothing,
-// when that cannot be.
+// value writes v within the budget. If that is impossible it writes nothing and returns false.
 func (s *shrinker) value(v []byte, budget int) bool {
-	if len(v) <= budget && writtenSize(v) <= budget {
+	if len(v) <= budget && escapedSize(v) <= budget {
 		s.out = append(s.out, v...)
 		return true
 	}
@@ -55,8 +51,8 @@ func (s *shrinker) value(v []byte, budget int) bool {
 		return false
 	}
 	path := s.path(s.at)
-	if len(path) > longestPath || !utf8.ValidString(path) {
-		return false // nobody could go on there
+	if len(path) > maxShownPath || !utf8.ValidString(path) {
+		return false // no one could read on there
 	}
 	left := budget - lineSize(path, s.handle, s.most)
 	switch v[0] {
@@ -76,18 +72,17 @@ func (s *shrinker) str(v []byte, path string, budget int) bool {
 	if budget < around+8 {
 		return false
 	}
-	// An escape takes more inside another string than cutWritten counts.
-	kept := cutWritten(inner, budget-around)
-	for writtenSize(kept) > budget-around {
-		kept = cutWritten(inner, len(kept)-(writtenSize(kept)-(budget-around)+1)/2)
+	// An escape takes more inside another string than cutRaw counts.
+	kept := cutRaw(inner, budget-around)
+	for escapedSize(kept) > budget-around {
+		kept = cutRaw(inner, len(kept)-(escapedSize(kept)-(budget-around)+1)/2)
 	}
 	s.out = append(append(append(append(s.out, '"'), kept...), ellipsis...), '"')
 	s.gaps = append(s.gaps, gap{path, characters(kept), characters(inner), Characters})
 	return true
 }
 
-// first keeps as many members or elements from the start as fit. When that leaves
-// most of the budget unused, since the next one is large, that one is made smaller.
+// first keeps as many leading entries as fit. If most of the budget is left, it shortens the next entry.
 func (s *shrinker) first(v []byte, path string, budget int) bool {
 	left := budget - len("[]")
 	if left < 0 {
@@ -99,7 +94,7 @@ func (s *shrinker) first(v []byte, path string, budget int) bool {
 	each(v, func(_ int, e entry) bool {
 		total++
 		if full {
-			return true // it counts
+			return true // the entry counts
 		}
 		if need := entrySize(e, left); need <= left {
 			s.begin(kept, e)
@@ -114,14 +109,14 @@ func (s *shrinker) first(v []byte, path string, budget int) bool {
 		}
 		return true
 	})
-	s.out = append(s.out, v[0]+2) // } and ] are two after { and [
+	s.out = append(s.out, v[0]+2) // the codes of } and ] are 2 above { and [
 	if kept < total {
 		s.gaps = append(s.gaps, gap{path, kept, total, unit(v)})
 	}
 	return true
 }
 
-// begin writes what stands before the value of the ith entry.
+// begin writes the text before the value of the i-th entry.
 func (s *shrinker) begin(i int, e entry) {
 	if i > 0 {
 		s.out = append(s.out, ',')
@@ -131,8 +126,8 @@ func (s *shrinker) begin(i int, e entry) {
 	}
 }
 
-// smaller writes the ith entry with a smaller value. It returns false, and has
-// written nothing, when there is none within the budget.
+// smaller writes the i-th entry with a shortened value. If that is impossible it writes nothing and
+// returns false.
 func (s *shrinker) smaller(i int, e entry, budget int) bool {
 	out, gaps := len(s.out), len(s.gaps)
 	s.begin(i, e)
@@ -145,8 +140,8 @@ func (s *shrinker) smaller(i int, e entry, budget int) bool {
 	return ok
 }
 
-// fair shares the budget out among the members of an object. It returns false,
-// and has written nothing, when too many are too large for it.
+// fair divides the budget among the members of an object. If too many are too large it writes nothing and
+// returns false.
 func (s *shrinker) fair(v []byte, budget int) bool {
 	s.work -= len(v)
 	left := budget - len("{}")
@@ -154,7 +149,7 @@ func (s *shrinker) fair(v []byte, budget int) bool {
 	var sizes []int
 	few := true
 	each(v, func(_ int, e entry) bool {
-		if few = (len(members)+1)*leastMember <= left; few {
+		if few = (len(members)+1)*minMember <= left; few {
 			members = append(members, e)
 			sizes = append(sizes, entrySize(e, left))
 		}
@@ -167,7 +162,7 @@ func (s *shrinker) fair(v []byte, budget int) bool {
 			large++
 		}
 	}
-	if !few || large > mostShared {
+	if !few || large > maxShared {
 		return false
 	}
 	out, gaps := len(s.out), len(s.gaps)
@@ -185,20 +180,19 @@ func (s *shrinker) fair(v []byte, budget int) bool {
 	return true
 }
 
-// entrySize returns what an entry takes with a comma, or something above most.
+// entrySize returns the size of an entry with a comma, or a value above most.
 func entrySize(e entry, most int) int {
 	n := len(",")
 	if e.name != nil {
-		n += writtenSize(e.name) + len(`\"\":`)
+		n += escapedSize(e.name) + len(`\"\":`)
 	}
 	if len(e.value) > most {
 		return n + len(e.value)
 	}
-	return n + writtenSize(e.value)
+	return n + escapedSize(e.value)
 }
 
-// fillLevel shares a budget out fairly: what needs no more than the level gets
-// all it needs, everything else gets the level.
+// fillLevel divides a budget fairly: needs up to the level are met in full, others get the level.
 func fillLevel(needs []int, budget int) (level int) {
 	sorted := slices.Clone(needs)
 	slices.Sort(sorted)

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of a path that is read.
+// The limits of a path.
 const (
 	maxPath  = 4096 // bytes
 	maxSteps = 64
@@ -19,10 +19,10 @@ const (
 type stepKind int
 
 const (
-	member  stepKind = iota // by its name
-	element                 // by its number, from the end when that is negative
-	all                     // members or elements
-	slice                   // elements from a number to another
+	member  stepKind = iota // by name
+	element                 // by index, from the end if negative
+	all                     // all members or elements
+	slice                   // elements of a range
 )
 
 // step is one step of a path.
@@ -50,11 +50,11 @@ func (s step) String() string {
 	return "['" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s.name) + "']"
 }
 
-// many reports whether the step may lead to more than one value.
+// many reports whether the step can match several values.
 func (s step) many() bool { return s.kind == all || s.kind == slice }
 
-// written returns the path that parsePath reads as these steps.
-func written(steps ...step) string {
+// formatPath formats steps as a path.
+func formatPath(steps ...step) string {
 	var b strings.Builder
 	for _, s := range steps {
 		b.WriteString(s.String())
@@ -64,8 +64,8 @@ func written(steps ...step) string {
 
 const pathForm = "a path such as items[0].name, with .name, ['name'], [number], [from:to] and [*]"
 
-// parsePath reads a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. Between
-// quotes a backslash stands before a quote or a backslash.
+// parsePath parses a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. In quotes a backslash escapes a
+// quote or a backslash.
 func parsePath(path string) ([]step, error) {
 	if len(path) > maxPath {
 		return nil, badParameter("path", wirejson.Clip(path, 100), fmt.Sprintf("The path has %d bytes, more than the %d that are read.", len(path), maxPath), pathForm)
@@ -121,7 +121,7 @@ func readStep(s string) (st step, rest string, ok bool) {
 	return st, rest, number(from, &st.from) && number(to, &st.to)
 }
 
-// number reads one end of a slice, and leaves n as it is where there is none.
+// number parses one end of a slice; an empty end leaves n unchanged.
 func number(s string, n *int) (ok bool) {
 	if s = strings.TrimSpace(s); s == "" {
 		return true
@@ -131,8 +131,8 @@ func number(s string, n *int) (ok bool) {
 	return err == nil
 }
 
-// quotedName reads a name in quotes and the bracket behind it. A quote that no
-// bracket follows is part of the name.
+// quotedName parses a quoted name and the closing bracket. A quote without a following bracket is part of
+// the name.
 func quotedName(s string) (name, rest string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -147,7 +147,7 @@ func quotedName(s string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// badParameter is the error of a parameter with a value that is not allowed.
+// badParameter returns the error of an invalid parameter.
 func badParameter(parameter string, value any, message, allowed string) error {
 	return problem.New(problem.InvalidParameter, message, "Give "+allowed+".").
 		With("parameter", parameter).With("value", value).With("allowed", allowed)

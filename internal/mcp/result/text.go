@@ -7,16 +7,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// cutWritten returns as much of a string as it is written in JSON (between the
-// quotes) as fits into n bytes, cut between characters: neither within an
-// escape nor within a pair of surrogates.
-func cutWritten(s []byte, n int) []byte {
+// cutRaw returns as much of a raw JSON string as fits into n bytes, cut between characters, never
+// within an escape or a surrogate pair.
+func cutRaw(s []byte, n int) []byte {
 	if len(s) <= n {
 		return s
 	}
 	end := 0
 	for end < len(s) {
-		size := writtenCharacter(s[end:])
+		size := rawCharacter(s[end:])
 		if end+size > n {
 			break
 		}
@@ -25,24 +24,24 @@ func cutWritten(s []byte, n int) []byte {
 	return s[:end]
 }
 
-// writtenCharacter returns the length of the first character of s.
-func writtenCharacter(s []byte) (size int) {
+// rawCharacter returns the raw length of the first character.
+func rawCharacter(s []byte) (size int) {
 	if s[0] == '\\' {
-		_, size = wirejson.Escape(s)
+		_, size = wirejson.DecodeEscape(s)
 	} else {
 		_, size = utf8.DecodeRune(s)
 	}
 	return size
 }
 
-// escape returns text as it is written between the quotes of a JSON string.
+// escape escapes text for a JSON string.
 func escape(text []byte) []byte {
 	quoted := wirejson.AppendString(make([]byte, 0, len(text)+len(text)/4), text)
 	return quoted[1 : len(quoted)-1]
 }
 
-// writtenSize returns how long JSON text becomes inside a JSON string.
-func writtenSize(s []byte) int {
+// escapedSize returns the size of JSON text inside a JSON string.
+func escapedSize(s []byte) int {
 	n := len(s)
 	for _, c := range []byte("\"\\\n\r\t") {
 		n += bytes.Count(s, []byte{c})
@@ -57,9 +56,9 @@ func appendTextBlock(out, text []byte) []byte {
 
 func appendName(out, name []byte) []byte { return append(append(append(out, '"'), name...), `":`...) }
 
-// head returns the first characters of a string as it is written.
+// head returns the first characters of a raw string.
 func head(written []byte) []byte {
-	return wirejson.Unescape(cutWritten(written, 64))
+	return wirejson.Unescape(cutRaw(written, 64))
 }
 
 // looksLikeJSON reports whether text may be an object or an array.
@@ -68,7 +67,7 @@ func looksLikeJSON(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// characters returns how many characters a string has, as it is written.
+// characters counts the characters of a raw string.
 func characters(s []byte) (n int) {
 	for {
 		plain := bytes.IndexByte(s, '\\')
@@ -76,13 +75,12 @@ func characters(s []byte) (n int) {
 			return n + utf8.RuneCount(s)
 		}
 		n += utf8.RuneCount(s[:plain]) + 1
-		_, size := wirejson.Escape(s[plain:])
+		_, size := wirejson.DecodeEscape(s[plain:])
 		s = s[plain+size:]
 	}
 }
 
-// jsonText returns the object or array that a string is, as it is written; nil
-// when it is none.
+// jsonText returns the raw object or array in a raw string, or nil.
 func jsonText(written []byte) []byte {
 	if !looksLikeJSON(head(written)) {
 		return nil
@@ -90,7 +88,7 @@ func jsonText(written []byte) []byte {
 	return whole(wirejson.Unescape(written))
 }
 
-// boundary returns the start of the character that is at i.
+// boundary returns the start of the character at i.
 func boundary(text []byte, i int) int {
 	if i >= len(text) {
 		return len(text)

@@ -2,17 +2,17 @@ package session
 
 import "sync"
 
-// End is how something ends that a client can talk to, told once.
+// End is a one-time signal that a session or connection has ended, with its cause.
 type End struct {
 	once sync.Once
 	done chan struct{}
 	err  error // written before done is closed
 }
 
-// NewEnd returns one that has not come.
+// NewEnd returns an End that is not signalled.
 func NewEnd() *End { return &End{done: make(chan struct{})} }
 
-// Fail ends it for the reason err, unless it has ended.
+// Fail signals the end with the cause err. Later calls do nothing.
 func (l *End) Fail(err error) {
 	l.once.Do(func() {
 		l.err = err
@@ -20,10 +20,10 @@ func (l *End) Fail(err error) {
 	})
 }
 
-// Done returns a channel that is closed when it has ended.
+// Done returns a channel that is closed at the end.
 func (l *End) Done() <-chan struct{} { return l.done }
 
-// Cause returns why it has ended, nil while it has not.
+// Cause returns the cause of the end, or nil before it.
 func (l *End) Cause() error {
 	select {
 	case <-l.done:

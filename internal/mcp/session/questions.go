@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Questions are those of our own that one client has not answered. Its zero value is
-// ready for use.
+// Questions tracks MCPProxy's own questions that one client has not answered. The zero value is ready for
+// use.
 type Questions struct {
 	mu   sync.Mutex // guards open
 	open map[string]chan Reply
 }
 
-// Open notes that the client is asked something under an id. forget takes the question
-// back, and reports whether there was no answer: one that comes later counts for nothing.
+// Open registers a question with an ID. forget withdraws it and reports whether it was unanswered; a later
+// answer is ignored.
 func (q *Questions) Open(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
 	key, come := askKey(id), make(chan Reply, 1)
 	q.mu.Lock()
@@ -34,8 +34,8 @@ func (q *Questions) Open(id json.RawMessage) (answer <-chan Reply, forget func()
 	}
 }
 
-// Answer takes the client's answer, and reports whether it is one to these questions: the
-// first one is.
+// Answer delivers the client's answer and reports whether it belongs to an open question. Only the first
+// answer does.
 func (q *Questions) Answer(id json.RawMessage, r Reply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

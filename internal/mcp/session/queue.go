@@ -7,36 +7,34 @@ import (
 	"sync"
 )
 
-// Queue is what waits for one reader, in order and bounded. Who puts something
-// in never waits. Its zero value takes nothing; fields are set before its first
-// use.
+// Queue is a bounded FIFO of events for one reader. Put never blocks. The zero value takes nothing; set
+// the fields before the first use.
 type Queue struct {
 	Max   int // events
-	Bytes int // of their params, together
-	// DropOldest makes room for what comes by dropping the oldest that waits;
-	// else what does not fit is dropped itself.
+	Bytes int // of all params
+	// DropOldest drops the oldest event when the queue is full; otherwise the new one is dropped.
 	DropOldest bool
-	// Unique leaves out what waits already.
+	// Unique drops an event that is already queued.
 	Unique bool
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	events   []Event
 	size     int
-	come     chan struct{} // cap 1: there is something
+	ready    chan struct{} // capacity 1: the queue is not empty
 	attached bool
 }
 
-// attachedRoom is how many times as much waits for a reader who is there.
-const attachedRoom = 4
+// attachedFactor multiplies the limits while a reader is attached.
+const attachedFactor = 4
 
-// Put queues e as it is, and reports whether there was room for it. Who has it
-// for a while only puts a Clone.
+// Put queues e without copying it and reports whether there was room. A caller that does not own e puts a
+// Clone.
 func (q *Queue) Put(e Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, most, bytes := len(e.Params), q.Max, q.Bytes
-	if q.attached { // it is on its way, and anything gets through one by one
-		most, bytes = attachedRoom*most, max(attachedRoom*bytes, n)
+	if q.attached { // a reader is draining it, and an event of any size passes
+		most, bytes = attachedFactor*most, max(attachedFactor*bytes, n)
 	}
 	if most == 0 || n > bytes {
 		return false
@@ -64,12 +62,11 @@ func (q *Queue) Attached() bool {
 	return q.attached
 }
 
-// ErrHasReader is what a second reader is refused with.
+// ErrHasReader is the error of a second reader.
 var ErrHasReader = errors.New("the session has a stream already")
 
-// Read hands on what waits and what comes, until ctx or done ends; cause returns
-// why done did. opened is called when the caller is the reader: there is one at a
-// time.
+// Read passes queued and new events to say until ctx or done ends; cause returns the error for done.
+// opened is called when the caller has become the only reader.
 func (q *Queue) Read(ctx context.Context, done <-chan struct{}, say func(Event), opened func(), cause func() error) error {
 	if !q.attach() {
 		return ErrHasReader
@@ -81,20 +78,20 @@ func (q *Queue) Read(ctx context.Context, done <-chan struct{}, say func(Event),
 			say(e)
 		}
 	}
-	for come := q.Come(); ; {
+	for come := q.Ready(); ; {
 		handOn()
 		select {
 		case <-come:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-done:
-			handOn() // what was said last
+			handOn() // the last events
 			return cause()
 		}
 	}
 }
 
-// Take returns all that waits.
+// Take removes and returns all events.
 func (q *Queue) Take() []Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,24 +100,23 @@ func (q *Queue) Take() []Event {
 	return all
 }
 
-// Reset empties the queue for another use.
+// Reset empties the queue for reuse.
 func (q *Queue) Reset() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.events, q.size, q.attached = nil, 0, false
 	select {
-	case <-q.come:
+	case <-q.ready:
 	default:
 	}
 }
 
-// Come returns the channel on which a reader is woken when there is something
-// to take. It may be woken for nothing.
-func (q *Queue) Come() <-chan struct{} {
+// Ready returns the channel that wakes the reader. It may wake without an event.
+func (q *Queue) Ready() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.make()
-	return q.come
+	q.makeReady()
+	return q.ready
 }
 
 func (q *Queue) attach() bool {
@@ -139,17 +135,17 @@ func (q *Queue) detach() {
 	q.attached = false
 }
 
-// wake signals come; the lock is held.
+// wake signals ready. The lock is held.
 func (q *Queue) wake() {
-	q.make()
+	q.makeReady()
 	select {
-	case q.come <- struct{}{}:
+	case q.ready <- struct{}{}:
 	default:
 	}
 }
 
-func (q *Queue) make() {
-	if q.come == nil {
-		q.come = make(chan struct{}, 1)
+func (q *Queue) makeReady() {
+	if q.ready == nil {
+		q.ready = make(chan struct{}, 1)
 	}
 }

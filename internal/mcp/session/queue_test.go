@@ -80,7 +80,7 @@ func TestQueueIsUsedAgain(t *testing.T) {
 	q.Put(Event{Method: "m", Params: json.RawMessage("123456789")})
 	q.Reset()
 	select {
-	case <-q.Come():
+	case <-q.Ready():
 		t.Error("it wakes its next reader for what was before")
 	default:
 	}
@@ -101,7 +101,7 @@ func TestQueueKeepsTheOrder(t *testing.T) {
 		})
 	}
 	next, seen := map[string]int{}, 0
-	for come := q.Come(); seen < writers*each; {
+	for come := q.Ready(); seen < writers*each; {
 		<-come
 		for _, e := range q.Take() {
 			if string(e.Params) != fmt.Sprint(next[e.Method]) {

@@ -15,63 +15,61 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// MaxIdentity bounds, in bytes, what a client says of itself and what of a
-// request is repeated to it.
+// MaxIdentity limits, in bytes, each text in which a client describes itself, and text of a request that
+// is repeated to the client.
 const MaxIdentity = 128
 
-// ReplyWriter writes replies. Nobody writes to its texts.
+// ReplyWriter writes MCPProxy's own replies. Its byte slices are never modified.
 type ReplyWriter struct {
-	// ServerInfo is who MCPProxy is, as the object; Introduction is the member
-	// of _meta that says it.
-	ServerInfo, Introduction string
+	// ServerInfo is MCPProxy's serverInfo object; MetaMember is the member of _meta that contains it.
+	ServerInfo, MetaMember string
 
-	front  map[begun][]byte // of a modern result
+	fronts map[present][]byte // prefixes of a modern result
 	logger *slog.Logger
 }
 
-// begun is what a server has said of a modern result that has to be there.
-type begun struct{ typed, named bool }
+// present says which of the required members of a modern result a server has sent.
+type present struct{ resultType, serverInfo bool }
 
-// NewReplyWriter makes a Writer.
+// NewReplyWriter returns a ReplyWriter.
 func NewReplyWriter(version string, logger *slog.Logger) *ReplyWriter {
 	info := string(append(wirejson.AppendString([]byte(`{"name":"mcpproxy","title":"MCPProxy","version":`), []byte(version)), '}'))
-	w := &ReplyWriter{ServerInfo: info, Introduction: `"` + mcp.MetaServerInfo + `":` + info, logger: logger}
+	w := &ReplyWriter{ServerInfo: info, MetaMember: `"` + mcp.MetaServerInfo + `":` + info, logger: logger}
 	const typed = `"resultType":"complete",`
-	named := `"_meta":{` + w.Introduction + `},`
-	w.front = map[begun][]byte{
-		{}: []byte(`{` + typed + named), {named: true}: []byte(`{` + typed),
-		{typed: true}: []byte(`{` + named), {true, true}: []byte(`{`),
+	named := `"_meta":{` + w.MetaMember + `},`
+	w.fronts = map[present][]byte{
+		{}: []byte(`{` + typed + named), {serverInfo: true}: []byte(`{` + typed),
+		{resultType: true}: []byte(`{` + named), {true, true}: []byte(`{`),
 	}
 	return w
 }
 
-var opening, replyClosing = []byte("{"), []byte("}") // never written to
+var openBrace, closeBrace = []byte("{"), []byte("}") // never modified
 
-// Front returns how a result of our own begins.
+// Front returns the beginning of MCPProxy's own result.
 func (w *ReplyWriter) Front(modern bool) []byte {
 	if modern {
-		return w.front[begun{}]
+		return w.fronts[present{}]
 	}
-	return opening
+	return openBrace
 }
 
-// Passed returns an upstream's result as it is, with what the modern era demands
-// of every result added where the upstream has not said it.
-func (w *ReplyWriter) Passed(modern bool, raw json.RawMessage) Reply {
+// Forward returns a server's result unchanged, with the missing members that the modern protocol requires
+// of every result.
+func (w *ReplyWriter) Forward(modern bool, raw json.RawMessage) Reply {
 	if !modern {
 		return Reply{Result: raw}
 	}
-	// Most results have neither member, and looking for the names is faster
-	// than walking over a large result.
+	// Most results have neither member, and searching for the names is faster than parsing a large result.
 	typed := bytes.Contains(raw, resultTypeName) && wirejson.Find(raw, "resultType") != nil
 	named := false
 	if bytes.Contains(raw, metaName) {
 		if own := wirejson.Find(raw, "_meta"); own != nil {
 			named = true
-			raw = w.introduce(raw, own)
+			raw = w.addServerInfo(raw, own)
 		}
 	}
-	front := w.front[begun{typed, named}]
+	front := w.fronts[present{typed, named}]
 	raw = raw[bytes.IndexByte(raw, '{'):]
 	if inside := bytes.TrimLeft(raw[1:], " \t\r\n"); len(inside) > 0 && inside[0] == '}' && len(front) > 1 {
 		front = front[:len(front)-1] // no comma before the end
@@ -80,25 +78,24 @@ func (w *ReplyWriter) Passed(modern bool, raw json.RawMessage) Reply {
 }
 
 var (
-	resultTypeName = []byte(`"resultType"`) // never written to
+	resultTypeName = []byte(`"resultType"`) // never modified
 	metaName       = []byte(`"_meta"`)
 )
 
-// introduce puts our name into the _meta that a result has already.
-func (w *ReplyWriter) introduce(raw, own json.RawMessage) json.RawMessage {
+// addServerInfo adds MCPProxy's serverInfo to an existing _meta.
+func (w *ReplyWriter) addServerInfo(raw, own json.RawMessage) json.RawMessage {
 	if wirejson.Kind(own) != '{' || wirejson.Find(own, mcp.MetaServerInfo) != nil {
 		return raw
 	}
 	return wirejson.SetMember(raw, "_meta", wirejson.SetMember(own, mcp.MetaServerInfo, []byte(w.ServerInfo)))
 }
 
-// Tool returns the result of a built-in tool, an object: the same JSON as
-// structured content and as text.
+// Tool returns the result of a built-in tool, an object: the same JSON as structured content and as text.
 func (w *ReplyWriter) Tool(modern bool, answer json.RawMessage) Reply {
 	text := make([]byte, 0, len(answer)+len(answer)/4+256)
 	text = append(append(text, w.Front(modern)...), `"content":[{"type":"text","text":`...)
 	text = append(wirejson.AppendString(text, answer), `}],"structuredContent":{`...)
-	return Reply{Front: text, Result: answer, Back: replyClosing}
+	return Reply{Front: text, Result: answer, Back: closeBrace}
 }
 
 // Refusal returns a problem as the result of a tool, for the model to read.
@@ -112,19 +109,19 @@ func (w *ReplyWriter) Refusal(modern bool, err error) Reply {
 		detail, _ = json.Marshal(problem.New(p.Code, p.Message, p.Hint))
 	}
 	out := append(make([]byte, 0, 2*len(detail)+192), w.Front(modern)...)
-	out = wirejson.AppendString(append(out, `"content":[{"type":"text","text":`...), text(p))
+	out = wirejson.AppendString(append(out, `"content":[{"type":"text","text":`...), problemText(p))
 	out = append(append(out, `}],"structuredContent":{"error":`...), detail...)
 	return Reply{Result: append(out, `},"isError":true}`...)}
 }
 
-// Problem returns why a request that was to be passed on has no answer: for the
-// model to read where a tool was called, else as an error of the protocol.
+// Problem returns a problem as the reply to a request that could not be forwarded: a tool result for a
+// tool call, otherwise a JSON-RPC error.
 func (w *ReplyWriter) Problem(modern bool, method string, err error) Reply {
 	p := problem.From(err)
 	if method == mcp.CallTool && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound {
 		return w.Refusal(modern, err)
 	}
-	status, said := SaidStatus(modern, p)
+	status, said := ForwardedStatus(modern, p)
 	switch {
 	case said:
 	case p.Code == problem.ServerNotFound:
@@ -137,10 +134,9 @@ func (w *ReplyWriter) Problem(modern bool, method string, err error) Reply {
 	return Reply{Error: w.Error(err), Status: status}
 }
 
-// SaidStatus returns the HTTP status with which a server has refused a request,
-// where that is for the client. Our credentials are not for the client, and in a
-// session a 404 would end it.
-func SaidStatus(modern bool, p *problem.Problem) (status int, ok bool) {
+// ForwardedStatus returns the HTTP status with which a server has refused a request, if it concerns the
+// client. 401 and 403 concern MCPProxy's own credentials, and in a session a 404 would end it.
+func ForwardedStatus(modern bool, p *problem.Problem) (status int, ok bool) {
 	status, _ = p.Detail("http_status").(int)
 	switch {
 	case status < 400, status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound && !modern:
@@ -149,10 +145,10 @@ func SaidStatus(modern bool, p *problem.Problem) (status int, ok bool) {
 	return status, true
 }
 
-// Error returns a problem as an error of the protocol.
+// Error returns a problem as a JSON-RPC error.
 func (w *ReplyWriter) Error(err error) *wirejson.RPCError {
 	p := problem.From(err)
-	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrOver) {
+	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrEnded) {
 		w.logger.Error("a request could not be passed on", "error", p.Cause)
 	}
 	message := p.Message
@@ -166,15 +162,15 @@ func (w *ReplyWriter) Error(err error) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: p.Code.JSONRPC(), Message: message, Data: append(data, '}')}
 }
 
-// Subscription returns the member _meta that names the subscription which a request
-// has opened, without its closing brace, as events of the subscription have it.
-func Subscription(listen *Request) string {
+// SubscriptionMeta returns the member _meta that names the subscription of a request, without its closing
+// brace, as in events of the subscription.
+func SubscriptionMeta(listen *Request) string {
 	return `"_meta":{"` + mcp.MetaSubscription + `":` + string(listen.ID)
 }
 
-// WantedEvents returns what a subscription asks for, the member notifications, nil when
-// it is not there; bad is why it cannot be read.
-func WantedEvents(listen *Request) (wanted json.RawMessage, bad *wirejson.RPCError) {
+// RequestedEvents returns the member notifications of a subscription, nil if missing; bad is the error if
+// it is invalid.
+func RequestedEvents(listen *Request) (wanted json.RawMessage, bad *wirejson.RPCError) {
 	wanted = wirejson.Find(listen.Params, "notifications")
 	if wanted != nil && wirejson.Kind(wanted) != '{' {
 		return nil, InvalidParams("params.notifications must be an object")
@@ -182,24 +178,23 @@ func WantedEvents(listen *Request) (wanted json.RawMessage, bad *wirejson.RPCErr
 	return wanted, nil
 }
 
-// Acknowledge tells a subscriber what it will get, an object.
+// Acknowledge tells a subscriber which events it gets; agreed is a JSON object.
 func Acknowledge(listen *Request, agreed string) {
-	listen.Say(Event{Method: mcp.Acknowledged, Params: []byte(`{` + Subscription(listen) + `},"notifications":` + agreed + `}`)})
+	listen.Say(Event{Method: mcp.Acknowledged, Params: []byte(`{` + SubscriptionMeta(listen) + `},"notifications":` + agreed + `}`)})
 }
 
-// settleTime is how long changes are collected before they are announced: when
-// a server comes or goes there are many at once.
-const settleTime = 100 * time.Millisecond
+// debounceTime is how long changes are collected before they are announced: a server that connects or
+// disconnects causes many.
+const debounceTime = 100 * time.Millisecond
 
-// AwaitSettled waits for a change, and then until it is time to announce it. Its error
-// is ctx's.
-func AwaitSettled(ctx context.Context, changed <-chan struct{}) error {
+// Debounce waits for a change, then for debounceTime. Its error is that of ctx.
+func Debounce(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	settle := time.NewTimer(settleTime)
+	settle := time.NewTimer(debounceTime)
 	defer settle.Stop()
 	select {
 	case <-settle.C:
@@ -209,13 +204,13 @@ func AwaitSettled(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// End is the result of a subscription that is over.
+// End returns the result of a subscription that has ended.
 func (w *ReplyWriter) End(listen *Request) Reply {
-	return Reply{Result: []byte(`{"resultType":"complete",` + Subscription(listen) + `,` + w.Introduction + `}}`)}
+	return Reply{Result: []byte(`{"resultType":"complete",` + SubscriptionMeta(listen) + `,` + w.MetaMember + `}}`)}
 }
 
-// RequestedVersion returns the revision of a session that MCPProxy itself has with a
-// client, by the params of its initialize.
+// RequestedVersion returns the protocol version for a session with MCPProxy itself, from the params of
+// initialize.
 func RequestedVersion(initialize json.RawMessage) string {
 	asked, _ := wirejson.String(wirejson.Find(initialize, "protocolVersion"))
 	if !mcp.IsLegacy(asked) {
@@ -224,18 +219,18 @@ func RequestedVersion(initialize json.RawMessage) string {
 	return asked
 }
 
-// InvalidParams returns what to say to a request that cannot be understood.
+// InvalidParams returns the error of a request whose params cannot be parsed.
 func InvalidParams(what string) *wirejson.RPCError { return InvalidRequest("Invalid params: " + what) }
 
-// InvalidRequest returns the error of a request whose params are not what they must be.
+// InvalidRequest returns an invalid-params error with this message.
 func InvalidRequest(message string) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: message}
 }
 
-// MethodNotFound returns what to say to a request that nobody answers.
+// MethodNotFound returns the reply to an unknown method.
 func MethodNotFound(method string) Reply {
 	return Reply{Error: &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + wirejson.Clip(method, MaxIdentity)}}
 }
 
-// QuoteText repeats what a client sent, bounded.
+// QuoteText quotes text of a client, with a limit.
 func QuoteText(s string) string { return "'" + problem.Shown(s, 100) + "'" }

@@ -51,15 +51,15 @@ func TestPassed(t *testing.T) {
 		`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`: `{` + typed + `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`,
 		`{"_meta":7,"resultType":"x"}`:                                    `{"_meta":7,"resultType":"x"}`,
 	} {
-		if got := whole(t, w.Passed(true, json.RawMessage(raw))); got != want {
+		if got := whole(t, w.Forward(true, json.RawMessage(raw))); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
-		if got := whole(t, w.Passed(false, json.RawMessage(raw))); got != raw {
+		if got := whole(t, w.Forward(false, json.RawMessage(raw))); got != raw {
 			t.Errorf("%s becomes %s for a legacy client", raw, got)
 		}
 	}
 	large := json.RawMessage(`{"content":"` + strings.Repeat("x", 1<<20) + `"}`)
-	if n := testing.AllocsPerRun(10, func() { w.Passed(true, large) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { w.Forward(true, large) }); n > 0 {
 		t.Errorf("%v allocations for a large result", n)
 	}
 }
@@ -131,7 +131,7 @@ func TestOwnFaults(t *testing.T) {
 		logs.Reset()
 	}
 	_, _ = w.Refusal(false, context.Canceled), w.Error(fmt.Errorf("x: %w", context.Canceled))
-	if w.Error(session.ErrOver); logs.Len() > 0 {
+	if w.Error(session.ErrEnded); logs.Len() > 0 {
 		t.Errorf("logged: %s", logs)
 	}
 }
@@ -209,10 +209,10 @@ func TestWarned(t *testing.T) {
 		`{"structuredContent":{"content":[]}}`:                                 `{"structuredContent":{"content":[]},"content":[` + block + `]}`,
 		`{"content":"no array"}`:                                               `{"content":"no array"}`,
 	} {
-		if got := string(session.Warned(json.RawMessage(raw), []string{"one", `"two"`})); got != want {
+		if got := string(session.WithWarnings(json.RawMessage(raw), []string{"one", `"two"`})); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
-		if got := string(session.Warned(json.RawMessage(raw), nil)); got != raw {
+		if got := string(session.WithWarnings(json.RawMessage(raw), nil)); got != raw {
 			t.Errorf("without a warning, %s becomes %s", raw, got)
 		}
 	}

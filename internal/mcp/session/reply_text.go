@@ -10,13 +10,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxShown bounds, in bytes, each of the details that the text of a refusal has
-// beside message and hint.
+// maxShown limits, in bytes, each detail that the text of a refusal contains in addition to message and
+// hint.
 const maxShown = 4 << 10
 
-// help are the details that help to mend a call, and what to call them. What only
-// says in other words what the message says already is none of them.
-var help = [...]struct{ key, label, whole string }{
+// textDetails are the details that help to fix a call, with their labels. Details that only repeat the
+// message are not listed.
+var textDetails = [...]struct{ key, label, whole string }{
 	{"call_with", "Call with", ""},
 	{"nearest", "Nearest names", ""},
 	{"allowed", "Allowed", ""},
@@ -24,16 +24,15 @@ var help = [...]struct{ key, label, whole string }{
 	{"inputSchema", "The tool's inputSchema", `retrieve_tools with the tool's name as query, limit 1 and detail "full" gives the whole`},
 }
 
-// text returns a problem as it is read by who is shown nothing else of it: the
-// message, the hint, and what of the details they do not say.
-func text(p *problem.Problem) string {
+// problemText returns a problem as text: the message, the hint, and the details that they do not contain.
+func problemText(p *problem.Problem) string {
 	var out strings.Builder
 	out.WriteString(p.Message)
 	if p.Hint != "" {
 		out.WriteString("\nHint: " + p.Hint)
 	}
-	for _, h := range help {
-		value, unsaid := detail(p.Detail(h.key), out.String())
+	for _, h := range textDetails {
+		value, unsaid := detailLine(p.Detail(h.key), out.String())
 		if !unsaid {
 			continue
 		}
@@ -49,9 +48,8 @@ func text(p *problem.Problem) string {
 	return out.String()
 }
 
-// detail returns a detail on one line, and whether it says anything that is not
-// said yet.
-func detail(value any, said string) (line string, unsaid bool) {
+// detailLine returns a detail as one line, and whether said does not contain it yet.
+func detailLine(value any, said string) (line string, unsaid bool) {
 	switch value := value.(type) {
 	case nil:
 		return "", false
@@ -70,9 +68,8 @@ func detail(value any, said string) (line string, unsaid bool) {
 	return "", false
 }
 
-// Warned returns a server's result with the warnings as a text block of its own
-// behind the server's.
-func Warned(result json.RawMessage, warnings []string) json.RawMessage {
+// WithWarnings appends the warnings to a server's result as a separate text block.
+func WithWarnings(result json.RawMessage, warnings []string) json.RawMessage {
 	if len(warnings) == 0 {
 		return result
 	}

@@ -10,99 +10,94 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Doer answers requests that stand for themselves.
+// Doer answers requests that need no session.
 type Doer interface {
-	// Do sends one request and returns its reply. Its errors are ctx's, a
-	// *problem.Problem, or one of the errors of this package.
+	// Do sends one request and returns its reply. It returns the error of ctx, a *problem.Problem, or an
+	// error of this package.
 	Do(ctx context.Context, r *Request) (Reply, error)
 }
 
-// Session is the state of one legacy client. It is not made anew when it is
-// lost: then it has ended, and the client begins another one.
+// Session is the state of one legacy client. A lost session is not restored: the client opens another one.
 type Session interface {
 	Doer
-	// Notify passes on a notification of the client.
+	// Notify forwards a notification of the client.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
-	// Respond passes on the client's answer to a question of the server.
+	// Respond forwards the client's answer to a question of the server.
 	Respond(ctx context.Context, id json.RawMessage, r Reply) error
-	// Listen hands on what belongs to no request, until ctx or the other side
-	// ends it. opened is called once the other side has agreed. say must not
-	// block. There is one listener at a time: a second one is refused.
+	// Listen passes events that belong to no request to say until ctx or the other side ends it. opened is
+	// called when the other side has agreed. say must not block. A second concurrent listener is refused.
 	Listen(ctx context.Context, say func(Event), opened func()) error
-	// Close ends the session. It returns at once.
+	// Close ends the session. It does not block.
 	Close()
-	// Done is closed when the session has ended, for whatever reason.
+	// Done is closed when the session has ended, for any reason.
 	Done() <-chan struct{}
 }
 
-// Surface is what a path stands for. Its own Do answers modern requests.
+// Surface is an MCP endpoint: one server, or all servers. Its own Do answers modern requests.
 type Surface interface {
 	Doer
-	// Open opens a session with the client's initialize. When that is refused
-	// the Session is nil and the reply says why.
+	// Open opens a session with the client's initialize. If that is refused, the Session is nil and the
+	// reply says why.
 	Open(ctx context.Context, initialize *Request) (Session, Reply, error)
 }
 
-// Request is one request on its way, at most once through each layer.
+// Request is one request on its way. It passes each layer at most once.
 type Request struct {
 	ID     json.RawMessage // the client's
 	Method string
 	Params json.RawMessage
-	// Call is a tools/call of our own, in parts: then Params is nil. It goes out
-	// with an id and a progress token of the connection's.
+	// Call is a tools/call that MCPProxy composes; then Params is nil. The connection chooses its ID and
+	// progress token.
 	Call *Call
-	// Fields are the client's header lines that repeat what the body says; nil
-	// where the connection writes them itself, if its revision has them.
-	Fields []mcp.Field
-	Caller *auth.Caller
-	// Owner tells the clients apart that share a connection, by its address; nil
-	// elsewhere.
+	// Headers are the client's headers that repeat parts of the body; nil if the connection writes them
+	// itself.
+	Headers []mcp.Header
+	Caller  *auth.Caller
+	// Owner identifies one of the clients that share a connection, by its address; otherwise nil.
 	Owner *Owner
-	Size  int // bytes of the body it came in
-	// Endless: it waits for what happens, so it has no time limit.
+	Size  int // of the body that contained the request
+	// Endless requests wait for events and have no time limit.
 	Endless bool
-	// Forms: it stands for itself, and its client shows forms that the answer asks for.
+	// Forms: the request is modern, and its client shows forms that the reply asks for.
 	Forms bool
-	// Meta is the _meta of Params, split; nil where nobody has looked at it.
+	// Meta is the split _meta of Params; nil if it is not parsed.
 	Meta *mcp.Meta
-	// Judged has to be there for a tools/call: see Judge.
+	// Permit is required for a tools/call.
 	Permit Permit
-	// Say gets what the server says before its answer; nil: nobody can be told.
+	// Say receives the events before the reply; nil if the client cannot receive any.
 	Say func(Event)
-	// Asker has the client of a session shown a form of our own while the request
-	// runs; nil: it takes none, or cannot be told anything. See mcp.TakesForms.
+	// Asker asks the client of a session with MCPProxy's own forms while the request runs; nil if the
+	// client does not support it. See mcp.SupportsForms.
 	Asker Asker
-	// Head gets the header lines of the answer that are for the client; nil:
-	// nobody wants them.
-	Head func([]mcp.Field)
+	// Head receives the headers of the reply that are for the client; nil: not wanted.
+	Head func([]mcp.Header)
 }
 
-// Asker has a client asked something of our own on the stream of a request.
+// Asker sends MCPProxy's own questions to a client on the stream of a request.
 type Asker interface {
-	// Ask asks it, and returns where its answer comes. done is called before the request
-	// ends, by whoever has asked: it takes the question back where there is no answer.
+	// Ask asks the client and returns the channel of its answer. The caller calls done before the request
+	// ends; it withdraws an unanswered question.
 	Ask(method string, params json.RawMessage) (answer <-chan Reply, done func())
 }
 
-// Owner is one of the clients that share a connection.
+// Owner identifies one of the clients that share a connection.
 type Owner struct{ _ byte }
 
-// Call is a call of a tool in parts. All are forwarded as these bytes.
+// Call is a tool call in parts, each forwarded as these bytes.
 type Call struct {
 	Tool      string
-	Arguments json.RawMessage // an object; nil leaves the member out
-	Meta      json.RawMessage // an object; nil leaves the member out
+	Arguments json.RawMessage // an object; nil: omitted
+	Meta      json.RawMessage // an object; nil: omitted
 }
 
-// Event is what a server says besides answers: a notification, or a question,
-// which has an ID.
+// Event is a message of a server that is no reply: a notification, or a question, which has an ID.
 type Event struct {
 	Method string
 	ID     json.RawMessage // nil in a notification
 	Params json.RawMessage
 }
 
-// Clone returns a copy that stays valid.
+// Clone returns a deep copy.
 func (e *Event) Clone() Event { return Event{e.Method, bytes.Clone(e.ID), bytes.Clone(e.Params)} }
 
 // Append appends the message to dst.
@@ -113,14 +108,13 @@ func (e *Event) Append(dst []byte) []byte {
 	return wirejson.AppendRequestAs(dst, e.ID, e.Method, e.Params)
 }
 
-// Reply is an answer: a result as its bytes, or a JSON-RPC error.
+// Reply is the answer to a request: the bytes of a result, or a JSON-RPC error.
 type Reply struct {
 	Result json.RawMessage
 	Error  *wirejson.RPCError
-	// Front stands in the place of Result's opening brace, and Back follows it,
-	// so that a large result becomes part of another one without a copy of it;
-	// Front is nil where nothing is added.
+	// Front replaces the opening brace of Result, and Back follows Result, so that a large result becomes
+	// part of another one without a copy. Front is nil if nothing is added.
 	Front, Back []byte
 
-	Status int // of HTTP; 0: none that is for the client
+	Status int // HTTP status for the client; 0: none
 }

@@ -1,17 +1,16 @@
-// Package stdio is `mcpproxy stdio`: it carries MCP between stdin and stdout and a
-// surface of the daemon, for clients that only start commands. The daemon reads
-// the same lines as the client writes (docs/adr/0050-lines-over-the-socket.md), so
-// what is left is what only the client's side can do: have a daemon started
-// (cli/stdio.go does), and when it was started anew, open the client's session
-// again and repeat its subscriptions and log level (session.go). A request in flight
-// at that moment gets an error, and is not repeated.
+// Package stdio implements `mcpproxy stdio`: it relays MCP between stdin and stdout and the daemon, for
+// clients that only start commands. The daemon reads the client's lines unchanged
+// (docs/adr/0050-lines-over-the-socket.md). This side starts a daemon if none runs (cli/stdio.go), and
+// after a restart of the daemon it reopens the client's session and repeats its subscriptions and log
+// level (session.go). A request in flight at that moment gets an error and is not repeated.
 //
-// It guarantees that what it writes is one message a line and nothing else, that
-// the messages of a client reach the daemon in their order, that a request which
-// is not cancelled gets exactly one answer, whatever becomes of the daemon, and
-// that everything it holds is bounded. It proves no right but that of an
-// agent token: over the socket of the command line, too, who speaks MCP is an agent. It reads no more of a message
-// than whose it is, and decides nothing.
+//   - It writes one message per line and nothing else.
+//   - The client's messages reach the daemon in order.
+//   - A request that is not cancelled gets exactly one reply.
+//   - All its memory is limited.
+//   - It authenticates with an agent token only: an MCP client is an agent, even over the socket of the
+//     CLI.
+//   - It parses only the envelope of a message and makes no decisions.
 package stdio
 
 import (
@@ -29,64 +28,60 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxLine bounds a line of the client, in bytes; what is above the daemon's own
-// bound, the daemon refuses.
+// maxLine limits a line of the client, in bytes; the daemon refuses lines above its own limit.
 const maxLine = 16 << 20
 
-// maxMessage bounds a line of the daemon, in bytes. Its answers are smaller.
+// maxMessage limits a line of the daemon, in bytes. Its replies are smaller.
 const maxMessage = 64 << 20
 
 const (
-	// drainTime is for answers that are under way when the input ends.
+	// drainTime limits the wait for replies after the end of the input.
 	drainTime = 10 * time.Second
-	// lastTime is for a client that does not read when ctx has ended.
-	lastTime = time.Second
+	// exitTime limits the wait for a client that does not read after the end of ctx.
+	exitTime = time.Second
 )
 
-// Options are the two sides of a bridge.
+// Options configure Run.
 type Options struct {
-	In  io.Reader // the client's messages, one a line
-	Out io.Writer // the messages to the client, one a line
-	// Dial connects to the daemon that runs.
+	In  io.Reader // the client's messages, one per line
+	Out io.Writer // the messages to the client, one per line
+	// Dial connects to the running daemon.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Start makes sure that a daemon runs. It is asked when a message of the
-	// client finds none; its error is what the client is told.
+	// Start starts the daemon. It is called if a message of the client finds none; the client gets its
+	// error.
 	Start     func(ctx context.Context) error
-	Path      string // of the surface: /mcp
-	Token     string // an agent token to be known by; "" for none
+	Path      string // of the endpoint: /mcp
+	Token     string // agent token; "" for none
 	UserAgent string
 	Logger    *slog.Logger
 }
 
-// session is what the session of a legacy client is opened with again, at a
-// daemon that does not know it any more.
+// session is the state for reopening the session of a legacy client after a restart of the daemon.
 type session struct {
-	version string              // what was agreed on
-	hello   *message            // the initialize that opened it; nil: there is none
-	wishes  map[string]*message // what the client has asked of it
+	version    string              // agreed protocol version
+	initialize *message            // its initialize; nil: no session
+	settings   map[string]*message // subscriptions and log level
 }
 
-// bridge is one run.
+// bridge is one run of the relay.
 type bridge struct {
 	Options
 	out writer
-	wg  sync.WaitGroup // of all goroutines but the one that reads
+	wg  sync.WaitGroup // all goroutines but the reader
 
-	closing chan struct{} // closed when the input has ended
+	closing chan struct{} // closed at the end of the input
 
-	taking sync.Mutex // held while a message of the client is sent, or the last line
+	sendMu sync.Mutex // held while a message of the client, or the last line, is sent
 
-	joining sync.Mutex // one opening of a connection, or of a session, at a time
+	joinMu sync.Mutex // one connect or session opening at a time
 
-	mu      sync.Mutex // guards what follows
-	daemon  *daemon    // that was connected to last
+	mu      sync.Mutex // guards the following fields
+	daemon  *daemon    // the last connection
 	session session
 }
 
-// Run carries messages until the input ends (and then what was asked is
-// answered first), the output cannot be written, or ctx ends. A goroutine may
-// be left in In.Read when In cannot be closed, and in Out.Write while nobody
-// reads what is written.
+// Run relays messages until the input ends (then it waits for open replies), the output fails, or ctx
+// ends. A goroutine may remain in In.Read if In cannot be closed, and in Out.Write while the client does not read.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 		err := b.read(ctx)
 		close(b.closing)
 		defer time.AfterFunc(drainTime, cancel).Stop()
-		b.last()
+		b.sendEnd()
 		b.wg.Wait()
 		ended <- err
 	}()
@@ -112,12 +107,12 @@ func Run(ctx context.Context, o Options) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(lastTime):
+	case <-time.After(exitTime):
 		return nil
 	}
 }
 
-// read deals with line by line until the input ends.
+// read handles lines until the input ends.
 func (b *bridge) read(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- b.readLines(ctx) }()
@@ -127,10 +122,10 @@ func (b *bridge) read(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	if c, ok := b.In.(io.Closer); ok {
-		_ = c.Close() // lets the reader go, where that is possible
+		_ = c.Close() // unblocks the reader if possible
 	}
-	b.taking.Lock() // what is being dealt with
-	defer b.taking.Unlock()
+	b.sendMu.Lock() // wait for the current line
+	defer b.sendMu.Unlock()
 	return nil
 }
 
@@ -150,10 +145,10 @@ func (b *bridge) readLines(ctx context.Context) error {
 	}
 }
 
-// take sends one line on its way, and reports whether there may be another one.
+// take sends one line to the daemon, and reports whether to read on.
 func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
-	b.taking.Lock()
-	defer b.taking.Unlock()
+	b.sendMu.Lock()
+	defer b.sendMu.Unlock()
 	if ctx.Err() != nil {
 		return false
 	}
@@ -168,47 +163,46 @@ func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
 	}
 	line = append(append(make([]byte, 0, len(line)+1), line...), '\n')
 	if line[0] == '[' {
-		b.launch(ctx, &flight{message: &message{line: line}})
+		b.launch(ctx, &openRequest{message: &message{line: line}})
 		return true
 	}
 	m, err := wirejson.Parse(line)
 	msg := &message{Message: m, line: line, modern: isModern(m.Params)}
 	switch {
 	case err != nil:
-		b.out.write(wirejson.AppendError(nil, nil, explain(err)))
+		b.out.write(wirejson.AppendError(nil, nil, rpcError(err)))
 	case m.Method == mcp.Initialize && m.IsRequest() && !msg.modern:
-		b.initialize(ctx, msg) // what follows needs the session
+		b.initialize(ctx, msg) // later messages need the session
 	case m.IsRequest():
-		b.launch(ctx, &flight{message: msg})
+		b.launch(ctx, &openRequest{message: msg})
 	case m.Method == mcp.Cancelled:
 		if d := b.current(); d != nil {
 			d.cancel(string(wirejson.Find(m.Params, "requestId")), line)
 		}
 	default:
-		b.tell(ctx, msg)
+		b.forward(ctx, msg)
 	}
 	return true
 }
 
-// isModern reports whether the params say their revision, as text: requests of
-// the modern era do.
+// isModern reports whether the params name their protocol version, as modern requests do.
 func isModern(params json.RawMessage) bool {
 	_, ok := wirejson.String(wirejson.Find(wirejson.Find(params, "_meta"), mcp.MetaVersion))
 	return ok
 }
 
-// current returns the connection that there is, nil if there is none.
+// current returns the open connection, or nil.
 func (b *bridge) current() *daemon {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.daemon == nil || b.daemon.left.Load() {
+	if b.daemon == nil || b.daemon.retired.Load() {
 		return nil
 	}
 	return b.daemon
 }
 
-// launch has a request or a batch sent, or answers why it cannot be.
-func (b *bridge) launch(ctx context.Context, f *flight) {
+// launch sends a request or a batch, or answers it with an error.
+func (b *bridge) launch(ctx context.Context, f *openRequest) {
 	d, err := b.join(ctx, true)
 	if err == nil {
 		err = d.launch(f)
@@ -218,10 +212,10 @@ func (b *bridge) launch(ctx context.Context, f *flight) {
 	}
 }
 
-// tell hands on a notification, or the answer to a request of the server.
-func (b *bridge) tell(ctx context.Context, msg *message) {
+// forward sends a notification, or the client's answer to a question of the server.
+func (b *bridge) forward(ctx context.Context, msg *message) {
 	if !b.hasSession() {
-		return // the modern era has none
+		return // the modern protocol has none
 	}
 	d, err := b.join(ctx, true)
 	if err != nil {
@@ -231,14 +225,14 @@ func (b *bridge) tell(ctx context.Context, msg *message) {
 	d.send(msg.line)
 }
 
-// connect returns the connection with the daemon. Where no daemon is there, one
-// is started, if it may. b.joining is held.
+// connect returns the connection to the daemon. If start is set, it starts a daemon if none runs.
+// b.joining is held.
 func (b *bridge) connect(ctx context.Context, start bool) (*daemon, error) {
 	if d := b.current(); d != nil {
 		return d, nil
 	}
 	d, err := dial(ctx, b.Dial, target{b.Path, b.Token, b.UserAgent})
-	if start && notThere(err) && ctx.Err() == nil {
+	if start && notRunning(err) && ctx.Err() == nil {
 		if err = b.Start(ctx); err == nil {
 			d, err = dial(ctx, b.Dial, target{b.Path, b.Token, b.UserAgent})
 		}
@@ -249,35 +243,35 @@ func (b *bridge) connect(ctx context.Context, start bool) (*daemon, error) {
 	b.mu.Lock()
 	b.daemon = d
 	b.mu.Unlock()
-	b.wg.Go(func() { b.hear(ctx, d) })
+	b.wg.Go(func() { b.receive(ctx, d) })
 	return d, nil
 }
 
-// hear reads what the daemon says until nothing comes any more.
-func (b *bridge) hear(ctx context.Context, d *daemon) {
+// receive reads the daemon's messages until the connection ends.
+func (b *bridge) receive(ctx context.Context, d *daemon) {
 	stop := context.AfterFunc(ctx, func() { _ = d.nc.Close() })
 	defer stop()
 	for lines := wirejson.NewLineReader(d.from, maxMessage); ; {
 		line, err := lines.Next()
 		if err != nil {
-			b.lost(ctx, d)
+			b.disconnected(ctx, d)
 			return
 		}
 		said, text := split(line)
 		switch {
 		case len(line) == 0:
 		case said == "":
-			b.heard(ctx, d, text, false)
-		case said == mcp.LineOver:
-			d.left.Store(true)
-			b.heard(ctx, d, text, true)
-		case d.land(said) != nil && len(text) > 0: // a batch is answered
+			b.handleMessage(ctx, d, text, false)
+		case said == mcp.LineSessionEnded:
+			d.retired.Store(true)
+			b.handleMessage(ctx, d, text, true)
+		case d.takeRequest(said) != nil && len(text) > 0: // reply to a batch
 			b.out.write(text)
 		}
 	}
 }
 
-// split returns what the daemon says itself in a line, and the message after it.
+// split returns the control word of a line of the daemon, and the message after it.
 func split(line []byte) (said string, text []byte) {
 	begin := bytes.IndexAny(line, "{[")
 	if begin < 0 {
@@ -286,25 +280,25 @@ func split(line []byte) (said string, text []byte) {
 	return string(bytes.TrimSpace(line[:begin])), line[begin:]
 }
 
-// heard passes a message on, unless it answers what nobody waits for. A request
-// that was not acted on, since its session was over, is sent once more.
-func (b *bridge) heard(ctx context.Context, d *daemon, line []byte, over bool) {
-	id, failed, isAnswer := answered(line)
+// handleMessage writes a message to the client, unless it is an unexpected reply. It resends a request
+// once if its session had ended before it was executed.
+func (b *bridge) handleMessage(ctx context.Context, d *daemon, line []byte, over bool) {
+	id, failed, isAnswer := replyTo(line)
 	if !isAnswer || id == "" {
 		b.out.write(line)
 		return
 	}
-	switch f := d.land(id); {
+	switch f := d.takeRequest(id); {
 	case f == nil:
 	case f.own != nil:
 		f.own <- bytes.Clone(line)
-	case over && !f.again:
-		f.again = true
+	case over && !f.resent:
+		f.resent = true
 		b.wg.Go(func() {
-			b.taking.Lock()
+			b.sendMu.Lock()
 			b.launch(ctx, f)
-			b.taking.Unlock()
-			b.last()
+			b.sendMu.Unlock()
+			b.sendEnd()
 		})
 	default:
 		if !failed {
@@ -314,14 +308,14 @@ func (b *bridge) heard(ctx context.Context, d *daemon, line []byte, over bool) {
 	}
 }
 
-// lost answers what has no answer when nothing comes any more.
-func (b *bridge) lost(ctx context.Context, d *daemon) {
-	d.left.Store(true)
-	_ = d.nc.Close() // nobody is left to tell
-	close(d.gone)
+// disconnected answers the open requests with an error when the connection ends.
+func (b *bridge) disconnected(ctx context.Context, d *daemon) {
+	d.retired.Store(true)
+	_ = d.nc.Close() // the connection is already lost
+	close(d.closed)
 	d.mu.Lock()
-	flights := d.flights
-	d.flights = nil // no more
+	flights := d.requests
+	d.requests = nil // accepts no new requests
 	d.mu.Unlock()
 	if ctx.Err() != nil {
 		return
@@ -332,26 +326,26 @@ func (b *bridge) lost(ctx context.Context, d *daemon) {
 		}
 	}
 	if b.hasSession() {
-		b.wg.Go(func() { b.comeBack(ctx) })
+		b.wg.Go(func() { b.restoreSession(ctx) })
 	}
 }
 
-// last tells the daemon that nothing more comes, once that is so. What has to be
-// asked again after all is asked on another connection.
-func (b *bridge) last() {
-	b.taking.Lock()
-	defer b.taking.Unlock()
+// sendEnd tells the daemon, after the end of the input, that no more messages follow. Resent requests use
+// another connection.
+func (b *bridge) sendEnd() {
+	b.sendMu.Lock()
+	defer b.sendMu.Unlock()
 	select {
 	case <-b.closing:
 		if d := b.current(); d != nil {
-			d.left.Store(true)
+			d.retired.Store(true)
 			d.send([]byte(mcp.LineEnd + "\n"))
 		}
 	default:
 	}
 }
 
-// writer writes messages, one a line.
+// writer writes messages, one per line.
 type writer struct {
 	mu     sync.Mutex // orders the lines
 	to     io.Writer
@@ -359,17 +353,16 @@ type writer struct {
 	buf    []byte
 }
 
-// keptLine is the size up to which a message is written in one piece with its
-// end, in bytes.
+// keptLine is the size up to which a message and its line end are written together, in bytes.
 const keptLine = 64 << 10
 
-// write writes a message, which has no line break, and its end.
+// write writes a message, which has no line break, and a line end.
 func (w *writer) write(message []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(message) > keptLine {
 		if _, err := w.to.Write(message); err != nil {
-			w.failed() // the client has gone
+			w.failed() // the client has disconnected
 		}
 		message = nil
 	}

@@ -19,56 +19,56 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxInFlight is how many requests may have no answer.
+// maxInFlight limits the open requests.
 const maxInFlight = 1024
 
-// upgradeTime is how long the daemon may take to agree to lines.
+// upgradeTime limits the upgrade to the line protocol.
 const upgradeTime = 10 * time.Second
 
-// message is one message of the client, or a batch, which is text alone.
+// message is one message of the client, or a batch, which has only the line.
 type message struct {
 	wirejson.Message
-	line   []byte // with its end
-	modern bool   // it says its revision: it needs no session
+	line   []byte // with its line end
+	modern bool   // needs no session
 }
 
-// flight is a request that has no answer yet.
-type flight struct {
+// openRequest is a request without a reply yet.
+type openRequest struct {
 	*message
-	own       chan []byte // gets the answer of a request of ours, cap 1; nil for one of the client
-	again     bool        // it was sent once more, in a new session
-	cancelled bool        // by the client: it wants no answer; daemon.mu guards this
+	own       chan []byte // receives the reply to a request of the bridge itself, cap 1; otherwise nil
+	resent    bool        // already resent in a new session
+	cancelled bool        // by the client, which expects no reply; daemon.mu guards this
 }
 
-// daemon is a connection with the daemon, which has become lines.
+// daemon is a connection to the daemon after the upgrade.
 type daemon struct {
-	nc   net.Conn
-	from io.Reader
-	gone chan struct{} // closed when nothing comes any more
-	left atomic.Bool   // nothing is asked on it any more
-	open bool          // the client's session; bridge.joining guards this
+	nc      net.Conn
+	from    io.Reader
+	closed  chan struct{} // closed when the connection ends
+	retired atomic.Bool   // accepts no new requests
+	open    bool          // the client's session is open; bridge.joining guards this
 
-	writing sync.Mutex // orders the lines
+	writeMu sync.Mutex // orders the lines
 
-	mu      sync.Mutex // guards what follows
-	flights map[string]*flight
-	batches int // that were sent
+	mu       sync.Mutex // guards the following fields
+	requests map[string]*openRequest
+	batches  int // number of sent batches
 }
 
 var (
-	errCutOff = errors.New("the answer broke off")
-	errOther  = problem.New(problem.DaemonNotRunning, "The MCPProxy that runs is of another version than this command, and they do not understand each other.",
+	errCutOff         = errors.New("the answer broke off")
+	errNoLineProtocol = problem.New(problem.DaemonNotRunning, "The MCPProxy that runs is of another version than this command, and they do not understand each other.",
 		"Stop it, and start the client's connection anew.")
 	errBusy = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Too many requests wait for their answers (1024). Wait for some of them."}
-	errTwice = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
+	errDuplicateID = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "Another request with this id has no answer yet. Give each request an id of its own."}
 )
 
-// target is a surface of the daemon, and how one comes to it.
+// target is an endpoint of the daemon and the credentials for it.
 type target struct{ path, token, userAgent string }
 
-// dial connects to the daemon that runs.
+// dial connects to the daemon and upgrades the connection.
 func dial(ctx context.Context, to func(context.Context) (net.Conn, error), at target) (*daemon, error) {
 	nc, err := to(ctx)
 	if err != nil {
@@ -81,17 +81,17 @@ func dial(ctx context.Context, to func(context.Context) (net.Conn, error), at ta
 		_ = nc.Close()
 		return nil, err
 	}
-	return &daemon{nc: nc, from: from, gone: make(chan struct{}), flights: map[string]*flight{}}, nil
+	return &daemon{nc: nc, from: from, closed: make(chan struct{}), requests: map[string]*openRequest{}}, nil
 }
 
-// upgrade turns the connection into lines, and returns what they are read from.
+// upgrade upgrades the connection to the line protocol and returns its reader.
 func upgrade(nc net.Conn, at target) (io.Reader, error) {
-	_ = nc.SetDeadline(time.Now().Add(upgradeTime)) // it fails where the next step does
+	_ = nc.SetDeadline(time.Now().Add(upgradeTime)) // if it fails, the next step fails, too
 	proof := ""
 	if at.token != "" {
 		proof = "Authorization: Bearer " + at.token + "\r\n"
 	}
-	_, err := fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\n%sConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", at.path, at.userAgent, proof, mcp.Lines)
+	_, err := fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\n%sConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", at.path, at.userAgent, proof, mcp.LineProtocol)
 	if err != nil {
 		return nil, err
 	}
@@ -104,37 +104,36 @@ func upgrade(nc net.Conn, at target) (io.Reader, error) {
 	case http.StatusSwitchingProtocols:
 		early, _ := br.Peek(br.Buffered())
 		return io.MultiReader(bytes.NewReader(early), nc), nc.SetDeadline(time.Time{})
-	case http.StatusMethodNotAllowed: // one that knows no lines
-		return nil, errOther
+	case http.StatusMethodNotAllowed: // an older daemon without the line protocol
+		return nil, errNoLineProtocol
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what there is of it
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as arrives
 	if m, err := wirejson.Parse(body); err == nil && m.Error != nil {
 		return nil, m.Error
 	}
 	return nil, fmt.Errorf("HTTP status %d: %s", resp.StatusCode, bytes.TrimSpace(body))
 }
 
-// send sends a line with its end. When it cannot be sent, the connection ends,
-// and what has no answer gets one by that.
+// send sends a line. If it fails, the connection ends, and disconnected answers the open requests.
 func (d *daemon) send(line []byte) {
-	d.writing.Lock()
-	defer d.writing.Unlock()
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
 	if _, err := d.nc.Write(line); err != nil {
-		_ = d.nc.Close() // a part of a line is none
+		_ = d.nc.Close() // the daemon must not read a partial line
 	}
 }
 
-// launch sends a request or a batch. Its answer may come in any order.
-func (d *daemon) launch(f *flight) error {
-	if err := d.enter(f); err != nil {
+// launch sends a request or a batch. Replies may arrive in any order.
+func (d *daemon) launch(f *openRequest) error {
+	if err := d.register(f); err != nil {
 		return err
 	}
 	d.send(f.line)
 	return nil
 }
 
-// enter notes what is about to be sent.
-func (d *daemon) enter(f *flight) error {
+// register registers a request before it is sent.
+func (d *daemon) register(f *openRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := string(f.ID)
@@ -142,62 +141,62 @@ func (d *daemon) enter(f *flight) error {
 		key = fmt.Sprint(mcp.LineBatch, " ", d.batches+1)
 	}
 	switch {
-	case d.flights == nil:
+	case d.requests == nil:
 		return errCutOff
-	case len(d.flights) >= maxInFlight && f.own == nil:
+	case len(d.requests) >= maxInFlight && f.own == nil:
 		return errBusy
-	case d.flights[key] != nil:
-		return errTwice
+	case d.requests[key] != nil:
+		return errDuplicateID
 	}
-	d.flights[key] = f
+	d.requests[key] = f
 	if f.ID == nil {
 		d.batches++
 	}
 	return nil
 }
 
-// land takes out the request that an answer is of; nil when nobody waits for it.
-func (d *daemon) land(key string) *flight {
+// takeRequest removes and returns the request of a reply; nil if no one waits for it.
+func (d *daemon) takeRequest(key string) *openRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := d.flights[key]
-	delete(d.flights, key)
+	f := d.requests[key]
+	delete(d.requests, key)
 	if f == nil || f.cancelled {
 		return nil
 	}
 	return f
 }
 
-// ask sends a request of our own, and returns its answer.
+// ask sends a request of the bridge itself and returns the reply.
 func (d *daemon) ask(ctx context.Context, msg *message) ([]byte, error) {
-	f := &flight{message: msg, own: make(chan []byte, 1)}
+	f := &openRequest{message: msg, own: make(chan []byte, 1)}
 	if err := d.launch(f); err != nil {
 		return nil, err
 	}
 	select {
 	case answer := <-f.own:
 		return answer, nil
-	case <-d.gone:
+	case <-d.closed:
 		return nil, errCutOff
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// cancel passes on that the client wants no answer.
+// cancel forwards a cancellation of the client.
 func (d *daemon) cancel(id string, line []byte) {
 	d.mu.Lock()
-	if f := d.flights[id]; f != nil {
+	if f := d.requests[id]; f != nil {
 		f.cancelled = true
 	}
 	d.mu.Unlock()
 	d.send(line)
 }
 
-// answered returns the id of the request that a line of the daemon answers: ok
-// reports whether it answers one, whose id may be unknown, and failed with what.
-func answered(line []byte) (id string, failed, ok bool) {
-	c := wirejson.Cursor{Text: line, Depth: wirejson.CarriedDepth}
+// replyTo returns the request ID of a reply: ok is false if the line is no reply, failed reports an error
+// reply. The ID may be unknown ("").
+func replyTo(line []byte) (id string, failed, ok bool) {
+	c := wirejson.Cursor{Text: line, Depth: wirejson.RelayDepth}
 	for end := c.Open('{'); c.More(end); {
 		switch name := string(c.Name()); name {
 		case "result", "error":
@@ -213,14 +212,14 @@ func answered(line []byte) (id string, failed, ok bool) {
 	return "", false, false
 }
 
-// notThere reports whether nothing answers at all, so that nothing was sent.
-func notThere(err error) bool {
+// notRunning reports whether the dial failed, so that nothing was sent.
+func notRunning(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// explain is why a request has no answer, for the client.
-func explain(err error) *wirejson.RPCError {
+// rpcError returns the error for the client.
+func rpcError(err error) *wirejson.RPCError {
 	if e, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		return e
 	}
@@ -229,7 +228,7 @@ func explain(err error) *wirejson.RPCError {
 	switch {
 	case ok:
 		e.Message = strings.TrimSpace(p.Message + " " + p.Hint)
-	case notThere(err):
+	case notRunning(err):
 		e.Message = "MCPProxy does not run and could not be started: " + err.Error()
 	default:
 		e.Message = "MCPProxy gave no answer: " + err.Error() + ". The request may have been carried out: check before you try again."
@@ -237,14 +236,14 @@ func explain(err error) *wirejson.RPCError {
 	return e
 }
 
-// refusal is what a request or each request of a batch is answered with.
+// refusal returns the error reply to a request, or to each request of a batch.
 func (m *message) refusal(err error) []byte {
-	e := explain(err)
+	e := rpcError(err)
 	if m.ID != nil {
 		return wirejson.AppendError(nil, m.ID, e)
 	}
 	var out []byte
-	_ = wirejson.Elements(m.line, func(element []byte) error { // what is no array is answered once
+	_ = wirejson.Elements(m.line, func(element []byte) error { // invalid text gets one reply
 		if m, err := wirejson.Parse(element); err == nil && m.IsRequest() {
 			out = wirejson.AppendError(append(out, ','), m.ID, e)
 		}

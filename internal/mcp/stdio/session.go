@@ -15,14 +15,13 @@ import (
 func (b *bridge) hasSession() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.session.hello != nil
+	return b.session.initialize != nil
 }
 
-// initialize opens a session in the place of the one that there is, and answers
-// the client. Nothing of the client is looked at in the meantime.
+// initialize opens a new session and answers the client. No other message is handled in the meantime.
 func (b *bridge) initialize(ctx context.Context, hello *message) {
-	b.joining.Lock()
-	defer b.joining.Unlock()
+	b.joinMu.Lock()
+	defer b.joinMu.Unlock()
 	d, err := b.connect(ctx, true)
 	var answer []byte
 	if err == nil {
@@ -34,17 +33,17 @@ func (b *bridge) initialize(ctx context.Context, hello *message) {
 	case err != nil:
 		answer = hello.refusal(err)
 	}
-	if version, ok := agreed(answer); ok {
+	if version, ok := agreedVersion(answer); ok {
 		d.open = true
 		b.mu.Lock()
-		b.session = session{version: version, hello: hello, wishes: map[string]*message{}}
+		b.session = session{version: version, initialize: hello, settings: map[string]*message{}}
 		b.mu.Unlock()
 	}
 	b.out.write(answer)
 }
 
-// agreed returns the revision that an answer to initialize agrees to.
-func agreed(answer []byte) (version string, ok bool) {
+// agreedVersion returns the protocol version of a reply to initialize.
+func agreedVersion(answer []byte) (version string, ok bool) {
 	m, err := wirejson.Parse(answer)
 	if err != nil || m.Result == nil {
 		return "", false
@@ -53,11 +52,10 @@ func agreed(answer []byte) (version string, ok bool) {
 	return version, true
 }
 
-// join returns the connection with the daemon, in which the client's session is
-// open.
+// join returns a connection on which the client's session is open.
 func (b *bridge) join(ctx context.Context, start bool) (*daemon, error) {
-	b.joining.Lock()
-	defer b.joining.Unlock()
+	b.joinMu.Lock()
+	defer b.joinMu.Unlock()
 	d, err := b.connect(ctx, start)
 	if err == nil && !d.open && b.hasSession() {
 		err = b.reopen(ctx, d)
@@ -65,25 +63,24 @@ func (b *bridge) join(ctx context.Context, start bool) (*daemon, error) {
 	return d, err
 }
 
-// errAnother says that the daemon is not the one that the client has met.
-var errAnother = errors.New("MCPProxy was started anew in another version: start the client's connection anew, too")
+// errOtherVersion says that a daemon of another version has started.
+var errOtherVersion = errors.New("MCPProxy was started anew in another version: start the client's connection anew, too")
 
-// reopen opens the client's session again. The client does not notice. b.joining
-// is held.
+// reopen opens the client's session again, invisibly for the client. b.joining is held.
 func (b *bridge) reopen(ctx context.Context, d *daemon) error {
 	b.mu.Lock()
 	s := b.session
-	wishes := slices.Collect(maps.Values(s.wishes))
+	wishes := slices.Collect(maps.Values(s.settings))
 	b.mu.Unlock()
-	answer, err := d.ask(ctx, s.hello)
+	answer, err := d.ask(ctx, s.initialize)
 	if err != nil {
 		return err
 	}
-	switch version, ok := agreed(answer); {
+	switch version, ok := agreedVersion(answer); {
 	case !ok:
 		return errors.New("MCPProxy opens no new session")
 	case version != s.version:
-		return errAnother
+		return errOtherVersion
 	}
 	d.send(append(wirejson.AppendNotification(nil, mcp.Initialized, nil), '\n'))
 	// What is refused now is lost with the old session.
@@ -97,16 +94,14 @@ func (b *bridge) reopen(ctx context.Context, d *daemon) error {
 	return nil
 }
 
-// The pauses between two tries to have a session again, so that what the server
-// says by itself arrives.
+// The pauses between attempts to reopen the session, so that the server's notifications arrive.
 const (
 	minPause = time.Second
 	maxPause = 30 * time.Second
 )
 
-// comeBack opens the client's session again once there is a daemon. One that has
-// gone is not started for it.
-func (b *bridge) comeBack(ctx context.Context) {
+// restoreSession reopens the client's session when a daemon runs again. It does not start one.
+func (b *bridge) restoreSession(ctx context.Context) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		select {
 		case <-ctx.Done():
@@ -116,18 +111,17 @@ func (b *bridge) comeBack(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		if _, err := b.join(ctx, false); err == nil {
-			b.last()
+			b.sendEnd()
 			return
 		}
 	}
 }
 
-// maxWishes is how many wishes are remembered.
-const maxWishes = 1024
+// maxSettings limits the remembered settings.
+const maxSettings = 1024
 
-// remember keeps what the client asks of its session for as long as it lasts:
-// the level of log messages, and the resources it wants to hear of. A session
-// that takes the place of this one gets to hear it, too.
+// remember stores the log level and the resource subscriptions of the session, so that reopen can repeat
+// them.
 func (b *bridge) remember(msg *message) {
 	key := "level"
 	switch {
@@ -141,10 +135,10 @@ func (b *bridge) remember(msg *message) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wishes := b.session.wishes // nil: there is no session
+	wishes := b.session.settings // nil: no session
 	if msg.Method == mcp.Unsubscribe {
 		delete(wishes, key)
-	} else if wishes != nil && len(wishes) < maxWishes {
+	} else if wishes != nil && len(wishes) < maxSettings {
 		wishes[key] = msg
 	}
 }

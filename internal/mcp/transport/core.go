@@ -10,34 +10,34 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// core is what connections of all transports have in common.
+// core is the common part of the connections of all transports.
 type core struct {
 	*session.End
 	Options
-	wait *pending
-	post func(ctx context.Context, msg []byte) error // sends what has no answer
-	tell func(msg []byte)                            // the same, and nobody waits
+	pending   *pending
+	post      func(ctx context.Context, msg []byte) error // sends a message without a response
+	postLater func(msg []byte)                            // post in the background
 
-	heard     atomic.Uint64
-	listening atomic.Bool // what the server says by itself is heard now
-	greeted   atomic.Bool // the handshake is over
-	modern    atomic.Bool // each request stands for itself
+	received  atomic.Uint64
+	listening atomic.Bool // the stream of the server's notifications is open
+	agreed    atomic.Bool // the handshake is complete
+	modern    atomic.Bool // the modern protocol was agreed
 }
 
-func newCore(o Options) core { return core{End: session.NewEnd(), Options: o, wait: newPending()} }
+func newCore(o Options) core { return core{End: session.NewEnd(), Options: o, pending: newPending()} }
 
-// Agree tells the revision that the handshake has settled.
+// Agree sets the protocol version after the handshake.
 func (l *core) Agree(version string) {
 	l.modern.Store(version == mcp.Modern)
-	l.greeted.Store(true)
+	l.agreed.Store(true)
 }
 
-// Settled has nothing to do.
+// Settled does nothing.
 func (l *core) Settled() {}
 
 // Health implements Link.
 func (l *core) Health() Health {
-	return Health{Heard: l.heard.Load(), InFlight: l.wait.inFlight(), Listening: l.listening.Load()}
+	return Health{Received: l.received.Load(), InFlight: l.pending.inFlight(), Listening: l.listening.Load()}
 }
 
 // Notify implements Link.
@@ -53,8 +53,8 @@ func (l *core) Respond(ctx context.Context, id json.RawMessage, r session.Reply)
 	return l.post(ctx, wirejson.AppendResult(nil, id, r.Result))
 }
 
-// sendTold sends what has been told until ctx ends.
-func (l *core) sendTold(ctx context.Context, told *outbox) {
+// sendQueued sends the messages of the outbox until ctx ends.
+func (l *core) sendQueued(ctx context.Context, told *outbox) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,13 +62,13 @@ func (l *core) sendTold(ctx context.Context, told *outbox) {
 		case <-told.some:
 		}
 		for msg := told.take(); msg != nil && ctx.Err() == nil; msg = told.take() {
-			l.sendSoon(ctx, msg)
+			l.sendInBackground(ctx, msg)
 		}
 	}
 }
 
-// sendSoon sends what nobody waits for.
-func (l *core) sendSoon(ctx context.Context, msg []byte) {
+// sendInBackground sends a message with a time limit and reports a failure to the supervisor.
+func (l *core) sendInBackground(ctx context.Context, msg []byte) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	if err := l.post(ctx, msg); err != nil {
@@ -76,21 +76,20 @@ func (l *core) sendSoon(ctx context.Context, msg []byte) {
 	}
 }
 
-// spread hands on what is no response on a connection that several clients may
-// use. from is the request in whose answer it came; nil: it came by itself.
-// change: it tells of a change, and has been told up.
-func (l *core) spread(m *wirejson.Message, from *entry, change bool) {
+// dispatch delivers a message that is no response on a connection that several clients share. from is the
+// request in whose reply stream it arrived, or nil. change: it is a list change that has been reported.
+func (l *core) dispatch(m *wirejson.Message, from *entry, change bool) {
 	switch e := eventOf(m); {
 	case m.IsRequest():
-		l.tell(refuse(m, noCapability))
+		l.postLater(refuse(m, noCapability))
 	case change:
-		l.Reports.Heard(m.Method, m.Params)
-	case m.Method == mcp.ResourceUpdated && l.Reports.Heard(m.Method, m.Params):
+		l.Reports.Notification(m.Method, m.Params)
+	case m.Method == mcp.ResourceUpdated && l.Reports.Notification(m.Method, m.Params):
 	case m.Method == mcp.Progress:
-		l.wait.progress(e, from)
-	case from != nil && from.hear(e):
-	case from == nil && l.wait.only(e):
+		l.pending.progress(e, from)
+	case from != nil && from.receive(e):
+	case from == nil && l.pending.only(e):
 	case m.Method == mcp.LogMessage:
-		l.Reports.Remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
+		l.Reports.Log("the server says " + string(m.Params[:min(len(m.Params), maxLogText)]))
 	}
 }

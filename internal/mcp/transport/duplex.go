@@ -8,53 +8,51 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// duplex is a connection on which everything that a server says comes one
-// after the other: answers, notifications, requests. One goroutine reads it and
-// passes every answer to the goroutine that waits for it.
+// duplex is a connection with one stream for all messages of the server. One goroutine reads it and passes
+// each response to the goroutine that waits for it.
 type duplex struct {
 	core
-	kept session.Queue // what belongs to no request of the client whose own it is
+	queue session.Queue // events that belong to no request, on a client's own connection
 }
 
 func newDuplex(o Options) *duplex {
-	l := &duplex{core: newCore(o), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
+	l := &duplex{core: newCore(o), queue: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
 	l.listening.Store(true)
 	return l
 }
 
-// Attend has nothing to do: what the server says by itself comes anyhow.
+// Attend does nothing: the stream is always open.
 func (l *duplex) Attend(context.Context) {}
 
-// HasID reports false: here sessions have none.
+// HasID returns false: these transports have no session IDs.
 func (l *duplex) HasID() bool { return false }
 
-// end makes the link lost, unless it is.
+// end ends the link with a cause.
 func (l *duplex) end(err error) {
 	l.Fail(err)
-	l.wait.fail(l.Cause())
+	l.pending.fail(l.Cause())
 }
 
-// begin enters a request, and returns its message in a buffer that is to be put
-// back.
+// begin registers a request and encodes its message into a pooled buffer.
 func (l *duplex) begin(ctx context.Context, r *session.Request) (e *entry, msg *[]byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notSent(err)
 	}
-	e, msg = l.wait.entry(), buffers.Get().(*[]byte)
+	e, msg = l.pending.entry(), buffers.Get().(*[]byte)
 	*msg = e.send((*msg)[:0], r, &l.Options, l.modern.Load(), false)
-	if err := l.wait.enter(e); err != nil {
-		l.wait.recycle(e)
+	if err := l.pending.enter(e); err != nil {
+		l.pending.recycle(e)
 		putBuffer(msg)
 		return nil, nil, err
 	}
 	return e, msg, nil
 }
 
-// routeAll routes the messages of one line or event, and reports whether it
-// could be read. A request that it answers without being readable fails.
+// routeAll routes the messages of one line or event, and reports whether it could be parsed. If the text
+// answers a request but is malformed, that request fails.
 func (l *duplex) routeAll(data []byte, kept bool) bool {
 	if split(data, func(m wirejson.Message) { l.route(&m, kept) }) != nil {
-		l.wait.rejectBroken(data)
+		l.pending.rejectMalformed(data)
 		return false
 	}
 	return true
@@ -62,36 +60,35 @@ func (l *duplex) routeAll(data []byte, kept bool) bool {
 
 func (l *duplex) route(m *wirejson.Message, kept bool) {
 	if m.IsResponse() {
-		l.wait.resolve(m, kept)
+		l.pending.resolve(m, kept)
 		return
 	}
-	change := changed(l.Reports, m.Method) // before anybody is told, who may call then
+	change := reportChange(l.Reports, m.Method) // before any client is told, which may then call
 	switch e := eventOf(m); {
 	case l.Own:
 		l.forClient(m, e)
-	case l.wait.subscribed(e):
+	case l.pending.subscribed(e):
 	default:
-		l.spread(m, nil, change)
+		l.dispatch(m, nil, change)
 	}
 }
 
-// forClient hands on what the server says in one client's own session: to the
-// request that it belongs to, else to the only one under way, which keeps the
-// order, else to the client's listener, else to the newest request, else it is
-// kept.
+// forClient delivers a message on a client's own connection: to the request that it names, else to the
+// only open request, which keeps the order, else to the client's listener, else to the newest request,
+// else into the queue.
 func (l *duplex) forClient(m *wirejson.Message, e session.Event) {
-	told := m.Method == mcp.Progress && l.wait.byToken(e) ||
-		l.wait.only(e) ||
-		l.kept.Attached() && l.kept.Put(e.Clone()) || l.wait.newest(e, (*sent).passes) || l.kept.Put(e.Clone())
+	told := m.Method == mcp.Progress && l.pending.byToken(e) ||
+		l.pending.only(e) ||
+		l.queue.Attached() && l.queue.Put(e.Clone()) || l.pending.newest(e, (*sent).passes) || l.queue.Put(e.Clone())
 	if !told && m.IsRequest() {
-		l.tell(refuse(m, CannotAsk))
+		l.postLater(refuse(m, CannotAsk))
 	}
 }
 
-// Listen hands on what belongs to no request.
+// Listen passes events that belong to no request to say.
 func (l *duplex) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	if !l.Own {
 		return &StatusError{Status: 405}
 	}
-	return l.kept.Read(ctx, l.Done(), say, opened, l.Cause)
+	return l.queue.Read(ctx, l.Done(), say, opened, l.Cause)
 }

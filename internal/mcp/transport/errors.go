@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// How a connection ends, and what becomes of a request.
+// The errors of connections and requests.
 var (
 	ErrStopped     = problem.Ownf("the connection was ended by MCPProxy")
 	ErrSessionGone = problem.Ownf("the server has ended the session")
@@ -19,15 +19,15 @@ var (
 	errWrongID     = problem.Ownf("the server answered another request")
 )
 
-// Unrun reports whether err says that the server has forgotten the session and has not run the
-// request, so that it may be sent again in another one.
-func Unrun(err error) bool {
+// NotExecuted reports whether err says that the server has lost the session and has not executed the
+// request, so that it may be sent again in a new session.
+func NotExecuted(err error) bool {
 	_, lost := errors.AsType[*LostError](err)
 	_, gone := errors.AsType[*goneError](err)
 	return gone && !lost
 }
 
-// mediaError is an answer that cannot hold a message, with a status that would have one.
+// mediaError is a response with a Content-Type that cannot contain a message.
 func mediaError(status int) error {
 	return &noMessage{problem.Ownf("the answer (status %d) is neither JSON nor an event stream", status)}
 }
@@ -36,24 +36,23 @@ type noMessage struct{ error }
 
 func (e *noMessage) Unwrap() error { return e.error }
 
-// LostError is what a request fails with that was under way when its connection
-// was lost: nobody knows what became of it.
+// LostError is the error of a request whose connection was lost: it may have been executed.
 type LostError struct{ Reason error }
 
 func (e *LostError) Error() string { return fmt.Sprintf("the connection was lost: %v", e.Reason) }
 func (e *LostError) Unwrap() error { return e.Reason }
 
-// notSent is err, which has come before the server could act on the request.
+// notSent wraps an error from before the server could execute the request.
 func notSent(err error) error { return &session.NotSentError{Cause: err} }
 
-// StatusError is an HTTP status that is no answer.
+// StatusError is an HTTP error status.
 type StatusError struct {
 	Status    int
 	challenge string
 	location  string
 }
 
-// statusOf returns the status of an answer as an error.
+// statusOf returns the status of a response as an error.
 func statusOf(a *Response) *StatusError {
 	return &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
 }
@@ -71,18 +70,17 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the server answered with HTTP status %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// WantsLogin reports whether a person can help by logging in.
+// WantsLogin reports whether a login can help.
 func (e *StatusError) WantsLogin() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && strings.Contains(e.challenge, "insufficient_scope")
 }
 
-// Passing reports whether the same request may do better later.
-func (e *StatusError) Passing() bool {
+// Temporary reports whether the same request may succeed later.
+func (e *StatusError) Temporary() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// goneError is a refusal which says that the session has gone, and which the server has given
-// without running the request.
+// goneError is a refusal because the session is lost; the server has not executed the request.
 type goneError struct{ refusal error }
 
 func (e *goneError) Error() string        { return ErrSessionGone.Error() }

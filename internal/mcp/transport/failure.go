@@ -16,18 +16,18 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// The codes of failures: why a server is not there.
+// The codes of failures: why a server is not connected.
 const (
 	NoProcess          = "NOT_STARTED"  // its command could not be started
-	NoDirectory        = "NO_DIRECTORY" // that it is to start in
+	NoDirectory        = "NO_DIRECTORY" // its working directory is missing
 	Exited             = "EXITED"
 	TimedOut           = "TIMEOUT"
 	Unreachable        = "UNREACHABLE"
 	UnknownHost        = "UNKNOWN_HOST"
 	Forbidden          = "FORBIDDEN"
-	Certificate        = "CERTIFICATE"         // of nobody who is trusted, or otherwise wrong
+	Certificate        = "CERTIFICATE"         // not trusted, or otherwise invalid
 	CertificateExpired = "CERTIFICATE_EXPIRED" // or not valid yet
-	CertificateName    = "CERTIFICATE_NAME"    // it is for another host
+	CertificateName    = "CERTIFICATE_NAME"    // for another host
 	Status             = "HTTP_STATUS"
 	LoginNeeded        = "LOGIN_NEEDED"
 	SecretNeeded       = "SECRET_NEEDED"
@@ -36,22 +36,21 @@ const (
 	Broken             = "CONNECTION"
 )
 
-// Failure is what went wrong with a server, in words for both audiences. The
-// words of Said are MCPProxy's own: nothing in them was said by the server, so
-// that they may be told to agents. Detail is for people and may hold the last
-// line that the server wrote to stderr, escaped and clipped.
+// Failure is the reason why a server is not connected, for agents and for users. Said is MCPProxy's own
+// text and contains nothing from the server, so agents may see it. Detail is for users and may contain the
+// last line of the server's stderr, escaped and clipped.
 type Failure struct {
 	Code   string
 	Said   string
 	Detail string
 }
 
-// Masked returns f with its text masked.
+// Masked returns f with masked credentials.
 func (f Failure) Masked(m process.Masker) Failure {
 	return Failure{f.Code, m.Text(f.Said), m.Text(f.Detail)}
 }
 
-// String returns the code with our words; "" when nothing failed.
+// String returns code and text; "" if nothing failed.
 func (f Failure) String() string {
 	if f.Code == "" {
 		return ""
@@ -59,25 +58,25 @@ func (f Failure) String() string {
 	return f.Code + ": " + f.Said
 }
 
-// NeedsSecret is why a server is not even tried, in our own words.
+// NeedsSecret says why a server is not started: a secret is missing.
 type NeedsSecret string
 
 func (e NeedsSecret) Error() string { return string(e) }
 
-// NeedsVariable is NeedsSecret for a server that names an environment variable which is not set.
+// NeedsVariable says that the configuration of a server names an unset environment variable.
 type NeedsVariable string
 
 func (e NeedsVariable) Error() string { return string(e) }
 
-// AnswerError is a JSON-RPC error that a server answered to a request of our
-// own. Its text is the server's and goes to the server's log only.
+// AnswerError is a JSON-RPC error in reply to a request of MCPProxy itself. The server's text goes only to
+// the server's log.
 type AnswerError struct{ Code int }
 
 func (e *AnswerError) Error() string {
 	return fmt.Sprintf("the server answered with error %d, its log has the text", e.Code)
 }
 
-// FailureOf sorts an error: by what it is, never by its text.
+// FailureOf classifies an error by its type, never by its text.
 func FailureOf(err error) Failure {
 	var (
 		exited   *process.ExitError
@@ -126,7 +125,7 @@ func FailureOf(err error) Failure {
 		return same(Broken, ownWords.Error())
 	case errors.Is(err, process.ErrNotReading):
 		return same(Broken, process.ErrNotReading.Error())
-	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrCrowded):
+	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrNoBuffer):
 		return same(Broken, "a message is larger than the limit")
 	case errors.As(err, &dns) && !dns.IsNotFound:
 		return Failure{UnknownHost, "its host name cannot be looked up, is there a network?", fmt.Sprintf("the host name %q cannot be looked up, is there a network?", dns.Name)}
@@ -146,7 +145,7 @@ func FailureOf(err error) Failure {
 	return same(Broken, "the connection failed")
 }
 
-// certificateFailure says what is wrong with a certificate.
+// certificateFailure classifies a certificate error.
 func certificateFailure(err error) Failure {
 	code, words := Certificate, "its certificate is not trusted"
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
@@ -158,7 +157,7 @@ func certificateFailure(err error) Failure {
 	return Failure{code, words, words}
 }
 
-// dialled returns the address that was dialled, with a blank before it.
+// dialled returns the address of a dial error after a blank.
 func dialled(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
 		return " " + op.Addr.String()

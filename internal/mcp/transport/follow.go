@@ -10,18 +10,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The pauses before a stream is taken up again that a server has ended before
-// its answer, and how often that is done without hearing anything new.
+// The pauses before a stream is resumed that a server ended before its response, and the limit of
+// resumptions without a new message.
 const (
 	defaultRetry = time.Second
 	minRetry     = 10 * time.Millisecond
 	maxResumes   = 100
 )
 
-// follow reads the events of an answer and passes each message to take, until
-// take says that it was the answer. A server that ends the stream early, after
-// it has given an event an id, wants to be asked again: then the stream is
-// taken up where it ended.
+// follow reads the events of a reply stream and passes each message to take, until take reports the
+// response. If the server ends the stream early, after an event with an ID, the stream is resumed there.
 func (l *HTTP) follow(ctx context.Context, a *Response, take func(m wirejson.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
@@ -29,7 +27,7 @@ func (l *HTTP) follow(ctx context.Context, a *Response, take func(m wirejson.Mes
 		heard, err := l.readAll(events, take)
 		events.Release()
 		if resumes > 0 {
-			a.Body.Close() // the first one is our caller's
+			a.Body.Close() // the caller closes the first one
 		}
 		switch {
 		case err == nil:
@@ -55,16 +53,16 @@ func (l *HTTP) follow(ctx context.Context, a *Response, take func(m wirejson.Mes
 	}
 }
 
-// readAll reads events until one is the answer (then err is nil) or the stream
-// ends. heard reports whether there was a message.
+// readAll reads events until take reports the response or the stream ends. heard reports whether a message
+// arrived.
 func (l *HTTP) readAll(events *wirejson.EventReader, take func(m wirejson.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()
 		if err != nil {
 			return heard, err
 		}
-		l.heard.Add(1)
-		if len(ev.Data) == 0 { // it carries an id only
+		l.received.Add(1)
+		if len(ev.Data) == 0 { // an event with an ID only
 			continue
 		}
 		heard = true
@@ -79,7 +77,7 @@ func (l *HTTP) readAll(events *wirejson.EventReader, take func(m wirejson.Messag
 	}
 }
 
-// resume asks for the rest of a stream.
+// resume requests the rest of a stream.
 func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, after time.Duration) (*Response, error) {
 	pause := time.NewTimer(after)
 	defer pause.Stop()

@@ -15,37 +15,36 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// HTTP is a session over streamable HTTP. Each request is an exchange of its
-// own, whose answer is read by the goroutine that wants it; one goroutine reads
-// the stream of what the server says by itself, another one tells it what
-// nobody waits for. A link that is one client's own runs neither.
+// HTTP is a session over streamable HTTP. The goroutine of each request reads its own response. Two more
+// goroutines, which a client's own connection does not have, read the server's notification stream and
+// send messages in the background.
 type HTTP struct {
 	core
 	*site
 
-	lastID    atomic.Pointer[string] // of the last event that the server's own stream has given
-	listenNow chan struct{}          // closed when the handshake is done
-	late      atomic.Bool            // something may have been said before the stream was open
-	listens   chan struct{}          // closed when the stream is open, or is not offered
+	lastID      atomic.Pointer[string] // of the last event on the notification stream
+	listenNow   chan struct{}          // closed after the handshake
+	missed      atomic.Bool            // notifications may have been missed before the stream opened
+	listenReady chan struct{}          // closed when the stream is open or refused
 }
 
-// NewHTTP prepares a session; nothing is sent yet.
+// NewHTTP prepares a session without sending anything.
 func NewHTTP(a Address, o Options) (*HTTP, error) {
 	site, err := newSite(a, o)
 	if err != nil {
 		return nil, err
 	}
-	l := &HTTP{core: newCore(o), site: site, listenNow: make(chan struct{}), listens: make(chan struct{})}
-	l.wait.ownAnswers = true
+	l := &HTTP{core: newCore(o), site: site, listenNow: make(chan struct{}), listenReady: make(chan struct{})}
+	l.pending.ownAnswers = true
 	l.post = l.notify
-	l.tell = l.told.put
+	l.postLater = l.outbox.put
 	if o.Own {
-		l.tell = func(msg []byte) { l.sendSoon(context.Background(), msg) }
+		l.postLater = func(msg []byte) { l.sendInBackground(context.Background(), msg) }
 		return l, nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.wg.Go(func() { l.sendTold(ctx, l.told) })
+	l.wg.Go(func() { l.sendQueued(ctx, l.outbox) })
 	l.wg.Go(func() {
 		select {
 		case <-l.listenNow:
@@ -56,9 +55,8 @@ func NewHTTP(a Address, o Options) (*HTTP, error) {
 	return l, nil
 }
 
-// Do implements session.Doer. In the client's own session, and in the modern
-// revision, the request keeps the client's id, since what comes in its answer is
-// for nobody else; elsewhere it has one of ours.
+// Do implements session.Doer. On a client's own connection, and in the modern protocol, the request keeps
+// the client's ID; otherwise it gets a new one.
 func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := l.Cause(); err != nil {
 		return session.Reply{}, notSent(err)
@@ -66,32 +64,32 @@ func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error
 	modern := l.modern.Load()
 	buf := buffers.Get().(*[]byte)
 	defer putBuffer(buf)
-	x := l.wait.entry()
-	defer l.wait.recycle(x)
+	x := l.pending.entry()
+	defer l.pending.recycle(x)
 	*buf = x.send((*buf)[:0], r, &l.Options, modern, r.ID != nil && r.Call == nil && (l.Own || modern))
-	fields := r.Fields
+	fields := r.Headers
 	if fields == nil && (modern || r.ID == nil && r.Method == mcp.Discover) {
 		fields = mirror(r)
-		if !modern { // nothing is agreed yet
-			fields = append(fields, mcp.Field{Name: mcp.HeaderVersion, Value: mcp.Modern})
+		if !modern { // no version is agreed yet
+			fields = append(fields, mcp.Header{Name: mcp.HeaderVersion, Value: mcp.Modern})
 		}
-		if err := CheckFields(fields); err != nil {
+		if err := CheckHeaders(fields); err != nil {
 			return session.Reply{}, notSent(err)
 		}
 	}
-	x.request = Request{Fields: fields, Body: *buf, Passes: r.Head != nil}
-	if err := l.wait.enter(x); err != nil {
+	x.request = Request{Headers: fields, Body: *buf, KeepHeaders: r.Head != nil}
+	if err := l.pending.enter(x); err != nil {
 		return session.Reply{}, err
 	}
 	state := l.state.Load()
 	reply, err := l.exchange(ctx, state, x)
-	l.wait.leave(x, err)
+	l.pending.leave(x, err)
 	x.settle(&reply)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		if cancelable(r) && !modern && !session.NotSent(err) {
-			l.tell(cancelled(ctx, x.outerID()))
+			l.postLater(cancelled(ctx, x.wireID()))
 			err = ctx.Err()
 		}
 	case errors.Is(err, ErrSessionGone):
@@ -104,7 +102,7 @@ func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error
 	return reply, err
 }
 
-// exchange sends one request and reads its answer.
+// exchange sends one request and reads its response.
 func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (session.Reply, error) {
 	x.request.Method, x.request.Head = http.MethodPost, state.post
 	a, err := l.client.Do(ctx, &x.request)
@@ -112,12 +110,12 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (sessio
 		return session.Reply{}, err
 	}
 	defer a.Body.Close()
-	l.heard.Add(1)
+	l.received.Add(1)
 	switch {
 	case state.version == "" && (a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect) && l.redirected(a.Location):
 		return l.exchange(ctx, l.state.Load(), x)
 	case x.Head != nil:
-		x.Head(a.Passable())
+		x.Head(a.ForwardableHeaders())
 	}
 	switch {
 	case a.Encoded:
@@ -157,10 +155,10 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (sessio
 	return l.settled(ctx, state, x, a.Status, reply, err)
 }
 
-// readWhole reads an answer that is no stream: one response, or a batch with it.
+// readWhole reads a response that is no stream: one message, or a batch.
 func (l *HTTP) readWhole(ctx context.Context, a *Response, x *entry, take func(m wirejson.Message, kept bool) bool) error {
 	if a.Media != JSON && x.keeps && !x.probes {
-		return &StatusError{Status: a.Status} // which its client gets
+		return &StatusError{Status: a.Status} // the client gets the status
 	}
 	if a.Media != JSON {
 		return mediaError(a.Status)
@@ -184,17 +182,17 @@ func (l *HTTP) readWhole(ctx context.Context, a *Response, x *entry, take func(m
 	return errWrongID
 }
 
-// incoming deals with what is no response. from is the request in whose answer
-// it came, nil for the server's own stream.
+// incoming handles a message that is no response. from is the request in whose reply stream it arrived,
+// nil for the notification stream.
 func (l *HTTP) incoming(m *wirejson.Message, from *entry) {
-	change := changed(l.Reports, m.Method)
+	change := reportChange(l.Reports, m.Method)
 	switch {
 	case from == nil || !from.keeps:
-		l.spread(m, from, change)
+		l.dispatch(m, from, change)
 	case from.Say != nil:
 		from.Say(eventOf(m))
 	case m.IsRequest():
-		l.tell(refuse(m, CannotAsk))
+		l.postLater(refuse(m, CannotAsk))
 	}
 }
 
@@ -207,14 +205,13 @@ func (l *HTTP) Respond(ctx context.Context, id json.RawMessage, r session.Reply)
 	return err
 }
 
-// notify posts a message that has no response.
+// notify posts a message without a response.
 func (l *HTTP) notify(ctx context.Context, msg []byte) error {
 	state := l.state.Load()
 	return gone(state, l.send(ctx, state, msg))
 }
 
-// gone returns what err says of the session where nothing else can be meant by
-// it.
+// gone returns ErrSessionGone for a 404 in a session, otherwise err.
 func gone(state *httpState, err error) error {
 	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound && state.session != "" {
 		return ErrSessionGone
@@ -222,7 +219,7 @@ func gone(state *httpState, err error) error {
 	return err
 }
 
-// Agree makes the version be said from now on.
+// Agree sets the version and sends it from now on.
 func (l *HTTP) Agree(version string) {
 	l.core.Agree(version)
 	if err := l.setState(l.state.Load().session, version); err != nil {
@@ -233,25 +230,25 @@ func (l *HTTP) Agree(version string) {
 // HasID implements Link.
 func (l *HTTP) HasID() bool { return l.state.Load().session != "" }
 
-// goodbyeTime is how long the end of a session may take.
-const goodbyeTime = 2 * time.Second
+// deleteTime limits the DELETE of a session.
+const deleteTime = 2 * time.Second
 
-// Stop ends the session at the server and everything that belongs to the link.
+// Stop ends the session at the server and releases the link.
 func (l *HTTP) Stop(hard <-chan struct{}) {
 	alive := l.Cause() == nil
 	l.Fail(ErrStopped)
 	l.cancel()
 	l.wg.Wait()
 	if state := l.state.Load(); alive && state.session != "" {
-		l.sayGoodbye(state, hard)
+		l.deleteSession(state, hard)
 	}
 	l.client.Close()
 }
 
-func (l *HTTP) sayGoodbye(state *httpState, hard <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
+func (l *HTTP) deleteSession(state *httpState, hard <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteTime)
 	defer cancel()
-	ctx, stop := session.Until(ctx, hard, nil)
+	ctx, stop := session.WithDone(ctx, hard, nil)
 	defer stop()
 	if a, err := l.client.Do(ctx, &Request{Method: http.MethodDelete, Head: state.get}); err == nil {
 		a.Body.Close()

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// errMalformed is wrapped by every error about a response that is not HTTP/1.x.
+// errMalformed is wrapped by every error about a malformed HTTP response.
 var errMalformed = problem.Ownf("the answer is not a well-formed HTTP response")
 
 func malformed(what string) error { return problem.Ownf("%w: %s", errMalformed, what) }
@@ -38,7 +38,7 @@ func (c *leanConn) readHead() (*Response, error) {
 	return &c.answer, nil
 }
 
-// frameBody settles where the body ends.
+// frameBody determines the end of the body.
 func (c *leanConn) frameBody() {
 	a := &c.answer
 	switch {
@@ -57,8 +57,7 @@ func (c *leanConn) frameBody() {
 	}
 }
 
-// readLine returns the next line of a head, without its end, valid until the
-// next read.
+// readLine returns the next line of a head without its end, valid until the next read.
 func (c *leanConn) readLine(budget *int) ([]byte, error) {
 	line, err := c.br.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -74,7 +73,7 @@ func (c *leanConn) readLine(budget *int) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
 
-// readStatus reads "HTTP/1.1 200 OK".
+// readStatus reads the status line, such as "HTTP/1.1 200 OK".
 func (c *leanConn) readStatus(budget *int) error {
 	line, err := c.readLine(budget)
 	if err != nil {
@@ -112,8 +111,7 @@ func (c *leanConn) readFields(budget *int) error {
 	}
 }
 
-// field takes a header line: what it says of the connection and of the end of
-// the body, and what it says of the answer.
+// field handles a header line, for the framing and for the response.
 func (c *leanConn) field(name, value []byte) error {
 	a := &c.answer
 	var buf [maxFieldName]byte
@@ -188,10 +186,10 @@ func (c *leanConn) Read(p []byte) (int, error) {
 	return n, c.err
 }
 
-// afterChunk in left says that the line end behind a chunk is still to be read.
+// afterChunk in left says that the line break after a chunk is not read yet.
 const afterChunk = -1
 
-// endChunk reads the line end behind a chunk.
+// endChunk reads the line break after a chunk.
 func (c *leanConn) endChunk() error {
 	budget := maxHead
 	line, err := c.readLine(&budget)
@@ -205,7 +203,7 @@ func (c *leanConn) endChunk() error {
 	return nil
 }
 
-// nextChunk reads up to the data of the next chunk; io.EOF after the last one.
+// nextChunk reads up to the data of the next chunk; io.EOF after the last.
 func (c *leanConn) nextChunk() error {
 	if c.left == afterChunk {
 		if err := c.endChunk(); err != nil {
@@ -239,7 +237,7 @@ func (c *leanConn) nextChunk() error {
 	}
 }
 
-// number reads a number of at most so many digits.
+// number parses a number of at most so many digits.
 func number(b []byte, base, most int) (int64, bool) {
 	if len(b) > most {
 		return 0, false
@@ -248,7 +246,7 @@ func number(b []byte, base, most int) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// What fits into an int64 whatever the digits are.
+// These many digits always fit into an int64.
 const mostDigits, mostHexadecimal = 18, 15
 
 func unexpected(err error) error {

@@ -6,42 +6,38 @@ import (
 	"net/http"
 )
 
-// Account proves to one server who asks. Its methods may be called at the same
-// time.
+// Account authenticates MCPProxy to one server. Its methods are safe for concurrent use.
 type Account interface {
-	// Authorization returns the value of the Authorization header, "" when there
-	// is none. It may take the time of a renewal.
+	// Authorization returns the Authorization header, "" for none. It may wait for a token refresh.
 	Authorization(ctx context.Context) (string, error)
-	// Refused is told that the server answered a request with 401 or 403 and a
-	// challenge; used is the authorization it carried. It reports whether
-	// another one is there now, so that the request is worth sending again.
+	// Refused reports a 401 or 403 and its challenge; used is the rejected header. It returns whether
+	// another authorization is available, so that a retry makes sense.
 	Refused(ctx context.Context, used string, status int, challenge string) bool
 }
 
-// proving adds the account's authorization to each request. A request that is
-// refused is sent once more when there is another authorization: the server
-// has not acted on it.
-type proving struct {
+// authClient adds the authorization of an account. It retries a refused request once with a new
+// authorization: the server has not executed it.
+type authClient struct {
 	Client
 	account Account
 }
 
-// proven returns client with the authorization of the account, if there is one.
-func proven(client Client, account Account) Client {
+// withAccount returns client with the authorization of the account, if any.
+func withAccount(client Client, account Account) Client {
 	if account == nil {
 		return client
 	}
-	return &proving{client, account}
+	return &authClient{client, account}
 }
 
-func (p *proving) Do(ctx context.Context, r *Request) (*Response, error) {
+func (p *authClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	for again := false; ; again = true {
 		auth, err := p.account.Authorization(ctx)
 		if err != nil {
 			return nil, requestNotSent(fmt.Errorf("prove who asks: %w", err))
 		}
 		sent := r
-		if auth != "" { // nothing is copied for servers that ask for none
+		if auth != "" { // no copy for servers without authorization
 			proof := *r
 			proof.auth = auth
 			sent = &proof

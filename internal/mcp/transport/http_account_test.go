@@ -16,7 +16,7 @@ import (
 )
 
 // here is the rule for servers of tests.
-var here = dialpolicy.Rule{Loopback: true}
+var here = dialpolicy.Policy{Loopback: true}
 
 // wallet is an account whose authorizations are spent one after the other.
 type wallet struct {
@@ -73,7 +73,7 @@ func TestProvingSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := (&proving{client, p}).Do(context.Background(), &Request{Method: "POST", Head: head, Body: []byte("{}")})
+		a, err := (&authClient{client, p}).Do(context.Background(), &Request{Method: "POST", Head: head, Body: []byte("{}")})
 		if err != nil || a.Status != http.StatusAccepted || len(p.refused) != 1 || !strings.HasSuffix(p.refused[0], `error="insufficient_scope"`) {
 			t.Errorf("%s: %+v %v, refused %q", name, a, err, p.refused)
 		}
@@ -91,7 +91,7 @@ func TestProvingSends(t *testing.T) {
 func TestReachOfClients(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Rule{}), "std": newStdClient(dialpolicy.Rule{})} {
+	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Policy{}), "std": newStdClient(dialpolicy.Policy{})} {
 		head, err := newHead(parseURL(t, server.URL), http.Header{})
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func BenchmarkAccount(b *testing.B) {
 		account Account
 	}{{"none", nil}, {"nobody", &wallet{}}, {"token", &wallet{tokens: []string{"Bearer x"}}}} {
 		b.Run(bench.name, func(b *testing.B) {
-			client := proven(newLeanClient(u, here), bench.account)
+			client := withAccount(newLeanClient(u, here), bench.account)
 			defer client.Close()
 			b.ReportAllocs()
 			for b.Loop() {

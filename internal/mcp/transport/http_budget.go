@@ -14,98 +14,94 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Budget is where the large messages of one server are read, over all of its
-// connections: together they take no more memory than the largest one may. A
-// server that sends many at a time, or begins them and never ends, holds up
-// nobody but itself.
+// Budget limits the memory for large messages of one server, over all its connections, to the size of the
+// largest message. A server that sends many, or never ends one, delays only itself.
 type Budget struct {
 	max     int // bytes of one message
 	buffers *Buffers
 
-	suspect atomic.Bool         // the server has sent a message that is too long
-	places  *semaphore.Weighted // bytes
+	suspect atomic.Bool         // the server has sent a message over the limit
+	sem     *semaphore.Weighted // bytes
 }
 
-// roomOverhead is what a reader may want beyond the largest message.
+// roomOverhead is how much a reader may need in addition to the largest message.
 const roomOverhead = 16 << 10
 
-// NewBudget returns the budget of one server, whose largest message may have
-// maxMessage bytes.
+// NewBudget returns the budget of one server. maxMessage is its largest message in bytes.
 func NewBudget(maxMessage int, buffers *Buffers) *Budget {
-	return &Budget{max: maxMessage, buffers: buffers, places: semaphore.NewWeighted(int64(maxMessage + roomOverhead))}
+	return &Budget{max: maxMessage, buffers: buffers, sem: semaphore.NewWeighted(int64(maxMessage + roomOverhead))}
 }
 
 // Max returns the size of the largest message.
 func (r *Budget) Max() int { return r.max }
 
-// crowdedTime is how long a message waits for its place.
-const crowdedTime = 30 * time.Second
+// budgetWait limits the wait of a message for the budget.
+const budgetWait = 30 * time.Second
 
-// errCrowded is wrapped by every error about a message that has found no place.
-var errCrowded = problem.Ownf("the server sends too many large messages at a time")
+// errOverBudget is wrapped by every error about a message without budget.
+var errOverBudget = problem.Ownf("the server sends too many large messages at a time")
 
-// TooLarge returns the error about a message that was too long, and has what is
-// large be read at a pace from then on.
+// TooLarge returns the error of a message over the limit, and throttles large messages from then on.
 func (r *Budget) TooLarge() error {
 	r.suspect.Store(true)
 	return tooLarge(r.max)
 }
 
-// Crowded returns the error about a message that has found no place.
-func (r *Budget) Crowded() error {
-	return problem.Ownf("%w: together more than %d bytes", errCrowded, r.max)
+// OverBudget returns the error of a message without budget.
+func (r *Budget) OverBudget() error {
+	return problem.Ownf("%w: together more than %d bytes", errOverBudget, r.max)
 }
 
-// enter waits for a place for n bytes, until done is closed or for crowdedTime,
-// and reports whether there is one. It must be left.
-func (r *Budget) enter(n int, done <-chan struct{}) bool {
-	if r.places.TryAcquire(int64(n)) {
+// acquire waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
+// release.
+func (r *Budget) acquire(n int, done <-chan struct{}) bool {
+	if r.sem.TryAcquire(int64(n)) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), crowdedTime)
+	ctx, cancel := context.WithTimeout(context.Background(), budgetWait)
 	defer cancel()
-	ctx, stop := session.Until(ctx, done, nil)
+	ctx, stop := session.WithDone(ctx, done, nil)
 	defer stop()
-	return r.places.Acquire(ctx, int64(n)) == nil
+	return r.sem.Acquire(ctx, int64(n)) == nil
 }
 
-func (r *Budget) leave(n int) { r.places.Release(int64(n)) }
+func (r *Budget) release(n int) { r.sem.Release(int64(n)) }
 
-// Visit is a wirejson.Room for one reader, which waits no longer than until done
-// is closed.
-type Visit struct {
+// ReaderBudget is the budget as a wirejson.BufferPool for one reader, which waits until done is closed.
+type ReaderBudget struct {
 	*Budget
 	done <-chan struct{}
-	read int // and not waited for
+	read int // bytes since the last pause
 }
 
-// Until returns the budget as one reader sees it.
-func (r *Budget) Until(done <-chan struct{}) *Visit { return &Visit{Budget: r, done: done} }
+// Until returns the budget for one reader.
+func (r *Budget) Until(done <-chan struct{}) *ReaderBudget {
+	return &ReaderBudget{Budget: r, done: done}
+}
 
-// Take returns a buffer for a message of any size, the only one that there is.
-func (v *Visit) Take(int) []byte {
+// Take returns a buffer for a message of any size. There is only one.
+func (v *ReaderBudget) Take(int) []byte {
 	n := v.max + roomOverhead
-	if !v.enter(n, v.done) {
+	if !v.acquire(n, v.done) {
 		return nil
 	}
 	return v.buffers.take(n)
 }
 
-// Give takes it back.
-func (v *Visit) Give(buf []byte) {
+// Give returns the buffer.
+func (v *ReaderBudget) Give(buf []byte) {
 	v.buffers.put(buf)
-	v.leave(len(buf))
+	v.release(len(buf))
 }
 
-// The pace of servers that have sent too much before: who reads as fast as they
-// write needs all processors together with them.
+// The rate for servers that have exceeded the limit: reading at full speed would use all CPUs.
 const (
-	paceRate = 64 << 20 // bytes a second
+	paceRate = 64 << 20 // bytes per second
 	paceStep = 64 << 10
 )
 
-// Pace waits when the server has sent too much before.
-func (v *Visit) Pace(n int) {
+// Pace throttles a server that has exceeded the limit.
+func (v *ReaderBudget) Pace(n int) {
 	if v.read += n; v.read < paceStep || !v.suspect.Load() {
 		return
 	}
@@ -113,14 +109,14 @@ func (v *Visit) Pace(n int) {
 	v.read = 0
 }
 
-// readBody reads a whole body into a buffer of its own.
-func (v *Visit) ReadBody(a *Response) ([]byte, error) {
+// ReadBody reads a whole body into a new buffer.
+func (v *ReaderBudget) ReadBody(a *Response) ([]byte, error) {
 	if a.length >= 0 {
 		if n := int(min(a.length, int64(v.max))); n > trustedLength {
-			if !v.enter(n, v.done) {
-				return nil, v.Crowded()
+			if !v.acquire(n, v.done) {
+				return nil, v.OverBudget()
 			}
-			defer v.leave(n)
+			defer v.release(n)
 		}
 		return readBody(a, v.max)
 	}
@@ -132,7 +128,7 @@ func (v *Visit) ReadBody(a *Response) ([]byte, error) {
 	}
 	buf := v.Take(v.max)
 	if buf == nil {
-		return nil, v.Crowded()
+		return nil, v.OverBudget()
 	}
 	defer v.Give(buf)
 	for n := copy(buf, body); ; {
@@ -145,7 +141,7 @@ func (v *Visit) ReadBody(a *Response) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
-		runtime.Gosched() // so that others are read in between
+		runtime.Gosched() // lets other readers run
 		v.Pace(more)
 	}
 }

@@ -24,9 +24,9 @@ import (
 // left returns how many bytes are left, 0 while somebody waits.
 func left(r *Budget) int {
 	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
-		there := r.places.TryAcquire(int64(n))
+		there := r.sem.TryAcquire(int64(n))
 		if there {
-			r.leave(n)
+			r.release(n)
 		}
 		return !there
 	}) - 1
@@ -37,8 +37,8 @@ func left(r *Budget) int {
 func TestPlacesOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewBudget(100, &Buffers{})
-		r.places = semaphore.NewWeighted(100)
-		if !r.enter(60, nil) {
+		r.sem = semaphore.NewWeighted(100)
+		if !r.acquire(60, nil) {
 			t.Fatal("an empty budget has no place")
 		}
 		var mu sync.Mutex
@@ -46,7 +46,7 @@ func TestPlacesOfABudget(t *testing.T) {
 		var waiting sync.WaitGroup
 		wait := func(name string, n int, done <-chan struct{}) {
 			waiting.Go(func() {
-				got := fmt.Sprint(name, " ", r.enter(n, done))
+				got := fmt.Sprint(name, " ", r.acquire(n, done))
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, got)
@@ -61,13 +61,13 @@ func TestPlacesOfABudget(t *testing.T) {
 			t.Errorf("%q have not waited", order)
 		}
 		cancel()
-		waiting.Wait() // the last one for crowdedTime
+		waiting.Wait() // the last one for budgetWait
 		slices.Sort(order)
 		if got := fmt.Sprint(order); got != "[large false last false small true]" || left(r) != 10 {
 			t.Errorf("%s, %d are left", got, left(r))
 		}
 		wait("next", 20, nil)
-		r.leave(60)
+		r.release(60)
 		waiting.Wait()
 		if len(order) != 4 || order[3] != "next true" || left(r) != 50 {
 			t.Errorf("%s, %d are left", order, left(r))
@@ -107,10 +107,10 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	}
 	full := make(chan struct{})
 	close(full)
-	r.enter(left(r), nil)
+	r.acquire(left(r), nil)
 	for _, length := range []int64{2 << 20, -1} {
 		a := &Response{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
-		if _, err := r.Until(full).ReadBody(a); !errors.Is(err, errCrowded) {
+		if _, err := r.Until(full).ReadBody(a); !errors.Is(err, errOverBudget) {
 			t.Errorf("length %d, no place: %v", length, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestPaceOfTheSuspect(t *testing.T) {
 		const limit = 4 << 20
 		r := NewBudget(limit, &Buffers{})
 		defer r.buffers.Close()
-		endless := func(v *Visit) *wirejson.LineReader {
+		endless := func(v *ReaderBudget) *wirejson.LineReader {
 			return wirejson.NewLineReaderIn(strings.NewReader(strings.Repeat("x", 4*limit)+"\n"), limit, v)
 		}
 		for _, again := range []bool{false, true} {

@@ -5,20 +5,18 @@ import (
 	"time"
 )
 
-// Buffers are the buffers that large messages are read into, all of one size.
-// They are used again and again, so that messages without an end do not make a
-// heap of garbage. Where the system allows they are outside of the heap, which
-// may otherwise grow by as much again before it is collected, and take no
-// memory while nobody uses them, but for one that stays ready for a while.
+// Buffers pools buffers of one size for large messages, so that endless messages produce no garbage. On
+// Linux they are mapped outside of the heap, and unused ones release their memory, except one that stays
+// ready for a while.
 type Buffers struct {
-	mu     sync.Mutex // guards what follows
-	free   [][]byte   // the last one may have memory
-	ready  bool       // it has
+	mu     sync.Mutex // guards the following fields
+	free   [][]byte   // only the last one may have memory
+	ready  bool       // the last one has memory
 	drop   *time.Timer
 	closed bool
 }
 
-// readyTime is for how long a buffer stays ready that nobody wants.
+// readyTime is how long an unused buffer keeps its memory.
 const readyTime = 2 * time.Second
 
 // take returns a buffer of n bytes, which must always be the same number.
@@ -34,7 +32,7 @@ func (b *Buffers) take(n int) []byte {
 	return buf
 }
 
-// put takes it back. Nothing of it may be used any more.
+// put returns a buffer, which must not be used afterwards.
 func (b *Buffers) put(buf []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,13 +49,13 @@ func (b *Buffers) put(buf []byte) {
 	}
 	b.free, b.ready = append(b.free, buf), true
 	if b.drop == nil {
-		b.drop = time.AfterFunc(readyTime, b.rest)
+		b.drop = time.AfterFunc(readyTime, b.releaseReady)
 	}
 	b.drop.Reset(readyTime)
 }
 
-// rest frees the memory of the buffer that is ready.
-func (b *Buffers) rest() {
+// releaseReady frees the memory of the ready buffer.
+func (b *Buffers) releaseReady() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ready {
@@ -66,7 +64,7 @@ func (b *Buffers) rest() {
 	}
 }
 
-// Close frees all buffers, and those that are still to be put.
+// Close frees all buffers, also those that are put later.
 func (b *Buffers) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,17 +2,17 @@ package transport
 
 import "syscall"
 
-// newBuffer maps memory, which takes none until it is written to.
+// newBuffer maps memory, which is allocated on the first write.
 func newBuffer(n int) []byte {
 	buf, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil { // it is unmapped by its address, which ours has not
+	if err != nil { // Munmap ignores an address that was not mapped
 		return make([]byte, n)
 	}
 	return buf
 }
 
-// emptyBuffer returns the memory of a buffer, and keeps its addresses.
-func emptyBuffer(buf []byte) { _ = syscall.Madvise(buf, syscall.MADV_DONTNEED) } // it stays then
+// emptyBuffer frees the memory of a buffer and keeps the mapping.
+func emptyBuffer(buf []byte) { _ = syscall.Madvise(buf, syscall.MADV_DONTNEED) } // on failure it keeps its memory
 
-// endBuffer ends a buffer; one that was not mapped is refused, and collected.
+// endBuffer unmaps a buffer. For a buffer that is not mapped it does nothing.
 func endBuffer(buf []byte) { _ = syscall.Munmap(buf) }

@@ -16,38 +16,35 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Client sends HTTP requests to one origin. It is the seam between MCP's
-// streamable HTTP and the wire. There are two: leanClient for http:// on a
-// direct connection, where our own work decides the speed, and stdClient
-// (net/http) for TLS, HTTP/2 and proxies.
+// Client sends HTTP requests to one origin. There are two: leanClient for http:// on a direct connection,
+// where MCPProxy's own work decides the speed, and stdClient (net/http) for TLS, HTTP/2 and proxies.
 //
-// Both guarantee that a request which may have been executed is never sent
-// twice, that the end of ctx ends the exchange at once, until the body is
-// closed, and that redirects are not followed.
+//   - A request that may have been executed is never sent twice.
+//   - The end of ctx ends the exchange at once, until the body is closed.
+//   - Redirects are not followed.
 //
-// Measured with a small tools/call on loopback, 1 / 64 callers, microseconds of
-// our processor time: net/http 50 / 26 (63 allocations), fasthttp 20 / 13 (and
-// it has no way to end an exchange early), leanClient 16 / 11.
+// Measured with a small tools/call on loopback, 1 / 64 callers, microseconds of CPU time: net/http 50 / 26
+// (63 allocations), fasthttp 20 / 13 (which cannot cancel an exchange), leanClient 16 / 11.
 type Client interface {
 	Do(ctx context.Context, r *Request) (*Response, error)
-	// Reap closes connections that have been idle for long.
+	// Reap closes connections that have been idle for too long.
 	Reap(now time.Time)
 	// Close closes idle connections and keeps none from then on.
 	Close()
 }
 
-// Request is one HTTP request. Head, Fields and Body are only read.
+// Request is one HTTP request. Head, Headers and Body are read-only.
 type Request struct {
-	Method string
-	Head   *Head
-	Fields []mcp.Field // of this request alone
-	Body   []byte
-	auth   string // value of the Authorization header; "" when it has none, or Head has it
-	Passes bool   // the header lines of the answer are for a client
+	Method      string
+	Head        *Head
+	Headers     []mcp.Header // of this request only
+	Body        []byte
+	auth        string // Authorization header; "" for none, or if Head has it
+	KeepHeaders bool   // keep the response headers for the client
 }
 
-// CheckFields returns an error unless all fields can stand in a head.
-func CheckFields(fields []mcp.Field) error {
+// CheckHeaders returns an error unless all headers are valid.
+func CheckHeaders(fields []mcp.Header) error {
 	for _, f := range fields {
 		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
 			return problem.Ownf("the header %q has a name or value that HTTP does not allow", f.Name)
@@ -56,28 +53,27 @@ func CheckFields(fields []mcp.Field) error {
 	return nil
 }
 
-// Response is a response of which the head has been read. It must be closed, and
-// nothing of it may be used after that.
+// Response is a response whose head has been read. The caller must close it and not use it afterwards.
 type Response struct {
 	Status    int
 	Media     Media
-	length    int64 // of the body; -1 when it is not known
+	length    int64 // of the body; -1: unknown
 	Session   string
 	Location  string
 	Challenge string // WWW-Authenticate
-	Encoded   bool   // the body has a content encoding that cannot be read; none was asked for
+	Encoded   bool   // the body has an unsupported content encoding
 	gzipped   bool   // the body is compressed
 	Body      io.ReadCloser
 
-	fields []mcp.Field // where they are wanted: see Passable
-	hops   []string    // the names that Connection lists
-	passed int         // bytes of fields
+	headers     []mcp.Header // if requested: see ForwardableHeaders
+	hops        []string     // the names that Connection lists
+	headerBytes int          // bytes of headers
 }
 
-// Media is what kind of body an answer has.
+// Media is the kind of a response body.
 type Media uint8
 
-// The kinds that matter.
+// The kinds of bodies.
 const (
 	other Media = iota
 	JSON
@@ -96,22 +92,22 @@ func mediaOf(contentType []byte) Media {
 	return other
 }
 
-// Bounds on what an HTTP server may send around its messages.
+// Limits of HTTP responses and connections.
 const (
 	maxHead        = 64 << 10
 	maxHeadLine    = 16 << 10
 	idleConnTime   = 60 * time.Second
 	maxIdleConns   = 128
-	maxUnfinished  = 128             // connections whose response has more to come
-	unfinishedTime = 5 * time.Second // how long they may take to end it
+	maxUnfinished  = 128             // connections whose response is incomplete
+	unfinishedTime = 5 * time.Second // time limit for the rest of a response
 )
 
-// requestNotSent returns err as one after which the request can be sent again: the
-// server certainly has not seen the whole of it.
+// requestNotSent wraps an error after which the request can be sent again: the server has certainly not
+// seen all of it.
 func requestNotSent(err error) error { return &session.NotSentError{Cause: err} }
 
-// expired reports whether ctx has ended. Dialling ends at the deadline of ctx by a
-// clock of its own, which may be a moment ahead of the one of ctx.
+// expired reports whether ctx has ended. A dial timeout uses its own timer and may fire shortly before ctx
+// ends; then expired waits for ctx.
 func expired(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		<-ctx.Done()
@@ -119,20 +115,20 @@ func expired(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// Head is the head of a request apart from its method and length: fixed for
-// a session, so it is rendered once.
+// Head is the head of a request without its method and length. It is fixed for a session and rendered
+// once.
 type Head struct {
 	url    *url.URL
 	fields http.Header
 	block  []byte // " /path HTTP/1.1\r\nHost: …\r\n…\r\n" for leanClient
 }
 
-// newHead renders fields. It refuses what would break out of a header line.
+// newHead renders the headers. It rejects invalid ones.
 func newHead(u *url.URL, fields http.Header) (*Head, error) {
 	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
 	for name, values := range fields {
 		for _, v := range values {
-			if err := CheckFields([]mcp.Field{{Name: name, Value: v}}); err != nil {
+			if err := CheckHeaders([]mcp.Header{{Name: name, Value: v}}); err != nil {
 				return nil, err
 			}
 			if name != "Host" {
@@ -162,11 +158,10 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// trustedLength is up to which length a body is believed before it has come.
+// trustedLength is the largest Content-Length, in bytes, for which a buffer is allocated in advance.
 const trustedLength = 1 << 20
 
-// readBody reads a whole body into a buffer of its own, at most limit bytes.
-// The buffer of a large one grows with what comes.
+// readBody reads a whole body of at most limit bytes. The buffer of a large body grows with the data.
 func readBody(a *Response, limit int) ([]byte, error) {
 	if a.length > int64(limit) {
 		return nil, tooLarge(limit)
@@ -197,7 +192,7 @@ func readBody(a *Response, limit int) ([]byte, error) {
 			return nil, err
 		}
 		if len(body) == cap(body) {
-			more := len(body) // it doubles, up to the length where that is known
+			more := len(body) // doubles, up to the known length
 			if a.length >= 0 {
 				more = min(more, int(a.length)-len(body))
 			}
@@ -206,7 +201,7 @@ func readBody(a *Response, limit int) ([]byte, error) {
 	}
 }
 
-// ErrTooLarge is wrapped by every error about a message above the bound.
+// ErrTooLarge is wrapped by every error about a message over the limit.
 var ErrTooLarge = problem.Ownf("the message is too large")
 
 func tooLarge(limit int) error {

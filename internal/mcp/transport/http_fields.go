@@ -9,17 +9,16 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// Bounds on the header lines of an answer that are passed on to a client. What
-// is beyond them is left out: some clients take a head of 16 KiB and no more,
-// and ours is in it, too.
+// Limits of response headers that are forwarded to a client. The rest is omitted: some clients accept only
+// 16 KiB, including MCPProxy's own headers.
 const (
 	maxPassedFields = 64
 	maxPassedBytes  = 12 << 10
 	maxFieldName    = 64
 )
 
-// field takes what a header line says of the answer; lower is its name as lowered
-// returns it. passes: it is kept for the client, if it is one that a client may get.
+// field handles a response header; lower is its name in lower case. passes: keep it for the client if it
+// may be forwarded.
 func (a *Response) field(lower, name, value []byte, passes bool) {
 	switch string(lower) {
 	case "content-type":
@@ -41,15 +40,14 @@ func (a *Response) field(lower, name, value []byte, passes bool) {
 			a.passHop(value)
 		}
 	}
-	if !passes || len(a.fields) >= maxPassedFields || a.passed+len(name)+len(value) > maxPassedBytes || !endToEnd(lower) || !printable(value) {
+	if !passes || len(a.headers) >= maxPassedFields || a.headerBytes+len(name)+len(value) > maxPassedBytes || !isForwardable(lower) || !printable(value) {
 		return
 	}
-	a.passed += len(name) + len(value)
-	a.fields = append(a.fields, mcp.Field{Name: string(name), Value: string(value)})
+	a.headerBytes += len(name) + len(value)
+	a.headers = append(a.headers, mcp.Header{Name: string(name), Value: string(value)})
 }
 
-// passHop takes a Connection line, which names header lines that are for us
-// alone besides saying what becomes of the connection.
+// passHop records the hop-by-hop header names of a Connection header.
 func (a *Response) passHop(value []byte) {
 	for item := range bytes.SplitSeq(value, []byte{','}) {
 		item = bytes.TrimSpace(item)
@@ -59,14 +57,13 @@ func (a *Response) passHop(value []byte) {
 	}
 }
 
-// Passable returns the header lines of the answer that its client may get,
-// valid for as long as anybody wants them.
-func (a *Response) Passable() []mcp.Field {
+// ForwardableHeaders returns the headers that the client may get. They stay valid.
+func (a *Response) ForwardableHeaders() []mcp.Header {
 	if len(a.hops) == 0 {
-		return a.fields
+		return a.headers
 	}
-	var rest []mcp.Field
-	for _, f := range a.fields {
+	var rest []mcp.Header
+	for _, f := range a.headers {
 		hop := false
 		for _, name := range a.hops {
 			hop = hop || strings.EqualFold(name, f.Name)
@@ -81,7 +78,7 @@ func (a *Response) Passable() []mcp.Field {
 //go:embed withheld.txt
 var withheldText string
 
-// withheld are the header lines that are not for the client, in lower case.
+// withheld are the headers that are not forwarded, in lower case.
 var withheld = func() (w struct {
 	names    map[string]bool
 	prefixes []string
@@ -91,9 +88,8 @@ var withheld = func() (w struct {
 	return w
 }()
 
-// endToEnd reports whether a header line is for the client, by its name as
-// lowered returns it.
-func endToEnd(lower []byte) bool {
+// isForwardable reports whether a header is forwarded, by its name in lower case.
+func isForwardable(lower []byte) bool {
 	if withheld.names[string(lower)] || !isToken(string(lower)) {
 		return false
 	}
@@ -105,8 +101,7 @@ func endToEnd(lower []byte) bool {
 	return true
 }
 
-// lowered appends a name in lower case to buf, which has room for maxFieldName;
-// nothing when it is longer.
+// lowered appends a name in lower case to buf; nothing if the name is longer than maxFieldName.
 func lowered(buf, name []byte) []byte {
 	if len(name) > cap(buf) {
 		return buf
@@ -120,7 +115,7 @@ func lowered(buf, name []byte) []byte {
 	return buf
 }
 
-// printable reports whether a value can stand in a head.
+// printable reports whether a value is valid in a head.
 func printable(value []byte) bool {
 	for _, b := range value {
 		if b < ' ' && b != '\t' || b == 0x7f {

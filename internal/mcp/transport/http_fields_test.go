@@ -39,21 +39,21 @@ func TestFieldsForTheClient(t *testing.T) {
 	lean, r := leanFor(t, u)
 	std := newStdClient(here)
 	defer std.Close()
-	fields := func(c Client) []mcp.Field {
+	fields := func(c Client) []mcp.Header {
 		t.Helper()
 		a, err := c.Do(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer a.Body.Close()
-		return a.Passable()
+		return a.ForwardableHeaders()
 	}
 	for name, c := range map[string]Client{"lean": lean, "std": std} {
 		many = 0
-		if r.Passes = false; len(fields(c)) != 0 {
+		if r.KeepHeaders = false; len(fields(c)) != 0 {
 			t.Errorf("%s: fields that nobody wants", name)
 		}
-		r.Passes = true
+		r.KeepHeaders = true
 		var got []string
 		for _, f := range fields(c) {
 			got = append(got, strings.ToLower(f.Name)+": "+f.Value)

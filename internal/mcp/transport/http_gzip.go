@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// unzipped returns the answer with its body as it was before a server compressed it, which nobody
-// had asked for. What is read of it is bounded where it is read, as any other body.
+// unzipped decompresses the body of a response that a server compressed unasked. The reader of the body
+// limits its size.
 func (a *Response) unzipped() *Response {
 	if a.gzipped {
 		a.Body, a.length = &gzipBody{compressed: a.Body}, -1
@@ -14,8 +14,7 @@ func (a *Response) unzipped() *Response {
 	return a
 }
 
-// gzipBody reads a compressed body. Nothing is read before the first Read: the beginning of a stream
-// may be long in coming.
+// gzipBody decompresses a body. It reads nothing before the first Read.
 type gzipBody struct {
 	compressed io.ReadCloser
 	plain      *gzip.Reader

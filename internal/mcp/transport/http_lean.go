@@ -14,20 +14,19 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// leanClient is HTTP/1.1 over pooled connections, and nothing else: a request
-// is one write and its response is read by the goroutine that wants it, so a
-// call costs no switch of goroutines and next to no allocation.
+// leanClient is a minimal HTTP/1.1 client with pooled connections: a request is one write, and the calling
+// goroutine reads the response, so a call costs no goroutine switch and few allocations.
 type leanClient struct {
 	addr string
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	idle       []*leanConn
-	unfinished []*leanConn // idle, but the last response has not ended yet
+	unfinished []*leanConn // idle, but the last response is incomplete
 	closed     bool
 }
 
-func newLeanClient(u *url.URL, rule dialpolicy.Rule) *leanClient {
+func newLeanClient(u *url.URL, rule dialpolicy.Policy) *leanClient {
 	port := u.Port()
 	if port == "" {
 		port = "80"
@@ -35,9 +34,9 @@ func newLeanClient(u *url.URL, rule dialpolicy.Rule) *leanClient {
 	return &leanClient{addr: net.JoinHostPort(u.Hostname(), port), dial: rule.Dial}
 }
 
-// Do writes the request to an idle connection that is still alive, or to a new
-// one, and reads the head of the response. A failed write is tried again on
-// another connection: the server cannot have acted on half a request.
+// Do writes the request to an idle connection that is alive, or to a new one, and reads the head of the
+// response. A failed write is retried on another connection: the server cannot have executed a partial
+// request.
 func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	for {
 		conn, reused, err := c.get(ctx)
@@ -71,7 +70,7 @@ func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	}
 }
 
-// get takes the most recently used connection that is alive, or dials.
+// get returns the most recently used live connection, or dials.
 func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err error) {
 	for {
 		conn := c.take(&c.idle, true)
@@ -93,7 +92,7 @@ func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err 
 	return newLeanConn(c, nc), false, nil
 }
 
-// take takes a connection out of one of the lists, the newest or the oldest one.
+// take removes the newest or oldest connection of a list.
 func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,11 +109,10 @@ func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
 	return conn
 }
 
-// maxLooks is how many unfinished connections one exchange looks at.
+// maxLooks limits how many unfinished connections one exchange checks.
 const maxLooks = 4
 
-// popFinished takes a connection whose last response has ended by now. The
-// ones that have waited longest are looked at first.
+// popFinished returns a connection whose last response is complete by now, checking the oldest first.
 func (c *leanClient) popFinished() *leanConn {
 	for range maxLooks {
 		conn := c.take(&c.unfinished, false)
@@ -133,7 +131,7 @@ func (c *leanClient) popFinished() *leanConn {
 	return nil
 }
 
-// put keeps a connection in one of the lists, which has at most so many.
+// put adds a connection to a list with a limit.
 func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,34 +172,33 @@ func (c *leanClient) Close() {
 	}
 }
 
-// leanConn is one connection. It belongs to one exchange at a time, and is the
-// body of that exchange's answer.
+// leanConn is one connection. It belongs to one exchange at a time and is the body of its response.
 type leanConn struct {
 	client *leanClient
 	nc     net.Conn
-	peek   func() peeked // looks whether the idle connection has something to read
+	peek   func() peeked // checks whether the idle connection has data
 	br     *bufio.Reader
 	out    []byte
 	since  time.Time // idle since
 	stop   func() bool
 	cut    func() // interrupts the exchange
 	answer Response
-	passes bool // the exchange's
+	passes bool // of the exchange
 
 	frame framing
 	left  int64 // of the body, or of the chunk
 	old   bool  // the response is HTTP/1.0
-	keep  bool  // the connection can be used again after this body
+	keep  bool  // the connection is reusable after this body
 	err   error // sticky: how the body ended
 }
 
-// framing is how the end of a body is found.
+// framing is how a body is delimited.
 type framing uint8
 
 const (
 	frameLength  framing = iota // left bytes remain
-	frameChunked                // chunks; left bytes of the current one remain
-	frameClose                  // until the connection ends
+	frameChunked                // left bytes of the current chunk remain
+	frameClose                  // until the connection closes
 )
 
 func newLeanConn(c *leanClient, nc net.Conn) *leanConn {
@@ -209,7 +206,7 @@ func newLeanConn(c *leanClient, nc net.Conn) *leanConn {
 		cut: func() { nc.SetDeadline(time.Unix(1, 0)) }}
 }
 
-// watch makes the end of ctx interrupt the exchange.
+// watch interrupts the exchange when ctx ends.
 func (c *leanConn) watch(ctx context.Context) {
 	c.stop = nil
 	if ctx.Done() != nil {
@@ -217,7 +214,7 @@ func (c *leanConn) watch(ctx context.Context) {
 	}
 }
 
-// unwatch reports whether the connection has been left alone.
+// unwatch reports whether the connection was not interrupted.
 func (c *leanConn) unwatch() bool { return c.stop == nil || c.stop() }
 
 func (c *leanConn) discard() {
@@ -225,20 +222,19 @@ func (c *leanConn) discard() {
 	c.nc.Close()
 }
 
-// alive reports whether an idle connection is open and silent, as it must be.
+// alive reports whether an idle connection is open and has no data.
 func (c *leanConn) alive() bool {
 	return c.br.Buffered() == 0 && c.peek() == peekSilent && time.Since(c.since) < idleConnTime
 }
 
-// maxCopied is the largest body that is copied behind its head to save a
-// second buffer in the write.
+// maxCopied is the largest body that is copied after its head to save a second buffer, in bytes.
 const maxCopied = 32 << 10
 
 func (c *leanConn) send(r *Request) error {
-	c.passes = r.Passes
+	c.passes = r.KeepHeaders
 	b := append(c.out[:0], r.Method...)
 	b = append(b, r.Head.block...)
-	for _, f := range r.Fields {
+	for _, f := range r.Headers {
 		b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
 	}
 	if r.auth != "" {
@@ -264,9 +260,9 @@ func (c *leanConn) send(r *Request) error {
 	return err
 }
 
-// Close returns the connection: at once when the body has been read to its
-// end, to the unfinished ones when only the end of a stream is missing. Whether that has
-// come is seen when the connection is wanted: it mostly has by then, and not yet here.
+// Close returns the connection to the pool: to the idle ones if the body was read to its end, to the
+// unfinished ones if only the end of a stream is missing. The end is read when the connection is needed;
+// mostly it has arrived by then.
 func (c *leanConn) Close() error {
 	left := c.unwatch()
 	if !left || !c.keep || c.err == nil && c.frame != frameChunked {
@@ -297,16 +293,16 @@ const (
 	finishBroken
 )
 
-// finishTime is how long the rest of a body that has begun to arrive may take.
+// finishTime limits the wait for the rest of a body.
 const finishTime = 20 * time.Millisecond
 
-// lastChunk ends most streams, all at once.
+// lastChunk is the end of most streams.
 const lastChunk = "0\r\n\r\n"
 
 // finish reads the rest of a body as far as it has arrived.
 func (c *leanConn) finish() finished {
 	if rest, _ := c.br.Peek(c.br.Buffered()); c.err == nil && c.left == 0 && string(rest) == lastChunk {
-		c.br.Discard(len(rest)) // without deadlines, which cost more
+		c.br.Discard(len(rest)) // avoids deadlines, which cost more
 		c.err = io.EOF
 	}
 	if c.err == nil && c.br.Buffered() == 0 {

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// NewClient returns the client for u: it reaches what u says by itself, and else
-// the internet; private networks too, if that is allowed.
+// NewClient returns the client for u. It may dial what u names, the internet, and private networks if
+// allowed.
 func NewClient(u *url.URL, allowPrivate bool) (Client, error) {
 	rule := dialpolicy.For(u.Hostname(), allowPrivate)
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})

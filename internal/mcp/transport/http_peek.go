@@ -1,14 +1,13 @@
 package transport
 
-// peeked is what an idle connection has to read.
+// peeked is the read state of an idle connection.
 type peeked uint8
 
 const (
-	peekClosed peeked = iota // its end, or it cannot be told
-	peekSilent               // nothing
+	peekClosed peeked = iota // closed or unknown
+	peekSilent               // no data
 	peekData
 )
 
-// peekNothing stands for the look where it cannot be had: such a connection
-// serves one exchange only.
+// peekNothing is used where peeking is not supported: such a connection serves one exchange.
 func peekNothing() peeked { return peekClosed }

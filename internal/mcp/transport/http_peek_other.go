@@ -4,7 +4,7 @@ package transport
 
 import "net"
 
-// canPeek is false: net/http is used instead of leanClient.
+// canPeek is false: net/http replaces leanClient.
 const canPeek = false
 
 func newPeek(net.Conn) func() peeked { return peekNothing }

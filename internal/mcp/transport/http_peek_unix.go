@@ -7,11 +7,10 @@ import (
 	"syscall"
 )
 
-// canPeek reports whether newPeek can look.
+// canPeek reports whether newPeek works.
 const canPeek = true
 
-// newPeek returns a function that looks at what nc has to read, without reading
-// it and without waiting.
+// newPeek returns a function that checks for data on nc without reading it and without blocking.
 func newPeek(nc net.Conn) func() peeked {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// stdClient is net/http: for TLS, HTTP/2 and proxies.
+// stdClient uses net/http, for TLS, HTTP/2 and proxies.
 type stdClient struct {
 	transport *http.Transport
 }
 
-func newStdClient(rule dialpolicy.Rule) *stdClient {
+func newStdClient(rule dialpolicy.Policy) *stdClient {
 	return &stdClient{&http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            rule.Dial,
@@ -29,8 +29,7 @@ func newStdClient(rule dialpolicy.Rule) *stdClient {
 	}}
 }
 
-// Do sends the request. net/http sends a POST again only when it knows that
-// the server has not acted on it.
+// Do sends the request. net/http repeats a POST only if the server has certainly not executed it.
 func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	connected := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -38,9 +37,9 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	})
 	req := (&http.Request{Method: r.Method, URL: r.Head.url, Host: r.Head.fields.Get("Host"),
 		Header: r.Head.fields, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
-	if len(r.Fields) > 0 {
+	if len(r.Headers) > 0 {
 		req.Header = r.Head.fields.Clone()
-		for _, f := range r.Fields {
+		for _, f := range r.Headers {
 			req.Header.Set(f.Name, f.Value)
 		}
 	}
@@ -49,7 +48,7 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 		req.Header.Set("Authorization", r.auth)
 	}
 	if r.Body != nil {
-		body := bytes.Clone(r.Body) // net/http may go on reading it after RoundTrip
+		body := bytes.Clone(r.Body) // net/http may read it after RoundTrip returns
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(len(body))
@@ -67,7 +66,7 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	a := &Response{Status: resp.StatusCode, length: resp.ContentLength, Body: resp.Body}
 	for name, values := range resp.Header {
 		for _, v := range values {
-			a.field(lowered(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.Passes)
+			a.field(lowered(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.KeepHeaders)
 		}
 	}
 	return a.unzipped(), nil

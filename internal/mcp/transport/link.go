@@ -12,109 +12,104 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Link is one connection, from its start to its end. The errors of Do are ctx's,
-// a session.NotSentError, and others: then nobody knows whether the server acted
-// on the request.
+// Link is one connection from start to end. Do returns the error of ctx, a session.NotSentError, or
+// another error after which the request may have been executed.
 //
-// A request without an ID is our own: it gets one, and in the modern revision it
-// says who asks. A tools/call is not checked here: see upstream.
+// A request without an ID is MCPProxy's own: it gets an ID, and in the modern protocol MCPProxy's
+// identity. A tools/call is not checked here: see upstream.
 type Link interface {
 	session.Doer
 	// Notify, Respond and Listen are those of a session.Session.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 	Respond(ctx context.Context, id json.RawMessage, r session.Reply) error
 	Listen(ctx context.Context, say func(session.Event), opened func()) error
-	// Done is closed when the connection has ended; Cause then says why.
+	// Done is closed when the connection has ended; then Cause returns the reason.
 	Done() <-chan struct{}
 	Cause() error
-	// Agree tells the revision that the handshake has settled, Settled that the
-	// connection is made: a start has come to its end.
+	// Agree sets the protocol version after the handshake. Settled says that the start is complete.
 	Agree(version string)
 	Settled()
-	// Attend begins to listen to what the server says by itself, after the
-	// handshake, so that no change of what is listed then goes unheard.
+	// Attend opens the notification stream after the handshake, so that no list change after it is missed.
 	Attend(ctx context.Context)
 	Health() Health
-	// HasID reports whether the server has given the session an id, so that a
-	// client that speaks to it directly has a session, too.
+	// HasID reports whether the server has assigned a session ID.
 	HasID() bool
-	// Tidy frees what has been unused for long.
+	// Tidy closes what has been idle for too long.
 	Tidy(now time.Time)
-	// Stop ends the connection and waits for everything that belongs to it. The
-	// end of hard cuts the grace short.
+	// Stop ends the connection and waits for its goroutines and process. The end of hard cuts the grace
+	// period short.
 	Stop(hard <-chan struct{})
 }
 
-// Health is what a supervisor looks at.
+// Health is the state that a supervisor checks.
 type Health struct {
-	Heard     uint64 // messages of the server
-	InFlight  int    // requests that it has not answered
-	Listening bool   // what it says by itself is heard now
+	Received  uint64 // messages of the server
+	InFlight  int    // open requests
+	Listening bool   // the notification stream is open
 	PID       int    // 0 without a process
 }
 
-// Reports is told what a server says by itself. Its methods return at once.
+// Reports receives the notifications and problems of a server. Its methods do not block.
 type Reports interface {
 	ToolsChanged()
-	// OffersChanged says the same of prompts and resources.
-	OffersChanged()
-	// Heard gets what is about no request, and reports whether there is anybody
-	// whom it may concern.
-	Heard(method string, params json.RawMessage) bool
-	// Missed says that the server may have said something that was lost.
+	// PrimitivesChanged reports a change of prompts or resources.
+	PrimitivesChanged()
+	// Notification reports a notification that belongs to no request, and returns whether any client may
+	// want it.
+	Notification(method string, params json.RawMessage) bool
+	// Missed says that notifications may be lost.
 	Missed()
-	// Doubt says that the connection looks broken and should be tried.
+	// Doubt says that the connection looks broken and should be checked.
 	Doubt()
-	// Remark gets what is worth a line in the server's log.
-	Remark(text string)
-	// Odd gets what the server does otherwise than the protocol asks.
+	// Log writes a line into the server's log.
+	Log(text string)
+	// Odd reports a violation of the protocol.
 	Odd(what string)
 }
 
-// Options are the surroundings of a link.
+// Options configure a link.
 type Options struct {
 	IDs     *atomic.Uint64 // of requests: unique over all connections
 	Reports Reports
 	Budget  *Budget
-	Version string // of MCPProxy, as servers are told
-	// Own: it is one client's own. Nothing is said or answered in its place, its
-	// progress tokens mean nobody else, and what belongs to no request waits for
-	// its Listen.
+	Version string // of MCPProxy, as servers see it
+	// Own: the connection belongs to one client. MCPProxy answers nothing itself, progress tokens are
+	// forwarded unchanged, and events that belong to no request wait for Listen.
 	Own bool
 }
 
-// changed tells up that something that it lists has changed, if method says so.
-func changed(up Reports, method string) bool {
+// reportChange reports a list change and returns whether method is one.
+func reportChange(up Reports, method string) bool {
 	switch method {
 	case mcp.ToolsChanged:
 		up.ToolsChanged()
 	case mcp.PromptsChanged, mcp.ResourcesChanged:
-		up.OffersChanged()
+		up.PrimitivesChanged()
 	default:
 		return false
 	}
 	return true
 }
 
-// Bounds on what waits inside a link.
+// Limits of the queues of a link.
 const (
-	maxNotes      = 1024    // events waiting for one request
-	maxNoteBytes  = 4 << 20 // and their size
+	maxEvents     = 1024    // events waiting for one request
+	maxEventBytes = 4 << 20 // bytes of these events
 	maxKept       = 256     // events waiting for a client that does not listen
 	maxKeptBytes  = 1 << 20
-	maxTold       = 1024 // messages waiting to be told
+	maxOutbox     = 1024 // messages waiting to be sent
 	maxPooledBuf  = 64 << 10
 	maxErrorBody  = 64 << 10
-	maxRemarkText = 2 << 10
+	maxLogText    = 2 << 10
 )
 
-// tellTime is how long the server may take to hear of something.
+// tellTime limits the sending of a background message.
 const tellTime = 5 * time.Second
 
-// keepFrom is the size from which a message is taken with its buffer.
+// keepFrom is the size from which a message takes over its buffer, in bytes.
 const keepFrom = 32 << 10
 
-// buffers are those that messages are made in.
+// buffers pools the buffers for encoding messages.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
 func putBuffer(b *[]byte) {
@@ -124,14 +119,13 @@ func putBuffer(b *[]byte) {
 	}
 }
 
-// noCapability is the answer to a question that nobody is there for.
+// noCapability is the answer to a question of a server that no client can answer.
 var noCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "this client has not declared that capability"}
 
-// CannotAsk is the answer to a question whose client has no stream open.
+// CannotAsk is the answer to a question whose client has no open stream.
 var CannotAsk = &wirejson.RPCError{Code: wirejson.CodeInternal, Message: "the client cannot be asked: it has no stream open"}
 
-// refuse returns the answer to a question that cannot be asked: ping is answered
-// all the same.
+// refuse answers a question that cannot be forwarded. A ping is answered normally.
 func refuse(m *wirejson.Message, why *wirejson.RPCError) []byte {
 	if m.Method == mcp.Ping {
 		return wirejson.AppendResult(nil, m.ID, json.RawMessage("{}"))

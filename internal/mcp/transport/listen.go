@@ -12,36 +12,34 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The pauses between attempts to have a stream of what the server says by itself.
+// The pauses between attempts to open the notification stream.
 const (
 	MinListenPause = time.Second
 	MaxListenPause = time.Minute
-	SteadyListen   = 30 * time.Second // a stream that held so long was a good one
+	SteadyListen   = 30 * time.Second // a stream of this duration resets the pause
 )
 
-// AttendTime is how long the first list of tools waits for the server's own
-// stream.
+// AttendTime limits the wait of the first tools/list for the notification stream.
 const AttendTime = 250 * time.Millisecond
 
-// Attend has the stream opened, and waits for it a moment: some servers answer
-// only when they have something to say.
+// Attend opens the stream and waits for it briefly: some servers send the response head only with the
+// first event.
 func (l *HTTP) Attend(ctx context.Context) {
 	close(l.listenNow)
 	ctx, cancel := context.WithTimeout(ctx, AttendTime)
 	defer cancel()
 	select {
-	case <-l.listens:
+	case <-l.listenReady:
 	case <-l.Done():
 	case <-ctx.Done():
-		l.late.Store(true)
+		l.missed.Store(true)
 	}
 }
 
-// listen keeps the stream open on which the server says things by itself,
-// until the link ends or the server does not offer one.
+// listen keeps the notification stream open until the link ends or the server refuses it.
 func (l *HTTP) listen(ctx context.Context) {
 	pause, offered := MinListenPause, false
-	settled := sync.OnceFunc(func() { close(l.listens) })
+	settled := sync.OnceFunc(func() { close(l.listenReady) })
 	defer settled()
 	for {
 		start := time.Now()
@@ -50,15 +48,15 @@ func (l *HTTP) listen(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
-		case errors.As(err, &refused) && !refused.Passing():
-			if offered { // it was a moment ago: the session may be gone
+		case errors.As(err, &refused) && !refused.Temporary():
+			if offered { // it was offered before: the session may be gone
 				l.Reports.Doubt()
 			}
 			return
 		case time.Since(start) >= SteadyListen:
 			pause = MinListenPause
 		}
-		l.late.Store(true)
+		l.missed.Store(true)
 		l.Reports.Doubt()
 		select {
 		case <-ctx.Done():
@@ -69,10 +67,9 @@ func (l *HTTP) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce reads one stream until it ends. What was said while there was
-// none is lost.
+// listenOnce reads one stream until it ends. Notifications without a stream are lost.
 func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
-	a, err := l.ownStream(ctx, nil)
+	a, err := l.openStream(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -80,44 +77,41 @@ func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
 	l.listening.Store(true)
 	defer l.listening.Store(false)
 	opened()
-	if l.late.Load() {
+	if l.missed.Load() {
 		l.Reports.Missed()
 	}
-	return l.hear(ctx, a, func(m *wirejson.Message) { l.incoming(m, nil) })
+	return l.readStream(ctx, a, func(m *wirejson.Message) { l.incoming(m, nil) })
 }
 
-// Listen hands the client whose own the session is the stream of what the server
-// says by itself. What was said while nobody listened comes first, where the
-// server has kept it.
+// Listen passes the notification stream to the client of its own connection, beginning with the events
+// that the server has kept.
 func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	a, err := l.ownStream(ctx, l.lastID.Load())
+	a, err := l.openStream(ctx, l.lastID.Load())
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
 	opened()
-	return l.hear(ctx, a, func(m *wirejson.Message) {
-		changed(l.Reports, m.Method)
+	return l.readStream(ctx, a, func(m *wirejson.Message) {
+		reportChange(l.Reports, m.Method)
 		say(eventOf(m))
 	})
 }
 
-// fromEvent returns the header line that names the event after which a stream is to
-// go on, none where there is no such event or its id cannot be said.
-func fromEvent(id *string) []mcp.Field {
+// fromEvent returns the Last-Event-ID header, nil without a valid ID.
+func fromEvent(id *string) []mcp.Header {
 	if id == nil {
 		return nil
 	}
-	fields := []mcp.Field{{Name: "Last-Event-ID", Value: *id}}
-	if CheckFields(fields) != nil {
+	fields := []mcp.Header{{Name: "Last-Event-ID", Value: *id}}
+	if CheckHeaders(fields) != nil {
 		return nil
 	}
 	return fields
 }
 
-// ownStream opens the stream of what the server says by itself, which goes on
-// after the event of that id.
-func (l *HTTP) ownStream(ctx context.Context, id *string) (*Response, error) {
+// openStream opens the notification stream, from the event after id.
+func (l *HTTP) openStream(ctx context.Context, id *string) (*Response, error) {
 	state := l.state.Load()
 	a, err := l.stream(ctx, state, fromEvent(id))
 	if err = gone(state, err); err == ErrSessionGone {
@@ -126,8 +120,8 @@ func (l *HTTP) ownStream(ctx context.Context, id *string) (*Response, error) {
 	return a, err
 }
 
-// hear reads a stream until it ends, and hands on what is no response.
-func (l *HTTP) hear(ctx context.Context, a *Response, each func(*wirejson.Message)) error {
+// readStream reads a stream until it ends and passes on all messages but responses.
+func (l *HTTP) readStream(ctx context.Context, a *Response, each func(*wirejson.Message)) error {
 	events := wirejson.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
 	defer events.Release()
 	_, err := l.readAll(events, func(m wirejson.Message, _ bool) bool {

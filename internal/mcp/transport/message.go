@@ -12,9 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// split hands on the messages of a text: one, or those of a batch, which servers
-// of 2025-03-26 may send. What is no UTF-8 in it, which JSON does not allow, is
-// replaced, so that everything that is passed on can be read by everybody.
+// split parses one message, or those of a batch (2025-03-26), and passes each on. Invalid UTF-8 is
+// replaced, so that every client can read the forwarded text.
 func split(data []byte, each func(wirejson.Message)) error {
 	data = validUTF8(withoutMark(data))
 	if len(data) == 0 || data[0] != '[' {
@@ -41,10 +40,10 @@ func split(data []byte, each func(wirejson.Message)) error {
 	return bad
 }
 
-// withoutMark returns data without the byte order mark that some servers put before it.
+// withoutMark removes a byte order mark.
 func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// validUTF8 returns data itself when it is valid, which costs little to know.
+// validUTF8 returns data itself if it is valid.
 func validUTF8(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
@@ -52,8 +51,7 @@ func validUTF8(data []byte) []byte {
 	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
-// cancelled returns the notification that the request id is no longer wanted, in
-// the words of the client, if it has said so itself.
+// cancelled returns the cancel notification for request id, with the client's params if it sent one.
 func cancelled(ctx context.Context, id json.RawMessage) []byte {
 	params := json.RawMessage(`{"requestId":0,"reason":"the caller no longer waits"}`)
 	if c, ok := errors.AsType[*session.Cancelled](context.Cause(ctx)); ok && wirejson.Kind(c.Params) == '{' {
@@ -62,8 +60,7 @@ func cancelled(ctx context.Context, id json.RawMessage) []byte {
 	return wirejson.AppendNotification(nil, mcp.Cancelled, wirejson.SetMember(params, "requestId", id))
 }
 
-// owned returns data that r has read, and reports whether its bytes can be kept:
-// what is large is taken with its buffer.
+// owned returns the data of a reader, and whether the caller owns it: large data takes over its buffer.
 func owned(data []byte, r interface{ Keep() []byte }) (out []byte, kept bool) {
 	if len(data) < keepFrom {
 		return data, false
@@ -71,14 +68,13 @@ func owned(data []byte, r interface{ Keep() []byte }) (out []byte, kept bool) {
 	return r.Keep(), true
 }
 
-// bounded returns what an error of a reader means: that a message is beyond a
-// bound, or the error itself.
+// bounded maps a reader's error to a Budget error.
 func bounded(b *Budget, err error) error {
 	switch {
 	case errors.Is(err, wirejson.ErrTooLong):
 		return b.TooLarge()
-	case errors.Is(err, wirejson.ErrCrowded):
-		return b.Crowded()
+	case errors.Is(err, wirejson.ErrNoBuffer):
+		return b.OverBudget()
 	}
 	return err
 }

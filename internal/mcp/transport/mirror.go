@@ -8,21 +8,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// mirror returns the header lines of a request of the modern revision, which say
-// what its body says.
-func mirror(r *session.Request) []mcp.Field {
-	fields := []mcp.Field{{Name: mcp.HeaderMethod, Value: r.Method}}
+// mirror returns the headers of a modern request that repeat its body.
+func mirror(r *session.Request) []mcp.Header {
+	fields := []mcp.Header{{Name: mcp.HeaderMethod, Value: r.Method}}
 	name, arguments := about(r)
 	if name != "" {
-		fields = append(fields, mcp.Field{Name: mcp.HeaderName, Value: mcp.HeaderText(name)})
+		fields = append(fields, mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeader(name)})
 	}
 	if r.Method == mcp.CallTool {
-		fields = append(fields, mcp.Mirrored(r.Permit.Listed(), arguments)...)
+		fields = append(fields, mcp.MirroredHeaders(r.Permit.Listed(), arguments)...)
 	}
 	return fields
 }
 
-// about returns what a request is about, and the arguments of a call.
+// about returns the subject of a request, and the arguments of a call.
 func about(r *session.Request) (name string, arguments json.RawMessage) {
 	switch {
 	case r.Call != nil:

@@ -8,13 +8,11 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// orphans are requests whose answers nobody waits for any more, at which the
-// server may still be at work: what it says by itself may be about them. It is
-// for the only request in flight none the less while all of them are the same
-// client's.
+// orphans are abandoned requests that the server may still execute: its notifications may belong to them.
+// They go to the only open request only if all orphans belong to the same client.
 type orphans struct {
 	all    []orphan  // the oldest first
-	beyond time.Time // until then there are more, which nobody knows
+	beyond time.Time // until then there are more orphans than listed
 }
 
 type orphan struct {
@@ -23,18 +21,16 @@ type orphan struct {
 	until time.Time
 }
 
-// orphanTime is how long a server is taken to be at work on a request that was
-// given up, unless it answers before: few say when they stop. Of more than
-// maxOrphans nothing is known but the time.
+// orphanTime is how long an abandoned request counts as running, unless it is answered. Beyond maxOrphans
+// only the time is kept.
 const (
 	orphanTime = time.Minute
 	maxOrphans = 256
 )
 
-// stillAtWork reports whether the server may still be at work on a request that came
-// to err: it was given up, or its answer has broken off. It is not when the
-// answer has come and cannot be read.
-func stillAtWork(err error) bool {
+// mayStillRun reports whether the server may still execute a request that failed with err: it was
+// abandoned, or its response is incomplete.
+func mayStillRun(err error) bool {
 	if err == nil || session.NotSent(err) || errors.Is(err, ErrNoMessage) {
 		return false
 	}
@@ -60,9 +56,9 @@ func (d *orphans) answered(id uint64) {
 	d.all = slices.DeleteFunc(d.all, func(a orphan) bool { return a.id == id })
 }
 
-// byOther reports whether one of them was somebody else's than s is. Of requests
-// without an owner nobody knows whose they are.
-func (d *orphans) byOther(s *sent) bool {
+// ofOtherOwner reports whether an orphan may belong to another client than s. A request without an owner
+// may be anyone's.
+func (d *orphans) ofOtherOwner(s *sent) bool {
 	if len(d.all) == 0 && d.beyond.IsZero() {
 		return false
 	}

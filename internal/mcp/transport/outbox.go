@@ -2,10 +2,9 @@ package transport
 
 import "sync"
 
-// outbox is what is to be sent and nobody waits for, at most maxTold messages. It takes
-// memory for those that wait alone: one that is empty is there for each server.
+// outbox is a queue of background messages, at most maxOutbox.
 type outbox struct {
-	some chan struct{} // cap 1: something waits
+	some chan struct{} // cap 1: not empty
 
 	mu      sync.Mutex // guards waiting
 	waiting [][]byte
@@ -13,11 +12,11 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{some: make(chan struct{}, 1)} }
 
-// put adds a message. When too many wait it is dropped.
+// put adds a message, or drops it if the queue is full.
 func (o *outbox) put(msg []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting) >= maxTold {
+	if len(o.waiting) >= maxOutbox {
 		return
 	}
 	o.waiting = append(o.waiting, msg)
@@ -27,7 +26,7 @@ func (o *outbox) put(msg []byte) {
 	}
 }
 
-// take takes the message out that has waited longest; nil: none waits.
+// take removes the oldest message; nil if empty.
 func (o *outbox) take() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

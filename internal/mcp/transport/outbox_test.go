@@ -9,11 +9,11 @@ import (
 // beyond the bound is dropped.
 func TestOutbox(t *testing.T) {
 	o := newOutbox()
-	for i := range maxTold + 5 {
+	for i := range maxOutbox + 5 {
 		o.put([]byte(strconv.Itoa(i)))
 	}
 	<-o.some
-	for i := range maxTold {
+	for i := range maxOutbox {
 		if got := string(o.take()); got != strconv.Itoa(i) {
 			t.Fatalf("message %d is %q", i, got)
 		}

@@ -11,41 +11,39 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// pending is the table of the requests that a server has not answered. Who reads
-// what the server says puts things in and never waits; the goroutine of each
-// caller takes them out, so that a slow caller delays no other one. Who removes
-// an entry from the table owns it: an answer that comes after that has nobody to
-// go to.
+// pending is the table of open requests. The reader of the connection delivers messages and never blocks;
+// each caller's goroutine consumes them, so a slow caller delays no other. The goroutine that removes an
+// entry owns it: later responses are dropped.
 type pending struct {
 	mu      sync.Mutex // guards byID, orphans and err
 	byID    map[uint64]*entry
 	orphans orphans
-	err     error // why there will be no more answers
+	err     error // why there are no more responses
 
-	// ownAnswers: each caller reads its answer itself, and leave follows instead
-	// of wait. What comes elsewhere is handed on by a goroutine.
+	// ownAnswers: each caller reads its own response and calls leave instead of wait. Events from other
+	// streams are delivered by a goroutine.
 	ownAnswers bool
 	entries    sync.Pool
 }
 
 type entry struct {
 	sent
-	said   session.Queue // by the server, not handed on yet
-	broken bool          // an answer has come that cannot be read
-	probes bool          // it finds out whether the session is known; nothing follows from its answer alone
-	closed chan struct{} // cap 1: reply or err is there, and e is in no table
+	events session.Queue // undelivered events of the server
+	broken bool          // a malformed response has arrived
+	probes bool          // checks whether the session is known; its result has no other effect
+	closed chan struct{} // cap 1: reply or err is set, and e is in no table
 	reply  session.Reply
 	err    error
 
-	request Request          // how it goes out over HTTP
-	message wirejson.Message // what is read for it over HTTP
+	request Request          // the HTTP request
+	message wirejson.Message // the message that is read over HTTP
 
-	saying sync.Mutex    // one event is handed on after the other
-	late   *lateDelivery // nil until something comes elsewhere than in the caller's answer
+	deliverMu sync.Mutex    // orders the events
+	late      *lateDelivery // nil until an event arrives on another stream
 }
 
-// lateDelivery is the goroutine that hands on what came in the stream of somebody else,
-// who must not wait for that caller.
+// lateDelivery is the goroutine that delivers events from other streams, whose readers must not wait for
+// this caller.
 type lateDelivery struct {
 	runs bool // guarded by pending.mu
 	sync.WaitGroup
@@ -53,15 +51,15 @@ type lateDelivery struct {
 
 func newPending() *pending { return &pending{byID: map[uint64]*entry{}} }
 
-// entry returns one for a request, which is not entered yet.
+// entry returns an unregistered entry.
 func (p *pending) entry() *entry {
 	if e, ok := p.entries.Get().(*entry); ok {
 		return e
 	}
-	return &entry{closed: make(chan struct{}, 1), said: session.Queue{Max: maxNotes, Bytes: maxNoteBytes}}
+	return &entry{closed: make(chan struct{}, 1), events: session.Queue{Max: maxEvents, Bytes: maxEventBytes}}
 }
 
-// enter puts e into the table. It fails when the link is lost.
+// acquire registers e. It fails if the link is lost.
 func (p *pending) enter(e *entry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,17 +70,17 @@ func (p *pending) enter(e *entry) error {
 	return nil
 }
 
-// inFlight returns how many there are.
+// inFlight returns the number of open requests.
 func (p *pending) inFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.byID)
 }
 
-// orphan is take for a request that the server may still be at work on.
+// orphan is take for a request that the server may still execute.
 func (p *pending) orphan(id uint64) *entry {
 	e := p.take(id)
-	if e != nil && !e.own && e.listenID == nil { // else there is nobody else, or nothing to work on
+	if e != nil && !e.own && e.listenID == nil { // otherwise no other client is affected, or nothing runs
 		p.orphans.add(&e.sent)
 	}
 	return e
@@ -97,16 +95,15 @@ func (p *pending) take(id uint64) *entry {
 	return e
 }
 
-// recycle makes e ready for another request. e is in no table.
+// recycle returns e, which is in no table, to the pool.
 func (p *pending) recycle(e *entry) {
-	e.said.Reset()
+	e.events.Reset()
 	e.sent, e.broken, e.probes, e.reply, e.err, e.late = sent{}, false, false, session.Reply{}, nil, nil
 	e.request, e.message = Request{}, wirejson.Message{}
 	p.entries.Put(e)
 }
 
-// resolve hands the response m to the caller that waits for it, if there is
-// one. The bytes of m are copied unless they are kept.
+// resolve delivers a response to its caller. The bytes of m are copied unless kept.
 func (p *pending) resolve(m *wirejson.Message, kept bool) {
 	id, ok := numericID(m.ID)
 	if !ok {
@@ -117,7 +114,7 @@ func (p *pending) resolve(m *wirejson.Message, kept bool) {
 	}
 }
 
-// reject ends one request with an error.
+// reject fails one request.
 func (p *pending) reject(id uint64, err error) bool {
 	e := p.claim(id)
 	if e != nil {
@@ -126,21 +123,19 @@ func (p *pending) reject(id uint64, err error) bool {
 	return e != nil
 }
 
-// finish tells the caller how its request ended. e is in no table.
+// finish delivers the result of a request. e is in no table.
 func (e *entry) finish(r session.Reply, err error) {
 	e.reply, e.err = r, err
 	e.closed <- struct{}{}
 }
 
-// brokenTime is how long the right answer may still come after one that cannot
-// be read: that one may be of a log, or the last words of a process, whose end
-// says more.
-const brokenTime = 100 * time.Millisecond
+// malformedWait is how long a correct response may follow a malformed one, which may be log output or the
+// end of a dying process.
+const malformedWait = 100 * time.Millisecond
 
-// rejectBroken ends the request that a response answers which cannot be read,
-// unless something better comes.
-func (p *pending) rejectBroken(response []byte) {
-	id, ok := numericID(wirejson.BrokenAnswer(response))
+// rejectMalformed fails the request of a malformed response, unless a correct one follows in time.
+func (p *pending) rejectMalformed(response []byte) {
+	id, ok := numericID(wirejson.MalformedResponseID(response))
 	if !ok {
 		return
 	}
@@ -151,7 +146,7 @@ func (p *pending) rejectBroken(response []byte) {
 		return
 	}
 	e.broken = true
-	time.AfterFunc(brokenTime, func() {
+	time.AfterFunc(malformedWait, func() {
 		p.mu.Lock()
 		e := p.orphan(id)
 		p.mu.Unlock()
@@ -171,43 +166,39 @@ func (p *pending) claim(id uint64) *entry {
 	return e
 }
 
-// give hands e to the request with that id, if it wants it, and reports whether
-// it did.
-func (p *pending) give(id uint64, e session.Event, fits func(*sent) bool) bool {
+// deliverTo queues e for the request id if fits accepts it, and reports success.
+func (p *pending) deliverTo(id uint64, e session.Event, fits func(*sent) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to := p.byID[id]
 	return to != nil && fits(&to.sent) && p.put(to, e)
 }
 
-// progress hands a progress notification, which came in the answer to from or by
-// itself, to the request it is about.
+// progress delivers a progress notification, which arrived in the reply stream of from or by itself, to
+// its request.
 func (p *pending) progress(e session.Event, from *entry) {
 	switch id, ok := progressID(e.Params); {
 	case !ok:
 	case from != nil && from.id == id:
-		from.hear(e)
+		from.receive(e)
 	default:
-		p.give(id, e, func(s *sent) bool { return s.wants(mcp.Progress) })
+		p.deliverTo(id, e, func(s *sent) bool { return s.wants(mcp.Progress) })
 	}
 }
 
-// subscribed hands a notification to the subscription that it names, if it
-// does.
+// subscribed delivers a notification to the subscription that it names.
 func (p *pending) subscribed(e session.Event) bool {
 	id, ok := subscriptionID(e.Params)
-	return ok && p.give(id, e, func(s *sent) bool { return s.listenID != nil })
+	return ok && p.deliverTo(id, e, func(s *sent) bool { return s.listenID != nil })
 }
 
-// byToken hands a progress notification to the client's request with its own
-// token.
+// byToken delivers a progress notification to the client's request with this token.
 func (p *pending) byToken(e session.Event) bool {
 	token := wirejson.Find(e.Params, "progressToken")
 	return p.newest(e, func(s *sent) bool { return s.token != nil && bytes.Equal(s.token, token) })
 }
 
-// newest hands e to the request that was sent last, of those that fit and whose
-// client has the connection for itself.
+// newest delivers e to the newest request that fits, on a client's own connection.
 func (p *pending) newest(e session.Event, fits func(*sent) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,8 +211,8 @@ func (p *pending) newest(e session.Event, fits func(*sent) bool) bool {
 	return last != nil && p.put(last, e)
 }
 
-// only hands e to the only request in flight, subscriptions aside, if it wants
-// it: with several in flight nobody can tell whose it is.
+// only delivers e to the only open request, not counting subscriptions; with several the recipient is
+// unknown.
 func (p *pending) only(e session.Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,13 +226,12 @@ func (p *pending) only(e session.Event) bool {
 			one = to
 		}
 	}
-	return one != nil && one.wants(e.Method) && !p.orphans.byOther(&one.sent) && p.put(one, e)
+	return one != nil && one.wants(e.Method) && !p.orphans.ofOtherOwner(&one.sent) && p.put(one, e)
 }
 
-// put queues an event for to; when its caller is far behind it is dropped. It
-// reports whether it was queued. The caller holds mu.
+// put queues an event for to, or drops it if the queue is full. It reports success. The caller holds mu.
 func (p *pending) put(to *entry, e session.Event) bool {
-	if !to.said.Put(e.Clone()) {
+	if !to.events.Put(e.Clone()) {
 		return false
 	}
 	if p.ownAnswers {
@@ -250,27 +240,27 @@ func (p *pending) put(to *entry, e session.Event) bool {
 		}
 		if !to.late.runs {
 			to.late.runs = true
-			to.late.Go(func() { p.handLate(to) })
+			to.late.Go(func() { p.deliverLate(to) })
 		}
 	}
 	return true
 }
 
-// handLate hands on what is queued for e, and what comes meanwhile.
-func (p *pending) handLate(e *entry) {
+// deliverLate delivers the queued events of e until there are none.
+func (p *pending) deliverLate(e *entry) {
 	for {
 		p.mu.Lock()
-		events := e.said.Take()
+		events := e.events.Take()
 		e.late.runs = len(events) > 0
 		p.mu.Unlock()
 		if len(events) == 0 {
 			return
 		}
-		e.handOn(events)
+		e.deliverAll(events)
 	}
 }
 
-// fail ends all that wait, and those who come later.
+// fail fails all open and later requests.
 func (p *pending) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,7 +274,7 @@ func (p *pending) fail(err error) {
 	}
 }
 
-// abandon takes e out for good: its request has not been sent.
+// abandon removes e, whose request was not sent.
 func (p *pending) abandon(e *entry) {
 	if p.claim(e.id) == nil {
 		<-e.closed
@@ -292,35 +282,34 @@ func (p *pending) abandon(e *entry) {
 	p.recycle(e)
 }
 
-// wait hands what is said to e on to its caller and returns the response. On an
-// error of ctx the entry is out of the table: whatever comes for it later is
-// dropped.
+// pending delivers events to the caller of e and returns its response. If ctx ends, the entry is removed and
+// later messages are dropped.
 func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 	defer p.recycle(e)
 	done := ctx.Done()
 	for {
 		select {
 		case <-e.closed:
-			e.handOn(e.said.Take())
+			e.deliverAll(e.events.Take())
 			e.settle(&e.reply)
 			return e.reply, e.err
-		case <-e.said.Come():
-			e.handOn(e.said.Take())
+		case <-e.events.Ready():
+			e.deliverAll(e.events.Take())
 		case <-done:
 			if p.leave(e, ctx.Err()) {
 				return session.Reply{}, ctx.Err()
 			}
-			done = nil // the answer is on its way from the reader
+			done = nil // the reader is already delivering the response
 		}
 	}
 }
 
-// leave takes e out, whose request came to err, if it is still in, and reports
-// whether it was. What came for it elsewhere is handed on when it returns.
+// release removes e, whose request ended with err, and reports whether it was registered. Its events are
+// delivered when it returns.
 func (p *pending) leave(e *entry, err error) bool {
 	p.mu.Lock()
 	out := p.take
-	if stillAtWork(err) {
+	if mayStillRun(err) {
 		out = p.orphan
 	}
 	was, late := out(e.id) != nil, e.late
@@ -331,23 +320,22 @@ func (p *pending) leave(e *entry, err error) bool {
 	return was
 }
 
-// hear hands on what came in the answer to e, and reports whether its caller
-// wants it.
-func (e *entry) hear(v session.Event) bool {
+// receive delivers an event of e's own stream and reports whether its caller wants it.
+func (e *entry) receive(v session.Event) bool {
 	if !e.wants(v.Method) {
 		return false
 	}
-	e.handOn([]session.Event{v})
+	e.deliverAll([]session.Event{v})
 	return true
 }
 
-// handOn hands on what has been said.
-func (e *entry) handOn(events []session.Event) {
+// deliverAll delivers events in order.
+func (e *entry) deliverAll(events []session.Event) {
 	if e.Say == nil {
 		return
 	}
-	e.saying.Lock()
-	defer e.saying.Unlock()
+	e.deliverMu.Lock()
+	defer e.deliverMu.Unlock()
 	for _, v := range events {
 		e.deliver(v)
 	}

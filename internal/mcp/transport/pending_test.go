@@ -21,7 +21,7 @@ func enter(p *pending, s sent) (*entry, error) {
 	return e, p.enter(e)
 }
 
-// said hands a log message to the only request in flight, if it wants it.
+// events hands a log message to the only request in flight, if it wants it.
 func said(p *pending, params json.RawMessage) bool {
 	return p.only(session.Event{Method: mcp.LogMessage, Params: params})
 }
@@ -45,12 +45,12 @@ func TestBrokenAnswers(t *testing.T) {
 		}
 		first, second, third := ask(1, &session.Owner{}), ask(2, &session.Owner{}), ask(3, &session.Owner{})
 		for range 2 {
-			p.rejectBroken(fmt.Appendf(nil, broken, 1))
-			p.rejectBroken(fmt.Appendf(nil, broken, 2))
+			p.rejectMalformed(fmt.Appendf(nil, broken, 1))
+			p.rejectMalformed(fmt.Appendf(nil, broken, 2))
 		}
 		p.resolve(&wirejson.Message{ID: json.RawMessage("2"), Result: json.RawMessage(`{"b":2}`)}, false)
 		began := time.Now()
-		if _, err := wait(first); !errors.Is(err, ErrNoMessage) || time.Since(began) != brokenTime {
+		if _, err := wait(first); !errors.Is(err, ErrNoMessage) || time.Since(began) != malformedWait {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if got, err := wait(second); err != nil || got != `{"b":2}` {
@@ -59,7 +59,7 @@ func TestBrokenAnswers(t *testing.T) {
 		if said(p, json.RawMessage(`{"level":"info","data":"about the first"}`)) {
 			t.Error("a message that may be about the first request goes to another client")
 		}
-		p.rejectBroken(fmt.Appendf(nil, broken, 3))
+		p.rejectMalformed(fmt.Appendf(nil, broken, 3))
 		p.fail(ErrStopped)
 		if _, err := wait(third); errors.Is(err, ErrNoMessage) || !errors.Is(err, ErrStopped) {
 			t.Errorf("the end of the link says more: %v", err)
@@ -74,16 +74,16 @@ func TestPendingIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10 * maxNotes {
+	for range 10 * maxEvents {
 		p.progress(session.Event{Method: mcp.Progress, Params: json.RawMessage(`{"progressToken":1}`)}, nil)
 	}
-	big := json.RawMessage(`{"x":"` + strings.Repeat("y", maxNoteBytes) + `"}`)
+	big := json.RawMessage(`{"x":"` + strings.Repeat("y", maxEventBytes) + `"}`)
 	said(p, big)
 	p.resolve(&wirejson.Message{ID: json.RawMessage("1"), Result: json.RawMessage("{}")}, false)
 	if r, err := p.wait(t.Context(), e); err != nil || string(r.Result) != "{}" {
 		t.Errorf("result %s, error %v", r.Result, err)
 	}
-	if got != maxNotes {
+	if got != maxEvents {
 		t.Errorf("%d notifications", got)
 	}
 }
@@ -167,13 +167,13 @@ func TestOrphansAreBounded(t *testing.T) {
 	for id := range uint64(maxOrphans) {
 		d.add(&sent{id: id, Request: &session.Request{Owner: a}})
 	}
-	if d.byOther(&sent{Request: &session.Request{Owner: a}}) || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
+	if d.ofOtherOwner(&sent{Request: &session.Request{Owner: a}}) || !d.ofOtherOwner(&sent{Request: &session.Request{Owner: b}}) {
 		t.Error("it is not known whose they are")
 	}
 	for id := range uint64(10 * maxOrphans) {
 		d.add(&sent{id: id + maxOrphans, Request: &session.Request{Owner: b}})
 	}
-	if len(d.all) != maxOrphans || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
+	if len(d.all) != maxOrphans || !d.ofOtherOwner(&sent{Request: &session.Request{Owner: b}}) {
 		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
 	}
 }

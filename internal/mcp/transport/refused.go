@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// refused reads an answer that is not 2xx. It may hold the JSON-RPC error of
-// the request.
+// refused reads an error response. It may contain the JSON-RPC error of the request.
 func (l *HTTP) refused(a *Response, x *entry) (session.Reply, error) {
 	fail := statusOf(a)
 	if m := errorIn(a); m != nil && !fail.WantsLogin() && x.isAnswer(m) {
@@ -25,8 +24,7 @@ func (l *HTTP) refused(a *Response, x *entry) (session.Reply, error) {
 	return session.Reply{}, fail
 }
 
-// errorIn returns the JSON-RPC error that an answer has for its body, nil if
-// there is none.
+// errorIn returns the JSON-RPC error in the body, or nil.
 func errorIn(a *Response) *wirejson.Message {
 	if a.Media != JSON {
 		return nil
@@ -42,20 +40,19 @@ func errorIn(a *Response) *wirejson.Message {
 	return &m
 }
 
-// A server that has forgotten the session says so in many ways: with any status,
-// in an error of JSON-RPC, as plain text. No text decides. After a refusal that may mean it
-// the server is asked for what it has answered before in this session.
+// Servers report a lost session in many ways: with any status, in a JSON-RPC error, as plain text.
+// MCPProxy does not interpret texts: after a refusal that may mean it, it repeats requests that the server
+// has answered before in this session.
 
-// settled returns the outcome of an exchange. It fails the link when the server has
-// forgotten the session. The outcome is a goneError only where the server cannot have run
-// the request: that one may be sent again.
+// settled returns the result of an exchange. It fails the link if the server has lost the session. It
+// returns a goneError only if the server cannot have executed the request.
 func (l *HTTP) settled(ctx context.Context, state *httpState, x *entry, status int, reply session.Reply, err error) (session.Reply, error) {
 	doubtful, unrun := doubts(status, reply, err)
 	if !doubtful || x.probes || x.Method == mcp.Initialize || state.version == "" || l.modern.Load() || ctx.Err() != nil {
 		return reply, err
 	}
 	switch {
-	case !l.forgotten(ctx, state, status, x.Method):
+	case !l.sessionLost(ctx, state, status, x.Method):
 		return reply, err
 	case unrun:
 		if err == nil {
@@ -67,10 +64,10 @@ func (l *HTTP) settled(ctx context.Context, state *httpState, x *entry, status i
 	return reply, err
 }
 
-// doubts reports whether the answer to a request may mean that the server has forgotten the
-// session, and whether the server has not run the request if it does mean that.
+// doubts reports whether a response may mean that the session is lost, and whether the request was not
+// executed in that case.
 func doubts(status int, reply session.Reply, err error) (doubtful, unrun bool) {
-	passing := (&StatusError{Status: status}).Passing()
+	passing := (&StatusError{Status: status}).Temporary()
 	_, odd := errors.AsType[*StatusError](err)
 	_, silent := errors.AsType[*noMessage](err)
 	switch {
@@ -95,21 +92,19 @@ func doubts(status int, reply session.Reply, err error) (doubtful, unrun bool) {
 	return true, names
 }
 
-// namesSession reports whether an error speaks of the session or of the handshake. It
-// decides only about a request that the server has answered with status 200 and whose
-// session is known to be gone.
+// namesSession reports whether an error mentions the session or the handshake. It matters only for a
+// response with status 200 when the session is known to be lost.
 func namesSession(message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(message, "session") || strings.Contains(message, "initializ")
 }
 
-// pingTime is how long a server may take to answer a ping.
+// pingTime limits a ping.
 const pingTime = 10 * time.Second
 
-// forgotten reports whether the server has forgotten the session: it refuses what it has
-// answered in this session before, a ping and the list of its tools. One ping is
-// enough where it answers with the status that the protocol has for this.
-func (l *HTTP) forgotten(ctx context.Context, state *httpState, status int, method string) bool {
+// sessionLost reports whether the server refuses what it has answered before in this session: a ping and
+// tools/list. The ping is enough if it gets the status that the protocol defines for this.
+func (l *HTTP) sessionLost(ctx context.Context, state *httpState, status int, method string) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	known := status == http.StatusNotFound && state.session != ""
@@ -124,10 +119,10 @@ func (l *HTTP) forgotten(ctx context.Context, state *httpState, status int, meth
 	return refused
 }
 
-// refuses sends a request of our own and reports whether the server refuses it, and with
-// which status. A server that does not know the method does not refuse it.
+// refuses sends a request of MCPProxy and reports whether the server refuses it, and with which status. An
+// unknown method is no refusal.
 func (l *HTTP) refuses(ctx context.Context, state *httpState, method string) (refused bool, status int) {
-	x := l.wait.entry()
+	x := l.pending.entry()
 	x.request.Body = x.send(nil, &session.Request{Method: method}, &l.Options, false, false)
 	x.probes = true
 	reply, err := l.exchange(ctx, state, x)
@@ -139,11 +134,10 @@ func (l *HTTP) refuses(ctx context.Context, state *httpState, method string) (re
 	return Refuses(err), status
 }
 
-// Refuses reports whether err is a server's refusal of a request that it should know, which
-// does not pass by itself.
+// Refuses reports whether err is a permanent refusal of a request that every server must know.
 func Refuses(err error) bool {
 	if fail, ok := errors.AsType[*StatusError](err); ok {
-		return !fail.Passing() || isBroken(fail.Status)
+		return !fail.Temporary() || isBroken(fail.Status)
 	}
 	if answer, ok := errors.AsType[*AnswerError](err); ok {
 		return answer.Code != wirejson.CodeMethodNotFound
@@ -152,7 +146,7 @@ func Refuses(err error) bool {
 	return silent
 }
 
-// isBroken reports whether a status says that the server itself fails, and no gateway before it.
+// isBroken reports whether a status comes from the server itself and not from a gateway.
 func isBroken(status int) bool {
 	return status == http.StatusInternalServerError || status == http.StatusNotImplemented
 }

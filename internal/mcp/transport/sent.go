@@ -10,18 +10,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// sent is a request on a connection that others may use, too: it goes out with
-// an id of ours.
+// sent is a request as it is sent on a connection that may be shared, with a new ID.
 type sent struct {
 	*session.Request
 	id       uint64
-	token    json.RawMessage // the caller's progress token, in whose place id goes out unless own; nil: it wants none
-	own      bool            // the connection is the caller's own: its tokens mean nobody else
-	keeps    bool            // it goes out as it is, with the client's id and token: its answer comes to nobody else
-	listenID json.RawMessage // the client's id of a subscription, in whose place id goes out
+	token    json.RawMessage // the caller's progress token, replaced by id unless own; nil: no progress wanted
+	own      bool            // the connection belongs to the caller: tokens are not replaced
+	keeps    bool            // sent unchanged with the client's ID and token, because only this caller reads the response
+	listenID json.RawMessage // the client's ID of a subscription, replaced by id
 }
 
-// send makes s the request r and appends its message to dst.
+// send sets s to the request r and appends its message to dst.
 func (s *sent) send(dst []byte, r *session.Request, o *Options, modern, keeps bool) []byte {
 	*s = sent{Request: r, id: o.IDs.Add(1), own: o.Own, keeps: keeps}
 	switch {
@@ -38,14 +37,14 @@ func (s *sent) send(dst []byte, r *session.Request, o *Options, modern, keeps bo
 		params = withMeta(params, "progressToken", strconv.AppendUint(nil, s.id, 10))
 	}
 	if r.Method == mcp.Listen {
-		if s.listenID = r.ID; r.ID == nil { // our own
+		if s.listenID = r.ID; r.ID == nil { // MCPProxy's own subscription
 			s.listenID = strconv.AppendUint(nil, s.id, 10)
 		}
 	}
 	return wirejson.AppendRequest(dst, s.id, r.Method, params)
 }
 
-// appendCall appends a call in parts.
+// appendCall appends a Call.
 func (s *sent) appendCall(dst []byte, o *Options, modern bool) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = strconv.AppendUint(dst, s.id, 10)
@@ -67,22 +66,22 @@ func (s *sent) appendCall(dst []byte, o *Options, modern bool) []byte {
 	return append(dst, "}}"...)
 }
 
-// cancelable reports whether the server is told when nobody waits for r any more:
-// not of what the handshake begins with.
+// cancelable reports whether a cancellation of r is sent to the server: not for the first request of the
+// handshake.
 func cancelable(r *session.Request) bool {
 	return r.Method != mcp.Initialize && (r.ID != nil || r.Method != mcp.Discover)
 }
 
-// outerID returns the id that s has at the server.
-func (s *sent) outerID() json.RawMessage {
+// wireID returns the ID of s at the server.
+func (s *sent) wireID() json.RawMessage {
 	if s.keeps {
 		return s.ID
 	}
 	return strconv.AppendUint(nil, s.id, 10)
 }
 
-// isAnswer reports whether m is the response to s where no other one can come. An
-// error without an id can only be for the one request that was sent.
+// isAnswer reports whether m is the response to s, on a stream with only this response. An error without
+// an ID is.
 func (s *sent) isAnswer(m *wirejson.Message) bool {
 	if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
 		return true
@@ -94,10 +93,10 @@ func (s *sent) isAnswer(m *wirejson.Message) bool {
 	return ok && id == s.id
 }
 
-// passes reports whether s is a client's own request, which gets everything.
+// passes reports whether s is a client's own request, which gets all events.
 func (s *sent) passes() bool { return s.Say != nil && s.Call == nil }
 
-// wants reports whether the caller of s is to get such a notification.
+// wants reports whether the caller of s gets this notification.
 func (s *sent) wants(method string) bool {
 	switch {
 	case s.Say == nil:
@@ -110,7 +109,7 @@ func (s *sent) wants(method string) bool {
 	return s.Call == nil
 }
 
-// deliver hands what the server says to the caller, with its own token and id.
+// deliver passes an event to the caller, with its own token and ID.
 func (s *sent) deliver(e session.Event) {
 	if e.Method == mcp.Progress && s.token != nil && !s.own {
 		e.Params = wirejson.SetMember(e.Params, "progressToken", s.token)
@@ -121,15 +120,15 @@ func (s *sent) deliver(e session.Event) {
 	s.Say(e)
 }
 
-// settle puts the client's id of a subscription into its end.
+// settle restores the client's subscription ID in the result.
 func (s *sent) settle(r *session.Reply) {
 	if s.listenID != nil && r.Result != nil {
 		r.Result = setSubscription(r.Result, s.listenID)
 	}
 }
 
-// identity adds to a _meta, which may be nil, who asks and what it can do:
-// nothing, since nobody is behind our own requests whom a server could ask.
+// identity adds MCPProxy's identity to a _meta, which may be nil. It declares no capabilities: no client
+// can answer questions for MCPProxy's own requests.
 func identity(meta json.RawMessage, version string) json.RawMessage {
 	out := append([]byte(nil), `{"`+mcp.MetaVersion+`":"`+mcp.Modern+`","`+mcp.MetaCapabilities+`":{},"`+mcp.MetaClientInfo+`":{"name":"mcpproxy","version":`...)
 	out = append(wirejson.AppendString(out, version), '}')
@@ -143,34 +142,33 @@ func identity(meta json.RawMessage, version string) json.RawMessage {
 	return append(append(out, ','), inside...)
 }
 
-// WithIdentity returns params that say of themselves what a modern request has
-// to, for requests of our own.
+// WithIdentity adds MCPProxy's identity to the params of a modern request.
 func WithIdentity(params json.RawMessage, version string) json.RawMessage {
 	return wirejson.SetMember(params, "_meta", identity(wirejson.Find(params, "_meta"), version))
 }
 
-// metaOf returns a member of the _meta of params, nil when there is none.
+// metaOf returns a member of the _meta of params, or nil.
 func metaOf(params json.RawMessage, name string) json.RawMessage {
-	if !wirejson.MayName(params, name) {
+	if !wirejson.MayContain(params, name) {
 		return nil
 	}
 	return wirejson.Find(wirejson.Find(params, "_meta"), name)
 }
 
-// withMeta returns params with a member of their _meta.
+// withMeta sets a member of the _meta of params.
 func withMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	return wirejson.SetMember(params, "_meta", wirejson.SetMember(wirejson.Find(params, "_meta"), name, value))
 }
 
-// ProgressToken returns the token in the _meta of params, nil when there is none.
+// ProgressToken returns the progress token of params, or nil.
 func ProgressToken(params json.RawMessage) json.RawMessage { return metaOf(params, "progressToken") }
 
-// subscriptionID returns our id in what a server says to a subscription.
+// subscriptionID returns the subscription ID, which MCPProxy has assigned.
 func subscriptionID(params json.RawMessage) (uint64, bool) {
 	return numericID(metaOf(params, mcp.MetaSubscription))
 }
 
-// setSubscription puts the client's id of a subscription in the place of ours.
+// setSubscription replaces the subscription ID by the client's.
 func setSubscription(obj, id json.RawMessage) json.RawMessage {
 	if _, ok := subscriptionID(obj); !ok {
 		return obj
@@ -178,12 +176,12 @@ func setSubscription(obj, id json.RawMessage) json.RawMessage {
 	return withMeta(obj, mcp.MetaSubscription, id)
 }
 
-// progressID returns the id that a progress notification is about.
+// progressID returns the request ID of a progress notification.
 func progressID(params json.RawMessage) (uint64, bool) {
 	return numericID(wirejson.Find(params, "progressToken"))
 }
 
-// SameID reports whether two ids are the same, however they are written.
+// SameID reports whether two IDs are equal, in any JSON spelling.
 func SameID(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -193,15 +191,14 @@ func SameID(a, b json.RawMessage) bool {
 	return ok && also && x == y
 }
 
-// answers reports whether the id of an answer is the one of the only request that it can be for: as
-// it is, or a number that has come back as text.
+// answers reports whether the ID of a response matches the only open request: equal, or a number returned
+// as a string.
 func answers(id, asked json.RawMessage) bool {
 	text, ok := wirejson.String(id)
 	return SameID(id, asked) || ok && text == string(asked)
 }
 
-// replyOf takes a response out of the buffer it was read into, without a copy
-// when that buffer has been kept for it.
+// replyOf returns a response as a Reply; without a copy if kept.
 func replyOf(m *wirejson.Message, kept bool) session.Reply {
 	if m.Error != nil {
 		e := *m.Error
@@ -214,13 +211,12 @@ func replyOf(m *wirejson.Message, kept bool) session.Reply {
 	return session.Reply{Result: bytes.Clone(m.Result)}
 }
 
-// eventOf returns what a server says as an event, which is valid for as long as m.
+// eventOf returns a message as an Event, valid as long as m.
 func eventOf(m *wirejson.Message) session.Event {
 	return session.Event{Method: m.Method, ID: m.ID, Params: m.Params}
 }
 
-// numericID reads an id that we made. Some servers send it back as text; ours are numbers, so that
-// no other id can be meant.
+// numericID parses an ID that MCPProxy has assigned. Some servers return it as a string.
 func numericID(raw json.RawMessage) (id uint64, ok bool) {
 	if n := len(raw); n > 2 && raw[0] == '"' && raw[n-1] == '"' && raw[1] != '0' {
 		raw = raw[1 : n-1]
@@ -231,5 +227,5 @@ func numericID(raw json.RawMessage) (id uint64, ok bool) {
 		}
 		id = id*10 + uint64(c-'0')
 	}
-	return id, 0 < len(raw) && len(raw) < 20 // more may not fit
+	return id, 0 < len(raw) && len(raw) < 20 // more digits may overflow
 }

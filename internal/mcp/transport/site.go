@@ -12,42 +12,41 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Address is where a server is reached over HTTP, and with what.
+// Address is the URL of an HTTP server, with headers and credentials.
 type Address struct {
 	URL     string
 	Headers map[string]string
-	Account Account // proves who asks; nil: nothing does
+	Account Account // nil: no authorization
 	Dial    func(*url.URL) (Client, error)
 }
 
-// site is a server that is reached over HTTP, with what is said to it beside
-// requests. Of its goroutines one tells it what nobody waits for.
+// site is an HTTP server with its current session state. One goroutine sends background messages.
 type site struct {
-	url       *url.URL // changes while the session is being set up only
+	url       *url.URL // changes only during the handshake
 	redirects int
-	fields    http.Header // what the configuration adds
+	fields    http.Header // configured headers
 	client    Client
 	state     atomic.Pointer[httpState]
 
-	told   *outbox            // when the server is too far behind, what comes is dropped
+	outbox *outbox            // drops messages when full
 	cancel context.CancelFunc // ends the goroutines
 	wg     sync.WaitGroup
 }
 
-// httpState is what the heads of requests are made of.
+// httpState has the rendered heads for one session state.
 type httpState struct {
 	session   string
 	version   string
 	post, get *Head
 }
 
-// newSite prepares a server; nothing is sent yet, and nothing runs.
+// newSite prepares a server without sending anything.
 func newSite(a Address, o Options) (*site, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, problem.Ownf("the url is not an absolute http or https URL")
 	}
-	l := &site{url: u, fields: http.Header{}, cancel: func() {}, told: newOutbox()}
+	l := &site{url: u, fields: http.Header{}, cancel: func() {}, outbox: newOutbox()}
 	l.fields.Set("User-Agent", "mcpproxy/"+o.Version)
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -65,7 +64,7 @@ func newSite(a Address, o Options) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.client = proven(client, a.Account)
+	l.client = withAccount(client, a.Account)
 	return l, nil
 }
 
@@ -75,7 +74,7 @@ func stripUser(u *url.URL) *url.URL {
 	return &v
 }
 
-// setState renders the heads anew.
+// setState renders the heads.
 func (l *site) setState(id, version string) error {
 	common := l.fields.Clone()
 	if id != "" {
@@ -100,12 +99,11 @@ func (l *site) setState(id, version string) error {
 	return nil
 }
 
-// maxRedirects is how often the first request may be sent to another path.
+// maxRedirects limits the redirects of the first request.
 const maxRedirects = 3
 
-// redirected follows, while the session is being set up, a redirect within the
-// same origin: many servers send /mcp to /mcp/. Elsewhere our headers, and the
-// credentials in them, never go.
+// redirected follows a redirect within the same origin during the handshake: many servers redirect /mcp to
+// /mcp/. Headers and credentials never go to another origin.
 func (l *site) redirected(location string) bool {
 	to, err := l.url.Parse(location)
 	if err != nil || location == "" || !sameOrigin(to, l.url) || l.redirects >= maxRedirects {
@@ -119,9 +117,9 @@ func (l *site) redirected(location string) bool {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// stream asks for a stream; a StatusError says that the answer is none.
-func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Field) (*Response, error) {
-	a, err := l.client.Do(ctx, &Request{Method: http.MethodGet, Head: state.get, Fields: fields})
+// stream requests an event stream; a StatusError says that the response is none.
+func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Header) (*Response, error) {
+	a, err := l.client.Do(ctx, &Request{Method: http.MethodGet, Head: state.get, Headers: fields})
 	if err != nil || a.Status == http.StatusOK && a.Media == events && !a.Encoded {
 		return a, err
 	}
@@ -129,7 +127,7 @@ func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Field)
 	return nil, statusOf(a)
 }
 
-// send posts a message that has no response.
+// send posts a message without a response.
 func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
 	a, err := l.client.Do(ctx, &Request{Method: http.MethodPost, Head: state.post, Body: msg})
 	if err != nil {
@@ -140,7 +138,7 @@ func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
 		return statusOf(a)
 	}
 	if a.Media != events {
-		_, _ = readBody(a, maxErrorBody) // so that the connection can be used again
+		_, _ = readBody(a, maxErrorBody) // so that the connection is reusable
 	}
 	return nil
 }

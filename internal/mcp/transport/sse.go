@@ -17,18 +17,17 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SSE is a session over the HTTP transport of MCP 2024-11-05: one stream on
-// which the server says everything, and an endpoint, named at its beginning, to
-// which messages are posted.
+// SSE is a session over the HTTP+SSE transport of 2024-11-05: one event stream for all messages of the
+// server, and an endpoint, which the stream names first, for POSTs.
 type SSE struct {
 	*duplex
 	*site
 
-	ready chan struct{} // closed when the site is the endpoint
-	mu    sync.Mutex    // orders starts and Stop
+	ready chan struct{} // closed when the endpoint is known
+	mu    sync.Mutex    // orders start and Stop
 }
 
-// maxEndpoint bounds the endpoint that a server names.
+// maxEndpoint limits the endpoint text, in bytes.
 const maxEndpoint = 8 << 10
 
 var (
@@ -44,15 +43,15 @@ func NewSSE(a Address, o Options) (*SSE, error) {
 	}
 	l := &SSE{duplex: newDuplex(o), site: site, ready: make(chan struct{})}
 	l.post = l.toEndpoint
-	l.tell = l.told.put
+	l.postLater = l.outbox.put
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.wg.Go(func() { l.end(l.read(ctx)) })
-	l.wg.Go(func() { l.sendTold(ctx, l.told) })
+	l.wg.Go(func() { l.sendQueued(ctx, l.outbox) })
 	return l, nil
 }
 
-// read opens the stream, and routes what the server says until it ends.
+// read opens the stream and routes its messages until it ends.
 func (l *SSE) read(ctx context.Context) error {
 	a, err := l.openStream(ctx)
 	if err != nil {
@@ -72,7 +71,7 @@ func (l *SSE) read(ctx context.Context) error {
 		case err != nil:
 			return bounded(l.Budget, err)
 		}
-		l.heard.Add(1)
+		l.received.Add(1)
 		if len(ev.Data) == 0 || ev.Name != "message" {
 			continue
 		}
@@ -83,11 +82,10 @@ func (l *SSE) read(ctx context.Context) error {
 	}
 }
 
-// maxEarly bounds the events that come before the endpoint.
+// maxEarly limits the events before the endpoint.
 const maxEarly = 100
 
-// readEndpoint reads the events up to the one that names the endpoint. Some servers send
-// others before it, such as a ping.
+// readEndpoint reads events up to the endpoint. Some servers send others first, such as a ping.
 func (l *SSE) readEndpoint(events *wirejson.EventReader) error {
 	for range maxEarly {
 		ev, err := events.Next()
@@ -105,8 +103,7 @@ func (l *SSE) readEndpoint(events *wirejson.EventReader) error {
 	return errNoEndpoint
 }
 
-// openStream asks for the stream, also where the server says it is within the
-// same origin.
+// openStream requests the stream and follows redirects within the origin.
 func (l *SSE) openStream(ctx context.Context) (*Response, error) {
 	for {
 		a, err := l.stream(ctx, l.state.Load(), nil)
@@ -122,8 +119,8 @@ func (l *SSE) openStream(ctx context.Context) (*Response, error) {
 	}
 }
 
-// setEndpoint takes the place that messages go to. Elsewhere than at the origin
-// of the stream our headers, and the credentials in them, never go.
+// setEndpoint sets the endpoint. It must have the origin of the stream, because it gets headers and
+// credentials.
 func (l *SSE) setEndpoint(text string) error {
 	if len(text) > maxEndpoint {
 		return problem.Ownf("the endpoint for messages is longer than %d bytes", maxEndpoint)
@@ -143,7 +140,7 @@ func (l *SSE) setEndpoint(text string) error {
 	return nil
 }
 
-// toEndpoint posts one message, as soon as it is known where to.
+// toEndpoint posts one message, once the endpoint is known.
 func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
 	select {
 	case <-l.ready:
@@ -162,30 +159,30 @@ func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// refused returns what a refusal of a request means. A server that refuses a ping as well
-// has forgotten the session, and has not taken the request.
+// refused interprets a refused request. A server that also refuses a ping has lost the session and has not
+// executed the request.
 func (l *SSE) refused(ctx context.Context, err error) error {
 	status, ok := errors.AsType[*StatusError](err)
-	if !ok || status.Passing() || status.Status < 400 || !l.greeted.Load() || errors.Is(err, ErrSessionGone) {
+	if !ok || status.Temporary() || status.Status < 400 || !l.agreed.Load() || errors.Is(err, ErrSessionGone) {
 		return err
 	}
-	id := l.IDs.Add(1) // of an answer that nobody waits for
+	id := l.IDs.Add(1) // its answer is ignored
 	again, ok := errors.AsType[*StatusError](l.toEndpoint(ctx, wirejson.AppendRequest(nil, id, mcp.Ping, nil)))
-	if ok && !again.Passing() {
+	if ok && !again.Temporary() {
 		return &goneError{status}
 	}
 	return err
 }
 
-// start runs f in a goroutine that Stop waits for, with a context that ends with
-// the link; it fails when the link is lost.
+// start runs f in a goroutine that Stop waits for; its context ends with the link. It fails if the link is
+// lost.
 func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.Cause(); err != nil {
 		return nil, notSent(err)
 	}
-	ctx, cancel := session.Until(context.Background(), l.Done(), nil)
+	ctx, cancel := session.WithDone(context.Background(), l.Done(), nil)
 	l.wg.Go(func() {
 		defer cancel()
 		f(ctx)
@@ -193,27 +190,27 @@ func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
 	return cancel, nil
 }
 
-// Do posts the request while it waits for the answer on the stream: some servers
-// take a message only when they have answered it.
+// Do posts the request while it waits for the response on the stream: some servers accept a POST only
+// after they have answered it.
 func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	e, buf, err := l.begin(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	id, msg := e.id, bytes.Clone(*buf) // it may be on its way for longer than r is there
+	id, msg := e.id, bytes.Clone(*buf) // the post may outlive r
 	putBuffer(buf)
 	posted := make(chan struct{})
 	cancel, err := l.start(func(pctx context.Context) {
 		defer close(posted)
 		if err := l.toEndpoint(pctx, msg); err != nil {
-			l.wait.reject(id, l.refused(pctx, err))
+			l.pending.reject(id, l.refused(pctx, err))
 		}
 	})
 	if err != nil {
-		l.wait.abandon(e)
+		l.pending.abandon(e)
 		return session.Reply{}, err
 	}
-	reply, err := l.wait.wait(ctx, e)
+	reply, err := l.pending.wait(ctx, e)
 	switch {
 	case err == nil, errors.Is(err, ErrNoMessage):
 		time.AfterFunc(tellTime, cancel)
@@ -221,7 +218,7 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 		cancel()
 		<-posted
 		if cancelable(r) {
-			l.tell(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
+			l.postLater(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 		}
 		err = ctx.Err()
 	case errors.Is(err, ErrSessionGone):
@@ -234,10 +231,10 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 	return reply, err
 }
 
-// Stop ends the stream, and with it the session.
+// Stop ends the stream and thereby the session.
 func (l *SSE) Stop(<-chan struct{}) {
 	l.mu.Lock()
-	l.Fail(ErrStopped) // nothing is started from here on
+	l.Fail(ErrStopped) // nothing starts after this
 	l.mu.Unlock()
 	l.end(ErrStopped)
 	l.cancel()

@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// Stdio is a process with lines on its pipes. One goroutine reads its stdout and
-// passes every answer to the goroutine that waits for it.
+// Stdio is a process that exchanges lines over its pipes. One goroutine reads its stdout and passes each
+// response to the goroutine that waits for it.
 type Stdio struct {
 	*duplex
 	proc *process.Process
@@ -27,17 +27,16 @@ type Stdio struct {
 	log  *process.Log
 
 	startup  *process.StartWatch
-	skipping bool        // of the reader: a line is being skipped
+	skipping bool        // of the reader: skipping a line
 	noisy    atomic.Bool // it has written a line that is no message
 }
 
-// NewStdio makes the link of a process that has just been started, and of the
-// watch of that start. Nothing is sent yet.
+// NewStdio returns the link of a process that has just started. It sends nothing.
 func NewStdio(proc *process.Process, start *process.StartWatch, log *process.Log, o Options) *Stdio {
 	l := &Stdio{duplex: newDuplex(o), proc: proc, log: log, startup: start}
 	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.end(l.writeError(err)) })
 	l.post = func(_ context.Context, msg []byte) error { return l.in.Send(msg) }
-	l.tell = l.in.Offer
+	l.postLater = l.in.Offer
 	proc.KeepStderr(log)
 	proc.Go(l.read)
 	proc.Go(func() {
@@ -51,7 +50,7 @@ func NewStdio(proc *process.Process, start *process.StartWatch, log *process.Log
 	return l
 }
 
-// read routes what the process writes until its stdout ends.
+// read routes the process's output until stdout ends.
 func (l *Stdio) read() {
 	defer l.proc.Stdout.Close()
 	lines := wirejson.NewLineReaderIn(l.proc.Stdout, l.Budget.Max(), l.Budget.Until(l.Done()))
@@ -66,14 +65,14 @@ func (l *Stdio) read() {
 			l.end(l.readError(why))
 			return
 		}
-		l.heard.Add(1)
+		l.received.Add(1)
 		line, kept := owned(line, lines)
 		l.take(bytes.TrimSpace(line), kept)
 		l.endSkip()
 	}
 }
 
-// take deals with one line.
+// take handles one line.
 func (l *Stdio) take(line []byte, kept bool) {
 	line = withoutMark(line)
 	if len(line) == 0 {
@@ -82,10 +81,9 @@ func (l *Stdio) take(line []byte, kept bool) {
 	if c := line[0]; (c == '{' || c == '[') && l.routeAll(line, kept) {
 		return
 	}
-	// A banner without a line end may stand before the answer to initialize.
-	// Later on, text before a message may be somebody's data with a message in
-	// it that nobody has sent.
-	if !l.greeted.Load() {
+	// Before the answer to initialize, a banner without a line end may precede a message. Later, text
+	// before a message may be data that contains one.
+	if !l.agreed.Load() {
 		i := bytes.LastIndex(line, []byte(`{"jsonrpc"`))
 		if i > 0 && split(line[i:], func(m wirejson.Message) { l.route(&m, kept) }) == nil {
 			line = line[:i]
@@ -97,28 +95,25 @@ func (l *Stdio) take(line []byte, kept bool) {
 	l.log.Noise(line)
 }
 
-// skipTime is how long the rest of a line beyond the bound may take.
+// skipTime limits the rest of a line over the limit.
 const skipTime = 5 * time.Second
 
-// skipLong fails the request that a line answers which is not read to its end,
-// and lets the rest of the line be skipped, for a while. When the line does not
-// say at its beginning what it answers nobody can tell whom to fail: the link
-// ends.
+// skipLong fails the request that a line over the limit answers, and skips the rest of the line. If the
+// beginning does not name the request, the link ends.
 func (l *Stdio) skipLong(start []byte, why error) bool {
-	id, ok := numericID(wirejson.BrokenAnswer(start[:min(len(start), 256)]))
-	if !ok || !l.wait.reject(id, why) {
+	id, ok := numericID(wirejson.MalformedResponseID(start[:min(len(start), 256)]))
+	if !ok || !l.pending.reject(id, why) {
 		return false
 	}
-	if l.greeted.Load() { // initialize is not to be cancelled
-		// As long as it writes this, nothing else gets through.
-		l.tell(wirejson.AppendNotification(nil, mcp.Cancelled, fmt.Appendf(nil, `{"requestId":%d,"reason":"the answer is too large"}`, id)))
+	if l.agreed.Load() { // initialize must not be cancelled
+		// Until the line ends, no other message arrives.
+		l.postLater(wirejson.AppendNotification(nil, mcp.Cancelled, fmt.Appendf(nil, `{"requestId":%d,"reason":"the answer is too large"}`, id)))
 	}
 	l.skipping = true
 	return l.proc.Stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
 }
 
-// endSkip ends the time limit of skipLong, but not the one of a process that
-// has ended.
+// endSkip removes the time limit of skipLong, but not that of a process that has ended.
 func (l *Stdio) endSkip() {
 	if !l.skipping {
 		return
@@ -126,14 +121,14 @@ func (l *Stdio) endSkip() {
 	l.skipping = false
 	l.proc.Stdout.SetReadDeadline(time.Time{})
 	select {
-	case <-l.proc.Exited(): // it may have set its own just before
+	case <-l.proc.Exited(): // the exit may have set its own deadline just before
 		l.proc.Stdout.SetReadDeadline(time.Now().Add(process.DrainTime))
 	default:
 	}
 }
 
-// readError returns why the output ended. When it is the process that ended, its
-// status says more than the end of the pipe does.
+// readError returns why the output ended. The exit status of the process says more than the end of the
+// pipe.
 func (l *Stdio) readError(err error) error {
 	if l.skipping {
 		return l.Budget.TooLarge()
@@ -166,7 +161,7 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 	}
 	defer putBuffer(msg)
 	if err := l.in.Send(*msg); err != nil {
-		l.wait.abandon(e)
+		l.pending.abandon(e)
 		select {
 		case <-l.Done():
 			err = l.Cause()
@@ -176,14 +171,14 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 		return session.Reply{}, notSent(err)
 	}
 	id := e.id
-	reply, err := l.wait.wait(ctx, e)
+	reply, err := l.pending.wait(ctx, e)
 	if err != nil && ctx.Err() != nil && cancelable(r) {
 		l.in.Send(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 	}
 	return reply, err
 }
 
-// Settled ends the watch of the start.
+// Settled ends the start watch.
 func (l *Stdio) Settled() { l.startup.Done() }
 
 // Health implements Link.
@@ -193,11 +188,10 @@ func (l *Stdio) Health() Health {
 	return h
 }
 
-// Tidy has nothing to do.
+// Tidy does nothing.
 func (l *Stdio) Tidy(time.Time) {}
 
-// Stop ends the process and everything that belongs to the link. A process
-// that has broken the connection gets less time.
+// Stop ends the process and the link. A process that has broken the connection gets less time.
 func (l *Stdio) Stop(hard <-chan struct{}) {
 	grace := process.TermGrace
 	if l.Cause() != nil {
@@ -207,7 +201,7 @@ func (l *Stdio) Stop(hard <-chan struct{}) {
 	done, installs := l.startup.Finish(hard, func(runner string) {
 		l.in.Close()
 		if !l.proc.HasEnded() {
-			l.Reports.Remark("it is stopped when " + runner + " has come to an end with what it installs")
+			l.Reports.Log("it is stopped when " + runner + " has come to an end with what it installs")
 		}
 	})
 	defer done()

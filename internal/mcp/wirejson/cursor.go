@@ -6,23 +6,21 @@ import (
 	"math/bits"
 )
 
-// CarriedDepth bounds the nesting of what is carried and not judged. It is far
-// beyond any real result, and below what makes recursive parsers fail.
-const CarriedDepth = 1000
+// RelayDepth limits the nesting of JSON that is forwarded without validation. It is far beyond any real
+// result, and below the depth at which recursive parsers fail.
+const RelayDepth = 1000
 
-// Cursor goes through Text, in the way of
+// Cursor walks over Text like this:
 //
 //	for end := c.Open('{'); c.More(end); {
 //		name := c.Name() // in an object
 //		value := c.Value()
 //	}
 //
-// with the containers inside taken as values or opened in their turn. Without a
-// Depth it trusts that the grammar was checked; of other text it may take for a
-// value what is none. With a Depth it checks the values that it steps over: the
-// grammar and how deep they are nested, and nothing else, not UTF-8,
-// surrogates, names or ranges. Where it cannot go on it is lost: there is no
-// more, values are nil, and Finish says why. It never panics.
+// Nested containers are taken as values or opened in turn. Without Depth it expects checked JSON and may
+// misread other text. With Depth it checks the grammar and the nesting of the values that it skips, but
+// not UTF-8, surrogates, names or ranges. After an error there are no more members, values are nil, and
+// Finish returns the error. It never panics.
 type Cursor struct {
 	Text  []byte
 	Depth int
@@ -30,7 +28,7 @@ type Cursor struct {
 	err   *Error
 }
 
-// At is the offset that the cursor has come to.
+// At returns the current offset.
 func (c *Cursor) At() int { return c.i }
 
 // Peek skips white space and returns the next byte, 0 at the end.
@@ -41,23 +39,22 @@ func (c *Cursor) Peek() byte {
 	return 0
 }
 
-// Open steps into the object or array that comes next, if it begins with that
-// bracket, and returns the one that ends it, else 0.
+// Open enters the next value if it starts with bracket, and returns the closing bracket, otherwise 0.
 func (c *Cursor) Open(bracket byte) (end byte) {
 	if c.Peek() != bracket {
 		return 0
 	}
 	c.i++
-	return bracket + 2 // } and ] are two after { and [
+	return bracket + 2 // the codes of } and ] are 2 above { and [
 }
 
-// More steps to the next member or element of the container that end ends. When
-// there is none it steps over end and returns false.
+// More moves to the next member or element of the container that end closes. After the last one it skips
+// end and returns false.
 func (c *Cursor) More(end byte) bool {
 	if c.err != nil || end == 0 {
 		return false
 	}
-	first := c.Text[c.i-1] == end-2 // no value ends so
+	first := c.Text[c.i-1] == end-2 // no value ends with this byte
 	switch b := c.Peek(); {
 	case b == end:
 		c.i++
@@ -68,16 +65,15 @@ func (c *Cursor) More(end byte) bool {
 		c.i++
 		return true
 	case end == ']':
-		return c.lost("expected a comma or the end of the array")
+		return c.fail("expected a comma or the end of the array")
 	}
-	return c.lost("expected a comma or the end of the object")
+	return c.fail("expected a comma or the end of the object")
 }
 
-// Name steps over the name of a member and the colon behind it. It returns what
-// is written between the quotes.
+// Name skips the name of a member and the colon, and returns the raw text between the quotes.
 func (c *Cursor) Name() []byte {
 	if c.Peek() != '"' {
-		c.lost("expected a member name in double quotes")
+		c.fail("expected a member name in double quotes")
 	}
 	var name []byte
 	if c.Depth > 0 || c.err != nil {
@@ -85,7 +81,7 @@ func (c *Cursor) Name() []byte {
 	} else if end := skipString(c.Text, c.i+1); end > 0 {
 		name, c.i = c.Text[c.i:end:end], end
 	} else {
-		c.lost("expected a value")
+		c.fail("expected a value")
 	}
 	if len(name) == 0 {
 		return nil
@@ -93,12 +89,12 @@ func (c *Cursor) Name() []byte {
 	if c.Peek() == ':' {
 		c.i++
 	} else {
-		c.lost("expected a colon after the member name")
+		c.fail("expected a colon after the member name")
 	}
 	return name[1 : len(name)-1]
 }
 
-// Value steps over a value and returns it.
+// Value skips a value and returns it.
 func (c *Cursor) Value() []byte {
 	c.Peek()
 	return c.value()
@@ -116,18 +112,17 @@ func (c *Cursor) value() []byte {
 			return nil
 		}
 	} else if end = skipValue(c.Text, start); end < 0 {
-		c.lost("expected a value")
+		c.fail("expected a value")
 		return nil
 	}
 	c.i = end
 	return c.Text[start:end:end]
 }
 
-// Finish returns where and why the cursor was lost, or that there is something
-// after the value that it has stepped over. The error is an *Error.
+// Finish returns the first error, or an error if text follows the value. It is an *Error.
 func (c *Cursor) Finish() error {
 	if c.Peek(); c.i < len(c.Text) {
-		c.lost("there is something after the value")
+		c.fail("there is something after the value")
 	}
 	if c.err == nil {
 		return nil
@@ -135,14 +130,14 @@ func (c *Cursor) Finish() error {
 	return c.err
 }
 
-func (c *Cursor) lost(reason string) bool {
+func (c *Cursor) fail(reason string) bool {
 	if c.err == nil {
 		c.err = &Error{Offset: c.i, Reason: reason}
 	}
 	return false
 }
 
-// The functions below return the offset behind what stands at i, or failed.
+// The skip functions return the offset after the value at i, or failed.
 
 func skipValue(d []byte, i int) int {
 	if i < len(d) {
@@ -154,7 +149,7 @@ func skipValue(d []byte, i int) int {
 		}
 	}
 	start := i
-	for i < len(d) && !delimiter(d[i]) {
+	for i < len(d) && !isDelimiter(d[i]) {
 		i++
 	}
 	if i == start {
@@ -163,8 +158,8 @@ func skipValue(d []byte, i int) int {
 	return i
 }
 
-// delimiter reports whether a byte ends a number, true, false or null.
-func delimiter(b byte) bool {
+// isDelimiter reports whether a byte ends a number, true, false or null.
+func isDelimiter(b byte) bool {
 	switch b {
 	case ',', '}', ']', ':', '"', '{', '[', ' ', '\n', '\t', '\r':
 		return true
@@ -183,7 +178,7 @@ func skipContainer(d []byte, i int) int {
 				return failed
 			}
 		case b < '[':
-		case b|0x20 == '{': // which takes [ to {
+		case b|0x20 == '{': // also true for [
 			open++
 		case b|0x20 == '}':
 			if open--; open == 0 {
@@ -194,10 +189,9 @@ func skipContainer(d []byte, i int) int {
 	return failed
 }
 
-// skipString is for a string whose opening quote is just before i. It looks at
-// eight bytes at a time. Where nothing was special for a while it leaps to the
-// next quote, which ends the string unless an odd number of backslashes is
-// before it.
+// skipString skips a string; i is after the opening quote. It reads eight bytes at a time. After a while
+// without special bytes it jumps to the next quote, which ends the string unless an odd number of
+// backslashes precedes it.
 func skipString(d []byte, i int) int {
 	for clear := 0; i+8 <= len(d); {
 		x := binary.LittleEndian.Uint64(d[i:])

@@ -9,78 +9,71 @@ import (
 	"time"
 )
 
-// defaultName is the name of events without one.
+// defaultName is the name of an event that names none.
 const defaultName = "message"
 
 // Event is one server-sent event.
 type Event struct {
-	ID    string // the last id that the stream has given, "" when none
-	Name  string // "message" when the stream gives none
+	ID    string // last event ID of the stream; "" if none
+	Name  string // "message" by default
 	Data  []byte // the data lines, joined by LF
 	Retry time.Duration
 }
 
-// EventReader reads server-sent events by the rules of WHATWG: lines end with
-// LF, CR or CRLF, an event ends with an empty line and is given only when it
-// has data, comments and unknown fields are ignored. It does not repair text
-// that is no UTF-8.
+// EventReader reads server-sent events as WHATWG defines them. It does not repair invalid UTF-8.
 type EventReader struct {
 	frame
-	first    *[firstEvents]byte // what is read into at first; nil: it was handed back
+	first    *[firstEventBuffer]byte // initial buffer from the pool; nil after Release
 	id       string
 	retry    time.Duration
-	begun    bool // a line was read: there is no byte order mark any more
-	afterCR  bool // an LF at the start of the window belongs to a CR before it
-	skipping bool // the rest of an event that was too long
-	midLine  bool // the window starts within a line of the event that is skipped
+	started  bool // after the first line, where a byte order mark is allowed
+	afterCR  bool // an LF at the start of the window completes a CRLF
+	skipping bool // the rest of an event over the limit
+	midLine  bool // the window starts within a line of the skipped event
 
-	// The event that is being read. Offsets count from the window's start.
+	// The current event. Offsets count from the start of the window.
 	name         string
 	hasData      bool
-	dataAt, next int // where the data begins; where the next line begins
+	dataAt, next int // start of the data; start of the next line
 	dataTo       int
 }
 
-// firstEvents is the size of the memory that events are read into, unless they are longer.
-const firstEvents = 4 << 10
+// firstEventBuffer is the size of the pooled buffer, in bytes. Longer events get another buffer.
+const firstEventBuffer = 4 << 10
 
-// firsts lends that memory: most answers are one short event, and are read in a moment.
-var firsts = sync.Pool{New: func() any { return new([firstEvents]byte) }}
+// eventBuffers pools the initial buffers: most replies are one short event.
+var eventBuffers = sync.Pool{New: func() any { return new([firstEventBuffer]byte) }}
 
 // NewEventReader reads events of at most limit bytes (with their field names)
 // from r.
 func NewEventReader(r io.Reader, limit int) *EventReader { return NewEventReaderIn(r, limit, nil) }
 
-// NewEventReaderIn reads large events in room. It must be released.
-func NewEventReaderIn(r io.Reader, limit int, room Room) *EventReader {
-	first := firsts.Get().(*[firstEvents]byte)
-	return &EventReader{frame: frame{w: window{r: r, buf: first[:], small: firstEvents, max: limit, room: room}}, first: first}
+// NewEventReaderIn reads large events into buffers of room. The caller must call Release.
+func NewEventReaderIn(r io.Reader, limit int, room BufferPool) *EventReader {
+	first := eventBuffers.Get().(*[firstEventBuffer]byte)
+	return &EventReader{frame: frame{w: window{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
 }
 
-// Release hands back what was taken. Nothing can be read after that, and what Next
-// returned is no longer valid.
+// Release returns the buffers. Nothing can be read afterwards, and what Next returned is invalid.
 func (e *EventReader) Release() {
 	e.frame.Release()
 	if e.first != nil {
-		firsts.Put(e.first)
+		eventBuffers.Put(e.first)
 		e.first = nil
 	}
 }
 
-// LastID is the last event id that the stream has given, in whatever event.
+// LastID returns the last event ID of the stream.
 func (e *EventReader) LastID() string { return e.id }
 
-// Retry is the last reconnection time that the stream has given, in whatever
-// event; 0 when none.
+// Retry returns the last reconnection time of the stream, 0 if none.
 func (e *EventReader) Retry() time.Duration { return e.retry }
 
-// Next returns the next event. Its data is valid until the next call. An event
-// that the end of the stream cuts off is not given.
+// Next returns the next event. Its data is valid until the next call. An event that the end of the stream
+// truncates is dropped.
 //
-// For an event that is too long it returns ErrTooLong at once, for one that
-// finds no place in the room ErrCrowded; the next call skips the rest of it, in
-// constant memory, and goes on. Any other error, io.EOF or the reader's, is
-// final.
+// It returns ErrTooLong for an event over the limit and ErrNoBuffer for one without a buffer; the next
+// call skips the rest of it in constant memory. Any other error is final.
 func (e *EventReader) Next() (Event, error) {
 	e.reset()
 	if err := e.skip(); err != nil {
@@ -99,7 +92,7 @@ func (e *EventReader) Next() (Event, error) {
 		default:
 			e.name = ""
 		}
-		if !e.hasData { // nothing to remember: comments may go on for ever
+		if !e.hasData { // comments may be endless
 			e.w.drop(e.next)
 			e.next = 0
 		}
@@ -107,7 +100,7 @@ func (e *EventReader) Next() (Event, error) {
 }
 
 func (e *EventReader) reset() {
-	e.given, e.name, e.hasData = nil, "", false
+	e.last, e.name, e.hasData = nil, "", false
 	e.next, e.dataAt, e.dataTo = 0, 0, 0
 }
 
@@ -116,12 +109,12 @@ func (e *EventReader) dispatch() Event {
 	if ev.Name == "" {
 		ev.Name = defaultName
 	}
-	e.given = ev.Data
+	e.last = ev.Data
 	e.w.drop(e.next)
 	return ev
 }
 
-// line returns the next line of the event and sets e.next behind its end.
+// line returns the next line of the event and advances e.next.
 func (e *EventReader) line() ([]byte, error) {
 	seen := e.next
 	for {
@@ -151,7 +144,7 @@ func (e *EventReader) line() ([]byte, error) {
 		}
 		if e.w.err == nil {
 			e.tooLong(true)
-			return nil, ErrCrowded
+			return nil, ErrNoBuffer
 		}
 		return nil, e.w.err
 	}
@@ -169,10 +162,10 @@ func lineEnd(text []byte) int {
 	return lf
 }
 
-// withoutMark removes the byte order mark with which a stream may begin.
+// withoutMark removes the byte order mark at the start of a stream.
 func (e *EventReader) withoutMark(line []byte) []byte {
-	if !e.begun {
-		e.begun = true
+	if !e.started {
+		e.started = true
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
 	return line
@@ -184,7 +177,7 @@ func (e *EventReader) tooLong(midLine bool) error {
 		e.next = e.w.len()
 	}
 	e.w.drop(e.next)
-	e.skipping, e.midLine, e.begun = true, midLine, true
+	e.skipping, e.midLine, e.started = true, midLine, true
 	return ErrTooLong
 }
 
@@ -215,7 +208,7 @@ func (e *EventReader) skip() error {
 	return nil
 }
 
-// field takes one line that is not empty.
+// field handles one line of an event.
 func (e *EventReader) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
@@ -224,7 +217,7 @@ func (e *EventReader) field(line []byte) {
 		e.addData(value)
 	case "event":
 		if string(value) == defaultName {
-			e.name = defaultName // the usual one costs no allocation
+			e.name = defaultName // avoids an allocation
 		} else {
 			e.name = string(value)
 		}
@@ -239,8 +232,8 @@ func (e *EventReader) field(line []byte) {
 	}
 }
 
-// addData adds a data line. The first one stays where it is; further ones move
-// up behind it, into bytes that have been read.
+// addData adds a data line. The first one stays in place; later ones are moved after it, over bytes that
+// are already read.
 func (e *EventReader) addData(value []byte) {
 	unread := e.w.bytes()
 	if e.hasData {
@@ -249,13 +242,12 @@ func (e *EventReader) addData(value []byte) {
 		return
 	}
 	e.hasData = true
-	// value ends where its line does.
+	// value ends at the end of its line.
 	e.dataTo = e.next - 1
 	e.dataAt = e.dataTo - len(value)
 }
 
-// AppendEvent appends the framing of one message to dst. The id is left out
-// when it is empty or cannot be written.
+// AppendEvent appends data as one event. It omits an empty or invalid ID.
 func AppendEvent(dst []byte, id string, data []byte) []byte {
 	if id != "" && !strings.ContainsAny(id, "\r\n\x00") {
 		dst = append(append(append(dst, "id: "...), id...), '\n')

@@ -449,7 +449,7 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 				data, err := read()
 				var want error
 				if full && len(text) > largeMessage {
-					want, data = ErrCrowded, []byte(text)
+					want, data = ErrNoBuffer, []byte(text)
 				}
 				if err != want {
 					t.Fatalf("%s, full %v: error %v for %d bytes", name, full, err, len(text))

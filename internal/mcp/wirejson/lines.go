@@ -8,26 +8,25 @@ import (
 // LineReader reads the messages of a stdio server: one line each.
 type LineReader struct {
 	frame
-	skipping bool // the rest of a line that was too long
+	skipping bool // the rest of a line over the limit
 }
 
 // NewLineReader reads lines of at most limit bytes from r.
 func NewLineReader(r io.Reader, limit int) *LineReader { return NewLineReaderIn(r, limit, nil) }
 
-// NewLineReaderIn reads large lines in room. It must be released.
-func NewLineReaderIn(r io.Reader, limit int, room Room) *LineReader {
-	return &LineReader{frame: frame{w: window{r: r, small: 16 << 10, max: limit, room: room}}}
+// NewLineReaderIn reads large lines into buffers of room. The caller must call Release.
+func NewLineReaderIn(r io.Reader, limit int, room BufferPool) *LineReader {
+	return &LineReader{frame: frame{w: window{r: r, small: 16 << 10, max: limit, pool: room}}}
 }
 
-// Next returns the next line, without its end (LF or CRLF); it may be empty. The
-// slice is valid until the next call. The last line need not have an end.
+// Next returns the next line without its LF or CRLF; it may be empty. The slice is valid until the next
+// call. The last line needs no line end.
 //
-// For a line that is too long Next returns its beginning and ErrTooLong at once,
-// for one that finds no place in the room its beginning and ErrCrowded;
-// the next call skips the rest of it, in constant memory, and goes on. Any
-// other error, io.EOF or the reader's, is final.
+// For a line over the limit it returns the beginning and ErrTooLong, for one without a buffer the
+// beginning and ErrNoBuffer; the next call skips the rest of it in constant memory. Any other error is
+// final.
 func (l *LineReader) Next() ([]byte, error) {
-	l.given = nil
+	l.last = nil
 	if err := l.skip(); err != nil {
 		return nil, err
 	}
@@ -48,22 +47,22 @@ func (l *LineReader) Next() ([]byte, error) {
 			return l.take(l.w.len(), 0), nil
 		case l.w.err == nil:
 			l.skipping = true
-			return l.take(l.w.len(), 0), ErrCrowded
+			return l.take(l.w.len(), 0), ErrNoBuffer
 		default:
 			return nil, l.w.err
 		}
 	}
 }
 
-// take returns the first n unread bytes and drops them and the end of the line.
+// take returns the first n bytes and drops them and the line end.
 func (l *LineReader) take(n, end int) []byte {
 	line := l.w.bytes()[:n:n]
 	l.w.drop(n + end)
-	l.given = bytes.TrimSuffix(line, []byte{'\r'})
-	return l.given
+	l.last = bytes.TrimSuffix(line, []byte{'\r'})
+	return l.last
 }
 
-// skip drops the rest of a line that was too long.
+// skip drops the rest of a line over the limit.
 func (l *LineReader) skip() error {
 	for l.skipping {
 		k := bytes.IndexByte(l.w.bytes(), '\n')

@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Marshal is json.Marshal without the escapes that are for HTML: what is read by
-// people, and what was said by others, stays as it is.
+// Marshal is json.Marshal without HTML escapes.
 func Marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

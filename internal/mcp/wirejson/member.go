@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 )
 
-// SetMember returns a copy of an object in which the top-level member name has
-// the given value: in its place when the object has it (in all of them, should
-// a careless sender have repeated it), else as the last one. All other bytes
-// are kept. An empty obj is {}; what is not an object is returned as it is.
+// SetMember returns a copy of an object in which the top-level member name has the value: replaced if the
+// object has it (every occurrence), otherwise appended. All other bytes stay. An empty obj counts as {}; a
+// value that is no object is returned unchanged.
 func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	if len(obj) == 0 {
 		obj = json.RawMessage("{}")
@@ -17,7 +16,7 @@ func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.Raw
 		value = json.RawMessage("null")
 	}
 	out := make([]byte, 0, len(obj)+len(value)+len(name)+4)
-	c := Cursor{Text: obj, Depth: CarriedDepth}
+	c := Cursor{Text: obj, Depth: RelayDepth}
 	copied, last := 0, -1
 	end := c.Open('{')
 	for c.More(end) {
@@ -44,14 +43,14 @@ func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.Raw
 	return append(out, obj[copied:]...)
 }
 
-// DropMember returns an object without the top-level member name; obj itself when
-// it has none, or is no object.
+// DropMember returns an object without the top-level member name, or obj itself if it is no object or has
+// no such member.
 func DropMember(obj json.RawMessage, name string) json.RawMessage {
-	if !MayName(obj, name) {
+	if !MayContain(obj, name) {
 		return obj
 	}
 	out, dropped := []byte{'{'}, false
-	c := Cursor{Text: obj, Depth: CarriedDepth}
+	c := Cursor{Text: obj, Depth: RelayDepth}
 	end := c.Open('{')
 	for c.More(end) {
 		c.Peek()
@@ -72,8 +71,8 @@ func DropMember(obj json.RawMessage, name string) json.RawMessage {
 	return append(out, '}')
 }
 
-// AddElement returns a copy of an array with an element more, the last one. All
-// other bytes are kept. What is not an array is returned as it is.
+// AddElement returns a copy of an array with one more element. All other bytes stay. A value that is no
+// array is returned unchanged.
 func AddElement(array, element json.RawMessage) json.RawMessage {
 	end := bytes.LastIndexByte(array, ']')
 	if Kind(array) != '[' || end < 0 {
@@ -86,9 +85,9 @@ func AddElement(array, element json.RawMessage) json.RawMessage {
 	return append(append(out, element...), array[end:]...)
 }
 
-// Keep returns an array with the elements that keep reports, and how many it has
-// left out; with none, the array as it is.
-func Keep(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
+// Filter returns an array of the elements for which keep returns true, and the number of removed ones. If
+// there are none it returns the array itself.
+func Filter(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
 	kept = append(kept, '[')
 	i := 0
 	_ = Elements(array, func(value []byte) error {
@@ -109,8 +108,7 @@ func Keep(array json.RawMessage, keep func(i int, value []byte) bool) (kept json
 	return append(kept, ']'), left
 }
 
-// MayName reports, faster than any look for it, whether a name can be in a text at
-// all: false is certain. A name may be written with escapes.
-func MayName(text []byte, name string) bool {
+// MayContain reports, faster than a search, whether a member name can occur in a text: false is certain.
+func MayContain(text []byte, name string) bool {
 	return bytes.Contains(text, []byte(name)) || bytes.IndexByte(text, '\\') >= 0
 }

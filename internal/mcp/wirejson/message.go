@@ -9,20 +9,20 @@ import (
 // has Method only, a response has ID and exactly one of Result and Error.
 // All raw fields alias the parsed buffer.
 type Message struct {
-	ID     json.RawMessage // a string, a number, or nil; "null" only in error responses
+	ID     json.RawMessage // a string, a number or nil; "null" only in error responses
 	Method string
 	Params json.RawMessage
 	Result json.RawMessage
 	Error  *RPCError
 }
 
-// IsRequest reports whether m asks for an answer.
+// IsRequest reports whether m expects a reply.
 func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification reports whether m asks for no answer.
+// IsNotification reports whether m expects no reply.
 func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether m is an answer.
+// IsResponse reports whether m is a reply.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
 // RPCError is a JSON-RPC error object. It is also a Go error.
@@ -41,29 +41,28 @@ const (
 	CodeInternal       = -32603
 )
 
-// RPCError returns the message.
+// Error returns the message.
 func (e *RPCError) Error() string { return e.Message }
 
-const opening = `{"jsonrpc":"2.0",`
+const messageStart = `{"jsonrpc":"2.0",`
 
-// AppendRequest appends a request to dst. Params that are nil are left out.
+// AppendRequest appends a request to dst. Nil params are omitted.
 func AppendRequest(dst []byte, id uint64, method string, params json.RawMessage) []byte {
-	dst = append(dst, opening+`"id":`...)
+	dst = append(dst, messageStart+`"id":`...)
 	dst = strconv.AppendUint(dst, id, 10)
 	dst = append(dst, ',')
 	return appendCall(dst, method, params)
 }
 
-// AppendRequestAs appends a request with an id that somebody else gave it.
+// AppendRequestAs appends a request with a given ID.
 func AppendRequestAs(dst []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
-	dst = append(append(dst, opening+`"id":`...), id...)
+	dst = append(append(dst, messageStart+`"id":`...), id...)
 	return appendCall(append(dst, ','), method, params)
 }
 
-// AppendNotification appends a notification to dst. Params that are nil are
-// left out.
+// AppendNotification appends a notification to dst. Nil params are omitted.
 func AppendNotification(dst []byte, method string, params json.RawMessage) []byte {
-	return appendCall(append(dst, opening...), method, params)
+	return appendCall(append(dst, messageStart...), method, params)
 }
 
 func appendCall(dst []byte, method string, params json.RawMessage) []byte {
@@ -99,5 +98,5 @@ func appendID(dst []byte, id json.RawMessage) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	return append(append(dst, opening+`"id":`...), id...)
+	return append(append(dst, messageStart+`"id":`...), id...)
 }

@@ -9,16 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// wideFrom is the number of members from which an object's names are looked up
-// in a table instead of one by one.
-const wideFrom = 64
+// tableFrom is the number of members from which names are looked up in a hash table.
+const tableFrom = 64
 
-// newName reads the member name between start and end for the object at level,
-// whose earlier names are given. It fails when the name stands for one of them.
+// newName reads the member name between start and end for the object at level. It fails if the name equals
+// one of the earlier names.
 func (s *scanner) newName(start, end, level int, earlier []name) (name, bool) {
 	raw := s.data[start:end]
 	folded := raw
-	if !Simple(raw) {
+	if !IsPlainASCII(raw) {
 		text := Unescape(raw)
 		if bytes.IndexByte(text, 0) >= 0 {
 			s.fail(start-1, "a member name contains NUL")
@@ -27,18 +26,18 @@ func (s *scanner) newName(start, end, level int, earlier []name) (name, bool) {
 		folded = fold(text)
 	}
 	n := name{start, end, hashFolded(folded, s.seed)}
-	twin := s.twin(n, level, earlier)
+	twin := s.duplicate(n, level, earlier)
 	if twin == nil {
 		return n, true
 	}
-	s.fail(start-1, describeTwin(raw, s.data[twin.start:twin.end]))
+	s.fail(start-1, describeDuplicate(raw, s.data[twin.start:twin.end]))
 	return name{}, false
 }
 
-// twin finds the one of the earlier names that equals n.
-func (s *scanner) twin(n name, level int, earlier []name) *name {
-	if len(earlier) >= wideFrom {
-		return s.twinWide(n, level, earlier)
+// duplicate returns the earlier name that equals n, or nil.
+func (s *scanner) duplicate(n name, level int, earlier []name) *name {
+	if len(earlier) >= tableFrom {
+		return s.duplicateInTable(n, level, earlier)
 	}
 	for k := range earlier {
 		if earlier[k].hash == n.hash && s.sameName(earlier[k], n) {
@@ -48,17 +47,17 @@ func (s *scanner) twin(n name, level int, earlier []name) *name {
 	return nil
 }
 
-// twinWide is twin by table. n gets its slot at once.
-func (s *scanner) twinWide(n name, level int, earlier []name) *name {
-	top := len(s.wide) - 1
+// duplicateInTable is duplicate with a hash table. It also adds n to the table.
+func (s *scanner) duplicateInTable(n name, level int, earlier []name) *name {
+	top := len(s.tables) - 1
 	switch {
-	case top < 0 || s.wide[top].level != level:
-		s.wide = append(s.wide, wide{level, table(earlier, 4*wideFrom)})
+	case top < 0 || s.tables[top].level != level:
+		s.tables = append(s.tables, nameTable{level, buildTable(earlier, 4*tableFrom)})
 		top++
-	case len(earlier) >= len(s.wide[top].slots)/2:
-		s.wide[top].slots = table(earlier, 2*len(s.wide[top].slots))
+	case len(earlier) >= len(s.tables[top].slots)/2:
+		s.tables[top].slots = buildTable(earlier, 2*len(s.tables[top].slots))
 	}
-	slots := s.wide[top].slots
+	slots := s.tables[top].slots
 	mask := uint64(len(slots) - 1)
 	for h := n.hash & mask; ; h = (h + 1) & mask {
 		if slots[h] == 0 {
@@ -71,14 +70,14 @@ func (s *scanner) twinWide(n name, level int, earlier []name) *name {
 	}
 }
 
-// leave drops the table of the object at level, if it has one.
+// leave drops the table of the object at level.
 func (s *scanner) leave(level int) {
-	if n := len(s.wide); n > 0 && s.wide[n-1].level == level {
-		s.wide = s.wide[:n-1]
+	if n := len(s.tables); n > 0 && s.tables[n-1].level == level {
+		s.tables = s.tables[:n-1]
 	}
 }
 
-func table(names []name, size int) []uint32 {
+func buildTable(names []name, size int) []uint32 {
 	slots := make([]uint32, size)
 	mask := uint64(size - 1)
 	for k := range names {
@@ -93,13 +92,13 @@ func table(names []name, size int) []uint32 {
 
 func (s *scanner) sameName(a, b name) bool {
 	x, y := s.data[a.start:a.end], s.data[b.start:b.end]
-	if !Simple(x) || !Simple(y) {
+	if !IsPlainASCII(x) || !IsPlainASCII(y) {
 		x, y = Unescape(x), Unescape(y)
 	}
 	return bytes.EqualFold(x, y)
 }
 
-func describeTwin(raw, earlier []byte) string {
+func describeDuplicate(raw, earlier []byte) string {
 	text, first := Unescape(raw), Unescape(earlier)
 	if bytes.Equal(text, first) {
 		return "duplicate member " + quoted(text)
@@ -107,7 +106,7 @@ func describeTwin(raw, earlier []byte) string {
 	return "duplicate member " + quoted(text) + ", which is " + quoted(first) + " in another case"
 }
 
-// quoted shows at most 64 bytes of a name.
+// quoted quotes at most 64 bytes of a name.
 func quoted(text []byte) string {
 	const most = 64
 	shown := strconv.QuoteToASCII(string(Clip(text, most)))
@@ -117,8 +116,8 @@ func quoted(text []byte) string {
 	return shown
 }
 
-// Simple reports whether a string, as it is written, is ASCII without escapes.
-func Simple(raw []byte) bool {
+// IsPlainASCII reports whether a raw string is ASCII without escapes.
+func IsPlainASCII(raw []byte) bool {
 	for ; len(raw) >= 8; raw = raw[8:] {
 		if special(binary.LittleEndian.Uint64(raw), high) != 0 {
 			return false
@@ -132,8 +131,8 @@ func Simple(raw []byte) bool {
 	return true
 }
 
-// fold replaces every rune by the one that stands for all that differ from it
-// only by case: the lower one in ASCII, else the smallest.
+// fold replaces every rune by one representative of all runes that differ only by case: lower case in
+// ASCII, otherwise the smallest.
 func fold(text []byte) []byte {
 	out := make([]byte, 0, len(text)+8)
 	for len(text) > 0 {
@@ -147,7 +146,7 @@ func fold(text []byte) []byte {
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
-		if next <= r { // round the orbit: next is the smallest
+		if next <= r { // end of the cycle: next is the smallest
 			r = next
 			break
 		}
@@ -159,7 +158,7 @@ func foldRune(r rune) rune {
 	return r
 }
 
-// hashFolded hashes a name; ASCII letters count as lower case.
+// hashFolded hashes a name. ASCII letters count as lower case.
 func hashFolded(text []byte, seed [2]uint64) uint64 {
 	h := seed[0] ^ uint64(len(text))
 	for len(text) >= 8 {
@@ -178,7 +177,7 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// lower makes the ASCII capitals among eight bytes small.
+// lower converts the ASCII capitals in eight bytes to lower case.
 func lower(x uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	ascii := x &^ high

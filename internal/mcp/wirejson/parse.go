@@ -7,14 +7,12 @@ import (
 	"strconv"
 )
 
-// maxBatch is the largest number of messages in a batch.
+// maxBatch limits the messages of a batch.
 const maxBatch = 100
 
-// ParseRequest reads one message of a client: a request, a notification, or
-// the response to a request of ours. The whole text must be strict JSON, the
-// id a string or an integer, params an object or an array. The error is an
-// *Error with CodeParse or CodeInvalidRequest; Message.ID is then set when it
-// could be read, for the answer.
+// ParseRequest parses one message of a client: a request, a notification or a response. The text must be
+// strict JSON, the ID a string or an integer, params an object or an array. The error is an *RPCError with
+// CodeParse or CodeInvalidRequest; then Message.ID is set if it could be read.
 func ParseRequest(data []byte, lim Limits) (Message, error) {
 	if err := Check(data, lim); err != nil {
 		return Message{}, &RPCError{Code: CodeParse, Message: "Parse error: " + err.Error()}
@@ -33,9 +31,8 @@ func ParseRequest(data []byte, lim Limits) (Message, error) {
 	return e.fromClient()
 }
 
-// SplitBatch returns the messages of a batch, which clients of MCP 2025-03-26
-// may send, each to be read by ParseRequest. They are nil when data is no
-// array. The error is as ParseRequest's.
+// SplitBatch returns the messages of a batch, which MCP 2025-03-26 allows, for ParseRequest. It returns
+// nil if data is no array. Its errors are those of ParseRequest.
 func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 	if Kind(data) != '[' {
 		return nil, nil
@@ -59,13 +56,11 @@ func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 	return batch, nil
 }
 
-// Parse reads one message of a server. Only the members of the envelope are
-// judged: each at most once and in its own spelling. What they carry need only
-// be well-formed JSON, nested at most 1000 deep; its strings, names and numbers
-// are not looked at. The error is an *Error with CodeParse or
-// CodeInvalidRequest.
+// Parse parses one message of a server. Each member of the envelope may occur once, in its exact spelling.
+// Other members need only be well-formed JSON, nested at most 1000 deep. The error is an *RPCError with
+// CodeParse or CodeInvalidRequest.
 func Parse(data []byte) (Message, error) {
-	c := Cursor{Text: data, Depth: CarriedDepth}
+	c := Cursor{Text: data, Depth: RelayDepth}
 	var e envelope
 	if c.Peek() != '{' && c.Value() != nil {
 		return Message{}, invalid("the message is not an object")
@@ -86,13 +81,11 @@ func Parse(data []byte) (Message, error) {
 	return e.fromServer()
 }
 
-// BrokenAnswer returns the id of a response that Parse does not read, so that the
-// request need not wait for another one: its result or error is cut off, is no
-// JSON or nested too deep, or does not go with the rest of the envelope. It is
-// nil when the text before that place does not make it a response: a line of
-// somebody's log may be JSON with an id, too.
-func BrokenAnswer(data []byte) json.RawMessage {
-	c := Cursor{Text: data, Depth: CarriedDepth}
+// MalformedResponseID returns the ID of a response that Parse rejects, so that its request fails at once:
+// the result or error is truncated, malformed or nested too deep, or contradicts the envelope. It returns
+// nil if the text before the error does not prove a response: a log line may be JSON with an ID, too.
+func MalformedResponseID(data []byte) json.RawMessage {
+	c := Cursor{Text: data, Depth: RelayDepth}
 	var e envelope
 	var name []byte
 	for end := c.Open('{'); c.More(end); {
@@ -122,13 +115,13 @@ func invalid(reason string) *RPCError {
 	return &RPCError{Code: CodeInvalidRequest, Message: "Invalid request: " + reason}
 }
 
-// envelope holds the raw members of a message; nil is absent.
+// envelope holds the raw members of a message; nil is missing.
 type envelope struct {
 	version, id, method, params, result, err []byte
 }
 
-// known are the members of an envelope.
-var known = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
+// envelopeMembers are the names of its members.
+var envelopeMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 func (e *envelope) slot(name []byte) *[]byte {
 	switch string(name) {
@@ -148,8 +141,8 @@ func (e *envelope) slot(name []byte) *[]byte {
 	return nil
 }
 
-// set takes a member. A member that MCP does not know is left out, unless a
-// parser that is careless about case or NUL may take it for one that it knows.
+// set stores a member. It ignores unknown members, except those that a parser that ignores case or NUL
+// would take for a known one.
 func (e *envelope) set(name, value []byte) error {
 	if slot := e.slot(name); slot != nil {
 		if *slot != nil {
@@ -161,7 +154,7 @@ func (e *envelope) set(name, value []byte) error {
 	if bytes.IndexByte(name, 0) >= 0 {
 		return errors.New("a member name contains NUL")
 	}
-	for _, known := range known {
+	for _, known := range envelopeMembers {
 		if bytes.EqualFold(name, []byte(known)) {
 			return errors.New(`member "` + known + `" is spelled ` + strconv.QuoteToASCII(string(name)))
 		}
@@ -169,7 +162,7 @@ func (e *envelope) set(name, value []byte) error {
 	return nil
 }
 
-// fromClient judges the envelope of a client's message.
+// fromClient validates the envelope of a client's message.
 func (e *envelope) fromClient() (Message, error) {
 	m := Message{ID: e.clientID()}
 	method, reason := e.common()
@@ -195,7 +188,7 @@ func (e *envelope) fromClient() (Message, error) {
 	return m, nil
 }
 
-// clientID is the id when it is a string or an integer, else nil.
+// clientID returns the ID if it is a string or an integer.
 func (e *envelope) clientID() json.RawMessage {
 	switch Kind(e.id) {
 	case '"':
@@ -208,9 +201,9 @@ func (e *envelope) clientID() json.RawMessage {
 	return nil
 }
 
-// fromServer judges the envelope of a server's message. Members that are null
-// count as absent where that is the only sense, since some servers send all,
-// and an error without an id as one whose id could not be read.
+// fromServer validates the envelope of a server's message. Null members count as missing where nothing
+// else makes sense, because some servers send all members. An error without an ID counts as one with a
+// null ID.
 func (e *envelope) fromServer() (Message, error) {
 	if e.method != nil || e.result != nil {
 		e.err = unlessNull(e.err)
@@ -248,7 +241,7 @@ func unlessNull(value []byte) []byte {
 	return value
 }
 
-// common judges what holds for both sides, and returns the method.
+// common validates the rules for both sides and returns the method.
 func (e *envelope) common() (method, reason string) {
 	if string(e.version) != `"2.0"` {
 		if version, _ := String(e.version); version != "2.0" {
@@ -273,8 +266,8 @@ func (e *envelope) common() (method, reason string) {
 	return method, ""
 }
 
-// readError reads an error object. What it lacks it gets: a code of an
-// internal error, an empty message. An error that is no object is kept as data.
+// readError parses an error object. A missing code becomes CodeInternal, a missing message "". An error
+// that is no object is kept as data.
 func readError(raw []byte) *RPCError {
 	if raw == nil {
 		return nil

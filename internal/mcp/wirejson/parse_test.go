@@ -462,7 +462,7 @@ func TestBrokenAnswer(t *testing.T) {
 		deep:                                                             "",
 		"":                                                               "",
 	} {
-		if got := string(BrokenAnswer([]byte(text))); got != want {
+		if got := string(MalformedResponseID([]byte(text))); got != want {
 			t.Errorf("%.60s: %q", text, got)
 		}
 	}

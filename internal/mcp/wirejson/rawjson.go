@@ -11,14 +11,14 @@ const (
 	defaultDepth = 64
 )
 
-// Limits bound a text. Zero means the default.
+// Limits are the limits of a JSON text. Zero means the default.
 type Limits struct {
 	Bytes int // default 4 MiB
 	Depth int // default 64
 }
 
-// Check reports whether data is exactly one JSON value, of any kind, that keeps
-// the promises of the package. The error is an *Error.
+// Check reports whether data is exactly one JSON value that meets the guarantees of the package. The error
+// is an *Error.
 func Check(data []byte, lim Limits) error {
 	if lim.Bytes <= 0 {
 		lim.Bytes = defaultBytes

@@ -6,14 +6,13 @@ import (
 	"unsafe"
 )
 
-// The readers below trust that the grammar was checked, by Check or a cursor
-// with a depth, and do not check it again. With other text they return nonsense, but never panic.
+// The functions below expect checked JSON (Check, or a Cursor with Depth). With other text they return
+// wrong values but never panic.
 
-// Members calls fn for every member of a checked object, in order, until fn
-// fails. The name is unescaped; the value aliases obj, without the white space
-// around it. When obj is not an object the error is an *Error, else fn's own.
+// Members calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
+// value aliases obj. If obj is no object the error is an *Error.
 func Members(obj []byte, fn func(name, value []byte) error) error {
-	i := inside(obj)
+	i := firstMember(obj)
 	if i < 0 {
 		return &Error{Offset: 0, Reason: "expected an object"}
 	}
@@ -28,17 +27,16 @@ func Members(obj []byte, fn func(name, value []byte) error) error {
 	}
 }
 
-// inside returns the offset of the first member of an object, or failed.
-func inside(obj []byte) int {
+// firstMember returns the offset of the first member of an object, or failed.
+func firstMember(obj []byte) int {
 	if i := skipSpace(obj, 0); i < len(obj) && obj[i] == '{' {
 		return i + 1
 	}
 	return failed
 }
 
-// member returns the member that comes next in an object, and the offset behind
-// it and its comma. The value is nil when there is none. It is what a cursor does
-// in four steps, for what is read with every call.
+// member returns the next member of an object and the offset after it and its comma. The value is nil
+// after the last one. It is a fast path of Cursor, for values that are read on every call.
 func member(d []byte, i int) (name, value []byte, next int) {
 	i = skipSpace(d, i)
 	if i >= len(d) || d[i] != '"' {
@@ -62,7 +60,7 @@ func member(d []byte, i int) (name, value []byte, next int) {
 	return name, d[i:end:end], next
 }
 
-// Elements calls fn for every element of a checked array, as Members does.
+// Elements calls fn for every element of an array, like Members.
 func Elements(arr []byte, fn func(value []byte) error) error {
 	c := Cursor{Text: arr}
 	if c.Peek() != '[' {
@@ -80,11 +78,11 @@ func Elements(arr []byte, fn func(value []byte) error) error {
 	return nil
 }
 
-// Find returns the value of a member of a checked object, nil when there is none
-// or obj is no object. It allocates nothing unless a name is long and escaped.
+// Find returns the value of a member, nil if missing or if obj is no object. It allocates only for long
+// escaped names.
 func Find(obj []byte, name string) []byte {
 	var buf [64]byte
-	i := inside(obj)
+	i := firstMember(obj)
 	for i >= 0 {
 		var raw, value []byte
 		if raw, value, i = member(obj, i); value == nil {
@@ -97,8 +95,8 @@ func Find(obj []byte, name string) []byte {
 	return nil
 }
 
-// Kind says what a value is by its first byte: one of { [ " t f n, or 0 (the
-// digit) for a number. It is 0 (the number) when the value is none.
+// Kind returns the kind of a value: one of { [ " t f n, or '0' for a number. It is 0 if the value is
+// invalid.
 func Kind(value []byte) byte {
 	i := skipSpace(value, 0)
 	if i >= len(value) {
@@ -113,7 +111,7 @@ func Kind(value []byte) byte {
 	return 0
 }
 
-// String decodes a string; ok is false when value is none.
+// String decodes a string; ok is false for other values.
 func String(value []byte) (text string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -130,14 +128,13 @@ func String(value []byte) (text string, ok bool) {
 	return string(unescape(buf[:0], raw)), true
 }
 
-// Bool decodes true and false; ok is false when value is neither.
+// Bool decodes true and false; ok is false for other values.
 func Bool(value []byte) (v, ok bool) {
 	v = string(value) == "true"
 	return v, v || string(value) == "false"
 }
 
-// Int decodes a number that is written as an integer and fits; else ok is
-// false. 1.0 and 1e3 are not written so.
+// Int decodes a number in integer notation that fits; 1.0 and 1e3 are not.
 func Int(value []byte) (v int64, ok bool) {
 	if Kind(value) != '0' {
 		return 0, false

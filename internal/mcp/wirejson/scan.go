@@ -9,54 +9,52 @@ import (
 )
 
 const (
-	inlineNames = 64 // names of open objects kept without allocating
+	inlineNames = 64 // names of open objects without an allocation
 	inlineDepth = 64
-	inArray     = -1 // the frame of an array
-	failed      = -1 // instead of an offset
+	inArray     = -1 // frame of an array
+	failed      = -1 // no offset
 )
 
-// Error says where and why a text was refused. Offset counts bytes.
+// Error is the position and reason of an error. Offset counts bytes.
 type Error struct {
 	Offset int
 	Reason string
-	// Bound is set when the text broke a limit on size or depth, which the
-	// reason names: it may be good JSON.
-	Bound bool
+	// Limit is set if the text exceeds a limit on size or depth: it may be valid JSON.
+	Limit bool
 }
 
-// Error returns offset and reason in one sentence.
+// Error returns offset and reason as one sentence.
 func (e *Error) Error() string {
 	what := "invalid JSON at byte "
-	if e.Bound {
+	if e.Limit {
 		what = "JSON over the limit at byte "
 	}
 	return what + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
 
-// scanner walks over one value. It is iterative. The stacks that it needs are
-// its callers' arrays, passed by value so that they stay off the heap: frames
-// are the open containers, names the member names of the open objects.
+// scanner checks one value, iteratively. Its stacks are arrays of the callers, passed by value so that
+// they stay off the heap: frames are the open containers, names the member names of the open objects.
 type scanner struct {
-	data   []byte
-	depth  int
-	strict bool
-	wide   []wide    // name tables of the open objects with many members
-	seed   [2]uint64 // of the name hashes, so that nobody can prepare collisions
-	at     int       // where it failed
-	reason string
-	bound  bool
+	data      []byte
+	depth     int
+	strict    bool
+	tables    []nameTable // name tables of open objects with many members
+	seed      [2]uint64   // of the name hashes, against prepared collisions
+	at        int         // offset of the error
+	reason    string
+	overLimit bool
 }
 
-// name is a member name of an open object: where it stands between its quotes,
-// and the hash of what it is when case is folded.
+// name is a member name of an open object: its offsets between the quotes, and the hash of its folded
+// text.
 type name struct {
 	start, end int
 	hash       uint64
 }
 
-// wide is the name table of the object at a level: open addressing, slots hold
-// the number of a name in its object, from 1.
-type wide struct {
+// nameTable is the hash table of the object at a level (open addressing). A slot holds the 1-based index
+// of a name.
+type nameTable struct {
 	level int
 	slots []uint32
 }
@@ -66,10 +64,10 @@ func (s *scanner) fail(at int, reason string) int {
 	return failed
 }
 
-func (s *scanner) error() *Error { return &Error{s.at, s.reason, s.bound} }
+func (s *scanner) error() *Error { return &Error{s.at, s.reason, s.overLimit} }
 
-// value scans the value at i and returns the offset behind it. A frame is
-// inArray, or where the object's names begin in names.
+// value scans the value at i and returns the offset after it. A frame is inArray, or the index of the
+// object's first name in names.
 func (s *scanner) value(i int, frames []int, names []name) int {
 	d := s.data
 	var top, start int
@@ -85,7 +83,7 @@ value:
 			return s.tooDeep(i)
 		}
 		i = skipSpace(d, i+1)
-		if i < len(d) && d[i] == c+2 { // } and ] are two after { and [
+		if i < len(d) && d[i] == c+2 { // the codes of } and ] are 2 above { and [
 			i++
 			break
 		}
@@ -156,7 +154,7 @@ member:
 	goto value
 }
 
-// skip is value without names, and without the stack when there is no need.
+// skip scans a value without its names, and without a stack for scalars.
 func (s *scanner) skip(i int) int {
 	if i < len(s.data) && (s.data[i] == '{' || s.data[i] == '[') {
 		var frames [inlineDepth]int
@@ -166,7 +164,7 @@ func (s *scanner) skip(i int) int {
 }
 
 func (s *scanner) tooDeep(i int) int {
-	s.bound = true
+	s.overLimit = true
 	return s.fail(i, "arrays and objects are nested deeper than "+strconv.Itoa(s.depth)+" levels")
 }
 
@@ -177,7 +175,7 @@ func (s *scanner) literal(i int, word string) int {
 	return s.fail(i, "expected a value")
 }
 
-// number scans -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+// number scans -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?.
 func (s *scanner) number(start int) int {
 	d, i := s.data, start
 	if d[i] == '-' {
@@ -225,15 +223,15 @@ func digits(d []byte, i int) int {
 	return i
 }
 
-// outOfRange: parsers disagree (infinity, error, exact) about such numbers.
+// outOfRange reports whether a number exceeds float64: parsers disagree about those (infinity, error,
+// exact).
 func outOfRange(number []byte) bool {
 	_, err := strconv.ParseFloat(unsafe.String(&number[0], len(number)), 64)
 	return err != nil
 }
 
-// str scans a string whose opening quote is just before i and returns the
-// offset behind the closing one. It looks at eight bytes at a time and stays
-// within them for quotes and simple escapes.
+// str scans a string; i is after the opening quote. It returns the offset after the closing one. It
+// handles eight bytes at a time, including quotes and simple escapes.
 func (s *scanner) str(i int) int {
 	d := s.data
 	var keep uint64
@@ -249,13 +247,13 @@ words:
 			switch c := byte(x >> k); {
 			case c == '"':
 				return i + k>>3 + 1
-			case c == '\\' && k < 56 && simpleEscape(byte(x>>k>>8)):
+			case c == '\\' && k < 56 && isSimpleEscape(byte(x>>k>>8)):
 				m &^= 0x8080 << k
-			case c == '\\' && k == 56 && next < len(d) && simpleEscape(d[next]):
+			case c == '\\' && k == 56 && next < len(d) && isSimpleEscape(d[next]):
 				next++
 				m = 0
 			default:
-				if i = s.odd(i + k>>3); i < 0 {
+				if i = s.stringChar(i + k>>3); i < 0 {
 					return failed
 				}
 				continue words
@@ -264,7 +262,7 @@ words:
 		i = next
 	}
 	for i < len(d) && d[i] != '"' {
-		if i = s.odd(i); i < 0 {
+		if i = s.stringChar(i); i < 0 {
 			return failed
 		}
 	}
@@ -274,8 +272,8 @@ words:
 	return i + 1
 }
 
-// odd scans what stands at i in a string, where no closing quote is.
-func (s *scanner) odd(i int) int {
+// stringChar scans one character of a string that is no closing quote.
+func (s *scanner) stringChar(i int) int {
 	switch c := s.data[i]; {
 	case c == '\\':
 		return s.escape(i)
@@ -289,19 +287,18 @@ func (s *scanner) odd(i int) int {
 
 const ones, high = 0x0101010101010101, 0x8080808080808080
 
-// special marks, by high bits, the bytes of x that are a quote, a backslash or
-// a control character or, if keep is high, beyond ASCII.
+// special sets the high bits of the bytes of x that are a quote, a backslash, a control character or, if
+// keep is high, non-ASCII.
 func special(x, keep uint64) uint64 {
-	// Without its high bit no byte carries into the next one: the additions
-	// set the high bit of what is not special. x^2 takes the quote (0x22) to
-	// 0x20, so that one addition finds it and the controls.
+	// Without its high bit no byte carries into the next: the additions set the high bit of bytes that are
+	// not special. x^2 maps the quote (0x22) to 0x20, so one addition finds it and the controls.
 	y := x &^ high
 	rest := ((y ^ ones*2) + ones*(0x80-0x21)) & ((y ^ ones*'\\') + ones*0x7f)
 	return ^(rest|x)&high | x&keep
 }
 
-// simpleEscape reports whether c may follow a backslash alone: "\/bfnrt
-func simpleEscape(c byte) bool {
+// isSimpleEscape reports whether c is one of "\/bfnrt.
+func isSimpleEscape(c byte) bool {
 	const low = 1<<'"' | 1<<'/'
 	const rest = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
 	set := uint64(low)
@@ -328,7 +325,7 @@ func (s *scanner) escape(i int) int {
 	switch {
 	case i+1 >= len(d):
 		return s.fail(len(d), "the text ends inside a string")
-	case simpleEscape(d[i+1]):
+	case isSimpleEscape(d[i+1]):
 		return i + 2
 	case d[i+1] != 'u':
 		return s.fail(i, "an escape sequence is unknown")
@@ -353,7 +350,7 @@ const (
 	surrogatesEnd = 0xe000
 )
 
-// hex4 decodes four hexadecimal digits, -1 for others.
+// hex4 decodes four hexadecimal digits; -1 if they are invalid.
 func hex4(d []byte, i int) rune {
 	if i+4 > len(d) {
 		return -1

@@ -10,14 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// AppendString appends text as a JSON string with the fewest escapes, as
-// ECMAScript and RFC 8785 write it: of quotes, backslashes and control
-// characters. Bytes that are not UTF-8 become U+FFFD.
+// AppendString appends text as a JSON string with the fewest escapes, as in ECMAScript and RFC 8785.
+// Invalid UTF-8 becomes U+FFFD.
 func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
 	return append(appendEscaped(append(dst, '"'), []byte(text)), '"')
 }
 
-// appendEscaped appends what stands between the quotes.
+// appendEscaped appends the content of a string without its quotes.
 func appendEscaped(dst, s []byte) []byte {
 	start := 0
 	for i := plainEnd(s, 0); i < len(s); {
@@ -33,7 +32,7 @@ func appendEscaped(dst, s []byte) []byte {
 			dst = appendEscape(append(dst, s[start:i]...), rune(c))
 			i++
 			start = i
-		case i-start < 8: // where escapes come in crowds, looking ahead does not pay
+		case i-start < 8: // with frequent escapes a look ahead does not pay
 			i++
 		default:
 			i = plainEnd(s, i+1)
@@ -42,8 +41,7 @@ func appendEscaped(dst, s []byte) []byte {
 	return append(dst, s[start:]...)
 }
 
-// plainEnd returns where the next byte may be that does not stand for itself. It
-// looks at eight bytes at a time.
+// plainEnd returns the offset of the next byte that may need an escape.
 func plainEnd(s []byte, i int) int {
 	for ; i+8 <= len(s); i += 8 {
 		if m := special(binary.LittleEndian.Uint64(s[i:]), high); m != 0 {
@@ -56,7 +54,7 @@ func plainEnd(s []byte, i int) int {
 	return i
 }
 
-// plain are the bytes that stand for themselves.
+// plain is the set of bytes that need no escape.
 var plain = func() (t [256]bool) {
 	for c := byte(' '); c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -64,8 +62,7 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// AppendRune appends a rune as AppendString writes it in a string. A lone
-// surrogate becomes its escape.
+// AppendRune appends a rune of a JSON string. A lone surrogate is escaped.
 func AppendRune(dst []byte, r rune) []byte {
 	if r < ' ' || r == '"' || r == '\\' || utf16.IsSurrogate(r) {
 		return appendEscape(dst, r)
@@ -93,9 +90,8 @@ func appendEscape(dst []byte, r rune) []byte {
 	return append(dst, '\\', byte(r))
 }
 
-// Unescape returns what a string means that is written as raw between its
-// quotes: raw itself when nothing in it is escaped. A lone surrogate becomes
-// U+FFFD.
+// Unescape decodes the raw content of a string; it returns raw itself if nothing is escaped. A lone
+// surrogate becomes U+FFFD.
 func Unescape(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
@@ -103,11 +99,11 @@ func Unescape(raw []byte) []byte {
 	return unescape(make([]byte, 0, len(raw)), raw)
 }
 
-// unescape appends what Unescape returns. Escapes come in crowds, and most are
-// of quotes: it goes byte by byte for a while, and then by leaps.
+// unescape appends the decoded text. Escapes are clustered, and most are of quotes: it copies single bytes
+// for a while, then blocks.
 func unescape(dst, raw []byte) []byte {
 	n := len(dst)
-	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape is shorter than what it means
+	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape is shorter than its character
 	for last, i := 0, 0; i < len(raw); {
 		switch {
 		case raw[i] != '\\' && i-last < 16:
@@ -127,7 +123,7 @@ func unescape(dst, raw []byte) []byte {
 			i += 2
 			last = i
 		default:
-			r, size := Escape(raw[i:])
+			r, size := DecodeEscape(raw[i:])
 			n += utf8.EncodeRune(dst[n:], r)
 			i += size
 			last = i
@@ -136,10 +132,9 @@ func unescape(dst, raw []byte) []byte {
 	return dst[:n]
 }
 
-// Escape decodes the escape sequence that raw begins with, which takes n bytes.
-// The two of a pair of surrogates are one; a surrogate that stands alone is
-// returned as such. A backslash that begins no escape sequence is itself.
-func Escape(raw []byte) (r rune, n int) {
+// DecodeEscape decodes the escape sequence at the start of raw, which has n bytes. A surrogate pair is one
+// rune; a lone surrogate is returned as is. An invalid escape is a backslash.
+func DecodeEscape(raw []byte) (r rune, n int) {
 	if len(raw) < 2 {
 		return '\\', 1
 	}
@@ -170,8 +165,7 @@ func Escape(raw []byte) (r rune, n int) {
 	return '\\', 1
 }
 
-// Clip returns the beginning of a text: at most so many bytes, of whole
-// characters.
+// Clip returns at most so many bytes of a text, in whole characters.
 func Clip[T ~string | ~[]byte](text T, most int) T {
 	if len(text) <= most {
 		return text
@@ -181,11 +175,10 @@ func Clip[T ~string | ~[]byte](text T, most int) T {
 			return text[:end]
 		}
 	}
-	return text[:most] // it is not UTF-8
+	return text[:most] // invalid UTF-8
 }
 
-// AppendLine appends JSON in one line. Line ends can only be white space between
-// its tokens, since they are escaped in strings: they become blanks.
+// AppendLine appends JSON as one line: line breaks, which are white space between tokens, become blanks.
 func AppendLine(dst, raw []byte) []byte {
 	start := len(dst)
 	dst = append(dst, raw...)
@@ -204,5 +197,5 @@ func AppendLine(dst, raw []byte) []byte {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// PointerToken returns a name as it stands in a JSON pointer (RFC 6901).
+// PointerToken escapes a name for a JSON pointer (RFC 6901).
 func PointerToken(name string) string { return pointerEscapes.Replace(name) }

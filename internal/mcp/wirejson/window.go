@@ -7,48 +7,47 @@ import (
 	"slices"
 )
 
-// ErrTooLong is returned for a line or an event that is longer than the bound.
+// ErrTooLong is the error of a line or an event over the limit.
 var ErrTooLong = errors.New("the message is longer than the limit")
 
-// ErrCrowded is returned for a line or an event for which its Room has no place.
-var ErrCrowded = errors.New("too many large messages come at the same time")
+// ErrNoBuffer is the error of a line or an event for which the BufferPool has no buffer.
+var ErrNoBuffer = errors.New("too many large messages come at the same time")
 
-// Room is where messages above largeMessage are read, so that those that come
-// at the same time take only so much memory together.
-type Room interface {
-	// Take returns a buffer of at least n bytes, or nil when there is no place. It
-	// may wait.
+// BufferPool lends buffers for messages above largeMessage, so that concurrent large messages share a
+// memory limit.
+type BufferPool interface {
+	// Take returns a buffer of at least n bytes, or nil if there is none. It may block.
 	Take(n int) []byte
-	// Give takes a buffer of Take back.
+	// Give returns a buffer to the pool.
 	Give(buf []byte)
-	// Pace is told how much of a large message has been read. It may wait.
+	// Pace reports the bytes that were read of a large message. It may block.
 	Pace(n int)
 }
 
-// largeMessage is the size up to which a message needs no Room, in bytes.
+// largeMessage is the size above which a message needs a BufferPool, in bytes.
 const largeMessage = 1 << 20
 
-// largeBuffer is the size beyond which a buffer is given up after use.
+// largeBuffer is the size above which a buffer is dropped after use, in bytes.
 const largeBuffer = 64 << 10
 
-// window is the unread part of a stream: buf[start:end]. It grows as needed,
-// but never much beyond max, and shrinks again.
+// window holds the unread bytes of a stream: buf[start:end]. It grows to little more than max, and shrinks
+// again.
 type window struct {
 	r          io.Reader
 	buf        []byte
 	start, end int
-	small      int // the size to begin with
+	small      int // initial size
 	max        int
-	room       Room  // nil: messages of any size are read without
-	lent       bool  // buf is the room's
-	err        error // why there is no more to read
+	pool       BufferPool // nil: no pool for large messages
+	lent       bool       // buf belongs to the pool
+	err        error      // final read error
 }
 
 func (w *window) bytes() []byte { return w.buf[w.start:w.end] }
 
 func (w *window) len() int { return w.end - w.start }
 
-// drop forgets the first n unread bytes.
+// drop discards the first n bytes.
 func (w *window) drop(n int) {
 	w.start += n
 	if w.start == w.end {
@@ -56,8 +55,8 @@ func (w *window) drop(n int) {
 	}
 }
 
-// fill reads more. The unread bytes may move. It returns false, and sets err,
-// when there is nothing more; without err there is no place for more.
+// fill reads more bytes. The unread bytes may move. It returns false at the end, with err, or without a
+// buffer.
 func (w *window) fill() bool {
 	if w.err != nil {
 		return false
@@ -71,7 +70,7 @@ func (w *window) fill() bool {
 		w.err = err
 		if n > 0 {
 			if w.lent {
-				w.room.Pace(n)
+				w.pool.Pace(n)
 			}
 			return true
 		}
@@ -83,7 +82,7 @@ func (w *window) fill() bool {
 	return false
 }
 
-// makeRoom makes room behind end. It returns false when there is no place.
+// makeRoom makes free space after end. It returns false if there is no buffer.
 func (w *window) makeRoom() bool {
 	size := len(w.buf)
 	switch room := size - w.end; {
@@ -94,13 +93,13 @@ func (w *window) makeRoom() bool {
 		w.end = copy(w.buf, w.bytes())
 		w.start = 0
 	case room == 0:
-		// Somewhat more than max, so that what is too long shows.
+		// A little above max, to detect messages over the limit.
 		size = max(w.small, min(2*size, w.max+w.small))
-		if size <= largeMessage || w.room == nil || w.lent {
+		if size <= largeMessage || w.pool == nil || w.lent {
 			w.resize(size)
 			break
 		}
-		buf := w.room.Take(w.max + w.small)
+		buf := w.pool.Take(w.max + w.small)
 		if buf == nil {
 			return false
 		}
@@ -108,8 +107,7 @@ func (w *window) makeRoom() bool {
 		w.lent = true
 	}
 	if len(w.buf) > largeBuffer {
-		// Who sends much is always ready to be read: the others would wait until
-		// the scheduler's slice ends.
+		// A fast sender is always readable: without this the others wait for the end of the time slice.
 		runtime.Gosched()
 	}
 	return true
@@ -120,41 +118,40 @@ func (w *window) resize(size int) {
 	w.move(buf[:cap(buf)])
 }
 
-// move makes buf the buffer.
+// move replaces the buffer.
 func (w *window) move(buf []byte) {
 	w.end = copy(buf, w.bytes())
 	w.start = 0
 	if w.lent {
-		w.room.Give(w.buf)
+		w.pool.Give(w.buf)
 		w.lent = false
 	}
 	w.buf = buf
 }
 
-// skip drops everything and reads more, of which nothing is wanted. It returns
-// false when there is nothing more.
+// skip discards all bytes and reads more. It returns false at the end.
 func (w *window) skip() bool {
 	w.drop(w.len())
 	runtime.Gosched() // as in makeRoom
 	if !w.fill() {
 		return false
 	}
-	if w.room != nil {
-		w.room.Pace(w.len())
+	if w.pool != nil {
+		w.pool.Pace(w.len())
 	}
 	return true
 }
 
-// release gives up the buffer.
+// release drops the buffer.
 func (w *window) release() {
 	if w.lent {
-		w.room.Give(w.buf)
+		w.pool.Give(w.buf)
 	}
 	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
-// keep hands a piece of the buffer to the caller for good: a large one with the
-// whole buffer, a small one, or one of a buffer that is the room's, as a copy.
+// keep gives a piece of the buffer to the caller: a large one with the whole buffer; a small one, or one
+// of a pooled buffer, as a copy.
 func (w *window) keep(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)
@@ -166,21 +163,20 @@ func (w *window) keep(piece []byte) []byte {
 	return slices.Clip(piece)
 }
 
-// frame is what readers of messages have in common.
+// frame is the common part of the message readers.
 type frame struct {
-	w     window
-	given []byte // what Next returned
+	w    window
+	last []byte // result of Next
 }
 
-// Release hands back what has been taken of the room. Nothing can be read after
-// that, and what Next returned is no longer valid.
+// Release returns the buffer to the pool. Nothing can be read afterwards, and what Next returned is
+// invalid.
 func (f *frame) Release() { f.w.release() }
 
-// Keep returns what Next returned for the caller to keep: the line, or the data
-// of the event. It copies a small message only: with a large one the caller gets
-// the buffer.
+// Filter makes the result of Next the caller's own. It copies only small messages: for a large one the
+// caller gets the buffer.
 func (f *frame) Keep() []byte {
-	kept := f.w.keep(f.given)
-	f.given = nil
+	kept := f.w.keep(f.last)
+	f.last = nil
 	return kept
 }

@@ -227,7 +227,7 @@ func escaped(dst, content []byte) (int, []byte) {
 	if content[0] != '\\' || len(content) < 2 {
 		return 1, append(dst, content[0])
 	}
-	r, n := wirejson.Escape(content)
+	r, n := wirejson.DecodeEscape(content)
 	switch {
 	case n == 1:
 		return 2, append(dst, content[1])

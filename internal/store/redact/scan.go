@@ -334,7 +334,7 @@ func dashes(b []byte, i int) bool {
 // needs none, and so may hide a name, a token, or what joins a name and a value.
 // An escaped > is common, and looked at more closely.
 func escapedLetter(b []byte, i int) bool {
-	r, n := wirejson.Escape(b[i:])
+	r, n := wirejson.DecodeEscape(b[i:])
 	switch {
 	case n != 6:
 		return false

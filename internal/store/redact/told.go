@@ -135,6 +135,6 @@ func toldRaw(b []byte, end int) bool {
 	if v.to == 0 || v.to+1 >= len(b) || b[v.to] != '\\' {
 		return false
 	}
-	_, n := wirejson.Escape(b[v.to:])
+	_, n := wirejson.DecodeEscape(b[v.to:])
 	return n > 2
 }

@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// Process returns 0: the processor time is not known here.
+// Process returns 0: the CPU time is not known here.
 func Process() time.Duration { return 0 }

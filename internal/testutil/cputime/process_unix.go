@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Process returns the processor time that all threads of the process have used.
+// Process returns the CPU time of all threads of the process.
 func Process() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread returns the processor time of the thread. Lock the thread between two calls.
+// Thread returns the CPU time of the thread. Lock the goroutine to its thread between two calls.
 func Thread() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {

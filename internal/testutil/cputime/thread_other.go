@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// Thread returns the processor time of the process: Linux alone reports that of a thread here.
+// Thread returns the CPU time of the process: only Linux reports that of a thread.
 func Thread() time.Duration { return Process() }

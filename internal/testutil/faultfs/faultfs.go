@@ -1,9 +1,8 @@
-// Package faultfs makes the faults of file systems and of system calls that
-// tests and measurements need, with real ones: a tmpfs that fills up, an ext4 in
-// a file that goes read-only or dies, system calls of a process that fail.
+// Package faultfs injects real faults of file systems and system calls: a tmpfs that fills up, an ext4 in
+// a file that becomes read-only or fails, system calls of a process that fail.
 //
-// It is for Linux and needs the rights to mount and to trace; Available reports
-// whether it has them. What it makes, Close and Stop take away.
+// It needs Linux and the rights to mount and to trace; Available reports whether it has them. Close and
+// Stop remove everything that it creates.
 package faultfs
 
 import (
@@ -12,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Delete deletes a file, or a folder in which a program that runs may make files meanwhile.
+// Delete deletes a file, or a folder in which a running program may still create files.
 func Delete(path string) error {
 	for try := 1; ; try++ {
 		if err := os.RemoveAll(path); !errors.Is(err, syscall.ENOTEMPTY) || try == 100 {

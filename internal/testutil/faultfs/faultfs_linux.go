@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// Available reports why faults cannot be made here; nil when they can.
+// Available returns why faults cannot be injected here, or nil.
 func Available() error {
 	for _, tool := range []string{"mount", "umount", "mkfs.ext4", "e2fsck", "strace"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -31,7 +31,7 @@ func Available() error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// Needed skips a test where faults cannot be made; under CI=true that fails it.
+// Needed skips a test if faults cannot be injected; with CI=true it fails the test.
 func Needed(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -53,7 +53,7 @@ type Mount struct {
 	image string // of an ext4
 }
 
-// Tmpfs mounts a file system in memory of that many bytes at dir, which it makes.
+// Tmpfs creates dir and mounts a tmpfs of size bytes there.
 func Tmpfs(dir string, size int64) (*Mount, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func Tmpfs(dir string, size int64) (*Mount, error) {
 	return &Mount{Dir: dir}, run("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=700", size), "tmpfs", dir)
 }
 
-// Ext4 makes an ext4 of that many bytes in a file beside dir and mounts it at
-// dir, which it makes. After an error it is read-only, as most are set up.
+// Ext4 creates dir and mounts an ext4 of size bytes there, from a file next to dir. It is remounted
+// read-only on errors.
 func Ext4(dir string, size int64) (*Mount, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -85,16 +85,14 @@ func (m *Mount) mount() error {
 	return run("mount", "-o", "loop,errors=remount-ro", m.image, m.Dir)
 }
 
-// Abort makes an ext4 read-only, as an error of the device makes it: what was
-// not on the device yet is lost when it is unmounted, though it can be read
-// until then, and mappings of its files can still be written to.
+// Abort makes an ext4 read-only, like an error of the device: data that is not on the device is lost at
+// unmount, but can be read until then, and file mappings stay writable.
 func (m *Mount) Abort() error { return run("mount", "-o", "remount,abort", m.Dir) }
 
-// ext4Shutdown is EXT4_IOC_SHUTDOWN, and noLogFlush that what is not on the
-// device yet is lost.
+// ext4Shutdown is EXT4_IOC_SHUTDOWN, and noLogFlush discards data that is not on the device.
 const ext4Shutdown, noLogFlush = 0x8004587d, 2
 
-// Shutdown makes everything that is asked of an ext4 fail with EIO.
+// Shutdown makes all operations of an ext4 fail with EIO.
 func (m *Mount) Shutdown() error {
 	d, err := os.Open(m.Dir)
 	if err != nil {
@@ -108,14 +106,13 @@ func (m *Mount) Shutdown() error {
 	return nil
 }
 
-// Away takes a file system away while it is in use.
+// Away unmounts a file system while it is in use.
 func (m *Mount) Away() error { return run("umount", "-l", m.Dir) }
 
-// Back brings an ext4 back that was taken away, or has died: with what the device
-// has of it, after a check. A process that still has files open keeps those of
-// before.
+// Back mounts an ext4 again after Away or Shutdown and a check, with the data on the device. Processes
+// with open files keep those of before.
 func (m *Mount) Back() error {
-	// Open files keep the device in use: what is on it goes to another one.
+	// Open files keep the device in use: its data is moved to another one.
 	next := m.image + ".next"
 	if err := run("cp", "--sparse=always", m.image, next); err != nil {
 		return err
@@ -125,12 +122,12 @@ func (m *Mount) Back() error {
 	}
 	var code *exec.ExitError
 	if err := exec.Command("e2fsck", "-fy", m.image).Run(); err != nil && (!errors.As(err, &code) || code.ExitCode() > 2) {
-		return fmt.Errorf("check %s: %w", m.image, err) // 1 and 2: put in order
+		return fmt.Errorf("check %s: %w", m.image, err) // 1 and 2: repaired
 	}
 	return m.mount()
 }
 
-// Repair puts an ext4 that has died in order.
+// Repair checks and repairs a failed ext4.
 func (m *Mount) Repair() error {
 	if err := m.Away(); err != nil {
 		return err
@@ -138,7 +135,7 @@ func (m *Mount) Repair() error {
 	return m.Back()
 }
 
-// Fill leaves no byte free, by a file.
+// Fill fills the file system with a file.
 func (m *Mount) Fill() error {
 	f, err := os.Create(m.filler())
 	if err != nil {
@@ -156,12 +153,12 @@ func (m *Mount) Fill() error {
 	return nil
 }
 
-// Unfill takes away what Fill has written.
+// Unfill removes the file of Fill.
 func (m *Mount) Unfill() error { return os.Remove(m.filler()) }
 
 func (m *Mount) filler() string { return filepath.Join(m.Dir, "filler") }
 
-// Close unmounts the file system, whoever uses it.
+// Close unmounts the file system, even if it is in use.
 func (m *Mount) Close() error {
 	err := run("umount", "-l", m.Dir)
 	if m.image != "" {
@@ -181,12 +178,12 @@ func run(name string, args ...string) error {
 // Injection is a process whose system calls fail.
 type Injection struct {
 	strace *exec.Cmd
-	said   chan struct{} // closed when strace says no more
+	said   chan struct{} // closed when strace ends
 }
 
-// Inject makes system calls of a running process fail, by an expression of
-// strace: "fsync,fdatasync:error=EIO:when=3+". It returns when strace has
-// attached. With paths, only the calls on these files fail.
+// Inject makes system calls of a running process fail, by an expression of strace:
+// "fsync,fdatasync:error=EIO:when=3+". It returns when strace has attached. With paths, only calls on
+// these files fail.
 func Inject(pid int, expression string, paths ...string) (*Injection, error) {
 	calls, _, _ := strings.Cut(expression, ":")
 	args := []string{"-f", "-o", "/dev/null", "-e", "trace=" + calls, "-e", "inject=" + expression, "-p", fmt.Sprint(pid)}
@@ -209,7 +206,7 @@ func Inject(pid int, expression string, paths ...string) (*Injection, error) {
 	}
 	go func() {
 		defer close(i.said)
-		_, _ = io.Copy(io.Discard, lines) // threads that come and go
+		_, _ = io.Copy(io.Discard, lines) // threads that start and end
 	}()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("strace did not attach: %q", strings.TrimSpace(first)), err, i.Stop())
@@ -217,7 +214,7 @@ func Inject(pid int, expression string, paths ...string) (*Injection, error) {
 	return i, nil
 }
 
-// Stop lets the process go; its system calls work again.
+// Stop detaches from the process; its system calls work again.
 func (i *Injection) Stop() error {
 	_ = i.strace.Process.Signal(syscall.SIGINT) // it ends with the process
 	<-i.said

@@ -6,7 +6,7 @@ import "errors"
 
 var errNotHere = errors.New("faults of file systems are made on Linux only")
 
-// Available reports why faults cannot be made here.
+// Available returns why faults cannot be injected here.
 func Available() error { return errNotHere }
 
 // Mount is a mounted file system.

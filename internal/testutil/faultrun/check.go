@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// recorded is what the log says about a call.
+// recorded is the log's information about a call.
 type recorded struct {
 	times  int
 	status string
 }
 
-// check holds the log against what clients were told and what reached the
-// server.
+// check compares the log with what clients and server saw.
 func (x *run) check(ctx context.Context) error {
 	x.await(ctx, "the daemon is well after its start", time.Now(), patience, x.daemon.ready)
 	log, err := x.read()

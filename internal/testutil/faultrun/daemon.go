@@ -17,7 +17,7 @@ import (
 
 const patience = 20 * time.Second
 
-// daemon is the MCPProxy of a run, which can be started again.
+// daemon is the MCPProxy process of a run, which can be restarted.
 type daemon struct {
 	args    []string
 	home    string
@@ -79,19 +79,19 @@ func (d *daemon) start() error {
 
 func (d *daemon) pid() int { return d.cmd.Process.Pid }
 
-// kill ends the process as a crash does.
+// kill ends the process with SIGKILL, like a crash.
 func (d *daemon) kill() {
-	_ = d.cmd.Process.Signal(syscall.SIGKILL) // it may be gone
+	_ = d.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
 	<-d.ended
 }
 
-// ready reports what stands against the daemon being well.
+// ready returns why the daemon is not healthy, or nil.
 func (d *daemon) ready() error {
 	_, err := d.get("/readyz")
 	return err
 }
 
-// get asks the daemon, with the key.
+// get sends an authenticated GET to the daemon.
 func (d *daemon) get(path string) ([]byte, error) {
 	req, err := http.NewRequest(http.MethodGet, "http://"+d.address+path, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (d *daemon) get(path string) ([]byte, error) {
 // Options are what a run needs.
 type Options struct {
 	Binary  string // of MCPProxy
-	Dir     string // of this run; it is made, and is empty again afterwards
+	Dir     string // of this run; it is created, and empty afterwards
 	Seed    uint64
 	Clients int
 }

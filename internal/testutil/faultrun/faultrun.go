@@ -1,13 +1,12 @@
-// Package faultrun breaks things under a running MCPProxy and holds what its
-// clients were told, and what reached its server, against the activity log.
+// Package faultrun injects faults under a running MCPProxy and compares the activity log with what its
+// clients and its server saw.
 //
-// A run starts the real binary with its data on a file system of its own, has
-// clients call through it, breaks something at a moment that the seed says,
-// kills the process, puts in order what was broken, starts it again and reads
-// the log. The same seed breaks the same thing at the same moment.
+// A run starts the real binary with its data on a separate file system, starts clients, injects a fault at
+// a moment determined by the seed, kills the process, repairs the fault, restarts the process and reads
+// the log. The same seed injects the same fault at the same moment.
 //
-// It guarantees that what it has mounted and started is gone when a run ends. It
-// does not look at decisions, and is for tests and measurements only.
+// Everything that a run mounts or starts is removed when it ends. It does not check decisions, and is only
+// for tests and measurements.
 package faultrun
 
 import (
@@ -21,25 +20,25 @@ import (
 	"mcpproxy/internal/testutil/faultfs"
 )
 
-// Report is what a run has found.
+// Report is the result of a run.
 type Report struct {
-	Calls        int // that were asked for
+	Calls        int // sent
 	Acknowledged int // answered with the server's result
 	Refused      int // answered with AUDIT_UNAVAILABLE
-	Reached      int // that the server got
+	Reached      int // received by the server
 	Recorded     int
 	Interrupted  int
 
-	Lost    int // acknowledged, or reached the server, and not in the log
+	Lost    int // acknowledged, or received by the server, but not in the log
 	Doubled int // in the log more than once
-	Wrong   int // acknowledged and not a success in the log, or refused and yet made
-	Damaged int // records that tell of damage
+	Wrong   int // acknowledged but not a success in the log, or refused but executed
+	Damaged int // records that report damage
 
-	// Noticed is how long after the fault the first call was refused, Back how
-	// long after its end the daemon was well again; 0 where that is not asked.
+	// Noticed is the time from the fault to the first refused call, Back from its end until the daemon was
+	// healthy; 0 if not measured.
 	Noticed, Back time.Duration
 	Problems      []string
-	Said          string // what the daemon had said until the kill, when there are problems
+	Said          string // stderr of the daemon until the kill, if there are problems
 }
 
 // Good reports whether nothing was lost, doubled or wrong.
@@ -51,31 +50,31 @@ func (r *Report) problem(format string, args ...any) {
 	}
 }
 
-// Scenario is one way to break things.
+// Scenario is one kind of fault.
 type Scenario struct {
 	Name string
-	// disk mounts what the data is on; nil: nothing special.
+	// disk mounts the file system of the data; nil: none.
 	disk func(dir string, rnd *rand.Rand) (*faultfs.Mount, error)
-	// fault breaks something, and returns how that ends.
+	// fault injects the fault, and returns the function that ends it.
 	fault func(x *run) (end func() error, err error)
-	// small says that the disk has no room for what many calls leave.
+	// small says that the disk has no room for the records of many calls.
 	small  bool
-	config string // more of it, with a comma behind
-	// live says that the fault ends, and has to be got over, before the kill;
-	// else the process is killed while it lasts.
+	config string // additional settings, with a trailing comma
+	// live says that the fault ends, and the daemon recovers, before the kill; otherwise the process is
+	// killed during the fault.
 	live bool
-	// refuses says that calls have to be refused while the fault lasts.
+	// refuses says that calls must be refused during the fault.
 	refuses bool
-	// linger bounds how long the fault lasts; 0: not longer than it takes to begin.
+	// linger limits the duration of the fault; 0: it ends at once.
 	linger time.Duration
 }
 
-// run is a scenario under way.
+// run is a running scenario.
 type run struct {
 	opt    Options
 	rnd    *rand.Rand
 	disk   *faultfs.Mount
-	memory *faultfs.Mount // where the daemon keeps what outlives it
+	memory *faultfs.Mount // where the daemon keeps the files outside of its database
 	data   string
 	daemon *daemon
 	said   string
@@ -83,13 +82,13 @@ type run struct {
 	report *Report
 }
 
-// How long it may take until a fault is noticed, and until it is got over.
+// The limits for noticing a fault and for recovering.
 const (
 	noticeTime  = 3 * time.Second
 	recoverTime = 5 * time.Second
 )
 
-// Run plays a scenario.
+// Run runs a scenario.
 func Run(ctx context.Context, s Scenario, opt Options) (report *Report, err error) {
 	x := &run{opt: opt, rnd: rand.New(rand.NewPCG(opt.Seed, 17)), report: &Report{}}
 	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
@@ -101,7 +100,7 @@ func Run(ctx context.Context, s Scenario, opt Options) (report *Report, err erro
 		}
 		for _, m := range []*faultfs.Mount{x.disk, x.memory} {
 			if m != nil {
-				_ = m.Close() // the run is over
+				_ = m.Close() // the run has ended
 			}
 		}
 		_ = os.RemoveAll(opt.Dir)
@@ -137,7 +136,7 @@ func Run(ctx context.Context, s Scenario, opt Options) (report *Report, err erro
 	return x.report, err
 }
 
-// play breaks things, and kills the process.
+// play injects the fault and kills the process.
 func (x *run) play(ctx context.Context, s Scenario) error {
 	x.pause(ctx, 200*time.Millisecond, time.Second)
 	end := func() error { return nil }
@@ -181,8 +180,7 @@ func (x *run) pause(ctx context.Context, least, most time.Duration) {
 	}
 }
 
-// await waits until something is so, and returns how long that took; when it
-// takes too long that is a problem of the run.
+// await waits for a condition and returns how long that took; a timeout is a problem of the run.
 func (x *run) await(ctx context.Context, what string, since time.Time, most time.Duration, is func() error) time.Duration {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -200,7 +198,7 @@ func (x *run) await(ctx context.Context, what string, since time.Time, most time
 	}
 }
 
-// Add adds up what runs have found; of times the longest counts.
+// Add adds another report; of durations it keeps the longest.
 func (r *Report) Add(o *Report) {
 	r.Calls += o.Calls
 	r.Acknowledged += o.Acknowledged

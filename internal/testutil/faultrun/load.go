@@ -17,17 +17,17 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// answer is what a client was told about a call.
+// answer is the result that a client got for a call.
 type answer int
 
 const (
-	nothing answer = iota // the daemon was gone
+	nothing answer = iota // the daemon was not running
 	acknowledged
 	refused
 	failed // any other error
 )
 
-// load is the clients and the server of a run.
+// load has the clients and the server of a run.
 type load struct {
 	clients int
 	gentle  bool // they pause after each call
@@ -50,8 +50,7 @@ func newLoad(clients int) *load {
 	return l
 }
 
-// note is the tool: it notes each call that reaches it, and answers at length
-// now and then.
+// note is the tool: it records each call, and sometimes returns a long result.
 func (l *load) note(c *mcptest.Call) (json.RawMessage, error) {
 	var args struct {
 		Mark string
@@ -77,7 +76,7 @@ func (l *load) close() {
 	l.server.Close()
 }
 
-// begin has the clients call, until stop.
+// begin starts the clients, until stop.
 func (l *load) begin(ctx context.Context, address string) error {
 	ctx, l.stopped = context.WithCancel(ctx)
 	url := "http://" + address + "/mcp"
@@ -128,7 +127,7 @@ func (l *load) stop() {
 	l.running.Wait()
 }
 
-// refused reports whether the last answer was a refusal.
+// refused returns nil if the last answer was a refusal.
 func (l *load) refused() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/testutil/faultfs"
 )
 
-// Scenarios are all the ways to break things.
+// Scenarios returns all scenarios.
 func Scenarios() []Scenario {
 	all := []Scenario{
 		{Name: "kill"},
@@ -59,16 +59,15 @@ func tmpfs(dir string, rnd *rand.Rand) (*faultfs.Mount, error) {
 
 func ext4(dir string, _ *rand.Rand) (*faultfs.Mount, error) { return faultfs.Ext4(dir, 128<<20) }
 
-// full leaves no byte on the disk.
+// full fills the disk.
 func full(x *run) (end func() error, err error) { return x.disk.Unfill, x.disk.Fill() }
 
-// dies is the death of a disk; it ends when the disk is in order again.
+// dies makes a disk fail; the fault ends with its repair.
 func dies(how func(*faultfs.Mount) error) func(*run) (func() error, error) {
 	return func(x *run) (func() error, error) { return x.disk.Repair, how(x.disk) }
 }
 
-// deletes removes files of the data directory, or all of it. That is over when
-// they are there again.
+// deletes removes files of the data directory, or all of it. The fault ends when they exist again.
 func deletes(pattern string) func(*run) (func() error, error) {
 	return func(x *run) (func() error, error) {
 		gone, err := filepath.Glob(filepath.Join(x.data, pattern))
@@ -88,7 +87,7 @@ func deletes(pattern string) func(*run) (func() error, error) {
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			return nil // whether it is well is asked next
+			return nil // the caller checks its health next
 		}, err
 	}
 }

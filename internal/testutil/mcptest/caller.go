@@ -13,13 +13,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Surface is where a client meets the gateway, and in which era.
+// Surface is an endpoint of the gateway, with the protocol of the client.
 type Surface struct {
 	Path   string // "/mcp", "/mcp/all" or "/mcp/servers/"
 	Modern bool
 }
 
-// Surfaces are all of them.
+// Surfaces returns all of them.
 func Surfaces() []Surface {
 	var all []Surface
 	for _, path := range []string{"/mcp", "/mcp/all", serverPath} {
@@ -38,9 +38,8 @@ func (s Surface) String() string {
 	return strings.TrimSuffix(s.Path, "/") + " " + era
 }
 
-// Caller is a client that calls the tools of one server through the gateway,
-// one call at a time, and returns what came of it. It begins another session
-// when the one before is over.
+// Caller is a client that calls the tools of one server through the gateway, one call at a time. It opens
+// another session when the previous one has ended.
 type Caller struct {
 	Base    string // of the gateway: http://host:port
 	Surface Surface
@@ -50,10 +49,10 @@ type Caller struct {
 	session string
 }
 
-// Outcome is what came of a call.
+// Outcome is the result of a call.
 type Outcome struct {
-	// What is "ok", the code of a typed error, "session over" when the client has
-	// to begin another session; else what no client can make sense of.
+	// What is "ok", the code of a typed error, "session over" if the client must open another session;
+	// otherwise a text that is no valid outcome for a client.
 	What    string
 	Unclear bool
 	Took    time.Duration
@@ -63,11 +62,10 @@ func unclear(format string, args ...any) Outcome {
 	return Outcome{What: fmt.Sprintf(format, args...), Unclear: true}
 }
 
-// callIDs make that an answer to another call is known as such.
+// callIDs number the calls, so that the answer to another call is detected.
 var callIDs atomic.Int64
 
-// Call makes one call. What is right has the text in it; when it is empty no
-// answer is.
+// Call makes one call. A correct answer contains right; if it is empty, none is correct.
 func (c *Caller) Call(tool, args, right string) Outcome {
 	began := time.Now()
 	if !c.Surface.Modern && c.session == "" {
@@ -97,7 +95,7 @@ func (c *Caller) Call(tool, args, right string) Outcome {
 	return o
 }
 
-// open begins a session.
+// open opens a session.
 func (c *Caller) open() (Outcome, bool) {
 	resp, answer, err := c.send(http.MethodPost, "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"caller","version":"1"}}}`)
 	if err != nil {
@@ -112,7 +110,7 @@ func (c *Caller) open() (Outcome, bool) {
 	return Outcome{}, true
 }
 
-// judge returns what an answer means.
+// evaluate returns the outcome of an answer.
 func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, right string) Outcome {
 	var m struct {
 		ID     json.RawMessage
@@ -151,8 +149,7 @@ func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, 
 	return Outcome{What: "ok"}
 }
 
-// send sends a message and returns the last one of the answer. name is of the
-// tool that it calls, if it does.
+// send sends a message and returns the last message of the answer. name is the called tool, if any.
 func (c *Caller) send(method, name, body string) (*http.Response, []byte, error) {
 	url := c.Base + c.Surface.Path
 	if c.Surface.Path == serverPath {
@@ -195,7 +192,7 @@ func (c *Caller) send(method, name, body string) (*http.Response, []byte, error)
 	}
 }
 
-// Close ends the session, if there is one.
+// Close ends the session, if any.
 func (c *Caller) Close() {
 	if c.session != "" {
 		_, _, _ = c.send(http.MethodDelete, "", "") // it may have ended

@@ -15,7 +15,7 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// ServeHTTP is the server's streamable HTTP endpoint.
+// ServeHTTP is the streamable HTTP endpoint of the server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
@@ -97,8 +97,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// httpAnswer is the response to a request: one JSON message, or an event
-// stream as soon as something comes before the response.
+// httpAnswer is the response to a request: one JSON message, or an event stream if messages precede the
+// response.
 type httpAnswer struct {
 	w http.ResponseWriter
 
@@ -141,7 +141,7 @@ func (a *httpAnswer) finish(answer []byte) {
 	a.w.Write(answer)
 }
 
-// stream is the stream of the server's own messages.
+// stream serves the notification stream.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	if s.opt.NoStream {
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -177,7 +177,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// HTTP is a handler that is served on a port of its own.
+// HTTP is a handler with its own port.
 type HTTP struct {
 	URL  string // of the MCP endpoint
 	addr string
@@ -189,8 +189,7 @@ type HTTP struct {
 	done   chan struct{}
 }
 
-// Serve serves h, a Server or any other handler, on 127.0.0.1 until the test
-// ends.
+// Serve serves h on 127.0.0.1 until the test ends.
 func Serve(t testing.TB, h http.Handler) *HTTP {
 	t.Helper()
 	s := &HTTP{addr: "127.0.0.1:0", h: h, t: t}
@@ -218,7 +217,7 @@ func (s *HTTP) Start() {
 	}()
 }
 
-// Stop breaks all connections and stops serving, as a crash would.
+// Stop closes all connections and stops serving, like a crash.
 func (s *HTTP) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,10 +13,9 @@ import (
 	"testing"
 )
 
-// Login is a server that asks for a login, and the authorization server that
-// it names, on one port: /mcp is behind it, /authorize, /token, /register and
-// /revoke are the authorization server. It issues numbered codes and tokens and
-// takes each once, or as long as it is told to.
+// Login is an MCP server with a login and its authorization server, on one port: /mcp needs the login, and
+// /authorize, /token, /register and /revoke are the authorization server. It issues numbered codes and
+// tokens.
 type Login struct {
 	URL string // of the MCP endpoint
 
@@ -24,7 +23,7 @@ type Login struct {
 	inner  http.Handler
 
 	mu sync.Mutex // guards what follows
-	// documents replace what the server says at a path;
+	// documents override members of the metadata at a path.
 	documents map[string]map[string]any
 	asked     []Asked
 	codes     map[string]url.Values // by code: the query of its authorization
@@ -35,14 +34,14 @@ type Login struct {
 	rules LoginRules
 }
 
-// LoginRules are how the authorization server behaves.
+// LoginRules configure the authorization server.
 type LoginRules struct {
 	Scope      string // that a request needs; "" = any token will do
 	Lifetime   int    // of tokens, in seconds; 0 = not said
 	NoRefresh  bool
 	Iss        string // of the answer: "" = left out, "own", or a text
-	Deny       string // the error that every authorization gets
-	TokenError string // the error that every request for a token gets
+	Deny       string // error of every authorization
+	TokenError string // error of every token request
 	Secret     string // a registered client gets this secret
 	Hold       func() // called before a token is issued
 }
@@ -74,7 +73,7 @@ func ServeLogin(t testing.TB, inner http.Handler) *Login {
 	return l
 }
 
-// Base is the origin of everything.
+// Base returns the origin.
 func (l *Login) Base() string { return l.server.URL }
 
 // Set changes the rules.
@@ -84,7 +83,7 @@ func (l *Login) Set(change func(*LoginRules)) {
 	change(&l.rules)
 }
 
-// Document changes members of the document at the path; nil removes one.
+// Document changes members of the metadata at a path; nil removes one.
 func (l *Login) Document(path string, members map[string]any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +99,7 @@ func (l *Login) Document(path string, members map[string]any) {
 	l.documents[path] = doc
 }
 
-// Move puts the document at one path to another one; "" takes it away.
+// Move moves the metadata at one path to another; "" removes it.
 func (l *Login) Move(from, to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +110,7 @@ func (l *Login) Move(from, to string) {
 	}
 }
 
-// Asked is what the authorization server was asked at the path so far.
+// Asked returns the requests to a path so far.
 func (l *Login) Asked(path string) []Asked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +123,7 @@ func (l *Login) Asked(path string) []Asked {
 	return found
 }
 
-// Expire makes all access tokens invalid, and the refresh tokens too if asked.
+// Expire invalidates all access tokens, and optionally the refresh tokens.
 func (l *Login) Expire(refresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +188,7 @@ func note(r *http.Request) Asked {
 	return a
 }
 
-// guard lets requests with a good token through.
+// guard forwards requests with a valid token.
 func (l *Login) guard(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	l.mu.Lock()

@@ -1,14 +1,11 @@
-// Package mcptest is fake MCP servers for tests: good ones and every kind of
-// bad one, over streamable HTTP and over stdio, in the legacy revisions, and
-// where that is asked for in 2026-07-28.
+// Package mcptest has fake MCP servers for tests: correct ones and many kinds of faulty ones, over
+// streamable HTTP and stdio, with the legacy protocol and, if requested, the modern one.
 //
-// A Server has tools, each with its definition as raw JSON and a handler from
-// raw arguments to a raw result; a handler may also notify, write what it likes
-// to the wire, wait, or end the process. Zoo has ready-made tools of all these
-// kinds. Over stdio a server runs in a process of its own, which is the test
-// binary again: see Child.
+// A Server has tools, each with its definition as raw JSON and a handler from raw arguments to a raw
+// result; a handler may also notify, write arbitrary bytes, wait, or end the process. Zoo has a tool of
+// each kind. Over stdio a server is a separate process of the same test binary: see Child.
 //
-// It is for tests only: no package of the product imports it.
+// Only tests import this package.
 package mcptest
 
 import (
@@ -26,8 +23,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Options are how a Server behaves apart from its tools. The zero value is a
-// good server of 2025-11-25.
+// Options configure a Server, except for its tools. The zero value is a correct server of 2025-11-25.
 type Options struct {
 	Name         string // in serverInfo; "fake" when empty
 	Protocol     string // the revision it answers with; the one asked for when empty
@@ -54,8 +50,8 @@ type Options struct {
 	IgnoreTerm bool   // SIGTERM and the end of stdin do not end it
 }
 
-// Tool is one tool of a Server. Definition is the tool object; it has a name.
-// A nil Handle answers with an empty result.
+// Tool is a tool of a Server. Definition is the tool object with its name. A nil Handle returns an empty
+// result.
 type Tool struct {
 	Definition string
 	Handle     func(*Call) (json.RawMessage, error)
@@ -67,7 +63,7 @@ func (t Tool) name() string {
 	return name
 }
 
-// Server is a fake MCP server. Its methods may be called at any time.
+// Server is a fake MCP server. It is safe for concurrent use.
 type Server struct {
 	opt   Options
 	text  string       // of PageText, as JSON
@@ -82,7 +78,7 @@ type Server struct {
 	seen     []Seen
 }
 
-// Seen is a message that the server got.
+// Seen is a received message.
 type Seen struct {
 	Method string
 	ID     string // of a request, as JSON
@@ -90,7 +86,7 @@ type Seen struct {
 	Header map[string][]string // of the HTTP request it came in
 }
 
-// New makes a Server.
+// New returns a Server.
 func New(opt Options, tools ...Tool) *Server {
 	if opt.Name == "" {
 		opt.Name = "fake"
@@ -98,7 +94,7 @@ func New(opt Options, tools ...Tool) *Server {
 	return &Server{opt: opt, text: quote(strings.Repeat("x", opt.PageText)), tools: tools, conns: map[string]*conn{}}
 }
 
-// SetTools replaces the tools and says so to every client.
+// SetTools replaces the tools and notifies every client.
 func (s *Server) SetTools(tools ...Tool) {
 	s.mu.Lock()
 	s.tools = tools
@@ -120,8 +116,7 @@ func (s *Server) Broadcast(method string, params json.RawMessage) {
 	}
 }
 
-// Seen returns the messages of a method that have come so far, all when method
-// is empty.
+// Seen returns the received messages of a method; all if method is empty.
 func (s *Server) Seen(method string) []Seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +129,7 @@ func (s *Server) Seen(method string) []Seen {
 	return out
 }
 
-// DropSessions forgets all sessions: their clients must initialise again.
+// DropSessions ends all sessions: their clients must initialize again.
 func (s *Server) DropSessions() {
 	s.mu.Lock()
 	conns := s.conns
@@ -145,7 +140,7 @@ func (s *Server) DropSessions() {
 	}
 }
 
-// maxSeen bounds what Seen remembers.
+// maxSeen limits the messages that Seen returns.
 const maxSeen = 100_000
 
 func (s *Server) remember(m *wirejson.Message, header map[string][]string) {
@@ -236,7 +231,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// ErrNoAnswer is what a handler returns when there is to be no response.
+// ErrNoAnswer is the error of a handler that sends no response.
 var ErrNoAnswer = errors.New("no answer")
 
 // conn is one client: a session, or the client on stdio.
@@ -247,8 +242,8 @@ type conn struct {
 	calls   map[string]context.CancelFunc
 	asked   map[string]chan wirejson.Message // requests to the client, by id
 	asks    int
-	out     func(msg []byte) // where messages go that belong to no call; nil while there is no such place
-	waiting [][]byte         // what was pushed while there was none
+	out     func(msg []byte) // receives messages that belong to no call; nil without a stream
+	waiting [][]byte         // messages without a stream
 	closed  chan struct{}
 }
 
@@ -269,7 +264,7 @@ func (c *conn) push(msg []byte) {
 	}
 }
 
-// attach says where pushed messages go from now on.
+// attach sets the stream for pushed messages.
 func (c *conn) attach(out func([]byte)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,15 +292,15 @@ func (c *conn) close() {
 	}
 }
 
-// Call is one tools/call. Its methods are for its handler.
+// Call is a tools/call. Its methods are for its handler.
 type Call struct {
 	Tool      string
 	ID        json.RawMessage
 	Params    json.RawMessage
 	Arguments json.RawMessage
 	Server    *Server
-	// HTTP is the response of the call over HTTP, for handlers that write it
-	// themselves and then return ErrNoAnswer; nil over stdio.
+	// HTTP is the response of the call over HTTP, for handlers that write it themselves and return
+	// ErrNoAnswer; nil over stdio.
 	HTTP http.ResponseWriter
 
 	ctx  context.Context
@@ -314,10 +309,10 @@ type Call struct {
 	raw  func(b []byte)
 }
 
-// Context ends when the call is cancelled or the client has gone.
+// Context ends when the call is cancelled or the client disconnects.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Int returns an argument that is an integer, or def.
+// Int returns an integer argument, or def.
 func (c *Call) Int(name string, def int) int {
 	if n, ok := wirejson.Int(wirejson.Find(c.Arguments, name)); ok {
 		return int(n)
@@ -330,7 +325,7 @@ func (c *Call) Notify(method string, params json.RawMessage) {
 	c.send(wirejson.AppendNotification(nil, method, params))
 }
 
-// Progress sends progress n, if the caller wants to know.
+// Progress sends progress n if the caller requested it.
 func (c *Call) Progress(n int) {
 	token := wirejson.Find(wirejson.Find(c.Params, "_meta"), "progressToken")
 	if token == nil {
@@ -345,8 +340,7 @@ func (c *Call) Log(text string) {
 	c.Notify("notifications/message", json.RawMessage(`{"level":"info","data":`+quote(text)+`}`))
 }
 
-// Raw writes b to the wire as it is: over stdio to stdout, over HTTP to the
-// event stream of the call.
+// Raw writes b unchanged: over stdio to stdout, over HTTP to the event stream of the call.
 func (c *Call) Raw(b []byte) { c.raw(b) }
 
 // Ask sends a request to the client and returns its response.
@@ -366,8 +360,7 @@ func (c *Call) Ask(method string, params json.RawMessage) (wirejson.Message, err
 	}
 }
 
-// handle deals with one message. For a request it returns the response, nil
-// when there is to be none.
+// handle handles one message. It returns the response to a request, or nil.
 func (c *conn) handle(ctx context.Context, m *wirejson.Message, call Call) []byte {
 	if c.server.opt.Mute {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxMessage bounds what a fake server reads.
+// maxMessage limits the messages that a fake server reads, in bytes.
 const maxMessage = 256 << 20
 
-// ServeStdio serves one client on r and w until r ends. Calls run side by side.
+// ServeStdio serves one client on r and w until r ends. Calls run concurrently.
 func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error {
 	var mu sync.Mutex // one message at a time on w
 	raw := func(b []byte) {
@@ -68,11 +68,11 @@ func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error
 	}
 }
 
-// childVar names the server that this process is to be.
+// childVar names the server that this process runs.
 const childVar = "MCPTEST_SERVER"
 
-// Child makes the test binary a stdio server when it has been started by the
-// command of Command, and does not return then. Call it first in TestMain.
+// Child turns the test binary into a stdio server if Command started it, and does not return then. Call it
+// first in TestMain.
 func Child(servers map[string]func() *Server) {
 	name := os.Getenv(childVar)
 	if name == "" {
@@ -89,7 +89,7 @@ func Child(servers map[string]func() *Server) {
 	}
 	err := s.ServeStdio(context.Background(), os.Stdin, os.Stdout)
 	if s.opt.IgnoreTerm {
-		for { // it stays until it is killed
+		for { // it runs until it is killed
 			time.Sleep(time.Hour)
 		}
 	}
@@ -99,8 +99,7 @@ func Child(servers map[string]func() *Server) {
 	os.Exit(0)
 }
 
-// Command returns the command and the environment that start the server of that
-// name of the map that this test binary passes to Child.
+// Command returns the command and environment that start a server of the map for Child.
 func Command(t testing.TB, name string) (command string, env map[string]string) {
 	t.Helper()
 	command, err := os.Executable()

@@ -74,7 +74,7 @@ func Zoo() []Tool {
 
 const flood = "this server has a lot to say about everything that it does, and says it all the time\n"
 
-// liars are the tools that write what they must not.
+// liars returns the tools that write invalid output.
 func liars() []Tool {
 	return []Tool{
 		zoo("wrong_id", func(c *Call) (json.RawMessage, error) {
@@ -125,7 +125,7 @@ func liars() []Tool {
 	}
 }
 
-// Define returns a definition of a tool that takes any arguments.
+// Define returns the definition of a tool that accepts any arguments.
 func Define(name string) string {
 	return `{"name":` + quote(name) + `,"description":` + quote("does "+name) + `,"inputSchema":{"type":"object"}}`
 }
@@ -206,8 +206,7 @@ func storm(c *Call) (json.RawMessage, error) {
 	return text("done"), nil
 }
 
-// bomb sends zeros, a thousandth of their number: one small gzip member over
-// and over.
+// bomb sends compressed zeros: one small gzip member repeatedly.
 func bomb(c *Call) (json.RawMessage, error) {
 	const each = 1 << 20
 	var member bytes.Buffer

@@ -1,10 +1,10 @@
 //go:build unix
 
-// Package pgtest runs a real PostgreSQL server for tests, and breaks it.
+// Package pgtest runs a real PostgreSQL server for tests, and interrupts it.
 //
-// The server is the test's own: in a directory of its own, on a free port of
-// 127.0.0.1. Where none is installed the test is skipped, unless CI is true. It knows
-// nothing of MCPProxy. It is used by tests and measurements only.
+// The server belongs to the test, in a temporary directory and on a free port of 127.0.0.1. Without an
+// installed PostgreSQL the test is skipped, unless CI is true. Only tests and measurements import this
+// package.
 package pgtest
 
 import (
@@ -36,8 +36,7 @@ type Server struct {
 	names    atomic.Int64
 }
 
-// Start starts a server, which ends with the test. Settings are such as
-// "max_connections=10".
+// Start starts a server until the test ends. Settings look like "max_connections=10".
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	bin, err := find()
@@ -73,7 +72,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// find returns where the programs of the newest PostgreSQL are.
+// find returns the directory of the newest PostgreSQL.
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -88,7 +87,7 @@ func find() (string, error) {
 	return filepath.Dir(all[len(all)-1]), nil
 }
 
-// become has the server run as somebody else than root, which it refuses.
+// dropRoot runs the server as another user than root, which PostgreSQL refuses.
 func (s *Server) become() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -139,12 +138,12 @@ func (s *Server) Run() error {
 	return fmt.Errorf("the server does not answer: %w", err)
 }
 
-// Kill ends the server and all its connections at once, as kill -9 does.
+// Kill kills the server and all its connections.
 func (s *Server) Kill() {
 	if s.daemon == nil {
 		return
 	}
-	// The processes of connections end when that which has started them is gone, but not at once.
+	// The connection processes end shortly after the main process.
 	out, _ := exec.Command("ps", "-o", "pid=", "--ppid", strconv.Itoa(s.daemon.Process.Pid)).Output()
 	_ = s.daemon.Process.Kill()
 	for _, pid := range strings.Fields(string(out)) {
@@ -156,21 +155,20 @@ func (s *Server) Kill() {
 	s.daemon = nil
 }
 
-// Stop ends the server in order: connections are told.
+// Stop shuts the server down in order.
 func (s *Server) Stop() {
 	_ = s.daemon.Process.Signal(syscall.SIGINT)
 	_ = s.daemon.Wait()
 	s.daemon = nil
 }
 
-// Dir is the directory that has all its files.
+// Dir returns the directory with all its files.
 func (s *Server) Dir() string { return s.dir }
 
-// Address is where the server listens, host:port.
+// Address returns host:port of the server.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Database makes a database, of a role with its name, d1 and so on, and returns its address as a
-// URL.
+// Database creates a database with its own role, d1 and so on, and returns its URL.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprint("d", s.names.Add(1))
@@ -182,10 +180,10 @@ func (s *Server) Database(t testing.TB) string {
 	return "postgres://" + name + ":" + Password + "@" + s.Address() + "/" + name + "?sslmode=disable"
 }
 
-// Password is that of all addresses. The server lets everybody in.
+// Password is in all URLs. The server does not check it.
 const Password = "n0body-kn0ws"
 
-// Query runs statements in the database postgres, and returns what psql prints.
+// Query runs statements in the database postgres and returns the output of psql.
 func (s *Server) Query(statements string) (string, error) { return s.QueryIn("postgres", statements) }
 
 // QueryIn runs statements in a database.

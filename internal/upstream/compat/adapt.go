@@ -70,7 +70,7 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 		}
 		reply, err := sv.Clients.(*clients).modern.do(ctx, c, r)
 		switch {
-		case transport.Unrun(err): // those that are kept are older, and forgotten as well
+		case transport.NotExecuted(err): // those that are kept are older, and forgotten as well
 			sv.Clients.End(upstream.Spare)
 		case err != nil:
 			err = sv.Explain(ctx, r, err) // the last word: it is not sent again
@@ -102,7 +102,7 @@ func (f surface) Open(ctx context.Context, initialize *session.Request) (session
 
 // sound refuses a request with header lines that HTTP does not allow.
 func sound(r *session.Request) error {
-	if err := transport.CheckFields(r.Fields); err != nil {
+	if err := transport.CheckHeaders(r.Headers); err != nil {
 		return problem.New(problem.InvalidRequest, "The request cannot be passed on: "+err.Error(), "")
 	}
 	return nil

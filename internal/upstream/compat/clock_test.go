@@ -44,12 +44,12 @@ func TestCallsWaitForPersons(t *testing.T) {
 // callWithAnswerAfter makes a call whose server may take limit, and whose user answers after a time.
 func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, limit, after time.Duration) (session.Reply, error) {
 	var asks session.Asks // as the gate has them of each session
-	ctx, clock, end := session.StartClock(t.Context(), limit)
+	ctx, clock, end := session.StartDeadline(t.Context(), limit)
 	defer end()
-	defer asks.Time(clock)()
+	defer asks.Pausing(clock)()
 	var answering sync.WaitGroup
 	failed := make(chan error, 100) // of each answer, as many as may be asked
-	say, done := asks.Noting(func(e session.Event) {
+	say, done := asks.Tracking(func(e session.Event) {
 		if e.ID == nil {
 			return
 		}

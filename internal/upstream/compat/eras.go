@@ -13,7 +13,7 @@ import (
 // described returns what server/discover says of a legacy server.
 func described(g *upstream.Greeting) json.RawMessage {
 	capabilities := wirejson.DropMember(orObject(g.Capabilities), "tasks")
-	return modernResult(mcp.Discover, object(field{"supportedVersions", json.RawMessage(mcp.Served)}, field{"capabilities", capabilities}, instructions(g)), g)
+	return modernResult(mcp.Discover, object(field{"supportedVersions", json.RawMessage(mcp.SupportedVersions)}, field{"capabilities", capabilities}, instructions(g)), g)
 }
 
 // modernResult adds to a result what the modern revision demands.

@@ -61,7 +61,7 @@ func TestHostileServersInSessions(t *testing.T) {
 				err := f.passOne(t, c, limit, m.tool, m.args)
 				got := problem.Code("")
 				switch {
-				case errors.Is(err, session.ErrOver):
+				case errors.Is(err, session.ErrEnded):
 					got = over
 				case err != nil:
 					got = problem.From(err).Code

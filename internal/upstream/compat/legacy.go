@@ -87,7 +87,7 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	if !c.Modern() {
 		return session.Reply{}, &session.NotSentError{Cause: errAnotherServer}
 	}
-	l.info.capabilities = mcp.WithoutTaskSupport(orObject(wirejson.Find(r.Params, "capabilities")))
+	l.info.capabilities = mcp.WithoutTaskCapability(orObject(wirejson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(wirejson.Find(r.Params, "clientInfo"))
 	version, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion"))
 	if !mcp.IsLegacy(version) {
@@ -98,7 +98,7 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	if wirejson.Kind(info) != '{' {
 		info = object(field{"name", text(l.sv.Spec.Name)}, field{"version", text("unknown")})
 	}
-	capabilities := mcp.WithoutTaskSupport(orObject(g.Capabilities))
+	capabilities := mcp.WithoutTaskCapability(orObject(g.Capabilities))
 	return session.Reply{Result: object(field{"protocolVersion", text(version)}, field{"capabilities", capabilities}, field{"serverInfo", info}, instructions(g))}, nil
 }
 
@@ -294,7 +294,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 // listen holds one subscription. again reports that it ended because the client
 // has subscribed to something else; no error, that the server refuses it.
 func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
-	lctx, stop := session.Until(ctx, changed, l.Done())
+	lctx, stop := session.WithDone(ctx, changed, l.Done())
 	defer stop()
 	list, err := json.Marshal(uris)
 	if err != nil {

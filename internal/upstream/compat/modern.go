@@ -135,7 +135,7 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
 		defer open()
-		run, stop := session.Until(context.WithoutCancel(ctx), s.Done(), nil)
+		run, stop := session.WithDone(context.WithoutCancel(ctx), s.Done(), nil)
 		defer stop()
 		for {
 			err := s.peer.Listen(run, func(e session.Event) {
@@ -144,7 +144,7 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 				}
 			}, open)
 			var refused *transport.StatusError
-			if run.Err() != nil || errors.As(err, &refused) && !refused.Passing() || pause(run, transport.MinListenPause) != nil {
+			if run.Err() != nil || errors.As(err, &refused) && !refused.Temporary() || pause(run, transport.MinListenPause) != nil {
 				return
 			}
 		}

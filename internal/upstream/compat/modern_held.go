@@ -140,7 +140,7 @@ func (h *held) isAbout(e *session.Event) bool {
 		mcp.Elicited, mcp.Acknowledged:
 		return false
 	}
-	return !strings.HasPrefix(e.Method, mcp.TaskNotices)
+	return !strings.HasPrefix(e.Method, mcp.TaskNotifications)
 }
 
 // attach sets who gets the notifications of the request from now on.

@@ -65,7 +65,7 @@ func (l *ownLink) same(ctx context.Context, r *session.Request) error {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
-		if session.TimeIsUp(ctx) {
+		if session.TimedOut(ctx) {
 			return upstream.ErrUnlisted
 		}
 		return ctx.Err()
@@ -101,7 +101,7 @@ func (l *ownLink) list(ctx context.Context) (map[tool.Fingerprint]struct{}, erro
 	switch {
 	case l.Cause() != nil:
 		return nil, l.sv.Over(l.Cause())
-	case sent != nil && ctx.Err() != nil && !session.TimeIsUp(ctx):
+	case sent != nil && ctx.Err() != nil && !session.TimedOut(ctx):
 		return nil, sent
 	case err != nil:
 		return nil, upstream.ErrUnlisted

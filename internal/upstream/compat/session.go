@@ -57,7 +57,7 @@ func (s *Session) explain(ctx context.Context, r *session.Request, err error) er
 		return err
 	}
 	if cause := s.Cause(); cause != nil && ctx.Err() == nil {
-		if transport.Unrun(err) || session.NotSent(err) {
+		if transport.NotExecuted(err) || session.NotSent(err) {
 			return s.sv.OverUnsent(cause)
 		}
 		return s.sv.Over(cause)

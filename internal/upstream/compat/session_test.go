@@ -99,7 +99,7 @@ func TestSession(t *testing.T) {
 			}
 			c.Close()
 			<-c.Done()
-			if _, _, err := f.passed(t, server, c, "2", `{"name":"ask"}`); !errors.Is(err, session.ErrOver) {
+			if _, _, err := f.passed(t, server, c, "2", `{"name":"ask"}`); !errors.Is(err, session.ErrEnded) {
 				t.Errorf("after the end: %v", err)
 			}
 		})
@@ -243,7 +243,7 @@ func TestPassedErrors(t *testing.T) {
 		t.Errorf("%+v %v", a, err)
 	}
 	s.DropSessions()
-	if _, err := f.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage("2"), Method: mcp.Ping}); !errors.Is(err, session.ErrOver) {
+	if _, err := f.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage("2"), Method: mcp.Ping}); !errors.Is(err, session.ErrEnded) {
 		t.Errorf("a forgotten session: %v", err)
 	}
 	<-c.Done()
@@ -320,7 +320,7 @@ func TestModernRelay(t *testing.T) {
 				params := transport.WithIdentity(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
 				progress := 0
 				reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"),
-					Method: mcp.CallTool, Params: params, Fields: []mcp.Field{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
+					Method: mcp.CallTool, Params: params, Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
 					Say: func(e session.Event) {
 						if e.Method == mcp.Progress && string(wirejson.Find(e.Params, "progressToken")) == "1" {
 							progress++
@@ -333,7 +333,7 @@ func TestModernRelay(t *testing.T) {
 		}
 		wg.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Fields: []mcp.Field{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
+		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
 			Params: transport.WithIdentity(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Say: func(e session.Event) {
 				id := wirejson.Find(wirejson.Find(e.Params, "_meta"), mcp.MetaSubscription)
 				if e.Method != mcp.Acknowledged || string(id) != `"mine"` {
@@ -352,19 +352,19 @@ func TestMirrored(t *testing.T) {
 	definition := json.RawMessage(`{"name":"x","inputSchema":{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"off":{"type":"boolean","x-mcp-header":"Off"},
 		"deep":{"type":"object","properties":{"name":{"type":"string","x-mcp-header":"Deep"}}},"none":{"type":"string","x-mcp-header":"None"},"plain":{"type":"string"}}}}`)
-	got := fmt.Sprint(mcp.Mirrored(definition, json.RawMessage(`{"region":"é","n":9007199254740993,"off":false,"deep":{"name":" a"},"none":null,"plain":"b"}`)))
+	got := fmt.Sprint(mcp.MirroredHeaders(definition, json.RawMessage(`{"region":"é","n":9007199254740993,"off":false,"deep":{"name":" a"},"none":null,"plain":"b"}`)))
 	if want := `[{Mcp-Param-Region =?base64?w6k=?=} {Mcp-Param-N 9007199254740993} {Mcp-Param-Off false} {Mcp-Param-Deep =?base64?IGE=?=}]`; got != want {
 		t.Errorf("%s", got)
 	}
 	arguments := json.RawMessage(`{"region":"é","n":7}`)
-	for want, fields := range map[string][]mcp.Field{
+	for want, fields := range map[string][]mcp.Header{
 		"":                            {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "mcp-param-n", Value: "7.0"}, {Name: "Mcp-Param-Other", Value: "x"}},
 		"Mcp-Param-Region is missing": {{Name: "Mcp-Param-N", Value: "7"}},
 		"Mcp-Param-N does not match the argument":                                   {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "Mcp-Param-N", Value: "8"}},
 		"Mcp-Param-Off is given, but the argument is not":                           {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "Mcp-Param-N", Value: "7"}, {Name: "Mcp-Param-Off", Value: "true"}},
 		"Mcp-Param-Region has invalid characters or a broken =?base64?…?= encoding": {{Name: "Mcp-Param-Region", Value: "é"}, {Name: "Mcp-Param-N", Value: "7"}},
 	} {
-		if got := mcp.Mismatch(definition, arguments, fields); got != want {
+		if got := mcp.HeaderMismatch(definition, arguments, fields); got != want {
 			t.Errorf("%v: %q, want %q", fields, got, want)
 		}
 	}

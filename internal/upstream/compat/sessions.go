@@ -117,7 +117,7 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 	var place *process.StartSlot
 	if w == own && t.sv.Spec.Transport == upstream.Stdio {
 		switch err := t.turn(ctx); {
-		case err != nil && !session.TimeIsUp(ctx):
+		case err != nil && !session.TimedOut(ctx):
 			return nil, session.Reply{}, err
 		case err != nil:
 			return nil, session.Reply{}, t.sv.Unreachable(problem.Ownf("its process has ended by itself a moment ago"), err)
@@ -138,7 +138,7 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 			version, _ := wirejson.String(wirejson.Find(reply.Result, "protocolVersion"))
 			s.own.Settled()
 			s.own.Agree(version)
-			if named := mcp.Named(version); named != version {
+			if named := mcp.ClientVersion(version); named != version {
 				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", text(named))
 			}
 		}

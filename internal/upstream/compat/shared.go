@@ -80,7 +80,7 @@ func (l *sharedClient) answer(ctx context.Context, c *upstream.Connection, r *se
 // send sends a request on the connection that all share.
 func (l *sharedClient) send(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	q := *r
-	q.Owner, q.Fields = &l.owner, nil
+	q.Owner, q.Headers = &l.owner, nil
 	if r.Method == mcp.CallTool {
 		q.Params = wirejson.DropMember(r.Params, "task") // as is done where tasks are not declared
 	}
@@ -114,7 +114,7 @@ func (l *sharedClient) initialize(c *upstream.Connection, r *session.Request) (s
 	if !l.sharing.enter(l, c) {
 		return session.Reply{}, &session.NotSentError{Cause: transport.ErrStopped}
 	}
-	version := mcp.Named(g.Version)
+	version := mcp.ClientVersion(g.Version)
 	if asked, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion")); mcp.IsLegacy(asked) && asked < version {
 		version = asked // what the server says beyond it, clients of that revision pass over
 	}

@@ -429,10 +429,10 @@ func TestSharedCancel(t *testing.T) {
 		if err := <-other; err != nil {
 			t.Errorf("%s: the other call: %v", server, err)
 		}
-		if _, _, err := a.use(t.Context(), "pid", "{}"); !errors.Is(err, session.ErrOver) {
+		if _, _, err := a.use(t.Context(), "pid", "{}"); !errors.Is(err, session.ErrEnded) {
 			t.Errorf("%s: after the end: %v", server, err)
 		}
-		if _, err := f.Relay(t.Context(), server, a.c, session.Request{ID: json.RawMessage("1"), Method: mcp.Ping}); !errors.Is(err, session.ErrOver) {
+		if _, err := f.Relay(t.Context(), server, a.c, session.Request{ID: json.RawMessage("1"), Method: mcp.Ping}); !errors.Is(err, session.ErrEnded) {
 			t.Errorf("%s: after the end: %v", server, err)
 		}
 	}
@@ -862,7 +862,7 @@ func TestSharedServerComesBackAsAnother(t *testing.T) {
 	f.until(t, "it is another one", func() bool { return string(f.last("s").Capabilities) == `{"tools":{}}` })
 	<-a.c.Done()
 	<-a.done
-	if _, _, err := a.use(t.Context(), "busy", "{}"); !errors.Is(err, session.ErrOver) {
+	if _, _, err := a.use(t.Context(), "busy", "{}"); !errors.Is(err, session.ErrEnded) {
 		t.Errorf("it goes on: %v", err)
 	}
 	f.join(t, "s").mustUse(t, "busy", `{"n":1}`)
@@ -1004,10 +1004,10 @@ func TestSharedPassesTheHead(t *testing.T) {
 		s.ServeHTTP(w, r)
 	})).URL}})
 	f.untilReady(t, "s", 0)
-	var head []mcp.Field
+	var head []mcp.Header
 	_, err := f.Call(t.Context(), "s", Call{Tool: "busy", Passed: &Passed{Session: f.converse(t, "s"), Request: session.Request{ID: json.RawMessage("1"),
-		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []mcp.Field) { head = fields }}}})
-	if err != nil || !slices.Contains(head, mcp.Field{Name: "X-Request-Id", Value: "7"}) {
+		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []mcp.Header) { head = fields }}}})
+	if err != nil || !slices.Contains(head, mcp.Header{Name: "X-Request-Id", Value: "7"}) {
 		t.Errorf("%v %v", head, err)
 	}
 }

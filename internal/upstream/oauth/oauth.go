@@ -170,7 +170,7 @@ func newAccount(k *Accounts, t Target) *Account {
 
 // web makes a web for one piece of work.
 func (a *Account) web() *web {
-	g := guard{dialpolicy.Rule{Loopback: dialpolicy.Here(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
+	g := guard{dialpolicy.Policy{Loopback: dialpolicy.IsLocalName(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
 	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
 }
 

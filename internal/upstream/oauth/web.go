@@ -182,7 +182,7 @@ func bare(err error) error {
 }
 
 // guard decides which URLs may be asked, and which addresses dialled.
-type guard struct{ dialpolicy.Rule }
+type guard struct{ dialpolicy.Policy }
 
 // check judges a URL before it is asked.
 func (g guard) check(u *url.URL) error {
@@ -191,12 +191,12 @@ func (g guard) check(u *url.URL) error {
 	case host == "" || u.User != nil:
 		return fmt.Errorf("%s cannot be used", place(u.String()))
 	case u.Scheme == "https":
-	case u.Scheme == "http" && dialpolicy.Here(host) && (g.Loopback || g.Private):
+	case u.Scheme == "http" && dialpolicy.IsLocalName(host) && (g.Loopback || g.Private):
 	default:
 		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", place(u.String()))
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return g.Address(addr)
+		return g.Check(addr)
 	}
 	return nil
 }

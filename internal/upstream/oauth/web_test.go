@@ -29,7 +29,7 @@ func TestURLs(t *testing.T) {
 	}
 	for _, address := range []string{"http://localhost:1/", "http://127.0.0.1/", "http://[::1]/", "https://as.example/"} {
 		u, err := url.Parse(address)
-		if err != nil || (guard{dialpolicy.Rule{Loopback: true}}).check(u) != nil {
+		if err != nil || (guard{dialpolicy.Policy{Loopback: true}}).check(u) != nil {
 			t.Errorf("%s may not be asked for a server on this machine (%v)", address, err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestRedirects(t *testing.T) {
 	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Query().Get("u"), http.StatusTemporaryRedirect)
 	})
-	w := newWeb(guard{dialpolicy.Rule{Loopback: true}}, "test")
+	w := newWeb(guard{dialpolicy.Policy{Loopback: true}}, "test")
 	var into struct{}
 	if err := w.document(context.Background(), s.URL+"/n/3", &into); err != nil {
 		t.Errorf("three redirects: %v", err)
@@ -140,7 +140,7 @@ func TestTokenAnswers(t *testing.T) {
 		`{"access_token":"` + strings.Repeat("x", maxToken+1) + `","token_type":"bearer"}`: "cannot be sent",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		a, err := newWeb(guard{dialpolicy.Rule{Loopback: true}}, "test").token(context.Background(), s.URL, &client{ID: "c", Method: methodNone}, form{})
+		a, err := newWeb(guard{dialpolicy.Policy{Loopback: true}}, "test").token(context.Background(), s.URL, &client{ID: "c", Method: methodNone}, form{})
 		s.Close()
 		switch {
 		case want == "" && (err != nil || a.Access != "a"):

@@ -71,7 +71,7 @@ func New(t testing.TB) *Person {
 // Restart makes the gate anew, as a start of the product does.
 func (p *Person) Restart() {
 	p.t.Helper()
-	p.Gate = presence.NewGate(presence.Options{Keeper: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	p.Gate = presence.NewGate(presence.Options{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err := p.Load(context.Background()); err != nil {
 		p.t.Fatal(err)
 	}

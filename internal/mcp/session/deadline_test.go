@@ -53,20 +53,20 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var a Asks
-				ctx, clock, end := StartClock(t.Context(), limit)
+				ctx, clock, end := StartDeadline(t.Context(), limit)
 				defer end()
-				defer a.Time(clock)()
+				defer a.Pausing(clock)()
 				start := time.Now()
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					tt.do(func(e Event) { a.Hear(&e) }, &a)
+					tt.do(func(e Event) { a.Track(&e) }, &a)
 				}()
 				<-ctx.Done()
 				if took := time.Since(start); took != tt.ends {
 					t.Errorf("ended after %v, want %v", took, tt.ends)
 				}
-				if !TimeIsUp(ctx) {
+				if !TimedOut(ctx) {
 					t.Errorf("cause %v", context.Cause(ctx))
 				}
 				<-done
@@ -80,13 +80,13 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Asks
-		say, done := a.Noting(func(Event) {})
+		say, done := a.Tracking(func(Event) {})
 		say(question("1"))
 		say(question("2"))
 		done()
-		ctx, clock, end := StartClock(t.Context(), time.Minute)
+		ctx, clock, end := StartDeadline(t.Context(), time.Minute)
 		defer end()
-		defer a.Time(clock)()
+		defer a.Pausing(clock)()
 		start := time.Now()
 		<-ctx.Done()
 		if took := time.Since(start); took != time.Minute {
@@ -97,12 +97,12 @@ func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
 
 func TestNobodyIsAsked(t *testing.T) {
 	var a *Asks
-	if say, done := a.Noting(nil); say != nil {
+	if say, done := a.Tracking(nil); say != nil {
 		t.Error("there is somebody to tell")
 	} else {
 		done()
 	}
-	a.Time(nil)()
+	a.Pausing(nil)()
 }
 
 // TestOldQuestionsAreForgotten: one that was asked on the stream of the session
@@ -111,12 +111,12 @@ func TestOldQuestionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Asks
 		e := question("1")
-		a.Hear(&e)
+		a.Track(&e)
 		limited := func() (took time.Duration) {
 			began := time.Now()
-			ctx, clock, end := StartClock(t.Context(), time.Minute)
+			ctx, clock, end := StartDeadline(t.Context(), time.Minute)
 			defer end()
-			defer a.Time(clock)()
+			defer a.Pausing(clock)()
 			<-ctx.Done()
 			return time.Since(began)
 		}
@@ -134,18 +134,18 @@ func TestOldQuestionsAreForgotten(t *testing.T) {
 }
 
 func TestClockEnds(t *testing.T) {
-	ctx, clock, end := StartClock(t.Context(), time.Hour)
+	ctx, clock, end := StartDeadline(t.Context(), time.Hour)
 	end()
-	clock.stand(true) // nothing happens any more
-	if !errors.Is(ctx.Err(), context.Canceled) || TimeIsUp(ctx) {
+	clock.pause(true) // nothing happens any more
+	if !errors.Is(ctx.Err(), context.Canceled) || TimedOut(ctx) {
 		t.Errorf("%v, %v", ctx.Err(), context.Cause(ctx))
 	}
 	parent, cancel := context.WithCancelCause(t.Context())
-	ctx, _, end = StartClock(parent, time.Hour)
+	ctx, _, end = StartDeadline(parent, time.Hour)
 	defer end()
 	cancel(&Cancelled{})
 	var cancelled *Cancelled
-	if !errors.As(context.Cause(ctx), &cancelled) || TimeIsUp(ctx) {
+	if !errors.As(context.Cause(ctx), &cancelled) || TimedOut(ctx) {
 		t.Errorf("%v", context.Cause(ctx))
 	}
 }

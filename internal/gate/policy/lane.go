@@ -2,11 +2,11 @@ package policy
 
 import "mcpproxy/internal/catalog/tool"
 
-// DecideByArguments holds the variant of a call that Decide allows against what its
-// arguments do. It comes after the argument schema, and it never allows what was refused.
+// DecideByArguments checks a call that Decide allows against the effect of its arguments. It follows the
+// argument schema, and never allows a refused call.
 func DecideByArguments(d *Decision, r *Request, f *Facts, rules *Rules) {
 	a := &f.Arguments
-	if d.Verdict == Reject || rules.JudgeArguments == JudgeOff || a.Operation <= told(r, f, rules) {
+	if d.Verdict == Reject || rules.JudgeArguments == JudgeOff || a.Operation <= expectedOperation(r, f, rules) {
 		return
 	}
 	if rules.JudgeArguments == JudgeAdvise {
@@ -16,9 +16,9 @@ func DecideByArguments(d *Decision, r *Request, f *Facts, rules *Rules) {
 	d.Verdict, d.Check, d.Problem = Reject, CheckLane, argumentMismatch(r, a)
 }
 
-// told is what the caller has been told, or has said, that the call does at worst. Who
-// calls a tool by its own name goes by its hints, where silence means the worst.
-func told(r *Request, f *Facts, rules *Rules) Operation {
+// expectedOperation returns the worst operation that the caller knows of or has declared. A caller that
+// calls a tool by its own name sees its hints, where silence means the worst.
+func expectedOperation(r *Request, f *Facts, rules *Rules) Operation {
 	if !r.OwnNames {
 		return r.Variant.Operation()
 	}

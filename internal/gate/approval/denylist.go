@@ -9,24 +9,23 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Denylist is an approval.Keeper over another one, with the file as second home.
-// It is safe for concurrent use.
+// Denylist is a Store that keeps every restriction in a file, too. It is safe for concurrent use.
 type Denylist struct {
 	Store
 	logger *slog.Logger
-	tell   func(note string)
+	notify func(note string)
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the following fields
 	file *file
 }
 
-// NewDenylist makes a keeper with the file at path. What happened to the file is told
-// with tell, which may be nil.
+// NewDenylist returns a Denylist with the file at path. notify, which may be nil, gets notes about the
+// file.
 func NewDenylist(path string, under Store, logger *slog.Logger, tell func(note string)) *Denylist {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Denylist{Store: under, logger: logger, tell: tell, file: newFile(path)}
+	return &Denylist{Store: under, logger: logger, notify: tell, file: newFile(path)}
 }
 
 // Close closes the file.
@@ -36,8 +35,8 @@ func (k *Denylist) Close() error {
 	return k.file.close()
 }
 
-// LoadApprovals returns what the store has, and what narrows of the file. What
-// one of them lacks it gets.
+// LoadApprovals returns the decisions of the store with the restrictions of the file, and updates
+// whichever lacks some.
 func (k *Denylist) LoadApprovals(ctx context.Context) (Saved, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,7 +62,7 @@ func (k *Denylist) LoadApprovals(ctx context.Context) (Saved, error) {
 	return saved, nil
 }
 
-// report tells what is wrong with the file.
+// report logs what is wrong with the file.
 func (k *Denylist) report(r reading, saved Saved) {
 	note := ""
 	switch {
@@ -71,20 +70,20 @@ func (k *Denylist) report(r reading, saved Saved) {
 		note = "The second home of refusals and switches is damaged, as the database was: " + r.damage + ". Some of them may be lost."
 	case r.damage != "":
 		note = "The second home of refusals and switches was damaged and is written anew from the database: " + r.damage + "."
-	case !r.there && saved.Lost:
+	case !r.exists && saved.Lost:
 		note = "The second home of refusals and switches is missing, as the database was: they are lost."
 	}
 	if note == "" {
 		return
 	}
 	k.logger.Error("the second home of what narrows is damaged", "what", note)
-	if k.tell != nil {
-		k.tell(note)
+	if k.notify != nil {
+		k.notify(note)
 	}
 }
 
-// SaveApprovals stores a change in the file and then in the store. A change that
-// the store does not take is taken back.
+// SaveApprovals stores a change in the file and then in the store. If the store fails, the file is
+// restored.
 func (k *Denylist) SaveApprovals(ctx context.Context, c Change) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,8 +102,7 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c Change) error {
 	return err
 }
 
-// RestoreApprovals makes the store, and the file, have what is given and nothing
-// else.
+// RestoreApprovals replaces the content of the store and the file.
 func (k *Denylist) RestoreApprovals(ctx context.Context, saved Saved) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,11 +112,10 @@ func (k *Denylist) RestoreApprovals(ctx context.Context, saved Saved) error {
 	return k.file.become(entriesOf(saved), saved.RestrictionsLost)
 }
 
-// merge adds what narrows to what the store has, and reports whether that is
-// more than it had.
+// merge adds the restrictions of the file, and reports whether the store lacked some.
 func merge(saved *Saved, r reading) (added bool) {
 	if !saved.Lost && r.damage != "" && len(saved.Tools)+len(saved.Launches) == 0 {
-		saved.Lost, added = true, true // a database that knows nothing has lost what was in the file
+		saved.Lost, added = true, true // an empty database has lost what is in the file
 	}
 	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.intact())
 	rest := maps.Collect(r.entries.all())
@@ -126,7 +123,7 @@ func merge(saved *Saved, r reading) (added bool) {
 		for i, row := range rows {
 			s := subjectOf(server, row)
 			if kept, there := rest[s]; there {
-				e := kept.narrow(row.Entry, r.intact())
+				e := kept.restrict(row.Entry, r.intact())
 				added = added || e.Pin != row.Pin || e.Block != row.Block || e.Off != row.Off
 				rows[i].Entry = e
 				delete(rest, s)
@@ -134,10 +131,10 @@ func merge(saved *Saved, r reading) (added bool) {
 		}
 	}
 	added = r.mergeLaunches(saved) || added
-	for s, e := range rest { // of which the store knows nothing
+	for s, e := range rest { // unknown to the store
 		if s.Kind != kindLaunch {
 			row := s.row()
-			row.Entry = e.narrow(row.Entry, r.intact())
+			row.Entry = e.restrict(row.Entry, r.intact())
 			saved.Tools[s.Server] = append(saved.Tools[s.Server], row)
 			added = added || row.Decided()
 		}
@@ -145,8 +142,7 @@ func merge(saved *Saved, r reading) (added bool) {
 	return added
 }
 
-// mergeLaunches keeps the launches that both homes have; another one that the
-// file has is known to have been reviewed.
+// mergeLaunches keeps launches that are in both; a different launch in the file was reviewed before.
 func (r reading) mergeLaunches(saved *Saved) (added bool) {
 	saved.Reviewed = map[string]tool.Fingerprint{}
 	for s, e := range r.entries.all() {

@@ -1,11 +1,10 @@
-// Package dialpolicy decides which addresses may be dialled for somebody else: for a
-// server whose name, or whose documents, may lead anywhere.
+// Package dialpolicy decides which IP addresses may be dialled for URLs that MCPProxy does not control:
+// those of servers, and those that their documents name.
 //
-// It guarantees that an address is judged as it is dialled, so that a name which
-// leads elsewhere the second time gains nothing, that addresses which stand for
-// another one are judged as that one, and that link-local addresses, where
-// clouds keep the secrets of their machines, are never dialled. What comes after
-// the connection is the caller's.
+//   - It checks each address when it is dialled, so DNS rebinding gains nothing.
+//   - It checks an IPv4 address that an IPv6 address embeds as that IPv4 address.
+//   - It never allows link-local addresses, where clouds serve the credentials of machines.
+//   - It does not check what is sent over the connection.
 package dialpolicy
 
 import (
@@ -21,24 +20,24 @@ import (
 	"time"
 )
 
-// Rule says what may be dialled besides the internet. The zero value: nothing.
-type Rule struct {
+// Policy says which addresses may be dialled in addition to the internet. The zero value allows none.
+type Policy struct {
 	Loopback bool // this machine
 	Private  bool // private networks, and this machine
 }
 
-// For returns the rule for the host of a URL that a person has written: what it says
-// by itself, an address or localhost, is meant; where a name leads is not.
-func For(host string, allowPrivate bool) Rule {
-	r := Rule{Loopback: Here(host), Private: allowPrivate}
-	if addr, err := netip.ParseAddr(host); err == nil && r.Address(addr) != nil {
+// For returns the policy for the host of a URL that a user has written. An address or localhost in the URL
+// is allowed; an address to which a name resolves is not.
+func For(host string, allowPrivate bool) Policy {
+	r := Policy{Loopback: IsLocalName(host), Private: allowPrivate}
+	if addr, err := netip.ParseAddr(host); err == nil && r.Check(addr) != nil {
 		r.Private = true
 	}
 	return r
 }
 
-// Here reports whether a host is this machine by its name alone.
-func Here(host string) bool {
+// IsLocalName reports whether a host is localhost or a loopback address. It resolves nothing.
+func IsLocalName(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
@@ -48,19 +47,18 @@ func Here(host string) bool {
 
 const dialTime = 15 * time.Second
 
-// control judges the address that a name has led to, as it is dialled.
-func (r Rule) control(_, address string, _ syscall.RawConn) error {
+// control checks the resolved address before the connection is made.
+func (r Policy) control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return errors.New("the address cannot be judged")
 	}
-	return r.Address(at.Addr())
+	return r.Check(at.Addr())
 }
 
-// Dial connects to an address that the rule allows, or to the proxy that the
-// environment names. Through a proxy names are resolved elsewhere: what can be
-// judged then is the URL alone.
-func (r Rule) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial connects to an address that the policy allows, or to the proxy that the environment names. A proxy
+// resolves names itself, so behind one only the URL is checked.
+func (r Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: r.control}
 	if isProxy(address) {
 		d.Control = nil
@@ -78,10 +76,10 @@ func isProxy(address string) bool {
 	return false
 }
 
-// HostPort returns what is dialled for a URL, or for that of a proxy.
+// HostPort returns the address to dial for a URL.
 func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), Port(u.Scheme, u.Port())) }
 
-// Port returns the written port, or that of the scheme when none is written.
+// Port returns the given port, or the default port of the scheme.
 func Port(scheme, written string) string {
 	if written != "" {
 		return written
@@ -89,8 +87,8 @@ func Port(scheme, written string) string {
 	return map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[scheme]
 }
 
-// The networks that are not the internet, besides those that netip knows.
-func special() []netip.Prefix {
+// reserved returns the networks that are not on the internet and that netip does not know.
+func reserved() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
@@ -100,9 +98,9 @@ func special() []netip.Prefix {
 	}
 }
 
-// Address judges an address. What is link-local is never asked: there the
-// clouds keep the secrets of machines.
-func (r Rule) Address(addr netip.Addr) error {
+// Check returns an error if an address may not be dialled. Link-local addresses are never allowed: there,
+// clouds serve the credentials of machines.
+func (r Policy) Check(addr netip.Addr) error {
 	if addr.Zone() != "" {
 		return refusedAddress(addr, "it has a zone")
 	}
@@ -119,7 +117,7 @@ func (r Rule) Address(addr netip.Addr) error {
 	case addr.IsPrivate():
 		return refusedAddress(addr, "it is private; allow_private allows it")
 	}
-	for _, p := range special() {
+	for _, p := range reserved() {
 		if p.Contains(addr) && !r.Private {
 			return refusedAddress(addr, "it is not on the internet; allow_private allows it")
 		}
@@ -127,7 +125,7 @@ func (r Rule) Address(addr netip.Addr) error {
 	return nil
 }
 
-// Error is an address that may not be dialled.
+// Error says that an address may not be dialled.
 type Error struct {
 	Addr netip.Addr
 	Why  string
@@ -137,8 +135,7 @@ func (e *Error) Error() string { return fmt.Sprintf("the address %s is not asked
 
 func refusedAddress(addr netip.Addr, why string) error { return &Error{addr, why} }
 
-// embedded returns the IPv4 address that an IPv6 address stands for (NAT64, 6to4),
-// or the address itself.
+// embedded returns the IPv4 address that an IPv6 address embeds (NAT64, 6to4), or the address itself.
 func embedded(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
 		return addr

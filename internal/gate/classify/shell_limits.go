@@ -9,18 +9,16 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// maxCommands and maxWords are how many commands and words of one text are read. Nobody
-// reads more of them in an approval, either.
+// maxCommands and maxWords limit the commands and words of one text. No reviewer reads more in an
+// approval, either.
 const maxCommands, maxWords = 20, 120
 
-// tooMany is for a text that has more: it is worth its worst, like one that is too long.
+// tooMany is the verdict above that limit.
 var tooMany = verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
 
-// manyCommands reports whether there is more that separates commands or words than may be,
-// outside of comments and here-documents. A quoted text, a variable and a redirection count
-// as a word each, since they take as long. It looks at bytes alone: what it takes for a
-// quote and is none is read, after all, and takes its time; so do the operators of
-// arithmetic.
+// manyCommands reports whether a text has too many separators of commands or words, outside of comments
+// and here-documents. A quoted text, a variable and a redirection count as a word each, because they take
+// as long to parse. It is a byte scan: text after a false quote is counted less but still parsed.
 func manyCommands(text string) bool {
 	commands, words, quoted := 0, 0, false
 	for i := 0; i < len(text) && commands < maxCommands && words < maxWords; i++ {
@@ -58,9 +56,8 @@ func manyCommands(text string) bool {
 	return commands >= maxCommands || words >= maxWords
 }
 
-// oddCharacter reports whether a text has a character that ends a line or a word for some
-// shells and terminals only: a carriage return by itself or after a backslash, a control
-// character, a space that is none of ASCII.
+// oddCharacter reports whether a text has a character that ends a line or a word only in some shells and
+// terminals: a single carriage return, a control character, a non-ASCII space.
 func oddCharacter(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
@@ -78,7 +75,7 @@ func oddCharacter(text string) bool {
 	return false
 }
 
-// before returns how much of a text stands before a character.
+// before returns the length of the text before a character.
 func before(text string, c byte) int {
 	if n := strings.IndexByte(text, c); n >= 0 {
 		return n
@@ -86,8 +83,8 @@ func before(text string, c byte) int {
 	return len(text)
 }
 
-// hereDocument returns how long a here-document is that a text begins with; all of the
-// text where its end is not found.
+// hereDocument returns the length of the here-document at the start of a text; all of the text if its end
+// is missing.
 func hereDocument(text string) int {
 	if strings.HasPrefix(text, "<<<") {
 		return 2

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopListening has the system drop what asks l for a connection: who asks hears nothing, asks again a
-// second later, and is refused then. Connections that are being made are made. It reports whether
-// that is so.
+// stopListening makes the kernel drop SYNs to l: clients retry after a second and are then refused.
+// Pending connections complete. It reports whether that works.
 func stopListening(l net.Listener) (deaf bool) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
@@ -19,7 +18,7 @@ func stopListening(l net.Listener) (deaf bool) {
 	if err != nil {
 		return false
 	}
-	const flags, syn, ack = 13, 0x02, 0x10 // of the head of a TCP segment, where a filter begins to read
+	const flags, syn, ack = 13, 0x02, 0x10 // of the TCP header, where the filter starts
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: flags},
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: syn | ack},
@@ -33,8 +32,8 @@ func stopListening(l net.Listener) (deaf bool) {
 	return deaf && err == nil
 }
 
-// someoneWaits reports whether somebody has connected to l whom nobody has accepted.
-func someoneWaits(l net.Listener) bool {
+// hasPending reports whether l has a connection that is not accepted yet.
+func hasPending(l net.Listener) bool {
 	conn, ok := l.(syscall.Conn)
 	if !ok {
 		return false

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-type placeKey struct{}
+type connStateKey struct{}
 
-// overseen is the handler with its requests accounted for. net/http reads what
-// a handler has left of a body, for as long as a client likes: the deadline that
-// is set here ends that. It is taken back by net/http when the body has come whole.
+// overseen wraps a handler so that its requests are registered. net/http would read an unread body for as
+// long as the client likes: the deadline ends that. net/http resets it after a complete body.
 func overseen(h http.Handler, bodyTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := r.Context().Value(placeKey{}).(*place)
+		p := r.Context().Value(connStateKey{}).(*connState)
 		if r.Body == http.NoBody {
-			if p.whole() == dropped {
+			if p.complete() == dropped {
 				panic(http.ErrAbortHandler)
 			}
 			h.ServeHTTP(w, r)
@@ -27,7 +26,7 @@ func overseen(h http.Handler, bodyTime time.Duration) http.Handler {
 		body := &counted{ReadCloser: r.Body, place: p, rc: http.NewResponseController(w), by: now.Add(bodyTime)}
 		body.await(body.by)
 		defer body.leave()
-		r = r.WithContext(r.Context()) // net/http has to keep its own body
+		r = r.WithContext(r.Context()) // net/http needs its own body
 		r.Body = body
 		h.ServeHTTP(w, r)
 	})
@@ -36,50 +35,49 @@ func overseen(h http.Handler, bodyTime time.Duration) http.Handler {
 // counted is the body of a request at net/http.
 type counted struct {
 	io.ReadCloser
-	place *place
+	place *connState
 	rc    *http.ResponseController
 	by    time.Time
 	whole bool
 }
 
-// await bounds the reading. A connection that is closed says so when it is read.
+// await sets the read deadline. On a closed connection the next read fails.
 func (c *counted) await(by time.Time) { _ = c.rc.SetReadDeadline(by) }
 
-// leave is for when the handler has returned.
+// leave is called when the handler returns.
 func (c *counted) leave() {
 	if !c.whole {
 		c.await(sooner(c.by, time.Now().Add(lingerTime)))
 	}
 }
 
-// Read keeps account of what has come.
+// Read counts the bytes.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.place.got.Add(int64(n))
 	if err == io.EOF && !c.whole {
 		c.whole = true
-		if c.place.whole() == dropped {
+		if c.place.complete() == dropped {
 			return 0, net.ErrClosed
 		}
 	}
 	return n, err
 }
 
-// replayed is a connection some of which was read before.
+// replayed is a connection with bytes that were already read.
 type replayed struct {
 	net.Conn
-	place *place
+	place *connState
 	read  []byte
 }
 
-// Close ends the connection, whose place is free.
+// Close closes the connection and frees its slot.
 func (r *replayed) Close() error {
 	r.place.in.remove(r.place)
 	return r.Conn.Close()
 }
 
-// CloseWrite is what net/http ends a connection with on which a client may
-// still be sending.
+// CloseWrite lets net/http half-close a connection on which a client may still send.
 func (r *replayed) CloseWrite() error {
 	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -87,19 +85,19 @@ func (r *replayed) CloseWrite() error {
 	return nil
 }
 
-// Read returns what was read before, and then what comes.
+// Read returns the buffered bytes first.
 func (r *replayed) Read(p []byte) (int, error) {
 	if len(r.read) == 0 {
 		return r.Conn.Read(p)
 	}
 	n := copy(p, r.read)
 	if r.read = r.read[n:]; len(r.read) == 0 {
-		r.read = nil // and the memory that it is in
+		r.read = nil // frees the memory
 	}
 	return n, nil
 }
 
-// Write keeps account of a client that does not read.
+// Write tracks clients that do not read.
 func (r *replayed) Write(p []byte) (int, error) {
 	r.place.writing(time.Now())
 	defer r.place.written()

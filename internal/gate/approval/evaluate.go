@@ -5,32 +5,30 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Rules are what a definition is judged by. The zero value accepts nothing.
+// Rules are the rules of Evaluate. The zero value accepts nothing.
 type Rules struct {
 	Trust Trust
-	// Quarantined is a server that waits for review: nothing of it is accepted.
+	// Quarantined: the server waits for review, and nothing of it is accepted.
 	Quarantined bool
-	// Acquainted reports whether the tools of the server that nothing is known of are
-	// new. When approvals were lost they need not be, and nothing is accepted
-	// at first sight.
+	// Acquainted reports whether unknown tools of the server are new. After a loss of approvals they may
+	// not be, and none is accepted automatically.
 	Acquainted bool
 }
 
-// Evaluation is what comes of a definition.
+// Evaluation is the result for one definition.
 type Evaluation struct {
 	Kind tool.Kind
 	Tool string
-	// Accepted reports whether the definition was not approved until now and is to
-	// be, without a person.
+	// Accepted reports whether the definition is to be approved automatically.
 	Accepted bool
-	// Why is why it waits; "" when it is approved or accepted.
+	// Why is why it waits; "" if approved or accepted.
 	Why Why
 	// Loosened are the hints that a changed definition loosens.
 	Loosened []string
 }
 
-// Evaluate says what comes of a definition of a tool about which e is decided. It
-// is pure; report is asked only when the answer depends on it.
+// Evaluate evaluates a definition of a tool with the entry e. It is pure; it calls c.Report only if the
+// result depends on it.
 func Evaluate(r Rules, e Entry, c Candidate) Evaluation {
 	if e.Approves(c.Fingerprint) {
 		return Evaluation{Kind: c.Kind, Tool: c.Tool}
@@ -43,7 +41,7 @@ func Evaluate(r Rules, e Entry, c Candidate) Evaluation {
 		j.Why = Changed
 	}
 	if e.Block != nil {
-		// Who was refused once is not accepted by a slightly different text.
+		// A tool that was refused is not accepted with slightly different text.
 		if e.Block.Fingerprint == c.Fingerprint {
 			j.Why = Blocked
 		}
@@ -70,8 +68,7 @@ func acceptable(r Rules, e Entry, c Candidate, loosens bool) bool {
 	return r.Trust == Scan && c.Report != nil && c.Report().Verdict == scan.Clean
 }
 
-// loosened names the hints by which a tool that was approved with the one set
-// claims more harmless effects with the other.
+// loosened returns the hints that claim less dangerous effects than the approved ones.
 func loosened(was, is tool.Hints) []string {
 	var out []string
 	becomes := func(name string, from, to, harmless tool.Tri) {
@@ -82,7 +79,7 @@ func loosened(was, is tool.Hints) []string {
 	if was.Destructive == tool.True && is.Destructive == tool.Unsaid {
 		out = append(out, "destructiveHint")
 	}
-	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unsaid { // the read lane opens
+	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unsaid { // would open the read lane
 		out = append(out, "readOnlyHint")
 	}
 	becomes("destructiveHint", was.Destructive, is.Destructive, tool.False)

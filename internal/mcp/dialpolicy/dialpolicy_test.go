@@ -27,11 +27,11 @@ func TestAddresses(t *testing.T) {
 	} {
 		addr := netip.MustParseAddr(tt.addr)
 		for _, g := range []struct {
-			Rule
+			Policy
 			want bool
-		}{{Rule{}, tt.public}, {Rule{Loopback: true}, tt.loopback}, {Rule{Private: true}, tt.private}} {
-			if err := g.Address(addr); (err == nil) != g.want {
-				t.Errorf("%s with %+v: %v", tt.addr, g.Rule, err)
+		}{{Policy{}, tt.public}, {Policy{Loopback: true}, tt.loopback}, {Policy{Private: true}, tt.private}} {
+			if err := g.Check(addr); (err == nil) != g.want {
+				t.Errorf("%s with %+v: %v", tt.addr, g.Policy, err)
 			}
 		}
 	}
@@ -41,17 +41,17 @@ func TestFor(t *testing.T) {
 	for _, tt := range []struct {
 		host  string
 		allow bool
-		want  Rule
+		want  Policy
 	}{
-		{"mcp.example", false, Rule{}}, {"mcp.example", true, Rule{Private: true}}, {"localhost", false, Rule{Loopback: true}},
-		{"127.0.0.1", false, Rule{Loopback: true}}, {"::1", false, Rule{Loopback: true}}, {"10.0.0.1", false, Rule{Private: true}},
-		{"8.8.8.8", false, Rule{}}, {"localhost.example", false, Rule{}},
+		{"mcp.example", false, Policy{}}, {"mcp.example", true, Policy{Private: true}}, {"localhost", false, Policy{Loopback: true}},
+		{"127.0.0.1", false, Policy{Loopback: true}}, {"::1", false, Policy{Loopback: true}}, {"10.0.0.1", false, Policy{Private: true}},
+		{"8.8.8.8", false, Policy{}}, {"localhost.example", false, Policy{}},
 	} {
 		if got := For(tt.host, tt.allow); got != tt.want {
 			t.Errorf("%s, %v: %+v", tt.host, tt.allow, got)
 		}
 	}
-	if For("169.254.169.254", true).Address(netip.MustParseAddr("169.254.169.254")) == nil {
+	if For("169.254.169.254", true).Check(netip.MustParseAddr("169.254.169.254")) == nil {
 		t.Error("a link-local address may be dialled since somebody wrote it")
 	}
 }
@@ -65,10 +65,10 @@ func TestDial(t *testing.T) {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	address := net.JoinHostPort("localhost", port)
-	if _, err := (Rule{}).Dial(context.Background(), "tcp", address); err == nil || !strings.Contains(err.Error(), "allow_private") {
+	if _, err := (Policy{}).Dial(context.Background(), "tcp", address); err == nil || !strings.Contains(err.Error(), "allow_private") {
 		t.Errorf("a name that leads here: %v", err)
 	}
-	for _, r := range []Rule{{Loopback: true}, {Private: true}} {
+	for _, r := range []Policy{{Loopback: true}, {Private: true}} {
 		c, err := r.Dial(context.Background(), "tcp4", address)
 		if err != nil {
 			t.Errorf("%+v: %v", r, err)

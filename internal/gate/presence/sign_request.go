@@ -5,17 +5,16 @@ import (
 	"errors"
 )
 
-// Asked is a statement that somebody asks a person to sign, as whoever shows it has to have
-// it: with what it says.
-type Asked struct {
+// SignRequest is a request to sign a statement, with its claims in full.
+type SignRequest struct {
 	Statement
 	Claims []Claim
-	Anchor Anchor // that is to sign
+	Anchor Anchor // that must sign
 }
 
-// ReadAsked reads what the problem PRESENCE_REQUIRED has in its details. What is shown is
-// what would be signed: other claims, or a statement of another anchor, are refused.
-func ReadAsked(statement, claims, anchor json.RawMessage) (a Asked, err error) {
+// ParseSignRequest parses the details of the problem PRESENCE_REQUIRED. It rejects claims or an anchor
+// that do not match the statement, so that what is shown is what is signed.
+func ParseSignRequest(statement, claims, anchor json.RawMessage) (a SignRequest, err error) {
 	if a.Statement, err = ParseStatement(statement); err != nil {
 		return a, err
 	}

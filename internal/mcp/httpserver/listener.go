@@ -1,0 +1,284 @@
+// Package httpserver is a lean HTTP/1.1 server for the requests of busy MCP clients on persistent
+// connections. It leaves all other requests to net/http.
+//
+// A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no
+// other framing, no Expect header and an unambiguous head. The handler gets the same request as from
+// net/http, and a writer with Cancel. On the first other request, the connection moves with all its bytes
+// to the http.Server that accepts from the Listener, and stays there.
+//
+//   - The context of a handler ends when the client disconnects, the handler returns, or its writer is
+//     told to Cancel.
+//   - Waiting for the first byte, the head and the body is limited; the handler limits the reply.
+//   - An unread body is not awaited, here and at net/http.
+//   - No connection outlives the Listener's Close.
+//   - At the connection limit, connections that send little are closed first; a client that sends complete
+//     requests gets a slot.
+//
+// The reasons: docs/adr/0032-a-short-way-for-plain-requests.md and docs/adr/0042-who-keeps-a-place.md.
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Listener is a net.Listener that serves plain requests. Its Accept returns the connections for net/http.
+type Listener struct {
+	*common
+	inner   net.Listener
+	fail    chan error
+	closing chan error // the result of inner.Close, once, after the accept loop
+	running sync.WaitGroup
+
+	// The registry's mu guards these.
+	started, closed bool
+}
+
+// New returns a Listener. It starts accepting at the first Accept.
+func New(l net.Listener, opt Options) *Listener {
+	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
+}
+
+func (l *Listener) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.started && !l.closed {
+		l.started = true
+		l.running.Go(func() { l.accept(l.Base(l.inner)) })
+	}
+}
+
+// accept starts a goroutine for each connection.
+func (l *Listener) accept(ctx context.Context) {
+	for {
+		nc, err := l.inner.Accept()
+		if err == nil {
+			l.admit(ctx, newConn(l.common, nc))
+			continue
+		}
+		l.relieve(err)
+		select {
+		case <-l.ended:
+			l.acceptLast(ctx)
+			return
+		default:
+		}
+		select {
+		case l.fail <- err: // the caller of Accept decides how long to wait
+		case <-l.ended:
+		}
+	}
+}
+
+// deadlined is a net.Listener whose Accept can be interrupted.
+type deadlined interface{ SetDeadline(time.Time) error }
+
+const (
+	// lastAccept is how long a stop waits for pending connections. If the kernel cannot refuse new ones,
+	// later accepts wait hasteAccept, for busyTime in total. firstTime limits the wait for the first
+	// request of these connections.
+	lastAccept, hasteAccept = 20 * time.Millisecond, 50 * time.Microsecond
+	busyTime                = time.Second
+	firstTime               = 500 * time.Millisecond
+)
+
+// acceptLast accepts pending connections at the end and then closes inner. A refused client can go
+// elsewhere, but a client whose connection is cut off does not know whether its request was executed. A
+// connection without a request after firstTime is closed.
+func (l *Listener) acceptLast(ctx context.Context) {
+	if d, ok := l.inner.(deadlined); ok {
+		deaf := stopListening(l.inner)
+		for begun, wait := time.Now(), lastAccept; time.Since(begun) < busyTime; {
+			if !deaf && time.Since(begun) > lastAccept {
+				wait = hasteAccept
+			}
+			if d.SetDeadline(time.Now().Add(wait)) != nil {
+				break
+			}
+			nc, err := l.inner.Accept()
+			if err == nil {
+				l.admit(ctx, newConn(l.common, nc))
+			} else if !hasPending(l.inner) { // on a busy machine the deadline may expire before the accept
+				break
+			}
+		}
+	}
+	err := l.inner.Close()
+	for end := time.Now().Add(firstTime); l.awaitsFirst() && time.Now().Before(end); {
+		time.Sleep(2 * time.Millisecond)
+	}
+	l.closing <- err
+	close(l.stopped)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p, here := range l.conns {
+		if here {
+			p.closeIdle()
+		}
+	}
+}
+
+// awaitsFirst reports whether a connection has not sent its first request.
+func (l *Listener) awaitsFirst() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newcomers.Len() > 0
+}
+
+// relieve closes a connection if the process has no file descriptor left.
+func (l *Listener) relieve(err error) {
+	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); !l.dropNewcomer(now) {
+		l.dropKnown(now)
+	}
+}
+
+// full is the reply at the connection limit.
+const full = "Too many connections are open. Close some, and try again."
+
+var fullResponse = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(full), full)
+
+// admit serves a connection if it may. It waits while connections are replaced too quickly: a new one gets
+// time for its first request.
+func (l *Listener) admit(ctx context.Context, c *conn) {
+	for {
+		again := l.tryToAdmit(ctx, c)
+		if again == 0 {
+			return
+		}
+		select {
+		case <-time.After(again):
+		case <-l.ended:
+		}
+	}
+}
+
+// tryToAdmit serves or refuses a connection, or returns when to try again.
+func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	ok, again := l.reserve(now)
+	if l.closed {
+		c.fate, again = ending, 0 // no time to wait
+	}
+	switch {
+	case ok:
+		l.conns[c.connState] = true
+		c.at, c.came, c.since = l.newcomers.PushBack(c.connState), now, now
+		// A context per connection avoids contention on the lock of the shared one.
+		ctx, c.stop = context.WithCancel(ctx)
+		l.running.Go(func() { c.serve(ctx, now) })
+		return 0
+	case again == 0:
+		c.nc.SetWriteDeadline(now.Add(time.Second)) // the first write of a connection does not block
+		c.nc.Write(fullResponse)
+		c.nc.Close()
+	}
+	return again
+}
+
+// Accept waits for the next connection for net/http.
+func (l *Listener) Accept() (net.Conn, error) {
+	l.start()
+	select {
+	case nc := <-l.handedOver:
+		return nc, nil
+	case err := <-l.fail:
+		return nil, err
+	case <-l.stopped:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr returns the address.
+func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
+
+// Close stops accepting, and closes connections without a request. It waits a moment for the first request
+// of new connections. Busy connections end after their replies; Shutdown waits for them. Call it before
+// http.Server.Shutdown, after which net/http serves nothing.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return net.ErrClosed
+	}
+	l.closed = true
+	close(l.ended)
+	for p, here := range l.conns {
+		if here && p.at == nil {
+			p.closeIdle()
+		} else if here {
+			p.end()
+		}
+	}
+	accepting := l.started
+	l.mu.Unlock()
+	if !accepting {
+		close(l.stopped)
+	}
+	if d, ok := l.inner.(deadlined); ok && accepting && d.SetDeadline(past) == nil {
+		return <-l.closing
+	}
+	return l.inner.Close()
+}
+
+// abortTime limits the wait for handlers whose connections were closed.
+const abortTime = time.Second
+
+// Shutdown closes the Listener and waits until every request is answered. If ctx ends first, it closes the
+// remaining connections and returns ctx.Err(), at most a second later.
+func (l *Listener) Shutdown(ctx context.Context) error {
+	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		l.Logger.Debug("the listener did not close", "error", err)
+	}
+	done := make(chan struct{})
+	go func() { l.running.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	for p, here := range l.conns {
+		if here {
+			p.stop()
+			p.nc.Close()
+		}
+	}
+	l.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(abortTime):
+	}
+	return ctx.Err()
+}
+
+// Oversee applies the Listener's limits to a server that accepts from it: timeouts, unread bodies and the
+// connection registry. Call it before the server serves.
+func (l *Listener) Oversee(s *http.Server) {
+	s.ReadHeaderTimeout, s.IdleTimeout = l.HeaderTime, l.IdleTime
+	s.Handler = overseen(s.Handler, l.BodyTime)
+	inner := s.ConnContext
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if inner != nil {
+			ctx = inner(ctx, nc)
+		}
+		return context.WithValue(ctx, connStateKey{}, nc.(*replayed).place)
+	}
+	s.ConnState = func(nc net.Conn, state http.ConnState) {
+		if state == http.StateIdle {
+			nc.(*replayed).place.enter(waiting, time.Now())
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// askTime limits how long a deadline is paused in total, and how long an answer of the client is awaited.
+const askTime = 10 * time.Minute
+
+// maxQuestions limits the open questions of one client.
+const maxQuestions = 100
+
+// Deadline cancels a request that takes too long. It pauses while the client is asked something: a user
+// may take longer than a server may.
+type Deadline struct {
+	mu        sync.Mutex // guards the following fields
+	timer     *time.Timer
+	paused    bool
+	since     time.Time     // of the current pause or run
+	timeLeft  time.Duration // until the deadline
+	pauseLeft time.Duration // of pause; then the time runs again
+}
+
+// StartDeadline returns a context that is cancelled after limit, which TimedOut reports, or by end.
+func StartDeadline(ctx context.Context, limit time.Duration) (timed context.Context, _ *Deadline, end func()) {
+	timed, cancel := context.WithCancelCause(ctx)
+	c := &Deadline{since: time.Now(), timeLeft: limit, pauseLeft: askTime}
+	c.timer = time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
+	return timed, c, func() {
+		c.timer.Stop()
+		cancel(nil)
+	}
+}
+
+// pause stops the timer, or starts it again.
+func (c *Deadline) pause(still bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.paused == still || !c.timer.Stop() { // already expired or ended
+		return
+	}
+	now := time.Now()
+	spent := now.Sub(c.since)
+	if c.paused {
+		stood := min(spent, c.pauseLeft)
+		c.pauseLeft -= stood
+		spent -= stood
+	}
+	c.timeLeft -= spent
+	c.paused, c.since = still, now
+	if still {
+		c.timer.Reset(c.pauseLeft + c.timeLeft)
+		return
+	}
+	c.timer.Reset(c.timeLeft)
+}
+
+// Asks tracks the questions of servers that one client has not answered, and pauses the deadlines of its
+// requests in the meantime. The zero value is ready for use. A nil *Asks is that of a client that is asked
+// nothing.
+type Asks struct {
+	mu        sync.Mutex // guards the following fields
+	open      map[string]time.Time
+	deadlines map[*Deadline]bool
+}
+
+// Pausing pauses a deadline while the client is asked something, until done is called.
+func (a *Asks) Pausing(clock *Deadline) (done func()) {
+	if a == nil {
+		return func() {}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.deadlines == nil {
+		a.deadlines = map[*Deadline]bool{}
+	}
+	a.deadlines[clock] = true
+	asked := len(a.open)
+	maps.DeleteFunc(a.open, func(_ string, asked time.Time) bool { return time.Since(asked) > askTime })
+	if len(a.open) < asked {
+		a.update()
+	} else if asked > 0 {
+		clock.pause(true)
+	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.deadlines, clock)
+	}
+}
+
+// Tracking wraps say so that questions are tracked. done forgets the unanswered ones when the request
+// ends. A nil say stays nil.
+func (a *Asks) Tracking(say func(Event)) (noting func(Event), done func()) {
+	if a == nil || say == nil {
+		return say, func() {}
+	}
+	var keys []string // say never runs concurrently
+	return func(e Event) {
+			if key := a.Track(&e); key != "" {
+				keys = append(keys, key)
+			}
+			say(e)
+		}, func() {
+			for _, key := range keys {
+				a.forget(key)
+			}
+		}
+}
+
+// Track records a question of the server to the client and returns its key, or "" if e is no question. A
+// ping is no question.
+func (a *Asks) Track(e *Event) (key string) {
+	switch {
+	case e.ID == nil && e.Method == mcp.Cancelled: // the server withdraws its question
+		a.Answered(wirejson.Find(e.Params, "requestId"))
+		return ""
+	case e.ID == nil || e.Method == mcp.Ping:
+		return ""
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.open) >= maxQuestions {
+		return ""
+	}
+	if a.open == nil {
+		a.open = map[string]time.Time{}
+	}
+	key = askKey(e.ID)
+	a.open[key] = time.Now()
+	a.update()
+	return key
+}
+
+// Answered removes the question with this ID. From now on the time of the server counts.
+func (a *Asks) Answered(id json.RawMessage) { a.forget(askKey(id)) }
+
+func (a *Asks) forget(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, key)
+	a.update()
+}
+
+// askKey returns the same key for all JSON spellings of an ID.
+func askKey(id []byte) string {
+	if text, ok := wirejson.String(id); ok {
+		return `"` + text
+	}
+	return string(id)
+}
+
+// update pauses or resumes the deadlines. The lock is held.
+func (a *Asks) update() {
+	for clock := range a.deadlines {
+		clock.pause(len(a.open) > 0)
+	}
+}

@@ -1,0 +1,23 @@
+package session
+
+// Delivery is how events before the reply reach a client, where the transport has a choice.
+type Delivery uint8
+
+// The kinds of delivery.
+const (
+	// Waiting delivers all events; the sender waits for a slow client.
+	Waiting Delivery = iota
+	// Dropping drops events for a slow client; the sender never waits.
+	Dropping
+	// Direct has no events before the reply.
+	Direct
+	// Streaming has events as its content (a subscription), so it streams whatever the client says that it
+	// accepts.
+	Streaming
+)
+
+// DeliverySurface is a Surface that chooses a delivery per method. The default is Waiting.
+type DeliverySurface interface {
+	// Delivery returns the delivery for requests of a method.
+	Delivery(method string) Delivery
+}
