@@ -310,7 +310,7 @@ func (d *daemon) wire() error {
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
-		Servers: cfg.Servers, Keeper: verified{d.store, d.verify, d.logger}, Book: d.book, Observe: d.admitted, Logger: d.logger,
+		Servers: cfg.Servers, Store: verified{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.admitted, Logger: d.logger,
 	})
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)

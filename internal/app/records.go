@@ -38,9 +38,9 @@ func (d *daemon) admitted(a catalog.Admission) {
 // many is a kind as the actions of records have it.
 func many(kind tool.Kind) string {
 	if kind == tool.KindInstructions {
-		return kind.Word()
+		return kind.Label()
 	}
-	return kind.Word() + "s"
+	return kind.Label() + "s"
 }
 
 // judged is one record of what became of one or many tools, or offers of a kind.

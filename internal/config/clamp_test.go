@@ -436,13 +436,13 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 		if denies(before) && !denies(s) {
 			t.Fatalf("%s is no longer denied", id)
 		}
-		tri := rapid.SampledFrom([]tool.Tri{tool.Unsaid, tool.False, tool.True})
+		tri := rapid.SampledFrom([]tool.Tri{tool.Unset, tool.False, tool.True})
 		says := tool.Hints{ReadOnly: tri.Draw(t, "ro"), Destructive: tri.Draw(t, "d"), Idempotent: tri.Draw(t, "i"), OpenWorld: tri.Draw(t, "o")}
 		effective := func(s *Server) tool.Hints {
 			h := says
 			for _, o := range s.HintOverrides {
 				if fits(o.Pattern) {
-					h = o.Hints.Over(h)
+					h = o.Hints.WithDefaults(h)
 				}
 			}
 			return h
@@ -451,7 +451,7 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 			switch t {
 			case strict:
 				return 0
-			case tool.Unsaid:
+			case tool.Unset:
 				return 1
 			}
 			return 2

@@ -24,7 +24,7 @@ import (
 // the tool does by itself and seems to do, of what the arguments do, which takes the place of
 // that where a person has said so, and of the variant, where that was the caller's choice.
 func WorstLane(t *catalog.Tool, v policy.Variant, ownNames bool, does *policy.Arguments) policy.Operation {
-	worst := policy.LaneOf(t.OwnLane(), does)
+	worst := policy.LaneOf(t.BaseLane(), does)
 	if !ownNames {
 		worst = max(worst, v.Operation())
 	}
@@ -132,7 +132,7 @@ func (c *call) because() string {
 		return "its hints say so"
 	case c.tool.CallWith.Operation() == lane:
 		return "it has no hints, which counts as a write"
-	case c.tool.OwnLane() == lane:
+	case c.tool.BaseLane() == lane:
 		return "it has no hints, and seems so: " + c.tool.Inferred().Reason
 	}
 	return "it was called with " + c.policyRequest.Variant.String()

@@ -102,7 +102,7 @@ type model struct {
 func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) *model {
 	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
-	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		if err := r.Permit.Recheck(); err != nil {
 			return session.Reply{}, err
 		}
@@ -133,7 +133,7 @@ func (m *model) configure() {
 }
 
 func (m *model) define() {
-	m.ListOn("s", fmt.Sprintf(`{"name":"destroys","description":"Destroy a thing, %d.","annotations":{"destructiveHint":true}}`, m.version), silentTool)
+	m.SetToolsOn("s", fmt.Sprintf(`{"name":"destroys","description":"Destroy a thing, %d.","annotations":{"destructiveHint":true}}`, m.version), silentTool)
 }
 
 // stateOfCall is a state, and the call whose client was given it.

@@ -350,7 +350,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 			return a.destroy(t.Context(), `{"x":1}`)
 		},
 		"definition": func(a *asking) error {
-			a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+			a.SetToolsOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
 			return a.destroy(t.Context(), `{"x":1}`)
 		},
 		"time": func(a *asking) error {
@@ -380,12 +380,12 @@ func TestChangesWhileACallWaits(t *testing.T) {
 	}{
 		"configuration": {func(a *asking) { a.use(textWith(atOnce + `, "tools_limit": 7`)) }, problem.ApprovalPending, true},
 		"definition": {func(a *asking) {
-			a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+			a.SetToolsOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
 		}, problem.ApprovalPending, true},
 		"locked": {func(a *asking) {
 			a.use(`{"mcpServers": {"s": {"command": "x", "trust": "auto", "enabled": false}}, ` + atOnce + `}`)
 		}, problem.ToolLocked, false},
-		"gone": {func(a *asking) { a.ListOn("s", readsTool) }, problem.ToolNotFound, false},
+		"gone": {func(a *asking) { a.SetToolsOn("s", readsTool) }, problem.ToolNotFound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -406,7 +406,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 
 			// And in the time between the answer and the server.
 			a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
-			a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+			a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 				a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
 				change.do(a)
 				return session.Reply{}, r.Permit.Recheck()
@@ -423,7 +423,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 // is not sent.
 func TestARuleThatComesLater(t *testing.T) {
 	a := newAsking(t, textWith(`"tools_limit": 7`), destroysTool)
-	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		a.use(textWith(atOnce))
 		return session.Reply{}, r.Permit.Recheck()
 	}
@@ -475,7 +475,7 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 // TestTwoOfTheSameCall: one approval lets one of them through.
 func TestTwoOfTheSameCall(t *testing.T) {
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "5s"}`), destroysTool)
-	a.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}
 	var all sync.WaitGroup

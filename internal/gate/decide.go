@@ -97,7 +97,7 @@ func (c *call) rules(t *catalog.Tool) policy.Rules { return RulesFor(c.cfg, t, c
 func RulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
 	rules := cfg.Intent
 	if t != nil {
-		rules.InferHints = t.Infers
+		rules.InferHints = t.InferMode
 	}
 	if !declares {
 		rules.RequireIntent = false
@@ -112,7 +112,7 @@ func (g *Gate) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 	facts := policy.Facts{InScope: within.Tool(c.policyRequest.ID.Server, c.policyRequest.ID.Tool), Lanes: within.Lanes()}
 	switch {
 	case c.policyRequest.NameErr != nil:
-		facts.Nearest = s.Within(within).Named(c.policyRequest.Name)
+		facts.Nearest = s.Within(within).SuggestByToolName(c.policyRequest.Name)
 		return facts
 	case !facts.InScope:
 		return facts
@@ -124,7 +124,7 @@ func (g *Gate) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		}
 		facts.Existence, facts.Unlisted = missing(server)
 		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
-		facts.Nearest = s.Within(within).Nearest(c.policyRequest.ID)
+		facts.Nearest = s.Within(within).SuggestIDs(c.policyRequest.ID)
 		return facts
 	}
 	does := c.arguments
@@ -132,7 +132,7 @@ func (g *Gate) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		rules := c.rules(t)
 		does = c.classifyArguments(t, &rules)
 	}
-	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, g.Catalog.StatusNow(t), does)
+	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
 }
 
 // FactsOf returns the facts about a tool that is there, for who may reach it as far as
@@ -143,7 +143,7 @@ func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status poli
 	if !within.AllLanes() && !quarantined { // nothing is told of what is quarantined
 		facts.Lane = t.Lane()
 		if does.Operation != policy.NoOperation {
-			own := t.OwnLane()
+			own := t.BaseLane()
 			facts.Lane = policy.LaneOf(own, &does)
 			facts.ByArguments = facts.Lane == does.Operation && (does.Declared || does.Operation > own)
 		}
@@ -216,7 +216,7 @@ func (g *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
 func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
 	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.Brief(name)).
 		WithHint("See the configured servers with `mcpproxy upstream list`.")
-	if near := s.Nearest(tool.ID{Server: name}); len(near) > 0 {
+	if near := s.SuggestIDs(tool.ID{Server: name}); len(near) > 0 {
 		p.With("nearest", near)
 	}
 	return p
@@ -289,10 +289,10 @@ func (g *Gate) recordDecision(c *call, refused policy.Check) {
 		c.recordedDecision.Profile = within.Profiles()
 	}
 	if c.tool != nil {
-		c.recordedDecision.Facts = c.tool.Judged()
+		c.recordedDecision.Facts = c.tool.Facts()
 	}
 	if c.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
-		for _, s := range g.Catalog.LocksNow(c.tool) { // the one that counted hides them, or an earlier check
+		for _, s := range g.Catalog.LockReasons(c.tool) { // the one that counted hides them, or an earlier check
 			if word := s.String(); c.recordedDecision.Status == "" {
 				c.recordedDecision.Status = word
 			} else if word != c.recordedDecision.Status {

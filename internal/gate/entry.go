@@ -154,7 +154,7 @@ func (g *Gate) pass(ctx context.Context, w target, n *NamedCall, r *session.Requ
 
 // inScope reports whether the caller may know of the tool.
 func (c *call) inScope() bool {
-	return c.tool.In(c.caller.Scope())
+	return c.tool.InScope(c.caller.Scope())
 }
 
 // mismatch returns what the headers of a request that stands for itself say

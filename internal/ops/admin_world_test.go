@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-var adminAgent, adminPerson = catalogtest.AnAgent, catalogtest.APerson
+var adminAgent, adminPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
 // operations is all that can be done.
 type operations struct {
@@ -33,7 +33,7 @@ type operations struct {
 // of its configuration.
 type adminWorld struct {
 	*catalogtest.World
-	relays  *catalogtest.Relays
+	relays  *catalogtest.RelayServers
 	gateway operations
 	guard   *catalog.PrimitiveGuard
 }
@@ -41,7 +41,7 @@ type adminWorld struct {
 func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...string) *adminWorld {
 	t.Helper()
 	w := &adminWorld{World: catalogtest.New(t, change, definitions...)}
-	w.relays = w.Others.(*catalogtest.Relays)
+	w.relays = w.Upstreams.(*catalogtest.RelayServers)
 	w.renew(w.Book)
 	return w
 }
@@ -81,7 +81,7 @@ func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
 	return w.gateway.Surface("s").Do(w.T.Context(), r)
 }
 
-var passed = catalogtest.Asked
+var passed = catalogtest.NewRequest
 
 // AddServers, FitServers, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
@@ -166,10 +166,10 @@ const (
 	adminDestroysTool = `{"name":"destroys","description":"Destroy a thing.","annotations":{"destructiveHint":true}}`
 )
 
-func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.Retrieved {
+func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()
 	r.Caller = adminAgent
-	return w.Retrieved(w.gateway.Retrieve(context.Background(), r))
+	return w.ParseRetrieveResult(w.gateway.Retrieve(context.Background(), r))
 }
 
 func (*adminWorld) Progress(string) upstream.Progress { return upstream.Progress{} }

@@ -135,7 +135,7 @@ func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.Brief(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")
-	if near := snapshot.Nearest(id); len(near) > 0 {
+	if near := snapshot.SuggestIDs(id); len(near) > 0 {
 		p.With("nearest", near)
 	}
 	return nil, p

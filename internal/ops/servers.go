@@ -63,7 +63,7 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
-	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.OffersNow(s.Name))
+	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.CurrentPrimitives(s.Name))
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
 		v.LastError, v.LastErrorAt, v.Failure = lastError(s), whenSet(st.FailedAt), st.Failure.String()
 	}
@@ -190,7 +190,7 @@ func whenSet(t time.Time) *time.Time {
 }
 
 // countOffers is nil when there are none.
-func countOffers(now *catalog.OffersView) *OfferCounts {
+func countOffers(now *catalog.PrimitivesView) *OfferCounts {
 	counts := now.Counts()
 	if len(counts) == 0 {
 		return nil

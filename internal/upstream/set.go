@@ -193,9 +193,9 @@ func (s *Set) ReadLog(server string) *process.LogReader {
 	return process.ReadLog(s.around.LogDir, server)
 }
 
-// Learn takes tools that a server has listed to a client. It reports whether
+// AddDefinitions takes tools that a server has listed to a client. It reports whether
 // there are some among them that were not known, of which the observer is told.
-func (s *Set) Learn(server string, definitions []json.RawMessage) bool {
+func (s *Set) AddDefinitions(server string, definitions []json.RawMessage) bool {
 	sv := s.find(server)
 	if sv == nil {
 		return false
@@ -217,10 +217,10 @@ func (s *Set) Learn(server string, definitions []json.RawMessage) bool {
 	return news
 }
 
-// Refresh has the tools of a server listed again, unless they were after
+// RefreshTools has the tools of a server listed again, unless they were after
 // since, and waits for it a moment. It is for somebody who has seen another
 // list than the one that was told to the observer.
-func (s *Set) Refresh(ctx context.Context, server string, since time.Time) {
+func (s *Set) RefreshTools(ctx context.Context, server string, since time.Time) {
 	sv := s.find(server)
 	if sv == nil {
 		return
@@ -232,13 +232,13 @@ func (s *Set) Refresh(ctx context.Context, server string, since time.Time) {
 	sv.listing.refresh(ctx, since)
 }
 
-// Offered reads all pages of a list of what a server offers beside tools, on
+// ListPrimitives reads all pages of a list of what a server offers beside tools, on
 // the connection that all share: prompts, resources or resource templates, by
 // the name that the list has in the result. The bytes are the server's. Its
 // errors are problems, or ctx.Err(). Where the server has answered, but not with
 // a whole list that can be kept, the error is one of which Answered is true, and
 // what there was of the list comes with it.
-func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
 	switch method {
 	case mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates:
 	default:

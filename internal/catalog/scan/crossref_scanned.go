@@ -28,7 +28,7 @@ func (x *CrossRefs) Tool(d *tool.Definition) *Scanned {
 }
 
 // offer returns the definition of what a server offers beside tools.
-func (x *CrossRefs) Offer(server string, o tool.Offer) *Scanned {
+func (x *CrossRefs) Offer(server string, o tool.Primitive) *Scanned {
 	id := tool.ID{Server: server, Tool: o.Name}
 	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return offer(o) }}
 }

@@ -23,7 +23,7 @@ func TestFixedReply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := tool.ParseOffer(tool.KindInstructions, raw)
+		o, err := tool.ParsePrimitive(tool.KindInstructions, raw)
 		if err != nil {
 			t.Fatal(err)
 		}

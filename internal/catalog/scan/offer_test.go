@@ -51,7 +51,7 @@ func TestOfferPlacements(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				o, err := tool.ParseOffer(p.kind, json.RawMessage(strings.Replace(p.template, "%s", string(text[1:len(text)-1]), 1)))
+				o, err := tool.ParsePrimitive(p.kind, json.RawMessage(strings.Replace(p.template, "%s", string(text[1:len(text)-1]), 1)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +73,7 @@ func TestAddressPlacement(t *testing.T) {
 	found := 0
 	for _, seed := range seeds {
 		raw := `{"name":"n","uri":"notes://` + url.PathEscape(seed) + `"}`
-		o, err := tool.ParseOffer(tool.KindResource, json.RawMessage(raw))
+		o, err := tool.ParsePrimitive(tool.KindResource, json.RawMessage(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestHonestOffers(t *testing.T) {
 		{tool.KindInstructions, `"The GitHub MCP Server provides tools to interact with the GitHub platform. Use list_* tools for broad retrieval, search_* for targeted queries. Prefer pagination with 5-10 items per call."`},
 		{tool.KindInstructions, `"Use this server to retrieve up-to-date documentation and code examples for any library."`},
 	} {
-		o, err := tool.ParseOffer(c.kind, json.RawMessage(c.raw))
+		o, err := tool.ParsePrimitive(c.kind, json.RawMessage(c.raw))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func Text(name, text string) Report {
 }
 
 // offer looks at all that the definition of an offer says.
-func offer(o tool.Offer) Report {
+func offer(o tool.Primitive) Report {
 	if o.Kind == tool.KindInstructions {
 		var text string
 		if json.Unmarshal(o.Raw, &text) == nil { // else it is looked at as what it is

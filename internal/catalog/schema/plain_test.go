@@ -62,7 +62,7 @@ func TestWhatIsPlain(t *testing.T) {
 		{`{"type":"object","properties":{"a":{"type":"text"}}}`, not}, // broken
 	}
 	for _, tt := range tests {
-		if s := Compile(json.RawMessage(tt.schema)); (s.plain != nil) != tt.want {
+		if s := Compile(json.RawMessage(tt.schema)); (s.simple != nil) != tt.want {
 			t.Errorf("%s: plain is %v (broken: %v)", tt.schema, !tt.want, s.Broken())
 		}
 	}
@@ -74,7 +74,7 @@ func TestWhatPlainAccepts(t *testing.T) {
 		"i":{"type":"integer","minimum":-3,"maximum":3},"s":{"type":"string","minLength":2,"maxLength":3},
 		"e":{"enum":["\u00e9","x/y",true,2]},"l":{"type":"array","items":{"type":"boolean"},"minItems":1,"maxItems":2},
 		"o":{"type":"object","properties":{"a":{"type":"null"}},"required":["a"]},"any":{}}}`))
-	if s.plain == nil {
+	if s.simple == nil {
 		t.Fatal("not plain")
 	}
 	for args, want := range map[string]bool{
@@ -118,7 +118,7 @@ func TestPlainIsSound(t *testing.T) {
 	gen := rapid.Custom(draw)
 	rapid.Check(t, func(t *rapid.T) {
 		d := gen.Draw(t, "drawn")
-		if d.schema.plain == nil {
+		if d.schema.simple == nil {
 			return
 		}
 		for _, args := range d.args {
@@ -135,7 +135,7 @@ func TestDrawnSchemasArePlain(t *testing.T) {
 	plains, accepted := 0, 0
 	for seed := range 100 {
 		d := gen.Example(seed)
-		if d.schema.plain == nil {
+		if d.schema.simple == nil {
 			continue
 		}
 		plains++
@@ -216,7 +216,7 @@ func FuzzPlain(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"l":{"type":"array","items":{"type":"integer","minimum":1},"maxItems":2}},"additionalProperties":false}`, []byte(`{"l":[1,2]}`))
 	f.Fuzz(func(t *testing.T, schema string, args []byte) {
 		s := Compile(json.RawMessage(schema))
-		if s.plain == nil {
+		if s.simple == nil {
 			return
 		}
 		if plain, library := acceptsAlone(s, string(args)); plain && !library {
@@ -251,7 +251,7 @@ func TestRealServersArePlain(t *testing.T) {
 	volume.Serial(t)
 	schemas, count := realSchemas(t), 0
 	for _, raw := range schemas {
-		if Compile(raw.schema).plain != nil {
+		if Compile(raw.schema).simple != nil {
 			count++
 		}
 	}
@@ -275,7 +275,7 @@ func BenchmarkCheckText(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { run(b, Compile(json.RawMessage(text))) })
 	b.Run("library", func(b *testing.B) {
 		s := Compile(json.RawMessage(text))
-		s.plain = nil
+		s.simple = nil
 		run(b, s)
 	})
 }

@@ -24,17 +24,17 @@ func TestParseOffer(t *testing.T) {
 		{tool.KindPrompt, `{"name":"a","name":"b"}`, ""},
 		{tool.KindPrompt, `["name"]`, ""},
 		{tool.KindResource, `{"name":"a"}`, ""},
-		{tool.KindResource, `{"uri":"` + strings.Repeat("x", tool.MaxOfferName+1) + `"}`, ""},
+		{tool.KindResource, `{"uri":"` + strings.Repeat("x", tool.MaxPrimitiveName+1) + `"}`, ""},
 		{tool.KindResource, `{"uri":"x","d":"` + strings.Repeat("x", tool.MaxDefinition) + `"}`, ""},
 		{tool.KindTool, `{"name":"a"}`, ""},
 		{"other", `{"name":"a"}`, ""},
 	} {
-		o, err := tool.ParseOffer(c.kind, json.RawMessage(c.raw))
+		o, err := tool.ParsePrimitive(c.kind, json.RawMessage(c.raw))
 		if o.Name != c.name || (err == nil) != (c.name != "") {
 			t.Errorf("%s %.60s: %q, %v", c.kind, c.raw, o.Name, err)
 		}
 	}
-	if _, err := tool.ParseOffer(tool.KindInstructions, json.RawMessage(`"Be nice."`)); err != nil {
+	if _, err := tool.ParsePrimitive(tool.KindInstructions, json.RawMessage(`"Be nice."`)); err != nil {
 		t.Error(err)
 	}
 }
@@ -44,7 +44,7 @@ func TestParseOffer(t *testing.T) {
 func TestOfferFingerprint(t *testing.T) {
 	print := func(kind tool.Kind, raw string) tool.Fingerprint {
 		t.Helper()
-		o, err := tool.ParseOffer(kind, json.RawMessage(raw))
+		o, err := tool.ParsePrimitive(kind, json.RawMessage(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestOfferFingerprint(t *testing.T) {
 func BenchmarkParseOffer(b *testing.B) {
 	raw := json.RawMessage(`{"uri":"file:///srv/notes/2025/a-note.md","name":"a-note.md","title":"A note","description":"Notes of a meeting about the roof of the house.","mimeType":"text/markdown","size":1234,"annotations":{"audience":["user"],"priority":0.5,"lastModified":"2025-01-12T15:00:58Z"}}`)
 	for b.Loop() {
-		if _, err := tool.ParseOffer(tool.KindResource, raw); err != nil {
+		if _, err := tool.ParsePrimitive(tool.KindResource, raw); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -238,7 +238,7 @@ func geminiHints(wanted clients.Tree, h tool.Hints) bool {
 	for name, value := range wanted.Members() {
 		yes, ok := value.Bool()
 		said := has[name]
-		if !ok || said == tool.Unsaid || (said == tool.True) != yes {
+		if !ok || said == tool.Unset || (said == tool.True) != yes {
 			return false
 		}
 	}

@@ -79,10 +79,10 @@ func loosened(was, is tool.Hints) []string {
 			out = append(out, name)
 		}
 	}
-	if was.Destructive == tool.True && is.Destructive == tool.Unsaid {
+	if was.Destructive == tool.True && is.Destructive == tool.Unset {
 		out = append(out, "destructiveHint")
 	}
-	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unsaid { // the read lane opens
+	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unset { // the read lane opens
 		out = append(out, "readOnlyHint")
 	}
 	becomes("destructiveHint", was.Destructive, is.Destructive, tool.False)

@@ -15,7 +15,7 @@ const (
 
 // Silent reports whether hints leave open what a tool does: only then anything
 // is inferred.
-func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unsaid && h.Destructive == tool.Unsaid }
+func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unset && h.Destructive == tool.Unset }
 
 // Effective is what a tool counts as. h is the override where it says
 // something, else what the server said; what is inferred counts only when that

@@ -10,108 +10,108 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on what is plain.
+// Bounds on simple schemas.
 const (
-	maxPlainDepth    = 12
-	maxPlainWork     = 6_000   // of schemas, members and values, with references written out
-	maxPlainRequired = 64      // bits of a set
-	maxPlainNumber   = 1 << 53 // in a schema
+	maxSimpleDepth    = 12
+	maxSimpleWork     = 6_000   // of schemas, members and values, with references expanded
+	maxSimpleRequired = 64      // bits of a set
+	maxSimpleNumber   = 1 << 53 // in a schema
 )
 
-// plain is the form of a schema whose every keyword is known here. It says
-// yes for certain, or nothing: what it does not accept the library judges.
-type plain struct {
-	free     bool   // everything is allowed, so nothing is looked at
-	types    string // what wirejson.Kind may say; all when empty
-	whole    bool   // numbers must be integers
-	listed   bool   // there is an enum or a const:
-	texts    map[string]bool
-	literals string // by their Kind
-	length   bounds // of strings, in characters
-	count    bounds // of elements
-	integer  bounds // of integers
-	// fraction is between what other numbers must be. It is compared as rounded
-	// and without its ends, which is certain: rounding changes no order.
+// simpleSchema is a schema with only common keywords. It accepts certainly valid values;
+// all others go to the library.
+type simpleSchema struct {
+	acceptsAll   bool   // accepts every value
+	types        string // allowed results of wirejson.Kind; all when empty
+	integersOnly bool   // numbers must be integers
+	hasEnum      bool   // there is an enum or a const:
+	stringValues map[string]bool
+	literals     string // by their Kind
+	length       bounds // of strings, in characters
+	count        bounds // of elements
+	integer      bounds // of integers
+	// fraction is the range of other numbers. It is compared after rounding and without
+	// its ends, which is safe: rounding preserves order.
 	fraction struct{ least, most float64 }
-	element  *plain
+	element  *simpleSchema
 	members  map[string]member
-	rest     *plain // of members without a name here; nil when there may be none
+	rest     *simpleSchema // for members without an entry in members; nil when there may be none
 	required uint64
-	all      []*plain // all of which must allow it
-	either   []*plain // one of which must
+	all      []*simpleSchema // all must accept the value
+	either   []*simpleSchema // one must accept the value
 }
 
 type member struct {
-	*plain
+	*simpleSchema
 	bit uint64 // in required
 }
 
 type bounds struct{ least, most int64 }
 
-func (b bounds) hold(n int64) bool { return b.least <= n && n <= b.most }
+func (b bounds) contains(n int64) bool { return b.least <= n && n <= b.most }
 
 var unbounded = bounds{math.MinInt64, math.MaxInt64}
 
 func (b bounds) none() bool { return b == unbounded }
 
-// plainCompiler makes the plain form of one schema.
-type plainCompiler struct {
+// simpleCompiler compiles the simple form of one schema.
+type simpleCompiler struct {
 	root     map[string]any
-	anything *plain
+	anything *simpleSchema
 	work     int
 }
 
-// plainOf returns the plain form of a schema that the library has compiled, nil
-// when it has none.
-func plainOf(doc any) *plain {
+// compileSimple returns the simple form of a schema that the library has compiled, or
+// nil.
+func compileSimple(doc any) *simpleSchema {
 	root, _ := doc.(map[string]any)
-	c := plainCompiler{root: root, anything: &plain{free: true}}
+	c := simpleCompiler{root: root, anything: &simpleSchema{acceptsAll: true}}
 	if p, ok := c.compile(doc, 0); ok {
 		return p
 	}
 	return nil
 }
 
-func (c *plainCompiler) compile(doc any, depth int) (*plain, bool) {
+func (c *simpleCompiler) compile(doc any, depth int) (*simpleSchema, bool) {
 	members, ok := doc.(map[string]any)
 	if !ok {
 		return c.anything, doc == true
 	}
-	if depth > maxPlainDepth || !c.spend(1) {
+	if depth > maxSimpleDepth || !c.spend(1) {
 		return nil, false
 	}
-	p := &plain{length: unbounded, count: unbounded, integer: unbounded, element: c.anything, rest: c.anything}
+	p := &simpleSchema{length: unbounded, count: unbounded, integer: unbounded, element: c.anything, rest: c.anything}
 	p.fraction.least, p.fraction.most = math.Inf(-1), math.Inf(1)
-	p.free = true
+	p.acceptsAll = true
 	for name, v := range members {
 		switch name {
 		case "title", "description", "default", "examples", "$comment", "format":
 			continue
 		case "$schema", // of a draft that the library knows
-			"$defs", "definitions": // looked at where something refers to them
+			"$defs", "definitions": // used through references
 			if depth > 0 {
 				return nil, false
 			}
 			continue
 		}
-		p.free = false
+		p.acceptsAll = false
 		if !c.keyword(p, name, v, depth) {
 			return nil, false
 		}
 	}
-	if p.free {
+	if p.acceptsAll {
 		return c.anything, true
 	}
 	return p, c.setMembers(p, members, depth)
 }
 
-func (c *plainCompiler) spend(work int) bool {
+func (c *simpleCompiler) spend(work int) bool {
 	c.work += work
-	return c.work <= maxPlainWork
+	return c.work <= maxSimpleWork
 }
 
-// keyword notes what a keyword asks for, and reports whether it is plain.
-func (c *plainCompiler) keyword(p *plain, name string, v any, depth int) (ok bool) {
+// keyword compiles a keyword, and reports whether the simple form supports it.
+func (c *simpleCompiler) keyword(p *simpleSchema, name string, v any, depth int) (ok bool) {
 	switch name {
 	case "properties", "required", "additionalProperties": // see setMembers
 		return true
@@ -119,31 +119,31 @@ func (c *plainCompiler) keyword(p *plain, name string, v any, depth int) (ok boo
 		return p.setTypes(v)
 	case "enum":
 		list, _ := v.([]any)
-		return c.spend(len(list)) && p.list(list)
+		return c.spend(len(list)) && p.setEnum(list)
 	case "const":
-		return p.list([]any{v})
+		return p.setEnum([]any{v})
 	case "items":
 		p.element, ok = c.compile(v, depth+1)
 		return ok
 	case "$ref":
-		target, ok := c.referred(v, depth)
+		target, ok := c.resolveRef(v, depth)
 		p.all = append(p.all, target)
 		return ok
 	case "allOf":
-		inner, ok := c.list(v, depth)
+		inner, ok := c.compileList(v, depth)
 		p.all = append(p.all, inner...)
 		return ok
 	case "anyOf", "oneOf":
 		if p.either != nil {
 			return false
 		}
-		p.either, ok = c.list(v, depth)
+		p.either, ok = c.compileList(v, depth)
 		return ok && (name == "anyOf" || disjoint(p.either))
 	}
 	return p.setLimit(name, v)
 }
 
-func (c *plainCompiler) list(v any, depth int) (out []*plain, ok bool) {
+func (c *simpleCompiler) compileList(v any, depth int) (out []*simpleSchema, ok bool) {
 	list, _ := v.([]any)
 	for _, doc := range list {
 		p, ok := c.compile(doc, depth+1)
@@ -155,9 +155,9 @@ func (c *plainCompiler) list(v any, depth int) (out []*plain, ok bool) {
 	return out, len(list) > 0
 }
 
-// referred returns the definition that a reference leads to, if it is one of
-// the root's.
-func (c *plainCompiler) referred(v any, depth int) (*plain, bool) {
+// resolveRef returns the definition that a reference points to, if it is one of the
+// root's.
+func (c *simpleCompiler) resolveRef(v any, depth int) (*simpleSchema, bool) {
 	ref, _ := v.(string)
 	for _, home := range []string{"$defs", "definitions"} {
 		name, found := strings.CutPrefix(ref, "#/"+home+"/")
@@ -169,9 +169,9 @@ func (c *plainCompiler) referred(v any, depth int) (*plain, bool) {
 	return nil, false
 }
 
-// disjoint reports whether no value can have the types of two of them, so that
-// one of them is exactly one.
-func disjoint(alternatives []*plain) bool {
+// disjoint reports whether no two alternatives accept a common type, so that oneOf equals
+// anyOf.
+func disjoint(alternatives []*simpleSchema) bool {
 	seen := ""
 	for _, p := range alternatives {
 		if p.types == "" || strings.ContainsAny(seen, p.types) {
@@ -182,32 +182,32 @@ func disjoint(alternatives []*plain) bool {
 	return true
 }
 
-func (p *plain) setTypes(v any) bool {
+func (p *simpleSchema) setTypes(v any) bool {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
 	kinds := map[string]string{"string": `"`, "integer": "0", "number": "0", "boolean": "tf", "null": "n", "array": "[", "object": "{"}
-	p.whole = true
+	p.integersOnly = true
 	for _, name := range list {
 		text, _ := name.(string)
 		p.types += kinds[text]
-		p.whole = p.whole && text != "number"
+		p.integersOnly = p.integersOnly && text != "number"
 	}
 	return p.types != ""
 }
 
-// list notes the values of an enum or a const, without those that are for the
-// library to compare. Both together are not plain.
-func (p *plain) list(values []any) bool {
-	if p.listed {
+// setEnum stores the values of an enum or a const, without those that only the library
+// compares. Both together are not supported.
+func (p *simpleSchema) setEnum(values []any) bool {
+	if p.hasEnum {
 		return false
 	}
-	p.listed, p.texts = true, make(map[string]bool, len(values))
+	p.hasEnum, p.stringValues = true, make(map[string]bool, len(values))
 	for _, v := range values {
 		switch v := v.(type) {
 		case string:
-			p.texts[v] = true
+			p.stringValues[v] = true
 		case bool:
 			p.literals += strconv.FormatBool(v)[:1]
 		}
@@ -215,7 +215,7 @@ func (p *plain) list(values []any) bool {
 	return true
 }
 
-func (p *plain) setLimit(name string, v any) bool {
+func (p *simpleSchema) setLimit(name string, v any) bool {
 	number, _ := v.(json.Number)
 	switch name {
 	case "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum":
@@ -226,17 +226,17 @@ func (p *plain) setLimit(name string, v any) bool {
 		"minLength": &p.length.least, "maxLength": &p.length.most, "minItems": &p.count.least, "maxItems": &p.count.most,
 	}[name]
 	n, ok := wirejson.Int([]byte(number))
-	if limit == nil || !ok || n >= maxPlainNumber {
+	if limit == nil || !ok || n >= maxSimpleNumber {
 		return false
 	}
 	*limit = n
 	return true
 }
 
-// setRange notes a bound on numbers: for integers the outermost that is allowed.
-func (p *plain) setRange(name string, limit *big.Rat) bool {
+// setRange stores a bound on numbers; for integers the outermost allowed value.
+func (p *simpleSchema) setRange(name string, limit *big.Rat) bool {
 	near, _ := limit.Float64()
-	if math.Abs(near) >= maxPlainNumber {
+	if math.Abs(near) >= maxSimpleNumber {
 		return false
 	}
 	below := new(big.Int).Div(limit.Num(), limit.Denom()).Int64() // rounded down
@@ -259,7 +259,7 @@ func (p *plain) setRange(name string, limit *big.Rat) bool {
 	return true
 }
 
-func (c *plainCompiler) setMembers(p *plain, schema map[string]any, depth int) (ok bool) {
+func (c *simpleCompiler) setMembers(p *simpleSchema, schema map[string]any, depth int) (ok bool) {
 	switch rest := schema["additionalProperties"]; rest {
 	case nil, true:
 	case false:
@@ -280,15 +280,15 @@ func (c *plainCompiler) setMembers(p *plain, schema map[string]any, depth int) (
 		if !ok {
 			return false
 		}
-		p.members[name] = member{plain: inner}
+		p.members[name] = member{simpleSchema: inner}
 	}
 	for i, v := range required {
 		name, ok := v.(string)
 		m := p.members[name]
-		if m.plain == nil {
-			m.plain = p.rest
+		if m.simpleSchema == nil {
+			m.simpleSchema = p.rest
 		}
-		if !ok || i >= maxPlainRequired || m.plain == nil {
+		if !ok || i >= maxSimpleRequired || m.simpleSchema == nil {
 			return false
 		}
 		m.bit |= 1 << i

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Facts is what counted of a tool when a call of it was decided about: its effective
-// hints, and the definition that they and its approval are of.
+// Facts is what a decision about a call used of the tool: its effective hints, and the
+// definition with its approval. It is part of the activity record.
 type Facts struct {
 	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
 	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"What the server says of the hints that a person's hint_overrides say otherwise or as well; absent when it says none of them."`
@@ -19,11 +19,11 @@ type Facts struct {
 	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who has approved this definition: a person, or the trust in its server (trust:scan, trust:auto)."`
 	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
 
-	written []byte // by Prepared
+	encoded []byte // by Encoded
 }
 
-// JudgedHints are hints as they count. One that is absent has no meaning beside the
-// others: that a tool which only reads is destructive, say.
+// JudgedHints are effective hints. One that is absent has no meaning next to the others,
+// such as "destructive" in a read-only tool.
 type JudgedHints struct {
 	ReadOnly    *HintFact `json:"read_only,omitempty"`
 	Destructive *HintFact `json:"destructive,omitempty"`
@@ -31,13 +31,13 @@ type JudgedHints struct {
 	OpenWorld   *HintFact `json:"open_world,omitempty"`
 }
 
-// HintFact is one hint: what counts, and who says so.
+// HintFact is the effective value of one hint and its source.
 type HintFact struct {
 	Value bool       `json:"value"`
 	From  HintSource `json:"from" doc:"The server, a person's hint_overrides, what was inferred (infer_hints: enforce), or MCP's default, as nobody says anything."`
 }
 
-// HintSource is who says a hint.
+// HintSource is the source of a hint.
 type HintSource string
 
 // The sources of hints.
@@ -48,60 +48,58 @@ const (
 	FromDefault  HintSource = "default"
 )
 
-// Words are all sources.
+// Words returns all sources.
 func (HintSource) Words() []string {
 	return []string{string(FromServer), string(FromOverride), string(FromInferred), string(FromDefault)}
 }
 
-// JudgeHints returns the hints that count, and who says them: override where it says
-// something, else declared, else what else was made of them. What nobody says is MCP's
-// default, which gives two of them no meaning in a tool that only reads.
-func JudgeHints(effective, override, declared Hints) *JudgedHints {
+// ResolveHints returns the effective hints and their sources: the override where it sets
+// a hint, else the declared hint, else the inferred one. Unset hints have MCP's default,
+// which gives two of them no meaning in a read-only tool.
+func ResolveHints(effective, override, declared Hints) *JudgedHints {
 	h := &JudgedHints{}
-	by, of := override.booleans(), declared.booleans()
-	for i, b := range effective.booleans() {
+	by, of := override.boolHints(), declared.boolHints()
+	for i, b := range effective.boolHints() {
 		byDefault := b.name == "destructiveHint" || b.name == "openWorldHint"
-		fact := &HintFact{Value: *b.said == True, From: FromInferred}
+		fact := &HintFact{Value: *b.value == True, From: FromInferred}
 		switch {
-		case *b.said == Unsaid && effective.ReadOnly == True && (b.name == "destructiveHint" || b.name == "idempotentHint"):
+		case *b.value == Unset && effective.ReadOnly == True && (b.name == "destructiveHint" || b.name == "idempotentHint"):
 			continue
-		case *b.said == Unsaid:
+		case *b.value == Unset:
 			fact = &HintFact{Value: byDefault, From: FromDefault}
-		case *by[i].said != Unsaid:
+		case *by[i].value != Unset:
 			fact.From = FromOverride
-		case *of[i].said != Unsaid:
+		case *of[i].value != Unset:
 			fact.From = FromServer
 		}
-		*h.all()[i] = fact
+		*h.fields()[i] = fact
 	}
 	return h
 }
 
-// Declared returns the hints that the server has given: what counted that it has said
-// itself, and what was overridden.
+// Declared returns the hints that the server declared, including overridden ones.
 func (j *Facts) Declared() (h Hints) {
-	said := h.booleans()
+	said := h.boolHints()
 	for _, from := range [...]*JudgedHints{j.Hints, j.Overridden} {
 		if from == nil {
 			continue
 		}
-		for i, fact := range from.all() {
+		for i, fact := range from.fields() {
 			if f := *fact; f != nil && f.From == FromServer {
-				*said[i].said = TriOf(f.Value)
+				*said[i].value = TriOf(f.Value)
 			}
 		}
 	}
 	return h
 }
 
-// Overridden returns what the server has said of the hints that are overridden; nil
-// when that is nothing.
+// Overridden returns the declared hints that an override replaces; nil without any.
 func Overridden(override, declared Hints) *JudgedHints {
 	var h JudgedHints
-	by, of := override.booleans(), declared.booleans()
+	by, of := override.boolHints(), declared.boolHints()
 	for i := range by {
-		if *by[i].said != Unsaid && *of[i].said != Unsaid {
-			*h.all()[i] = &HintFact{Value: *of[i].said == True, From: FromServer}
+		if *by[i].value != Unset && *of[i].value != Unset {
+			*h.fields()[i] = &HintFact{Value: *of[i].value == True, From: FromServer}
 		}
 	}
 	if h == (JudgedHints{}) {
@@ -110,34 +108,34 @@ func Overridden(override, declared Hints) *JudgedHints {
 	return &h
 }
 
-// all is in the order of Hints.
-func (h *JudgedHints) all() [4]**HintFact {
+// fields is in the order of Hints.
+func (h *JudgedHints) fields() [4]**HintFact {
 	return [...]**HintFact{&h.ReadOnly, &h.Destructive, &h.Idempotent, &h.OpenWorld}
 }
 
-// Prepared returns j with the bytes that AppendMembers appends. Nothing of it may
-// change from then on.
-func (j Facts) Prepared() Facts {
-	j.written = j.AppendMembers(nil)
+// Encoded returns j with the bytes that AppendMembers appends. It must not change
+// afterwards.
+func (j Facts) Encoded() Facts {
+	j.encoded = j.AppendMembers(nil)
 	return j
 }
 
-// AppendMembers appends j to dst as records are stored, far shorter than as JSON: as
+// AppendMembers appends j to dst as stored in records, much shorter than its JSON: as
 // members of an object, each with a comma before it.
 func (j *Facts) AppendMembers(dst []byte) []byte {
-	if j.written != nil {
-		return append(dst, j.written...)
+	if j.encoded != nil {
+		return append(dst, j.encoded...)
 	}
 	if j.Hints != nil {
-		dst = append(j.Hints.appendLetters(append(dst, `,"hints":"`...)), '"')
+		dst = append(j.Hints.appendCompact(append(dst, `,"hints":"`...)), '"')
 	}
 	if j.Overridden != nil {
-		dst = append(j.Overridden.appendLetters(append(dst, `,"overridden":"`...)), '"')
+		dst = append(j.Overridden.appendCompact(append(dst, `,"overridden":"`...)), '"')
 	}
 	if j.Unsure {
 		dst = append(dst, `,"inferred_unsure":true`...)
 	}
-	for _, m := range j.texts() {
+	for _, m := range j.textMembers() {
 		if *m.text != "" {
 			dst = wirejson.AppendString(append(append(append(dst, `,"`...), m.name...), `":`...), *m.text)
 		}
@@ -148,14 +146,14 @@ func (j *Facts) AppendMembers(dst []byte) []byte {
 	return dst
 }
 
-// Read takes a member that AppendMembers has written; others it ignores.
-func (j *Facts) Read(name, value []byte) {
+// ReadMember reads a member that AppendMembers has written and ignores others.
+func (j *Facts) ReadMember(name, value []byte) {
 	text, _ := wirejson.String(value)
 	switch string(name) {
 	case "hints":
-		j.Hints = readLetters(text)
+		j.Hints = parseCompact(text)
 	case "overridden":
-		j.Overridden = readLetters(text)
+		j.Overridden = parseCompact(text)
 	case "inferred_unsure":
 		j.Unsure = string(value) == "true"
 	case "approved_at":
@@ -164,7 +162,7 @@ func (j *Facts) Read(name, value []byte) {
 			j.ApprovedAt = &at
 		}
 	}
-	for _, m := range j.texts() {
+	for _, m := range j.textMembers() {
 		if m.name == string(name) {
 			*m.text = text
 		}
@@ -176,14 +174,14 @@ type textMember struct {
 	text *string
 }
 
-func (j *Facts) texts() [4]textMember {
+func (j *Facts) textMembers() [4]textMember {
 	return [...]textMember{{"call_with", &j.CallWith}, {"inferred", &j.Inferred}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
 }
 
-// appendLetters appends a letter for each hint: the first one of its source, a capital
+// appendCompact appends a letter for each hint: the first one of its source, upper case
 // when it is true; a hyphen for none.
-func (h *JudgedHints) appendLetters(dst []byte) []byte {
-	for _, fact := range h.all() {
+func (h *JudgedHints) appendCompact(dst []byte) []byte {
+	for _, fact := range h.fields() {
 		letter := byte('-')
 		if f := *fact; f != nil {
 			if letter = f.From[0]; f.Value {
@@ -195,10 +193,10 @@ func (h *JudgedHints) appendLetters(dst []byte) []byte {
 	return dst
 }
 
-// readLetters reads what appendLetters wrote; what it does not know is no hint.
-func readLetters(letters string) *JudgedHints {
+// parseCompact reads what appendCompact wrote; unknown letters are no hint.
+func parseCompact(letters string) *JudgedHints {
 	h := &JudgedHints{}
-	for i, fact := range h.all() {
+	for i, fact := range h.fields() {
 		for _, source := range HintSource("").Words() {
 			if i < len(letters) && letters[i]|('a'-'A') == source[0] {
 				*fact = &HintFact{Value: letters[i] < 'a', From: HintSource(source)}

@@ -5,23 +5,23 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Judged is what records say of the tool: made once, when it is first called.
-func (t *Tool) Judged() tool.Facts {
-	if j := t.judged.Load(); j != nil {
+// Facts returns what activity records say of the tool. It is computed at the first call.
+func (t *Tool) Facts() tool.Facts {
+	if j := t.factsCache.Load(); j != nil {
 		return *j
 	}
 	j := tool.Facts{
-		Hints: tool.JudgeHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
+		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
 		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
 	}
 	if policy.Silent(t.Hints) {
-		in := t.entry.nature.Inferred()
+		in := t.entry.classification.Inferred()
 		j.Inferred, j.Unsure = in.Operation.String(), in.Unsure
 	}
 	if t.pin != nil {
 		j.ApprovedBy, j.ApprovedAt = t.pin.By, &t.pin.At
 	}
-	j = j.Prepared()
-	t.judged.Store(&j)
+	j = j.Encoded()
+	t.factsCache.Store(&j)
 	return j
 }
