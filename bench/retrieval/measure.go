@@ -49,7 +49,7 @@ func (s *set) measureLearned() map[string]figures {
 				uses = append(uses, search.Use{Query: q.Text, Tool: tools[label]})
 			}
 		}
-		habits[fold] = search.Learn(uses)
+		habits[fold] = search.LearnHabits(uses)
 	}
 	return s.measureUsed(func(i int) *search.Habits { return habits[i%folds] })
 }

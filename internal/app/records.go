@@ -70,12 +70,12 @@ func judged(server string, all []approval.Evaluation, status activity.Status, ac
 
 // configChanged records what happened to the configuration.
 func (d *daemon) configChanged(c config.Change) {
-	d.events.ConfigChanged(slices.Concat(c.Keys, c.Waits), c.Err)
+	d.events.ConfigChanged(slices.Concat(c.Keys, c.Unconfirmed), c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
-	if c.Waits != nil {
+	if c.Unconfirmed != nil {
 		r.Status, r.ErrorMessage = activity.Blocked, "What the file widens waits for a person."
-		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.Brief(strings.Join(c.Waits, ", ")), ErrorCode: string(problem.PresenceRequired)}
+		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.Brief(strings.Join(c.Unconfirmed, ", ")), ErrorCode: string(problem.PresenceRequired)}
 	}
 	if c.Err != nil {
 		r.Status, r.ErrorMessage = activity.Failed, c.Err.Error()

@@ -34,7 +34,7 @@ type toolList struct {
 func findExternalRefs(entries []*entry) func() []*entry {
 	return sync.OnceValue(func() (beyond []*entry) {
 		for _, e := range entries {
-			if e.scanned.Beyond() {
+			if e.scanned.RefersToUnlisted() {
 				beyond = append(beyond, e)
 			}
 		}
@@ -152,7 +152,7 @@ func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
 	}
 	return approval.Candidate{
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
-		Definition: e.definition.Raw, Report: e.scanned.Report, Orders: e.scanned.Orders,
+		Definition: e.definition.Raw, Report: e.scanned.Report, Orders: e.scanned.RefersToOtherServer,
 	}
 }
 

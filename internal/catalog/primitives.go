@@ -35,7 +35,7 @@ type Primitive struct {
 
 // Candidate returns the primitive's definition as input for approval.
 func (o *Primitive) Candidate() approval.Candidate {
-	return approval.Candidate{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.Orders}
+	return approval.Candidate{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.RefersToOtherServer}
 }
 
 // asUnlisted returns o as one that is not on MCPProxy's own list.
@@ -68,8 +68,8 @@ type PrimitivesView struct {
 	counts  map[tool.Kind]PrimitiveCount
 	// pendingURIs are the URIs of pending resources, normalized.
 	pendingURIs       map[string]bool
-	approvedTemplates []string // ~
-	pendingTemplates  []string // ~
+	approvedTemplates []string
+	pendingTemplates  []string
 	decisionsHash     [sha256.Size]byte
 }
 
@@ -170,7 +170,7 @@ func (o *Primitives) parse(kind tool.Kind, raw json.RawMessage, by origin) *Prim
 	if err != nil {
 		return nil
 	}
-	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.Offer(by.server, parsed)}
+	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.Primitive(by.server, parsed)}
 	for _, was := range []*Primitive{o.list(kind).byName[parsed.Name], o.findUnlisted(kind, parsed.Name)} {
 		if was != nil && was.Fingerprint == parsed.Fingerprint {
 			one.scanned = was.scanned

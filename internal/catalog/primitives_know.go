@@ -47,9 +47,9 @@ func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l List
 		g.logger.Warn("what a server offers could not be listed", "server", server, "list", list.member, "error", err)
 		asked = time.Now()
 	}
-	last.listingState = listingState{primitivesVersion: s.State.Offers, listedAt: asked, duration: took, failed: err != nil, answered: upstream.Answered(err)}
+	last.listingState = listingState{primitivesVersion: s.State.Offers, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}
 	switch {
-	case err == nil, upstream.Answered(err) && (!told || len(raws) > 0):
+	case err == nil, upstream.ServerAnswered(err) && (!told || len(raws) > 0):
 		g.catalog.StorePrimitives(ctx, server, list.kind, raws)
 	case !told:
 		return errNotListed

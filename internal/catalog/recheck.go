@@ -15,7 +15,7 @@ func (c *Catalog) registerNames(server string, entries []*entry) {
 	for i, e := range entries {
 		names[i] = e.definition.ID.Tool
 	}
-	c.crossRefs.Set(server, names)
+	c.crossRefs.SetTools(server, names)
 }
 
 // recheck puts definitions back under review that refer to a tool of another server which
@@ -64,7 +64,7 @@ func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
 	c.mu.Unlock()
 	for server, l := range lists {
 		for _, e := range l.externalRefs() {
-			if e.scanned.Orders() {
+			if e.scanned.RefersToOtherServer() {
 				_, infer, _ := c.serverConfig(server)
 				all[server] = append(all[server], e.candidate(infer))
 			}
@@ -72,7 +72,7 @@ func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
 	}
 	for server, o := range offers {
 		for _, one := range o.Reviewable() {
-			if one.scanned.Orders() {
+			if one.scanned.RefersToOtherServer() {
 				all[server] = append(all[server], one.Candidate())
 			}
 		}

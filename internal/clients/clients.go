@@ -15,14 +15,14 @@ type Client struct {
 	// Reload is what a person does until a change of its files counts, "" for nothing.
 	Reload string
 
-	also     []string // other words for it
-	programs []string // that show that it is installed
-	signs    func(Env) []string
-	files    func(Env) []File
-	target   func(Env) File
-	entry    func(Address) object
-	add      func(name string, a Address) []string // its own command; nil for none
-	remove   func(name string) []string
+	aliases      []string // other words for it
+	programs     []string // that show that it is installed
+	installPaths func(Env) []string
+	files        func(Env) []File
+	target       func(Env) File
+	entry        func(Address) entryObject
+	add          func(name string, a Address) []string // its own command; nil for none
+	remove       func(name string) []string
 }
 
 // Scope says whose a file is.
@@ -61,20 +61,20 @@ func (c Client) Target(e Env) File {
 	return File{}
 }
 
-// Roots are the directories below which a link of one of its files may lead: the
+// AllowedRoots are the directories below which a link of one of its files may lead: the
 // account's, and the file's own.
-func (f File) Roots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
+func (f File) AllowedRoots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
 
-// Found returns what shows that the client is installed, a program or a path.
-func (c Client) Found(e Env) (by string, ok bool) {
+// Installed returns what shows that the client is installed, a program or a path.
+func (c Client) Installed(e Env) (by string, ok bool) {
 	for _, program := range c.programs {
-		if path := e.program(program); path != "" {
+		if path := e.findProgram(program); path != "" {
 			return path, true
 		}
 	}
 	signs := []string{c.Target(e).Path}
-	if c.signs != nil {
-		signs = append(signs, c.signs(e)...)
+	if c.installPaths != nil {
+		signs = append(signs, c.installPaths(e)...)
 	}
 	for _, path := range signs {
 		if filepath.IsAbs(path) && Exists(path) {
@@ -84,12 +84,12 @@ func (c Client) Found(e Env) (by string, ok bool) {
 	return "", false
 }
 
-// program is the client's own, "" when it is not on the path.
+// findProgram is the client's own, "" when it is not on the path.
 func (c Client) program(e Env) string {
 	if len(c.programs) == 0 {
 		return ""
 	}
-	return e.program(c.programs[0])
+	return e.findProgram(c.programs[0])
 }
 
 // AddCommand is the client's own command that adds a server, nil where there is none

@@ -24,7 +24,7 @@ func SystemEnv(goos string) (Env, error) {
 		return Env{}, err
 	}
 	dir, err := os.Getwd()
-	return Env{GOOS: goos, Home: home, Dir: dir, Getenv: os.Getenv, Program: func(name string) string { return process.Find(name, "") }}, err
+	return Env{GOOS: goos, Home: home, Dir: dir, Getenv: os.Getenv, Program: func(name string) string { return process.FindCommand(name, "") }}, err
 }
 
 // InHome is a path in the account.
@@ -38,43 +38,43 @@ func (e Env) InDir(elements ...string) string {
 	return filepath.Join(append([]string{e.Dir}, elements...)...)
 }
 
-// Or is a directory that a variable names, or one in the account.
-func (e Env) Or(variable string, elements ...string) string {
+// VariableOrHome is a directory that a variable names, or one in the account.
+func (e Env) VariableOrHome(variable string, elements ...string) string {
 	if set := e.Getenv(variable); set != "" {
 		return set
 	}
 	return e.InHome(elements...)
 }
 
-// System is a path of the whole machine: of Linux, macOS or Windows.
-func (e Env) System(linux, mac, windows string) string {
+// SystemPath is a path of the whole machine: of Linux, macOS or Windows.
+func (e Env) SystemPath(linux, mac, windows string) string {
 	return filepath.Join(e.Root, map[string]string{"darwin": mac, "windows": windows}[e.GOOS]+map[bool]string{true: linux}[e.GOOS != "darwin" && e.GOOS != "windows"])
 }
 
-// Application is where applications keep their settings.
-func (e Env) Application(elements ...string) string {
-	dir := e.Or("XDG_CONFIG_HOME", ".config")
+// ApplicationDir is where applications keep their settings.
+func (e Env) ApplicationDir(elements ...string) string {
+	dir := e.VariableOrHome("XDG_CONFIG_HOME", ".config")
 	switch e.GOOS {
 	case "darwin":
 		dir = e.InHome("Library", "Application Support")
 	case "windows":
-		dir = e.Or("APPDATA", "AppData", "Roaming")
+		dir = e.VariableOrHome("APPDATA", "AppData", "Roaming")
 	}
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 
-// Config is a path in ~/.config, on macOS too, or where a client has it below
+// ConfigPath is a path in ~/.config, on macOS too, or where a client has it below
 // %APPDATA% on Windows.
-func (e Env) Config(windows []string, elements ...string) string {
+func (e Env) ConfigPath(windows []string, elements ...string) string {
 	if e.GOOS == "windows" && windows != nil {
-		return filepath.Join(append([]string{e.Or("APPDATA", "AppData", "Roaming")}, windows...)...)
+		return filepath.Join(append([]string{e.VariableOrHome("APPDATA", "AppData", "Roaming")}, windows...)...)
 	}
-	return filepath.Join(append([]string{e.Or("XDG_CONFIG_HOME", ".config")}, elements...)...)
+	return filepath.Join(append([]string{e.VariableOrHome("XDG_CONFIG_HOME", ".config")}, elements...)...)
 }
 
-// upwards are the directories from the root of the project, which has .git, down to
+// projectDirs are the directories from the root of the project, which has .git, down to
 // the working directory; that one alone where there is no root.
-func (e Env) upwards() []string {
+func (e Env) projectDirs() []string {
 	var dirs []string
 	for dir := e.Dir; ; dir = filepath.Dir(dir) {
 		dirs = append([]string{dir}, dirs...)
@@ -87,8 +87,8 @@ func (e Env) upwards() []string {
 	}
 }
 
-// program returns where a program is, "" when it is not on the path.
-func (e Env) program(name string) string {
+// findProgram returns where a program is, "" when it is not on the path.
+func (e Env) findProgram(name string) string {
 	if e.Program == nil {
 		return ""
 	}
@@ -101,8 +101,8 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// firstThere is the first of the paths that is there, or the first.
-func firstThere(paths ...string) string {
+// firstExisting is the first of the paths that is there, or the first.
+func firstExisting(paths ...string) string {
 	for _, path := range paths {
 		if Exists(path) {
 			return path

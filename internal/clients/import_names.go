@@ -8,19 +8,19 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// Names are the names that servers have, by what they look like.
-type Names map[string]string
+// ServerNames are the names that servers have, by what they look like.
+type ServerNames map[string]string
 
-// Take notes that a name is taken.
-func (n Names) Take(name string) {
-	for _, look := range config.Looks(name) {
+// Add notes that a name is taken.
+func (n ServerNames) Add(name string) {
+	for _, look := range config.ConfusableNames(name) {
 		n[look] = name
 	}
 }
 
-// Free returns a name for what a client calls a server, that no other one has or
+// Unique returns a name for what a client calls a server, that no other one has or
 // seems to have: numbered, if need be.
-func (n Names) Free(called string) string {
+func (n ServerNames) Unique(called string) string {
 	base := validName(called)
 	name := base
 	for i := 2; n.isTaken(name); i++ {
@@ -29,8 +29,8 @@ func (n Names) Free(called string) string {
 	return name
 }
 
-func (n Names) isTaken(name string) bool {
-	for _, look := range config.Looks(name) {
+func (n ServerNames) isTaken(name string) bool {
+	for _, look := range config.ConfusableNames(name) {
 		if n[look] != "" {
 			return true
 		}

@@ -25,29 +25,29 @@ func (Format) Words() []string { return []string{"json", "toml", "yaml", "comman
 
 // ParsePasted reads what a person has pasted: a client's file as Parse does; a part of
 // one, such as a server with its name and without the braces around it; a server
-// alone; one command line, also one that adds a server to a client; or a URL. What
+// alone; one command line, also one that adds a server to a client; or a EntryURL. What
 // was copied from a text with curly quotes, and has no others, is read as if they
 // were straight. The error is as of Parse; the format is known with it, too.
 func ParsePasted(given []byte) (*ServersFile, Format, error) {
 	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
-	if wrong := textedit.Bounded(given); wrong != nil {
+	if wrong := textedit.CheckText(given); wrong != nil {
 		line, column := textedit.Position(given, wrong.Offset)
-		return nil, "", clientfileRefused(&mistake{place{line, column}, wrong.Message, wrong.Hint})
+		return nil, "", parseError(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
 	trimmed := strings.TrimSpace(string(given))
 	switch {
 	case trimmed == "":
-		return nil, "", clientfileRefused(&mistake{place{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
+		return nil, "", parseError(&syntaxError{position{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
 	case isURL(trimmed):
-		s := newServer()
+		s := newCommandServer()
 		s.url = trimmed
-		servers, err := s.node("")
-		return pasted(servers, err, FormatURL, 0)
+		servers, err := s.toNode("")
+		return readPasted(servers, err, FormatURL, 0)
 	case isCommand(trimmed):
-		servers, err := command(trimmed)
-		return pasted(servers, err, FormatCommand, 0)
+		servers, err := parseCommandLine(trimmed)
+		return readPasted(servers, err, FormatCommand, 0)
 	}
-	format := map[format]Format{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[formatOf(given)]
+	format := map[fileFormat]Format{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[detectFormat(given)]
 	above := 0
 	if trimmed[0] == '"' || strings.HasPrefix(trimmed, "“") || format == FormatYAML && strings.HasPrefix(trimmed, `'`) {
 		// Members without the object around them.
@@ -56,8 +56,8 @@ func ParsePasted(given []byte) (*ServersFile, Format, error) {
 	root, err := readAs(given, format)
 	if firstLine, _, _ := strings.Cut(trimmed, "\n"); err != nil && above > 0 && strings.HasSuffix(strings.TrimSpace(firstLine), ":") {
 		// A quoted key in front of a block is YAML.
-		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(fileObject) {
-			if f, wrong := fileOf(again, false); wrong == nil && len(f.Servers) > 0 {
+		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(objectNode) {
+			if f, wrong := readServersFile(again, false); wrong == nil && len(f.Servers) > 0 {
 				return f, FormatYAML, nil
 			}
 		}
@@ -68,7 +68,7 @@ func ParsePasted(given []byte) (*ServersFile, Format, error) {
 			root, err = again, nil
 		}
 	}
-	return pasted(root, err, format, above)
+	return readPasted(root, err, format, above)
 }
 
 // isCommand reports whether a text is one command line.
@@ -93,14 +93,14 @@ func readAs(data []byte, f Format) (*node, error) {
 	return fromJSONOrYAML(data)
 }
 
-// pasted takes the servers out of what was read. So many lines stand above the
+// readPasted takes the servers out of what was read. So many lines stand above the
 // text that was given.
-func pasted(root *node, err error, f Format, above int) (*ServersFile, Format, error) {
+func readPasted(root *node, err error, f Format, above int) (*ServersFile, Format, error) {
 	var out *ServersFile
 	if err == nil {
-		out, err = fileOf(root, f == FormatCommand || f == FormatURL)
+		out, err = readServersFile(root, f == FormatCommand || f == FormatURL)
 	}
-	var m *mistake
+	var m *syntaxError
 	if errors.As(err, &m) && above > 0 {
 		m.at.line = max(m.at.line-above, min(m.at.line, 1))
 		if strings.HasSuffix(m.message, "ends too early") { // behind the text, and what is open counts from above it
@@ -108,16 +108,16 @@ func pasted(root *node, err error, f Format, above int) (*ServersFile, Format, e
 		}
 	}
 	if err != nil {
-		return nil, f, clientfileRefused(err)
+		return nil, f, parseError(err)
 	}
-	lift(out.Notes, above)
+	shiftLines(out.Notes, above)
 	for _, s := range out.Servers {
-		lift(s.Notes, above)
+		shiftLines(s.Notes, above)
 	}
 	return out, f, nil
 }
 
-func lift(notes []Note, above int) {
+func shiftLines(notes []Note, above int) {
 	for i := range notes {
 		notes[i].Line = max(notes[i].Line-above, 0)
 	}

@@ -6,17 +6,17 @@ const (
 	maxNotes   = 200
 )
 
-// reader gathers the servers of a file.
-type reader struct {
+// importReader gathers the servers of a file.
+type importReader struct {
 	file  *ServersFile
-	taken Names
+	taken ServerNames
 	notes int
 }
 
 // note adds a note to some, within the bound on all.
-func (r *reader) note(to *[]Note, at place, key, message, hint string) {
+func (r *importReader) note(to *[]Note, at position, key, message, hint string) {
 	if r.notes == maxNotes {
-		r.file.More++
+		r.file.OmittedNotes++
 		return
 	}
 	r.notes++

@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// rewritten is a text with what is certain to be a reference in the client written
+// rewriteReferences is a text with what is certain to be a reference in the client written
 // as it is here. told gets what was changed, and what stays as it is.
-func rewritten(s, client string, shell bool, told func(message, hint string)) string {
+func rewriteReferences(s, client string, shell bool, told func(message, hint string)) string {
 	var out strings.Builder
 	rest := 0 // where what is not written yet begins
 	for _, r := range config.ForeignReferences(s) {
@@ -26,7 +26,7 @@ func rewritten(s, client string, shell bool, told func(message, hint string)) st
 			name = r.Name
 		}
 		if r.Kind == config.VariableDefault && !shell {
-			out.WriteString(s[rest:r.Start] + rewritten(r.Default, client, shell, told))
+			out.WriteString(s[rest:r.Start] + rewriteReferences(r.Default, client, shell, told))
 			rest = r.End
 			told("${"+r.Name+":-…} is written as its default", "to use the variable, write ${env:"+r.Name+"} and set it where MCPProxy is started")
 			continue

@@ -9,18 +9,18 @@ import (
 
 // ServersFile is what was found in a client's file.
 type ServersFile struct {
-	Client  string // which client's it seems to be; "" when many write it like this
-	Servers []ServerEntry
-	Notes   []Note // on what was left out of the file as a whole
-	More    int    // notes beyond the bound, of servers or of the file, which are only counted
+	Client       string // which client's it seems to be; "" when many write it like this
+	Servers      []ServerEntry
+	Notes        []Note // on what was left out of the file as a whole
+	OmittedNotes int    // notes beyond the bound, of servers or of the file, which are only counted
 }
 
 // ServerEntry is a server that a client has.
 type ServerEntry struct {
-	Name   string // what it can be called here
-	Called string // what the client calls it
-	Entry  Entry
-	Notes  []Note
+	Name         string // what it can be called here
+	OriginalName string // what the client calls it
+	Entry        Entry
+	Notes        []Note
 }
 
 // Entry is a server as it may stand in our file. References are not resolved.

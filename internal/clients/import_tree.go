@@ -22,19 +22,19 @@ func ParseTree(text []byte, f textedit.Format) (Tree, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return Tree{}, nil
 	}
-	if wrong := textedit.Bounded(text); wrong != nil {
+	if wrong := textedit.CheckText(text); wrong != nil {
 		line, column := textedit.Position(text, wrong.Offset)
-		return Tree{}, clientfileRefused(&mistake{place{line, column}, wrong.Message, wrong.Hint})
+		return Tree{}, parseError(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
 	n, err := map[textedit.Format]func([]byte) (*node, error){textedit.JSON: fromJSON, textedit.TOML: fromTOML, textedit.YAML: fromYAML}[f](text)
 	if err != nil {
-		return Tree{}, clientfileRefused(err)
+		return Tree{}, parseError(err)
 	}
 	return Tree{n, n.at.line}, nil
 }
 
-// There reports whether there is a value, be it null.
-func (t Tree) There() bool { return t.n != nil }
+// Exists reports whether there is a value, be it null.
+func (t Tree) Exists() bool { return t.n != nil }
 
 // Line is where the value stands, or the key of a member: from 1; 0 when nothing
 // is there.
@@ -61,12 +61,12 @@ func (t Tree) member(key string) Tree {
 // known that it wrote them; project is where it has them, "" for everywhere. Where
 // nothing stands there are none. The error is as of Parse.
 func (t Tree) Servers(client, project string) (*ServersFile, error) {
-	r := reader{file: &ServersFile{Client: client}, taken: Names{}}
+	r := importReader{file: &ServersFile{Client: client}, taken: ServerNames{}}
 	if !t.IsObject() && !t.IsList() {
 		return r.file, nil
 	}
-	if err := r.section(section{client, t.n, project}); err != nil {
-		return nil, clientfileRefused(err)
+	if err := r.section(serverSection{client, t.n, project}); err != nil {
+		return nil, parseError(err)
 	}
 	return r.file, nil
 }
@@ -74,7 +74,7 @@ func (t Tree) Servers(client, project string) (*ServersFile, error) {
 // Members are those of an object, in their order.
 func (t Tree) Members() iter.Seq2[string, Tree] {
 	return func(yield func(string, Tree) bool) {
-		if !t.n.is(fileObject) {
+		if !t.n.is(objectNode) {
 			return
 		}
 		for _, m := range t.n.members {
@@ -87,7 +87,7 @@ func (t Tree) Members() iter.Seq2[string, Tree] {
 
 // Items are those of a list.
 func (t Tree) Items() []Tree {
-	if !t.n.is(list) {
+	if !t.n.is(listNode) {
 		return nil
 	}
 	items := make([]Tree, len(t.n.items))
@@ -98,12 +98,12 @@ func (t Tree) Items() []Tree {
 }
 
 // IsList and IsObject report what the value is.
-func (t Tree) IsList() bool   { return t.n.is(list) }
-func (t Tree) IsObject() bool { return t.n.is(fileObject) }
+func (t Tree) IsList() bool   { return t.n.is(listNode) }
+func (t Tree) IsObject() bool { return t.n.is(objectNode) }
 
 // Text returns a text; anything else is none.
 func (t Tree) Text() string {
-	if !t.n.is(text) {
+	if !t.n.is(stringNode) {
 		return ""
 	}
 	return t.n.text
@@ -111,7 +111,7 @@ func (t Tree) Text() string {
 
 // Number returns a number as it is written, "" for anything else.
 func (t Tree) Number() string {
-	if !t.n.is(number) {
+	if !t.n.is(numberNode) {
 		return ""
 	}
 	return t.n.text
@@ -119,7 +119,7 @@ func (t Tree) Number() string {
 
 // Bool returns true or false, and whether the value is one.
 func (t Tree) Bool() (value, ok bool) {
-	if !t.n.is(boolean) {
+	if !t.n.is(boolNode) {
 		return false, false
 	}
 	return t.n.text == "true", true
@@ -127,12 +127,12 @@ func (t Tree) Bool() (value, ok bool) {
 
 // Texts are the texts of a list, or the one that stands in its place.
 func (t Tree) Texts() []Tree {
-	if t.n.is(text) {
+	if t.n.is(stringNode) {
 		return []Tree{t}
 	}
 	var texts []Tree
 	for _, item := range t.Items() {
-		if item.n.is(text) {
+		if item.n.is(stringNode) {
 			texts = append(texts, item)
 		}
 	}

@@ -25,8 +25,8 @@ type Doc struct {
 // Read reads a file; ok is false when it is not there.
 func (f File) Read() (d Doc, ok bool) {
 	d = Doc{File: f}
-	text, err := load(f.Path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNowhere) {
+	text, err := readRegular(f.Path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoPath) {
 		return d, false
 	}
 	if err == nil {
@@ -34,7 +34,7 @@ func (f File) Read() (d Doc, ok bool) {
 		d.Tree, err = ParseTree(text, f.Format)
 	}
 	if err != nil {
-		d.Broken = reason(err)
+		d.Broken = readErrorText(err)
 	}
 	return d, true
 }
@@ -66,54 +66,54 @@ func (d Doc) Entry(server string) Tree { return d.Tree.Get(d.ServersKey()...).Ge
 
 func isServer(entry Tree) bool {
 	for _, key := range []string{"command", "cmd", "url", "type"} {
-		if entry.Get(key).There() && !entry.Get(key).IsObject() {
+		if entry.Get(key).Exists() && !entry.Get(key).IsObject() {
 			return true
 		}
 	}
 	return false
 }
 
-// Standing is MCPProxy as it stands in a client.
-type Standing struct {
+// Registration is MCPProxy as it stands in a client.
+type Registration struct {
 	Server string // the name of the entry
 	Doc    Doc    // the file
 	Entry  Tree
 }
 
-// Ours finds MCPProxy in files, the weakest first: in the strongest one under its own
+// FindRegistration finds MCPProxy in files, the weakest first: in the strongest one under its own
 // name, or else the first entry that starts it or leads to one of its addresses.
-func Ours(docs []Doc, address func(url string) bool) (Standing, bool) {
-	var other *Standing
+func FindRegistration(docs []Doc, address func(url string) bool) (Registration, bool) {
+	var other *Registration
 	for i := len(docs) - 1; i >= 0; i-- {
 		d := docs[i]
-		if entry := d.Entry(Server); entry.IsObject() {
-			return Standing{Server, d, entry}, true
+		if entry := d.Entry(DefaultServerName); entry.IsObject() {
+			return Registration{DefaultServerName, d, entry}, true
 		}
 		for name, entry := range d.Tree.Get(d.ServersKey()...).Members() {
-			if other == nil && Leads(entry, address) {
-				other = &Standing{name, d, entry}
+			if other == nil && PointsToMCPProxy(entry, address) {
+				other = &Registration{name, d, entry}
 			}
 		}
 	}
 	if other != nil {
 		return *other, true
 	}
-	return Standing{Server: Server}, false
+	return Registration{Server: DefaultServerName}, false
 }
 
-// Leads reports whether an entry starts MCPProxy, or leads to one of its addresses.
-func Leads(entry Tree, address func(url string) bool) bool {
-	command, _ := Command(entry)
+// PointsToMCPProxy reports whether an entry starts MCPProxy, or leads to one of its addresses.
+func PointsToMCPProxy(entry Tree, address func(url string) bool) bool {
+	command, _ := EntryCommand(entry)
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
-	if strings.TrimSuffix(strings.ToLower(base), ".exe") == Server {
+	if strings.TrimSuffix(strings.ToLower(base), ".exe") == DefaultServerName {
 		return true
 	}
-	url := URL(entry)
+	url := EntryURL(entry)
 	return url != "" && address != nil && address(url)
 }
 
-// URL is the address of an entry, "" when it has none.
-func URL(entry Tree) string {
+// EntryURL is the address of an entry, "" when it has none.
+func EntryURL(entry Tree) string {
 	for _, key := range []string{"url", "serverUrl", "httpUrl", "uri"} {
 		if text := entry.Get(key).Text(); text != "" {
 			return text
@@ -122,8 +122,8 @@ func URL(entry Tree) string {
 	return ""
 }
 
-// Command is what an entry starts, and its arguments.
-func Command(entry Tree) (command string, args []string) {
+// EntryCommand is what an entry starts, and its arguments.
+func EntryCommand(entry Tree) (command string, args []string) {
 	for _, key := range []string{"command", "cmd"} {
 		for _, text := range entry.Get(key).Texts() {
 			args = append(args, text.Text())
@@ -138,23 +138,23 @@ func Command(entry Tree) (command string, args []string) {
 	return args[0], args[1:]
 }
 
-// Reaches is what an entry leads to, in a line: its address, or what it starts, with
+// DescribeEntry is what an entry leads to, in a line: its address, or what it starts, with
 // secrets masked.
-func Reaches(entry Tree) string {
-	if url := URL(entry); url != "" {
+func DescribeEntry(entry Tree) string {
+	if url := EntryURL(entry); url != "" {
 		return redact.URL(url)
 	}
-	command, args := Command(entry)
+	command, args := EntryCommand(entry)
 	return strings.TrimSpace(command + " " + strings.Join(redact.Args(args), " "))
 }
 
-// errNowhere is for a file that has no path on this system.
-var errNowhere = errors.New("no path")
+// errNoPath is for a file that has no path on this system.
+var errNoPath = errors.New("no path")
 
-// load reads a regular file within bounds.
-func load(path string) ([]byte, error) {
+// readRegular reads a regular file within bounds.
+func readRegular(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
-		return nil, errNowhere
+		return nil, errNoPath
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -171,8 +171,8 @@ func load(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
-// reason is why a file cannot be read, without its path.
-func reason(err error) string {
+// readErrorText is why a file cannot be read, without its path.
+func readErrorText(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err.Error()

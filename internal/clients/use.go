@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// Use is how a client reaches MCPProxy by an entry of its files.
-type Use struct {
+// Connection is how a client reaches MCPProxy by an entry of its files.
+type Connection struct {
 	// Path is that of the address: /mcp, /mcp/p/research, /mcp/all. What the client
 	// starts carries one of the first two.
 	Path    string
@@ -17,17 +17,17 @@ type Use struct {
 	Token   string // that the entry holds, "" for none
 }
 
-// UseOf reads an entry that leads to MCPProxy.
-func UseOf(entry Tree) Use {
-	u := Use{Path: "/mcp", Token: tokenIn(entry)}
-	if address, err := url.Parse(URL(entry)); err == nil && address.Host != "" {
+// ConnectionOf reads an entry that leads to MCPProxy.
+func ConnectionOf(entry Tree) Connection {
+	u := Connection{Path: "/mcp", Token: findToken(entry)}
+	if address, err := url.Parse(EntryURL(entry)); err == nil && address.Host != "" {
 		u.HTTP, u.Path = true, strings.TrimRight(address.Path, "/")
 		if rest, ok := strings.CutPrefix(u.Path, "/mcp/p/"); ok {
 			u.Profile, _, _ = strings.Cut(rest, "/")
 		}
 		return u
 	}
-	_, args := Command(entry)
+	_, args := EntryCommand(entry)
 	for i, arg := range args {
 		if name, ok := strings.CutPrefix(arg, "--profile="); ok {
 			u.Profile = name
@@ -41,18 +41,18 @@ func UseOf(entry Tree) Use {
 	return u
 }
 
-// tokenIn returns the first agent token in the texts of a tree.
-func tokenIn(t Tree) string {
-	if token := auth.TokenIn(t.Text()); token != "" {
+// findToken returns the first agent token in the texts of a tree.
+func findToken(t Tree) string {
+	if token := auth.FindTokenText(t.Text()); token != "" {
 		return token
 	}
 	for _, item := range t.Items() {
-		if token := tokenIn(item); token != "" {
+		if token := findToken(item); token != "" {
 			return token
 		}
 	}
 	for _, member := range t.Members() {
-		if token := tokenIn(member); token != "" {
+		if token := findToken(member); token != "" {
 			return token
 		}
 	}

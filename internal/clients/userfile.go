@@ -34,16 +34,16 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(path); err == nil {
-			return f, refused(path, "is a link to a file that is not there", "Mend the link, or remove it.")
+			return f, refusedError(path, "is a link to a file that is not there", "Mend the link, or remove it.")
 		}
 		return f, f.checkFolder()
 	case err != nil:
-		return f, unreadable(path, err)
+		return f, readError(path, err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		f.Target = target
-		if !below(target, roots) {
-			return f, refused(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
+		if !isBelow(target, roots) {
+			return f, refusedError(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
 		}
 	}
 	return f, f.read()
@@ -53,23 +53,23 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 func (f *UserFile) read() error {
 	opened, err := openRegular(f.Target)
 	if err != nil {
-		return unreadable(f.Path, err)
+		return readError(f.Path, err)
 	}
 	defer opened.Close()
 	info, err := opened.Stat()
 	switch {
 	case err != nil:
-		return unreadable(f.Path, err)
+		return readError(f.Path, err)
 	case !info.Mode().IsRegular():
-		return refused(f.Path, "is no regular file", "Put the client's own file there.")
-	case !owned(info):
-		return refused(f.Path, "belongs to another user", "Change it as that user.")
+		return refusedError(f.Path, "is no regular file", "Put the client's own file there.")
+	case !ownedByUser(info):
+		return refusedError(f.Path, "belongs to another user", "Change it as that user.")
 	case info.Size() > maxSize:
 		return problem.Newf(problem.TooLarge, "%s is larger than %d bytes.", f.Path, maxSize).WithHint("Change it by hand.")
 	}
 	f.Exists, f.Mode = true, info.Mode().Perm()
 	if f.Text, err = io.ReadAll(io.LimitReader(opened, maxSize+1)); err != nil {
-		return unreadable(f.Path, err)
+		return readError(f.Path, err)
 	}
 	return nil
 }
@@ -84,18 +84,18 @@ func (f *UserFile) checkFolder() error {
 			dir = filepath.Dir(dir)
 			continue
 		case err != nil:
-			return unreadable(f.Path, err)
+			return readError(f.Path, err)
 		case !info.IsDir():
-			return refused(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
-		case !owned(info):
-			return refused(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
+			return refusedError(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
+		case !ownedByUser(info):
+			return refusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}
 		return nil
 	}
 }
 
-// below reports whether a path is in one of the directories, links followed.
-func below(path string, roots []string) bool {
+// isBelow reports whether a path is in one of the directories, links followed.
+func isBelow(path string, roots []string) bool {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
 			root = real
@@ -107,8 +107,8 @@ func below(path string, roots []string) bool {
 	return false
 }
 
-// same reports whether a file is still as it was read.
-func (f UserFile) same() (bool, error) {
+// unchanged reports whether a file is still as it was read.
+func (f UserFile) unchanged() (bool, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
 		return false, err
@@ -116,11 +116,11 @@ func (f UserFile) same() (bool, error) {
 	return now.Target == f.Target && now.Exists == f.Exists && sha256.Sum256(now.Text) == sha256.Sum256(f.Text), nil
 }
 
-func refused(path, what, hint string) error {
+func refusedError(path, what, hint string) error {
 	return problem.New(problem.Conflict, path+" "+what+".", hint)
 }
 
-func unreadable(path string, err error) error {
+func readError(path string, err error) error {
 	var on *fs.PathError
 	if errors.As(err, &on) {
 		err = on.Err // without the path, which stands there already

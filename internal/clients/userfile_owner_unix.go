@@ -14,11 +14,11 @@ func openRegular(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
-// owned reports whether a file belongs to who runs this.
-func owned(info fs.FileInfo) bool {
+// ownedByUser reports whether a file belongs to who runs this.
+func ownedByUser(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// writable reports whether its owner may write a file.
-func writable(mode fs.FileMode) bool { return mode&0o200 != 0 }
+// ownerCanWrite reports whether its owner may write a file.
+func ownerCanWrite(mode fs.FileMode) bool { return mode&0o200 != 0 }

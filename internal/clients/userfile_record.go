@@ -4,7 +4,7 @@ package clients
 // that it can be undone like one of ours. Nothing is kept of a file that is as it was.
 func (j *Journal) Record(f UserFile, what string, entries ...[]string) (Change, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
-	if err != nil || !now.Exists || f.Exists && sum(now.Text) == sum(f.Text) {
+	if err != nil || !now.Exists || f.Exists && hexSHA256(now.Text) == hexSHA256(f.Text) {
 		return Change{}, err
 	}
 	unlock, err := j.lock()
@@ -12,7 +12,7 @@ func (j *Journal) Record(f UserFile, what string, entries ...[]string) (Change, 
 		return Change{}, err
 	}
 	defer unlock()
-	c, err := j.begin(f, what, sum(now.Text), entries)
+	c, err := j.begin(f, what, hexSHA256(now.Text), entries)
 	if err != nil {
 		return Change{}, err
 	}

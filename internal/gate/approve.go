@@ -57,12 +57,12 @@ func (g *Gate) approve(ctx context.Context, c *call) *problem.Problem {
 	for caught.Asked() {
 		c.pending = &pendingApproval{rule: caught, worst: worst, call: ask.Call{
 			Principal: c.caller.Actor.Principal(), ID: c.tool.ID, Fingerprint: c.tool.Fingerprint(), Arguments: c.parts.Arguments,
-			Revision: c.cfg.Basis(), Variant: c.policyRequest.Variant.String(),
+			Revision: c.cfg.SharedRevision(), Variant: c.policyRequest.Variant.String(),
 		}}
 		if !c.stateless {
 			c.pending.call.Session = c.caller.SessionID
 		}
-		h := g.heldCall(c, max(0, c.cfg.AskWait(c.tool.ID.Server)-time.Since(began)))
+		h := g.heldCall(c, max(0, c.cfg.AskTimeout(c.tool.ID.Server)-time.Since(began)))
 		if h.Ask = c.asksClient(ctx, &h); c.returned != nil && c.returned.answer != nil {
 			c.takeAnswer(ctx, &h, c.returned.question, c.returned.answer)
 			c.returned.answer = nil
@@ -177,7 +177,7 @@ func (c *call) still() error {
 // tool.
 func (c *call) other(cfg *config.Config, t *catalog.Tool) bool {
 	a := &c.pending.call
-	return cfg.Basis() != a.Revision || t.Fingerprint() != a.Fingerprint || c.policyRequest.OwnNames && t.CallWith.String() != a.Variant
+	return cfg.SharedRevision() != a.Revision || t.Fingerprint() != a.Fingerprint || c.policyRequest.OwnNames && t.CallWith.String() != a.Variant
 }
 
 // consented refuses a call that has waited since, if by now a person would have to be asked,

@@ -51,7 +51,7 @@ func newAsking(t testing.TB, text string, definitions ...string) *asking {
 		t.Fatal(err)
 	}
 	a.parse = func(text string) *config.Config {
-		c, found := live.Assess([]byte(text))
+		c, found := live.CheckText([]byte(text))
 		if c == nil {
 			t.Fatalf("%s: %+v", text, found)
 		}
@@ -89,7 +89,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 	switch {
 	case err != nil:
 		return err
-	case q.Key != k, given.Approve && !a.Config().AnswersByClient(by.Actor.Name):
+	case q.Key != k, given.Approve && !a.Config().ClientMayApprove(by.Actor.Name):
 		return problem.New(problem.Forbidden, "not by this client", "")
 	}
 	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
@@ -436,7 +436,7 @@ func TestARuleThatComesLater(t *testing.T) {
 // TestLeasesCoverCalls: as many as they are for; the rest is asked about.
 func TestLeasesCoverCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
-	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Basis(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
+	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().SharedRevision(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
 	if err := a.asks.AddLease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func (c *call) takeAnswer(ctx context.Context, h *ask.HeldCall, id string, resul
 // mayApprove reports whether the client's form approves: its token may, no person has to sign
 // it, and it has been shown all of the arguments.
 func (c *call) mayApprove(h *ask.HeldCall) bool {
-	return isWhole(h) && (c.gate.Presence == nil || !c.gate.Presence()) && c.gate.Config().AnswersByClient(c.caller.Actor.Name)
+	return isWhole(h) && (c.gate.Presence == nil || !c.gate.Presence()) && c.gate.Config().ClientMayApprove(c.caller.Actor.Name)
 }
 
 // isWhole reports whether a form shows all of the arguments.

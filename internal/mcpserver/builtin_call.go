@@ -179,5 +179,5 @@ func (q *builtinRequest) nearest(name string) string {
 	if manages(q.cfg) {
 		known = append(known, toolUpstreamServers)
 	}
-	return search.Meant(name, known)
+	return search.ClosestName(name, known)
 }

@@ -31,7 +31,7 @@ type model struct {
 // Progress is that of servers that are there.
 func (*model) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*model) Oddities(string) []string { return nil }
+func (*model) Deviations(string) []string { return nil }
 
 // decided is the gateway, without what a person decides.
 type decided struct{ *ops.Gateway }

@@ -29,8 +29,8 @@ type client struct {
 	surface session.Surface
 	profile string // by which the surface is seen, "" for none
 	actor   auth.Actor
-	token   *auth.Held  // that was presented, if one was
-	bounds  auth.Bounds // to what may be reached
+	token   *auth.ActiveToken // that was presented, if one was
+	bounds  auth.Bounds       // to what may be reached
 	origin  string
 	entry   *entry          // the session; nil in the modern era
 	calls   *calls          // what its notifications may cancel; nil where there are none

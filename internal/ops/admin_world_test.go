@@ -83,7 +83,7 @@ func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
 
 var passed = catalogtest.NewRequest
 
-// AddServers, FitServers, RemoveServer and SetServer are an Editor of the configuration that
+// AddServers, CheckNewServers, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
 func (w *adminWorld) AddServers(_ config.Permit, all ...config.NamedEdit) error {
 	return w.Edit(func(c *config.Config) error {
@@ -98,7 +98,7 @@ func (w *adminWorld) AddServers(_ config.Permit, all ...config.NamedEdit) error 
 	})
 }
 
-func (w *adminWorld) FitServers(...config.NamedEdit) error { return nil }
+func (w *adminWorld) CheckNewServers(...config.NamedEdit) error { return nil }
 
 func (w *adminWorld) RemoveServer(name string) error {
 	return w.Edit(func(c *config.Config) error {
@@ -133,7 +133,7 @@ func (w *adminWorld) OverrideHints(_ config.Permit, name, of string, hints json.
 }
 
 // Itself is what config.Live says of one command.
-func (w *adminWorld) Itself(l config.Launch) error {
+func (w *adminWorld) CheckNotSelf(l config.Launch) error {
 	if l.Command == "mcpproxy" {
 		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")
 	}
@@ -174,4 +174,4 @@ func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 
 func (*adminWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*adminWorld) Oddities(string) []string { return nil }
+func (*adminWorld) Deviations(string) []string { return nil }

@@ -190,7 +190,7 @@ func TestAsTheDoorDoes(t *testing.T) {
 				for _, args := range []string{`{"n":1}`, `{"n":"x"}`} {
 					c := ops.CallRequest{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
 					c.Declared.Add("intent", []byte(`"`+v.Operation().String()+`"`))
-					c.Caller.Bounds = auth.Within(nil, profile, w.Config().ProfileRule)
+					c.Caller.Bounds = auth.CallerBounds(nil, profile, w.Config().ProfileRule)
 					would := w.prospects.Gateway.Evaluate(c)
 					begun, appended := len(w.Begun), len(w.Appended)
 					_, err := w.prospects.Gateway.Call(context.Background(), c)

@@ -23,7 +23,7 @@ type Upstreams interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
 	Progress(server string) upstream.Progress
-	Oddities(server string) []string
+	Deviations(server string) []string
 }
 
 // Log is what the gateway needs of activity.Log.

@@ -45,7 +45,7 @@ func (w *world) call(v policy.Variant, name, args string) (gate.CallResult, *pro
 
 func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*world) Oddities(string) []string { return nil }
+func (*world) Deviations(string) []string { return nil }
 
 func (w *world) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()

@@ -26,7 +26,7 @@ func TestServerLogs(t *testing.T) {
 	log := process.NewLog(w.dir, "s", process.Masker{})
 	t.Cleanup(log.Close)
 	fmt.Fprintln(log, "listening with", token)
-	log.Noise([]byte("{no message"))
+	log.StdoutLine([]byte("{no message"))
 	tail, err := w.inspect.ServerLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}, Lines: 2})
 	if err != nil || len(tail.Lines) != 2 || len(tail.Entries) != 2 || tail.Lines[1] != "[stdout] {no message" {
 		t.Fatalf("%+v, %v", tail, err)

@@ -88,7 +88,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	w.trials = ops.NewTrial(ops.TrialDeps{
 		Each: w.log.Each, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.All, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
-			next, a := w.live.Assess([]byte(text))
+			next, a := w.live.CheckText([]byte(text))
 			return next, a.Err
 		},
 	})
@@ -100,7 +100,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 	w.t.Helper()
 	profiles := func(name string) *auth.ScopeRule { return w.Config().ProfileRule(name) }
 	c := catalogtest.AgentCaller
-	var held *auth.Held
+	var held *auth.ActiveToken
 	if token != "" {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -109,7 +109,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 			w.t.Fatal(c.Actor, err)
 		}
 	}
-	c.Bounds = auth.Within(held, profile, profiles)
+	c.Bounds = auth.CallerBounds(held, profile, profiles)
 	return c
 }
 

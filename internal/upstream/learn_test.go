@@ -86,11 +86,11 @@ func TestLearn(t *testing.T) {
 	listed("own")
 
 	fresh := newListing()
-	for i := range maxLearnt + 10 {
-		fresh.learn(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
+	for i := range maxClientTools + 10 {
+		fresh.addClientTool(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
 	}
-	if len(fresh.learnt) != maxLearnt {
-		t.Errorf("%d are remembered", len(fresh.learnt))
+	if len(fresh.clientTools) != maxClientTools {
+		t.Errorf("%d are remembered", len(fresh.clientTools))
 	}
 	if f.AddDefinitions("none", nil) {
 		t.Error("news of no server")

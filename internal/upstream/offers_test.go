@@ -65,13 +65,13 @@ func TestOffered(t *testing.T) {
 	} {
 		if items, err := f.ListPrimitives(t.Context(), c.server, c.method, c.list); err == nil || !strings.Contains(err.Error(), c.want) || problem.From(err) == nil {
 			t.Errorf("%s: %d elements, %v", c.method, len(items), err)
-		} else if answered := c.server == "s" && strings.HasPrefix(c.method, "resources/"); Answered(err) != answered || (len(items) > 0) != (c.method == "resources/list") {
-			t.Errorf("%s: answered %v, with %d elements", c.method, Answered(err), len(items))
+		} else if answered := c.server == "s" && strings.HasPrefix(c.method, "resources/"); ServerAnswered(err) != answered || (len(items) > 0) != (c.method == "resources/list") {
+			t.Errorf("%s: answered %v, with %d elements", c.method, ServerAnswered(err), len(items))
 		}
 	}
 	refusing := mcptest.New(mcptest.Options{})
 	f.Apply([]Spec{{Name: "r", Transport: HTTP, URL: mcptest.Serve(t, refusing).URL}})
-	if items, err := f.ListPrimitives(t.Context(), "r", "prompts/list", "prompts"); !Answered(err) || len(items) > 0 {
+	if items, err := f.ListPrimitives(t.Context(), "r", "prompts/list", "prompts"); !ServerAnswered(err) || len(items) > 0 {
 		t.Errorf("a server that refuses to list: %d elements, %v", len(items), err)
 	}
 	if calls := server.Seen("tools/call"); len(calls) > 0 {

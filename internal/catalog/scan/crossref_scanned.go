@@ -18,8 +18,8 @@ type Scanned struct {
 	raw   json.RawMessage
 	scan  func() Report
 
-	report atomic.Pointer[Report]
-	orders atomic.Pointer[[]nameKey] // about which tools it orders something
+	report          atomic.Pointer[Report]
+	referencesCache atomic.Pointer[[]nameKey] // about which tools it orders something
 }
 
 // Tool returns a tool's definition to be scanned.
@@ -28,9 +28,9 @@ func (x *CrossRefs) Tool(d *tool.Definition) *Scanned {
 }
 
 // offer returns the definition of what a server offers beside tools.
-func (x *CrossRefs) Offer(server string, o tool.Primitive) *Scanned {
+func (x *CrossRefs) Primitive(server string, o tool.Primitive) *Scanned {
 	id := tool.ID{Server: server, Tool: o.Name}
-	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return offer(o) }}
+	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return scanPrimitive(o) }}
 }
 
 // Report returns what the scanner finds in the definition, and what is found beside
@@ -42,37 +42,41 @@ func (s *Scanned) Report() Report {
 		r = &made
 		s.report.Store(r)
 	}
-	return r.With(s.Across())
+	return r.WithFindings(s.CrossFindings())
 }
 
-// Across returns what is found beside the tools that there are now, and not in the
+// CrossFindings returns what is found beside the tools that there are now, and not in the
 // definition alone.
-func (s *Scanned) Across() []Finding {
-	if len(s.about()) == 0 {
+func (s *Scanned) CrossFindings() []Finding {
+	if len(s.referencedNames()) == 0 {
 		return nil
 	}
 	return s.index.findings(s.id, s.kind, s.raw)
 }
 
-// Orders reports whether the definition orders something about a tool of another
+// RefersToOtherServer reports whether the definition orders something about a tool of another
 // server.
-func (s *Scanned) Orders() bool { return s.index.others(s.id.Server, s.about()) }
+func (s *Scanned) RefersToOtherServer() bool {
+	return s.index.isOtherServersTool(s.id.Server, s.referencedNames())
+}
 
-// Beyond reports whether the definition orders something about what its server does
+// RefersToUnlisted reports whether the definition orders something about what its server does
 // not have among the tools that are known now. What does not, never will as long as
 // these are the server's tools.
-func (s *Scanned) Beyond() bool { return s.index.beyond(s.id.Server, s.about()) }
+func (s *Scanned) RefersToUnlisted() bool {
+	return s.index.isUnlisted(s.id.Server, s.referencedNames())
+}
 
-// about returns by which names the definition orders something about tools: each
+// referencedNames returns by which names the definition orders something about tools: each
 // once, in order.
-func (s *Scanned) about() []nameKey {
-	if all := s.orders.Load(); all != nil {
+func (s *Scanned) referencedNames() []nameKey {
+	if all := s.referencesCache.Load(); all != nil {
 		return *all
 	}
 	var all []nameKey
-	read(s.raw, s.kind == tool.KindInstructions, func(_ *Passage, r reference) { all = append(all, keyOf(r.name)) })
+	findReferences(s.raw, s.kind == tool.KindInstructions, func(_ *Passage, r reference) { all = append(all, nameKeyOf(r.name)) })
 	slices.Sort(all)
 	all = slices.Clip(slices.Compact(all))
-	s.orders.Store(&all)
+	s.referencesCache.Store(&all)
 	return all
 }

@@ -27,7 +27,7 @@ func TestFixedReply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := offer(o); (got.Verdict == Clean) != clean {
+		if got := scanPrimitive(o); (got.Verdict == Clean) != clean {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}

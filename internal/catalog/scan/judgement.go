@@ -6,55 +6,55 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-var ruleJudged = rule{name: RuleJudged, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
+var ruleClassifier = rule{name: RuleClassifier, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
 
-// Phrases yields the phrases of a definition that have enough words, as the judge
+// ClassifierPhrases yields the phrases of a definition that have enough words, as the judge
 // reads them. Each is valid until the next one.
-func Phrases(d tool.Definition, yield func(p *Phrase)) {
-	s := newScanner(Trial{})
-	if !s.take(d.Raw) {
+func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
+	s := newScanner(Options{})
+	if !s.collectStrings(d.Raw) {
 		return
 	}
 	for k := range s.fields {
 		f := &s.fields[k]
-		v := &s.base
-		v.n.read(f.text)
-		s.matcher.words = v.n.split(s.matcher.words, compiled().lex, f.place == placeName || f.place == placeKey)
-		s.phrases(f, v, func(p *Phrase, _, _ int) {
-			if p.Len() >= fewPhraseWords {
+		v := &s.baseView
+		v.n.normalize(f.text)
+		s.matcher.words = v.n.split(s.matcher.words, defaultGrammar().lex, f.place == kindToolName || f.place == kindMemberName)
+		s.eachPhrase(f, v, func(p *Phrase, _, _ int) {
+			if p.Len() >= minPhraseWords {
 				yield(p)
 			}
 		})
 	}
 }
 
-// phrases yields the phrases of a view, and the words that each is of. The first
+// eachPhrase yields the phrases of a view, and the words that each is of. The first
 // sentence of what is said of a parameter is also read with the parameter's name.
-func (s *scanner) phrases(f *field, v *view, yield func(p *Phrase, first, end int)) {
+func (s *scanner) eachPhrase(f *field, v *view, yield func(p *Phrase, first, end int)) {
 	words := s.matcher.words
-	k := &s.judging.key
-	named := k.node > 0 && f.name == "" && f.place == placeProse && s.nodes[f.node].parent == k.node
+	k := &s.classifier.key
+	named := k.node > 0 && f.name == "" && f.place == kindProse && s.nodes[f.node].parent == k.node
 	k.node = 0
 	for first := 0; first < len(words); {
 		end := first + 1
-		for end < len(words) && end-first < maxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.labels(words, end)) {
+		for end < len(words) && end-first < maxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.isLabel(words, end)) {
 			end++
 		}
 		if first == 0 && named {
-			yield(s.phrase(f, v, first, end, true), first, end)
+			yield(s.buildPhrase(f, v, first, end, true), first, end)
 		}
-		yield(s.phrase(f, v, first, end, false), first, end)
+		yield(s.buildPhrase(f, v, first, end, false), first, end)
 		first = end
 	}
-	if f.place == placeKey && f.name == "" && v.depth == 0 {
+	if f.place == kindMemberName && f.name == "" && v.depth == 0 {
 		k.node, k.text = f.node, append(k.text[:0], v.n.lower...)
 		k.words = append(k.words[:0], words[:min(len(words), longName)]...)
 	}
 }
 
-// labels reports whether a word begins a line, and is what a colon stands behind:
+// isLabel reports whether a word begins a line, and is what a colon stands behind:
 // such are the lines of a docstring, one for each parameter.
-func (v *view) labels(words []word, i int) bool {
+func (v *view) isLabel(words []word, i int) bool {
 	t := v.n.lower
 	for k := words[i-1].end; k < words[i].start; k++ {
 		if t[k] == '\n' {
@@ -68,8 +68,8 @@ func (v *view) labels(words []word, i int) bool {
 	return false
 }
 
-func (s *scanner) phrase(f *field, v *view, first, end int, named bool) *Phrase {
-	p, k := &s.judging.phrase, &s.judging.key
+func (s *scanner) buildPhrase(f *field, v *view, first, end int, named bool) *Phrase {
+	p, k := &s.classifier.phrase, &s.classifier.key
 	p.Reset()
 	if named {
 		for _, w := range k.words {
@@ -77,10 +77,10 @@ func (s *scanner) phrase(f *field, v *view, first, end int, named bool) *Phrase 
 		}
 		p.Add(wordKey, false)
 	}
-	prose := f.place == placeProse || f.place == placeValue
+	prose := f.place == kindProse || f.place == kindValue
 	for i := first; i < end; i++ {
 		w := &s.matcher.words[i]
-		p.Add(v.judged(w), prose && w.kind&isIdentifier != 0)
+		p.Add(v.classifierWord(w), prose && w.kind&isIdentifier != 0)
 	}
 	return p
 }
@@ -102,8 +102,8 @@ var (
 	wordNumber = []byte("#number")
 )
 
-// judged returns a word as the judge reads it.
-func (v *view) judged(w *word) []byte {
+// classifierWord returns a word as the judge reads it.
+func (v *view) classifierWord(w *word) []byte {
 	switch {
 	case w.kind&isURL != 0:
 		return wordURL
@@ -123,17 +123,17 @@ func (v *view) judged(w *word) []byte {
 	return wordNumber
 }
 
-// judge scores the phrases of a view.
-func (s *scanner) judge(f *field, v *view, g *grammar) {
-	j := &s.judging
+// classify scores the phrases of a view.
+func (s *scanner) classify(f *field, v *view, g *grammar) {
+	j := &s.classifier
 	if j.model == nil {
 		return
 	}
 	j.spans = j.spans[:0]
-	s.phrases(f, v, func(p *Phrase, first, end int) {
+	s.eachPhrase(f, v, func(p *Phrase, first, end int) {
 		score := j.model.Score(p)
-		j.spans = append(j.spans, scored{first, end, score})
-		if score <= j.best || p.Len() < fewPhraseWords || v.encoding == "" && score >= j.model.Agree && s.spokenOf(v, g, p, first, end) {
+		j.spans = append(j.spans, scoredPhrase{first, end, score})
+		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isMentioned(v, g, p, first, end) {
 			return
 		}
 		j.best = score
@@ -142,54 +142,54 @@ func (s *scanner) judge(f *field, v *view, g *grammar) {
 		}
 		w := &j.worst
 		from, to := s.matcher.words[first].start, s.matcher.words[end-1].end
-		w.field, w.core = f, v.words(s.matcher.words, s.core(p, first, end))
-		w.start, w.end = v.place(int(from), int(to))
+		w.field, w.core = f, v.textOf(s.matcher.words, s.heaviestWords(p, first, end))
+		w.start, w.end = v.fieldSpan(int(from), int(to))
 		if w.excerpt = ""; v.encoding != "" {
 			w.excerpt = string(v.n.cased[from:to])
 		}
 	})
 }
 
-// spokenOf reports whether what weighs the most in a phrase is only spoken of.
-func (s *scanner) spokenOf(v *view, g *grammar, p *Phrase, first, end int) bool {
-	core := s.core(p, first, end)
-	return s.mentioned(v, g, core.start, core.end) || s.replied(v, first, end)
+// isMentioned reports whether what weighs the most in a phrase is only spoken of.
+func (s *scanner) isMentioned(v *view, g *grammar, p *Phrase, first, end int) bool {
+	core := s.heaviestWords(p, first, end)
+	return s.isQuotedMention(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
 }
 
-// core returns the words of the matcher, of those of a phrase, that weigh the most.
-func (s *scanner) core(p *Phrase, first, end int) span {
+// heaviestWords returns the words of the matcher, of those of a phrase, that weigh the most.
+func (s *scanner) heaviestWords(p *Phrase, first, end int) span {
 	name := p.Len() - (end - first) // the words of a parameter's name stand before it
-	from, to := s.judging.model.Heaviest(p, coreWords)
+	from, to := s.classifier.model.Heaviest(p, coreWords)
 	return span{first + max(0, from-name), first + max(1, to-name)}
 }
 
-// words returns the text from the first to the last of some words.
-func (v *view) words(words []word, of span) string {
+// textOf returns the text from the first to the last of some words.
+func (v *view) textOf(words []word, of span) string {
 	return string(v.n.cased[words[of.start].start:words[of.end-1].end])
 }
 
 // coreWords is how many words of a phrase are taken for what it is about.
 const coreWords = 6
 
-// verdict keeps what the judge found.
-func (s *scanner) verdict() {
-	if w := &s.judging.worst; w.field != nil {
-		r := ruleJudged
-		r.reason += `, most of all: "` + escape(w.core) + `"`
-		s.found(w.field, r, w.start, w.end, w.excerpt)
+// reportClassifier keeps what the judge found.
+func (s *scanner) reportClassifier() {
+	if w := &s.classifier.worst; w.field != nil {
+		r := ruleClassifier
+		r.reason += `, most of all: "` + escapeExcerpt(w.core) + `"`
+		s.addFinding(w.field, r, w.start, w.end, w.excerpt)
 	}
 }
 
-// agrees reports whether the phrase that has the word reads somewhat like poison,
+// supports reports whether the phrase that has the word reads somewhat like poison,
 // too.
-func (j *judging) agrees(word int) bool {
-	return j.model == nil || slices.ContainsFunc(j.spans, func(of scored) bool {
-		return of.first <= word && word < of.end && of.score >= j.model.Agree
+func (j *classifierState) supports(word int) bool {
+	return j.model == nil || slices.ContainsFunc(j.spans, func(of scoredPhrase) bool {
+		return of.first <= word && word < of.end && of.score >= j.model.Support
 	})
 }
 
-// weaken has a weak rule say nothing by itself.
-func (r *rule) weaken() {
+// suppress has a weak rule say nothing by itself.
+func (r *rule) suppress() {
 	r.severity = SeverityNote
 	r.reason += "; it alone says little, and the sentence does not read like poison"
 }

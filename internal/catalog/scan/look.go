@@ -9,87 +9,89 @@ import (
 func (s *scanner) scan() {
 	for k := range s.fields {
 		f := &s.fields[k]
-		s.guard("text", func() { s.field(f) })
+		s.recoverPanic("text", func() { s.scanField(f) })
 	}
-	s.guard("split", s.joined)
+	s.recoverPanic("split", s.scanBorders)
 	if s.matcher.budget <= 0 {
 		s.tooLarge("", "the definition is arranged so that it takes too long to look at in full")
 	}
 }
 
-// field looks at one string and at what is hidden in it.
-func (s *scanner) field(f *field) {
-	v := &s.base
-	v.n.read(f.text)
-	s.hidden(f)
-	s.look(f, v)
+// scanField looks at one string and at what is hidden in it.
+func (s *scanner) scanField(f *field) {
+	v := &s.baseView
+	v.n.normalize(f.text)
+	s.checkHiddenCharacters(f)
+	s.applyRules(f, v)
 	s.uncover(f, v)
 }
 
-// look applies the rules to a view.
-func (s *scanner) look(f *field, v *view) {
-	g := compiled()
-	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == placeName || f.place == placeKey)
+// applyRules applies the rules to a view.
+func (s *scanner) applyRules(f *field, v *view) {
+	g := defaultGrammar()
+	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == kindToolName || f.place == kindMemberName)
 	s.cues = s.cues[:0]
-	s.judge(f, v, g)
-	s.match(f, v, g)
-	s.gather(f, v, g)
-	s.orders(f, v)
-	s.raw(f, v)
+	s.classify(f, v, g)
+	s.matchPatterns(f, v, g)
+	s.findCueClusters(f, v, g)
+	s.findIntents(f, v)
+	s.matchSpelling(f, v)
 }
 
-// match finds the patterns of words.
-func (s *scanner) match(f *field, v *view, g *grammar) {
+// matchPatterns finds the patterns of words.
+func (s *scanner) matchPatterns(f *field, v *view, g *grammar) {
 	for i := range s.matcher.words {
 		w := &s.matcher.words[i]
 		if w.id != 0 {
-			s.try(f, v, g, g.byWord[w.id], i)
+			s.tryPatterns(f, v, g, g.byWord[w.id], i)
 		}
 		if w.kind&g.kinds == 0 {
 			continue
 		}
 		for kind := wordKind(1); kind != 0; kind <<= 1 {
 			if w.kind&kind != 0 {
-				s.try(f, v, g, g.byKind[kind], i)
+				s.tryPatterns(f, v, g, g.byKind[kind], i)
 			}
 		}
 	}
 }
 
-func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) {
+func (s *scanner) tryPatterns(f *field, v *view, g *grammar, candidates []int32, i int) {
 	for _, c := range candidates {
 		p := &g.patterns[c]
 		r := &g.rules[p.rule]
 		if !r.places.has(f.place) && v.encoding == "" && !s.isSentence(f) {
 			continue
 		}
-		if end := s.matcher.match(p, i); end > 0 && s.count(int(c)) {
+		if end := s.matcher.match(p, i); end > 0 && s.counted(int(c)) {
 			if p.rule >= g.firstCue {
 				s.cues = append(s.cues, cue{p.rule - g.firstCue, i, end})
 				continue
 			}
-			mention := p.mention && v.encoding == "" && s.mentioned(v, g, i, end)
+			mention := p.mayBeMention && v.encoding == "" && s.isQuotedMention(v, g, i, end)
 			r := *r
-			if r.weak && v.encoding == "" && !s.judging.agrees(i) {
-				r.weaken()
+			if r.weak && v.encoding == "" && !s.classifier.supports(i) {
+				r.suppress()
 			}
-			s.see(f, v, r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
+			s.addMatch(f, v, r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
 		}
 	}
 }
 
-// count reports whether a pattern that matches counts.
-func (s *scanner) count(pattern int) bool { return s.counts == nil || s.counts(pattern) }
+// counted reports whether a pattern that matches counts.
+func (s *scanner) counted(pattern int) bool {
+	return s.patternFilter == nil || s.patternFilter(pattern)
+}
 
 // isSentence reports whether a name is so long that it says something.
 func (s *scanner) isSentence(f *field) bool {
-	return (f.place == placeKey || f.place == placeName) && len(s.matcher.words) >= 4
+	return (f.place == kindMemberName || f.place == kindToolName) && len(s.matcher.words) >= 4
 }
 
-// see keeps a finding in a view. What was hidden is worse than what stands
+// addMatch keeps a finding in a view. What was hidden is worse than what stands
 // open.
-func (s *scanner) see(f *field, v *view, r rule, start, end int, mention bool) {
-	from, to := v.place(start, end)
+func (s *scanner) addMatch(f *field, v *view, r rule, start, end int, mention bool) {
+	from, to := v.fieldSpan(start, end)
 	excerpt := ""
 	if v.encoding != "" {
 		r.severity = SeverityBlock
@@ -97,26 +99,26 @@ func (s *scanner) see(f *field, v *view, r rule, start, end int, mention bool) {
 		excerpt = string(v.n.cased[max(0, start-20):min(len(v.n.cased), end+20)])
 	}
 	if mention {
-		s.mention(f, r, from, to)
+		s.addMention(f, r, from, to)
 		return
 	}
-	s.found(f, r, from, to, excerpt)
+	s.addFinding(f, r, from, to, excerpt)
 }
 
-// joined looks at what stands on both sides of the border between two strings:
+// scanBorders looks at what stands on both sides of the border between two strings:
 // a sentence may be parted so that no string has all of it.
-func (s *scanner) joined() {
-	g := compiled()
+func (s *scanner) scanBorders() {
+	g := defaultGrammar()
 	const reach = 12 // words on each side
 	var tail []word
 	var text []byte
 	for k := range s.fields {
 		f := &s.fields[k]
-		if f.place == placeKey || f.place == placeName {
+		if f.place == kindMemberName || f.place == kindToolName {
 			continue
 		}
-		v := &s.base
-		v.n.read(f.text)
+		v := &s.baseView
+		v.n.normalize(f.text)
 		s.matcher.words = v.n.split(s.matcher.words, g.lex, false)
 		own := s.matcher.words
 		if len(own) == 0 {
@@ -124,7 +126,7 @@ func (s *scanner) joined() {
 		}
 		head := own[:min(len(own), reach)]
 		if len(tail) > 0 {
-			s.border(f, g, tail, text, head, v)
+			s.scanBorder(f, g, tail, text, head, v)
 		}
 		if len(own) >= reach {
 			tail, text = tail[:0], text[:0]
@@ -149,11 +151,11 @@ func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []
 	return tail, text
 }
 
-// border tries the patterns that begin in tail and end in head.
-func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
+// scanBorder tries the patterns that begin in tail and end in head.
+func (s *scanner) scanBorder(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
 	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
 	both[len(tail)].begins = false
-	m := matcher{words: both, budget: min(s.matcher.budget, 20000)}
+	m := patternMatcher{words: both, budget: min(s.matcher.budget, 20000)}
 	for i := range tail {
 		for _, c := range g.byWord[both[i].id] {
 			p := &g.patterns[c]
@@ -161,11 +163,11 @@ func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []
 			if both[i].id == 0 || p.rule >= g.firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
-			if end := m.match(p, i); end > len(tail) && s.count(int(c)) {
+			if end := m.match(p, i); end > len(tail) && s.counted(int(c)) {
 				last := head[end-len(tail)-1].end
 				r.severity = SeverityReview
 				r.reason += "; the text is parted between two strings"
-				s.found(f, r, 0, v.n.origin(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
+				s.addFinding(f, r, 0, v.n.origin(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
 			}
 		}
 	}
@@ -174,21 +176,21 @@ func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []
 // ruleCues is what several kinds of cues in one breath amount to.
 var ruleCues = rule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
 
-// gather finds where cues of several kinds stand together.
-func (s *scanner) gather(f *field, v *view, g *grammar) {
+// findCueClusters finds where cues of several kinds stand together.
+func (s *scanner) findCueClusters(f *field, v *view, g *grammar) {
 	for i, c := range s.cues {
 		kinds, end := uint64(0), c.end
 		for _, other := range s.cues[i:] {
-			if other.start-c.start > breath { // they stand in order
+			if other.start-c.start > cueWindow { // they stand in order
 				break
 			}
-			if other.end-c.start > breath {
+			if other.end-c.start > cueWindow {
 				continue
 			}
 			kinds |= 1 << other.kind
 			end = max(end, other.end)
 		}
-		if bits.OnesCount64(kinds) < enoughCues {
+		if bits.OnesCount64(kinds) < minCueKinds {
 			continue
 		}
 		r := ruleCues
@@ -199,16 +201,16 @@ func (s *scanner) gather(f *field, v *view, g *grammar) {
 			}
 		}
 		r.reason += ": it " + strings.Join(why, "; ")
-		if v.encoding == "" && !s.judging.agrees(c.start) {
-			r.weaken()
+		if v.encoding == "" && !s.classifier.supports(c.start) {
+			r.suppress()
 		}
-		s.see(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.mentioned(v, g, c.start, end))
+		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.isQuotedMention(v, g, c.start, end))
 		return
 	}
 }
 
 // What is one breath, in words, and how many kinds of cues are many.
 const (
-	breath     = 25
-	enoughCues = 3
+	cueWindow   = 25
+	minCueKinds = 3
 )

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normal is a text as a model reads it: without what is invisible, in plain
+// normalText is a text as a model reads it: without what is invisible, in plain
 // letters, small. Most of it is ASCII then.
-type normal struct {
+type normalText struct {
 	lower []byte
 	cased []byte  // the same with its capitals; as long
 	at    []int32 // for each byte of lower the place in the text; nil when it is the same
-	marks marks
+	marks normalizationMarks
 }
 
-// marks is what the normalisation took away.
-type marks struct {
-	hidden  []hidden // invisible characters
-	smuggle []byte   // what tag characters and variation selectors spell
-	folded  []span   // words that mix alphabets; places in the text
+// normalizationMarks is what the normalisation took away.
+type normalizationMarks struct {
+	hidden   []hiddenRun // invisible characters
+	smuggled []byte      // what tag characters and variation selectors spell
+	folded   []span      // words that mix alphabets; places in the text
 }
 
-// hidden is one run of invisible characters.
-type hidden struct {
+// hiddenRun is one run of invisible characters.
+type hiddenRun struct {
 	start, end int
 	kinds      hiddenKind
 	runes      int
@@ -44,11 +44,11 @@ const (
 type span struct{ start, end int }
 
 // origin returns the place in the text of a place in the normal form.
-func (n *normal) origin(i int) int { return before(n.at, i) }
+func (n *normalText) origin(i int) int { return originalOffset(n.at, i) }
 
-// before returns where the byte at i was before a text was rewritten; at nil it
+// originalOffset returns where the byte at i was before a text was rewritten; at nil it
 // was there, too.
-func before(at []int32, i int) int {
+func originalOffset(at []int32, i int) int {
 	switch {
 	case at == nil:
 		return i
@@ -60,10 +60,10 @@ func before(at []int32, i int) int {
 	return 0
 }
 
-// read normalises a text.
-func (n *normal) read(text string) {
+// findReferences normalises a text.
+func (n *normalText) normalize(text string) {
 	n.lower, n.cased, n.at = n.lower[:0], n.cased[:0], n.at[:0]
-	n.marks = marks{}
+	n.marks = normalizationMarks{}
 	if isPlain(text) {
 		n.cased = append(n.cased, text...)
 		n.lower = append(n.lower, text...)
@@ -74,14 +74,14 @@ func (n *normal) read(text string) {
 	if n.at == nil {
 		n.at = make([]int32, 0, len(text))
 	}
-	w := mixedWord{}
+	w := mixedScriptWord{}
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if kind := hiddenKindOf(r); kind != 0 {
-			n.hide(r, kind, i, size)
+			n.addHidden(r, kind, i, size)
 		} else {
-			n.write(r, i)
-			w.see(n, r, i, size)
+			n.appendRune(r, i)
+			w.add(n, r, i, size)
 		}
 		i += size
 	}
@@ -90,22 +90,22 @@ func (n *normal) read(text string) {
 	toLower(n.lower)
 }
 
-func (n *normal) hide(r rune, kind hiddenKind, i, size int) {
+func (n *normalText) addHidden(r rune, kind hiddenKind, i, size int) {
 	m := &n.marks
 	if last := len(m.hidden) - 1; last >= 0 && m.hidden[last].end == i {
 		m.hidden[last].end += size
 		m.hidden[last].kinds |= kind
 		m.hidden[last].runes++
 	} else {
-		m.hidden = append(m.hidden, hidden{i, i + size, kind, 1})
+		m.hidden = append(m.hidden, hiddenRun{i, i + size, kind, 1})
 	}
 	switch {
 	case r >= 0xE0020 && r <= 0xE007E:
-		m.smuggle = append(m.smuggle, byte(r-0xE0000))
+		m.smuggled = append(m.smuggled, byte(r-0xE0000))
 	case r >= 0xFE00 && r <= 0xFE0E:
-		m.smuggle = append(m.smuggle, byte(r-0xFE00))
+		m.smuggled = append(m.smuggled, byte(r-0xFE00))
 	case r >= 0xE0100 && r <= 0xE01EF:
-		m.smuggle = append(m.smuggle, byte(r-0xE0100+16))
+		m.smuggled = append(m.smuggled, byte(r-0xE0100+16))
 	}
 }
 
@@ -133,8 +133,8 @@ func hiddenKindOf(r rune) hiddenKind {
 	return 0
 }
 
-// write appends what a character looks like.
-func (n *normal) write(r rune, i int) {
+// appendRune appends what a character looks like.
+func (n *normalText) appendRune(r rune, i int) {
 	if r < utf8.RuneSelf {
 		n.put(r, i)
 		return
@@ -169,7 +169,7 @@ func (n *normal) write(r rune, i int) {
 	}
 }
 
-func (n *normal) put(r rune, i int) {
+func (n *normalText) put(r rune, i int) {
 	if r >= utf8.RuneSelf {
 		r = unicode.ToLower(r)
 	}
@@ -179,20 +179,20 @@ func (n *normal) put(r rune, i int) {
 	}
 }
 
-// mixedWord finds words in which letters of other alphabets stand for Latin
+// mixedScriptWord finds words in which letters of other alphabets stand for Latin
 // ones.
-type mixedWord struct {
-	start                 int
-	latin, alike, foreign int // letters: Latin, of another alphabet that look Latin, others
-	last                  int
+type mixedScriptWord struct {
+	start                     int
+	latin, lookalike, foreign int // letters: Latin, of another alphabet that look Latin, others
+	last                      int
 }
 
-func (w *mixedWord) see(n *normal, r rune, i, size int) {
+func (w *mixedScriptWord) add(n *normalText, r rune, i, size int) {
 	if !unicode.IsLetter(r) && !unicode.Is(unicode.So, r) || unicode.Is(unicode.Han, r) {
 		w.end(n)
 		return
 	}
-	if w.latin+w.alike+w.foreign == 0 {
+	if w.latin+w.lookalike+w.foreign == 0 {
 		w.start = i
 	}
 	w.last = i + size
@@ -200,15 +200,15 @@ func (w *mixedWord) see(n *normal, r rune, i, size int) {
 	case r < utf8.RuneSelf:
 		w.latin++
 	case !unicode.Is(unicode.Latin, r) && confusable(r) != 0:
-		w.alike++
+		w.lookalike++
 	case !unicode.Is(unicode.Latin, r):
 		w.foreign++
 	}
 }
 
-func (w *mixedWord) end(n *normal) {
-	if w.alike > 0 && w.latin > 0 && w.latin+w.alike > 2 && w.foreign == 0 {
+func (w *mixedScriptWord) end(n *normalText) {
+	if w.lookalike > 0 && w.latin > 0 && w.latin+w.lookalike > 2 && w.foreign == 0 {
 		n.marks.folded = append(n.marks.folded, span{w.start, w.last})
 	}
-	*w = mixedWord{}
+	*w = mixedScriptWord{}
 }

@@ -55,7 +55,7 @@ func TestOfferPlacements(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if offer(o).Verdict != Clean {
+				if scanPrimitive(o).Verdict != Clean {
 					found++
 				} else {
 					t.Logf("missed: %s", seed)
@@ -77,7 +77,7 @@ func TestAddressPlacement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if offer(o).Verdict != Clean {
+		if scanPrimitive(o).Verdict != Clean {
 			found++
 		} else {
 			t.Logf("missed: %s", raw)
@@ -118,7 +118,7 @@ func TestHonestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := offer(o); r.Verdict != Clean {
+		if r := scanPrimitive(o); r.Verdict != Clean {
 			t.Errorf("%s: %+v", c.raw, r)
 		}
 	}

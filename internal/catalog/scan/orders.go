@@ -18,58 +18,58 @@ import (
 // a tool detects, or quotes, asks nothing.
 
 //go:embed orders.txt
-var ordersText string
+var intentsText string
 
-// ask is a set of classes of words.
-type ask uint32
+// intent is a set of classes of words.
+type intent uint32
 
 // The classes in the order of orders.txt, and what is no word.
 const (
-	asksTake ask = 1 << iota
-	asksGive
-	asksHole
-	asksSecret
-	asksPrivate
-	asksMoment
-	asksPerson
-	asksNot
-	asksLearn
-	asksApproval
-	asksWaived
-	asksSink
-	asksSwitch
-	asksFoothold
-	asksRival
-	asksFavour
-	asksBlame
-	asksDetect
-	asksFirst
-	asksContent
-	asksSelf    // this tool
-	asksHome    // a file that programs keep in the home directory
-	asksFile    // a file that holds secrets
-	asksKey     // a name of a variable that holds a secret
-	asksAddress // an address of the web or of mail
-	asksScript  // the address of a script
-	asksTool    // a name of a tool that is not this one
+	intentTake intent = 1 << iota
+	intentGive
+	intentParameter
+	intentSecret
+	intentPrivate
+	intentTime
+	intentUser
+	intentNegation
+	intentNotify
+	intentApproval
+	intentWaived
+	intentDestination
+	intentSetting
+	intentPersistence
+	intentRival
+	intentPrefer
+	intentDisparage
+	intentDetect
+	intentFirst
+	intentContent
+	intentThisTool       // this tool
+	intentHomeFile       // a file that programs keep in the home directory
+	intentSecretFile     // a file that holds secrets
+	intentSecretVariable // a name of a variable that holds a secret
+	intentAddress        // an address of the web or of mail
+	intentScript         // the address of a script
+	intentOtherTool      // a name of a tool that is not this one
 )
 
-// vocabulary has the classes of words, and of beginnings of words.
-type vocabulary struct {
-	whole, stems map[string]ask
+// intentVocabulary has the classes of words, and of beginnings of words.
+type intentVocabulary struct {
+	whole, stems map[string]intent
 	longest      int
 }
 
-var orders = sync.OnceValue(func() *vocabulary {
-	v := &vocabulary{whole: map[string]ask{}, stems: map[string]ask{}}
-	for i, s := range wordlist.Read(ordersText) {
+var intentWords = sync.OnceValue(func() *intentVocabulary {
+	v := &intentVocabulary{whole: map[string]intent{}, stems: map[string]intent{}}
+	for i, s := range wordlist.Read(intentsText) {
 		for _, line := range s.Lines {
 			for w := range strings.FieldsSeq(line) {
 				to := v.whole
 				if stem, ok := strings.CutSuffix(w, "*"); ok || w[0] >= 0xe3 {
 					w, to = stem, v.stems
 				}
-				w = strings.ToLower(Plain(w))
+				w = strings.ToLower(NormalizeName(w))
 				to[w] |= 1 << i
 				v.longest = max(v.longest, len(w))
 			}
@@ -78,40 +78,40 @@ var orders = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// order is what a combination of classes asks for.
-type order struct {
+// matchIntentRules is what a combination of classes asks for.
+type intentRule struct {
 	name, reason string
-	all, any     ask
-	not          ask
+	all, any     intent
+	not          intent
 }
 
-// orderRules are the combinations that honest definitions seldom have.
-var orderRules = []order{
-	{"secret-handed-over", "asks the reader to hand over what is in a file of secrets", asksFile | asksGive, asksHole | asksLearn | asksMoment | asksAddress, asksDetect},
-	{"secret-handed-over", "asks the reader to take what is in a file of secrets", asksFile | asksTake, asksHole | asksLearn | asksMoment | asksAddress, asksDetect},
-	{"secret-handed-over", "asks the reader to hand over a secret without a word about it", asksSecret | asksGive | asksNot | asksLearn, asksPerson | asksHole, asksDetect},
-	{"secret-handed-over", "asks the reader to take a secret and hand it over", asksSecret | asksTake | asksGive | asksHole, 0, asksDetect | asksFirst},
-	{"secret-handed-over", "asks the reader to hand over a file of another program", asksHome | asksTake | asksGive, asksHole | asksLearn | asksAddress, asksDetect | asksFirst},
-	{"secret-handed-over", "asks the reader for secrets of others", asksSecret | asksGive, asksSink | asksPrivate, asksDetect | asksFirst},
-	{"secret-handed-over", "asks for a secret that belongs to something else", asksKey | asksHole, 0, asksDetect | asksFirst | asksNot},
-	{"approval-waived", "says that an approval is given or not needed", asksApproval | asksWaived, 0, asksDetect | asksFirst},
-	{"approval-switched-off", "asks the reader to let tools run without approval", asksSwitch | asksGive, 0, asksDetect},
-	{"private-handed-over", "sends what is private elsewhere", asksPrivate | asksGive, asksAddress | asksSink, asksDetect | asksFirst},
-	{"private-handed-over", "puts what is private into an address", asksPrivate | asksTake | asksAddress | asksPerson, 0, asksDetect | asksFirst},
-	{"other-tool-steered", "changes what the calls of another tool are given", asksTool | asksSelf | asksContent | asksMoment, asksGive, asksDetect | asksFirst},
-	{"foothold", "leaves something behind that runs later", asksFoothold | asksGive, asksAddress | asksScript | asksMoment, asksDetect | asksFirst},
-	{"foothold", "has a script from the web run", asksScript | asksGive, asksFoothold, asksDetect},
-	{"rivals-put-down", "wants to be chosen instead of others", asksRival | asksFavour, asksBlame, asksDetect},
+// intentRules are the combinations that honest definitions seldom have.
+var intentRules = []intentRule{
+	{"secret-handed-over", "asks the reader to hand over what is in a file of secrets", intentSecretFile | intentGive, intentParameter | intentNotify | intentTime | intentAddress, intentDetect},
+	{"secret-handed-over", "asks the reader to take what is in a file of secrets", intentSecretFile | intentTake, intentParameter | intentNotify | intentTime | intentAddress, intentDetect},
+	{"secret-handed-over", "asks the reader to hand over a secret without a word about it", intentSecret | intentGive | intentNegation | intentNotify, intentUser | intentParameter, intentDetect},
+	{"secret-handed-over", "asks the reader to take a secret and hand it over", intentSecret | intentTake | intentGive | intentParameter, 0, intentDetect | intentFirst},
+	{"secret-handed-over", "asks the reader to hand over a file of another program", intentHomeFile | intentTake | intentGive, intentParameter | intentNotify | intentAddress, intentDetect | intentFirst},
+	{"secret-handed-over", "asks the reader for secrets of others", intentSecret | intentGive, intentDestination | intentPrivate, intentDetect | intentFirst},
+	{"secret-handed-over", "asks for a secret that belongs to something else", intentSecretVariable | intentParameter, 0, intentDetect | intentFirst | intentNegation},
+	{"approval-waived", "says that an approval is given or not needed", intentApproval | intentWaived, 0, intentDetect | intentFirst},
+	{"approval-switched-off", "asks the reader to let tools run without approval", intentSetting | intentGive, 0, intentDetect},
+	{"private-handed-over", "sends what is private elsewhere", intentPrivate | intentGive, intentAddress | intentDestination, intentDetect | intentFirst},
+	{"private-handed-over", "puts what is private into an address", intentPrivate | intentTake | intentAddress | intentUser, 0, intentDetect | intentFirst},
+	{"other-tool-steered", "changes what the calls of another tool are given", intentOtherTool | intentThisTool | intentContent | intentTime, intentGive, intentDetect | intentFirst},
+	{"foothold", "leaves something behind that runs later", intentPersistence | intentGive, intentAddress | intentScript | intentTime, intentDetect | intentFirst},
+	{"foothold", "has a script from the web run", intentScript | intentGive, intentPersistence, intentDetect},
+	{"rivals-put-down", "wants to be chosen instead of others", intentRival | intentPrefer, intentDisparage, intentDetect},
 }
 
-// orders looks at what the sentences of a view ask for, each with the one before.
-func (s *scanner) orders(f *field, v *view) {
-	if f.place == placeKey || f.place == placeName || f.place == placeValue {
+// intentWords looks at what the sentences of a view ask for, each with the one before.
+func (s *scanner) findIntents(f *field, v *view) {
+	if f.place == kindMemberName || f.place == kindToolName || f.place == kindValue {
 		return
 	}
 	t := v.n.lower
-	own := s.ownNames()
-	var before ask
+	own := s.toolAndParameterNames()
+	var before intent
 	from := 0
 	for i, w := range s.matcher.words {
 		last := i+1 == len(s.matcher.words)
@@ -122,8 +122,8 @@ func (s *scanner) orders(f *field, v *view) {
 		if !last {
 			end = int(s.matcher.words[i+1].start)
 		}
-		asks := orders().asks(t[from:end]) | s.asksOfWords(v, own, from, end)
-		s.order(f, v, asks, before, from, end)
+		asks := intentWords().sentenceIntents(t[from:end]) | s.intentsOfWords(v, own, from, end)
+		s.matchIntentRules(f, v, asks, before, from, end)
 		before, from = asks, end
 	}
 }
@@ -135,9 +135,9 @@ func endsSentence(t []byte, from, to int) bool {
 	return bytes.Contains(between, []byte("。")) || bytes.Contains(between, []byte("！"))
 }
 
-// order finds the combinations of a sentence, and of the sentence with the one before.
-func (s *scanner) order(f *field, v *view, asks, before ask, from, end int) {
-	for i, o := range orderRules {
+// matchIntentRules finds the combinations of a sentence, and of the sentence with the one before.
+func (s *scanner) matchIntentRules(f *field, v *view, asks, before intent, from, end int) {
+	for i, o := range intentRules {
 		both := asks | before
 		if asks&o.not != 0 || both&o.all != o.all || asks&o.all == 0 || o.any != 0 && both&o.any == 0 {
 			continue
@@ -145,22 +145,22 @@ func (s *scanner) order(f *field, v *view, asks, before ask, from, end int) {
 		if asks&o.all != o.all && before&o.not != 0 {
 			continue
 		}
-		if s.count(len(compiled().patterns) + len(rawRules()) + i) {
-			s.see(f, v, rule{name: o.name, severity: SeverityReview, reason: o.reason}, from, end, false)
+		if s.counted(len(defaultGrammar().patterns) + len(spellingRules()) + i) {
+			s.addMatch(f, v, rule{name: o.name, severity: SeverityReview, reason: o.reason}, from, end, false)
 		}
 		return
 	}
 }
 
-// ownNames are the names of the tool, and those of its parameters, which are false.
-func (s *scanner) ownNames() map[string]bool {
+// toolAndParameterNames are the names of the tool, and those of its parameters, which are false.
+func (s *scanner) toolAndParameterNames() map[string]bool {
 	if s.own == nil {
 		s.own = map[string]bool{}
 		for i := range s.fields {
 			switch f := &s.fields[i]; f.place {
-			case placeName:
+			case kindToolName:
 				s.own[strings.ToLower(f.text)] = true
-			case placeKey:
+			case kindMemberName:
 				s.own[strings.ToLower(f.text)] = false
 			}
 		}
@@ -168,8 +168,8 @@ func (s *scanner) ownNames() map[string]bool {
 	return s.own
 }
 
-// asksOfWords returns what the words of a sentence that are more than letters say.
-func (s *scanner) asksOfWords(v *view, own map[string]bool, from, end int) (a ask) {
+// intentsOfWords returns what the words of a sentence that are more than letters say.
+func (s *scanner) intentsOfWords(v *view, own map[string]bool, from, end int) (a intent) {
 	t := v.n.lower
 	words := s.matcher.words
 	for i, w := range words {
@@ -179,43 +179,43 @@ func (s *scanner) asksOfWords(v *view, own map[string]bool, from, end int) (a as
 		text := t[w.start:w.end]
 		switch {
 		case w.kind&isSecretFile != 0:
-			a |= asksFile
+			a |= intentSecretFile
 		case bytes.HasPrefix(text, []byte("~/.")):
-			a |= asksHome
+			a |= intentHomeFile
 		case w.kind&(isURL|isEmail) != 0:
-			a |= asksAddress
+			a |= intentAddress
 			if bytes.HasSuffix(text, []byte(".sh")) {
-				a |= asksScript
+				a |= intentScript
 			}
 		case w.kind&isIdentifier != 0:
 			last := i
 			for last+1 < len(words) && words[last+1].inner {
 				last++
 			}
-			a |= s.named(v.n.cased[w.start:words[last].end], own)
+			a |= s.intentOfIdentifier(v.n.cased[w.start:words[last].end], own)
 		}
 	}
 	return a
 }
 
-// named returns what an identifier is the name of.
-func (s *scanner) named(text []byte, own map[string]bool) ask {
+// intentOfIdentifier returns what an identifier is the name of.
+func (s *scanner) intentOfIdentifier(text []byte, own map[string]bool) intent {
 	if bytes.Equal(text, bytes.ToUpper(text)) {
-		return s.keyOfOthers(string(text))
+		return s.foreignSecretVariable(string(text))
 	}
 	self, known := own[strings.ToLower(string(text))]
 	switch {
 	case self:
-		return asksSelf
+		return intentThisTool
 	case known:
-		return asksHole
+		return intentParameter
 	}
-	return asksTool
+	return intentOtherTool
 }
 
-// keyOfOthers is asksKey for the name of a variable that holds a secret of something of which
+// foreignSecretVariable is intentSecretVariable for the name of a variable that holds a secret of something of which
 // the definition says nothing else.
-func (s *scanner) keyOfOthers(name string) ask {
+func (s *scanner) foreignSecretVariable(name string) intent {
 	owner, rest, _ := strings.Cut(name, "_")
 	for _, end := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD"} {
 		if !strings.HasSuffix(rest, end) {
@@ -227,21 +227,21 @@ func (s *scanner) keyOfOthers(name string) ask {
 			others += strings.Count(strings.ToLower(text), strings.ToLower(owner))
 		}
 		if others == 0 {
-			return asksKey
+			return intentSecretVariable
 		}
 	}
 	return 0
 }
 
-// asks returns the classes of the words of a sentence.
-func (v *vocabulary) asks(t []byte) (a ask) {
+// sentenceIntents returns the classes of the words of a sentence.
+func (v *intentVocabulary) sentenceIntents(t []byte) (a intent) {
 	for i := 0; i < len(t); {
 		r, size := utf8.DecodeRune(t[i:])
 		if !unicode.IsLetter(r) {
 			i += size
 			continue
 		}
-		if n := address(t[i:]); n > 0 {
+		if n := addressLength(t[i:]); n > 0 {
 			i += n
 			continue
 		}
@@ -257,14 +257,14 @@ func (v *vocabulary) asks(t []byte) (a ask) {
 		for n := 2; n <= min(v.longest, end-i); n++ {
 			a |= v.stems[string(t[i:i+n])]
 		}
-		a |= v.phrase(t, i, end)
+		a |= v.phraseIntents(t, i, end)
 		i = end
 	}
 	return a
 }
 
-// address returns the length of an address of the web or of mail, whose parts are no words.
-func address(t []byte) int {
+// addressLength returns the length of an address of the web or of mail, whose parts are no words.
+func addressLength(t []byte) int {
 	end := 0
 	for end < min(len(t), maxChunk) && !endsChunk(t[end]) && t[end] < utf8.RuneSelf {
 		end++
@@ -275,8 +275,8 @@ func address(t []byte) int {
 	return 0
 }
 
-// phrase returns the classes of two to four words in a row, which are written with dashes.
-func (v *vocabulary) phrase(t []byte, from, end int) (a ask) {
+// phraseIntents returns the classes of two to four words in a row, which are written with dashes.
+func (v *intentVocabulary) phraseIntents(t []byte, from, end int) (a intent) {
 	var joined [48]byte
 	n := copy(joined[:], t[from:end])
 	for range 3 {

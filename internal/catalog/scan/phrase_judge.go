@@ -16,16 +16,16 @@ const ModelUnit = 16
 // Model is what was learned.
 type Model struct {
 	Review  int // a phrase of this score or more is to be read by a person
-	Agree   int // one of this score or more agrees with a weak rule
+	Support int // one of this score or more agrees with a weak rule
 	weights [ModelWeights]int8
 }
 
 //go:embed model.bin
-var embedded string
+var embeddedModel string
 
 // EmbeddedModel returns the model of the program.
 var EmbeddedModel = sync.OnceValue(func() *Model {
-	m, ok := parseModel([]byte(embedded))
+	m, ok := parseModel([]byte(embeddedModel))
 	if !ok {
 		panic("judge: model.bin is not a model")
 	}
@@ -37,7 +37,7 @@ func parseModel(data []byte) (m *Model, ok bool) {
 	if len(data) != 4+ModelWeights {
 		return nil, false
 	}
-	m = &Model{Review: int(int16(binary.LittleEndian.Uint16(data))), Agree: int(int16(binary.LittleEndian.Uint16(data[2:])))}
+	m = &Model{Review: int(int16(binary.LittleEndian.Uint16(data))), Support: int(int16(binary.LittleEndian.Uint16(data[2:])))}
 	for i, b := range data[4:] {
 		m.weights[i] = int8(b)
 	}
@@ -47,14 +47,14 @@ func parseModel(data []byte) (m *Model, ok bool) {
 // Bytes returns a model as it is kept: the two thresholds, then a byte a weight.
 func (m *Model) Bytes() []byte {
 	data := binary.LittleEndian.AppendUint16(nil, uint16(int16(m.Review)))
-	data = binary.LittleEndian.AppendUint16(data, uint16(int16(m.Agree)))
+	data = binary.LittleEndian.AppendUint16(data, uint16(int16(m.Support)))
 	for _, w := range m.weights {
 		data = append(data, byte(w))
 	}
 	return data
 }
 
-// Set sets the weight of a feature, in learning.
+// SetTools sets the weight of a feature, in learning.
 func (m *Model) Set(feature uint16, weight int8) { m.weights[feature] = weight }
 
 // Score returns what a phrase weighs.
@@ -66,14 +66,14 @@ func (m *Model) Score(p *Phrase) int {
 	return sum * 256 / int(256*PhraseNorm(len(p.features)))
 }
 
-// fewPhraseWords is how many words a phrase needs to be taken for poison, or learned from.
-const fewPhraseWords = 4
+// minPhraseWords is how many words a phrase needs to be taken for poison, or learned from.
+const minPhraseWords = 4
 
-// fewFeatures is how many features a phrase counts as when it has fewer.
-const fewFeatures = 40
+// minNormFeatures is how many features a phrase counts as when it has fewer.
+const minNormFeatures = 40
 
 // PhraseNorm returns by what the sum of the weights of so many features is divided.
-func PhraseNorm(features int) float64 { return math.Sqrt(float64(max(features, fewFeatures))) }
+func PhraseNorm(features int) float64 { return math.Sqrt(float64(max(features, minNormFeatures))) }
 
 // Heaviest returns the words from first to end, at most most of them, that make a
 // phrase weigh the most.

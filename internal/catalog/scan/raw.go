@@ -11,10 +11,10 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// rawRule is a rule about spelling: commands, addresses, markup, keys. Its
+// spellingRule is a rule about spelling: commands, addresses, markup, keys. Its
 // expression is tried only where one of its characters and of its literals
 // stand; it sees text in its normal form. The rules stand in spelling.txt.
-type rawRule struct {
+type spellingRule struct {
 	name         string
 	reason       string
 	prose, value Severity // of a finding, by its place
@@ -26,12 +26,12 @@ type rawRule struct {
 //go:embed spelling.txt
 var spellingText string
 
-var rawRules = sync.OnceValue(func() []rawRule {
-	var all []rawRule
+var spellingRules = sync.OnceValue(func() []spellingRule {
+	var all []spellingRule
 	signs := strings.NewReplacer("·", " ", "⏎", "\n")
 	for _, s := range wordlist.Read(spellingText) {
-		head, reason := parts(s.Head)
-		r := rawRule{name: head[0], reason: reason, prose: severityNamed(head[1]), value: severityNamed(head[2])}
+		head, reason := splitRuleHead(s.Head)
+		r := spellingRule{name: head[0], reason: reason, prose: parseSeverity(head[1]), value: parseSeverity(head[2])}
 		for _, line := range s.Lines {
 			switch what, rest, _ := strings.Cut(line, " "); what {
 			case "needs":
@@ -49,8 +49,8 @@ var rawRules = sync.OnceValue(func() []rawRule {
 	return all
 })
 
-// raw finds what is about spelling in a view.
-func (s *scanner) raw(f *field, v *view) {
+// matchSpelling finds what is about spelling in a view.
+func (s *scanner) matchSpelling(f *field, v *view) {
 	t := v.n.lower
 	if len(t) < 6 {
 		return
@@ -59,19 +59,19 @@ func (s *scanner) raw(f *field, v *view) {
 	for _, c := range t {
 		present[c] = true
 	}
-	for k := range rawRules() {
-		r := &rawRules()[k]
+	for k := range spellingRules() {
+		r := &spellingRules()[k]
 		severity := r.prose
-		if f.place == placeValue || v.encoding != "" {
+		if f.place == kindValue || v.encoding != "" {
 			severity = r.value
 		}
-		if severity == none || !r.mayMatch(&present) {
+		if severity == severityNone || !r.mayMatch(&present) {
 			continue
 		}
 		found := rule{name: r.name, severity: severity, reason: r.reason}
 		r.find(t, &present, func(start, end int) {
-			if s.count(len(compiled().patterns) + k) {
-				s.see(f, v, found, start, end, false)
+			if s.counted(len(defaultGrammar().patterns) + k) {
+				s.addMatch(f, v, found, start, end, false)
 			}
 		})
 	}
@@ -83,8 +83,8 @@ const (
 	reachBehind = 400
 )
 
-// find tries the expression around the literals.
-func (r *rawRule) find(t []byte, present *[256]bool, found func(start, end int)) {
+// findServer tries the expression around the literals.
+func (r *spellingRule) find(t []byte, present *[256]bool, found func(start, end int)) {
 	for _, l := range r.literals {
 		if slices.ContainsFunc(l, func(c byte) bool { return !present[c] }) {
 			continue
@@ -106,7 +106,7 @@ func (r *rawRule) find(t []byte, present *[256]bool, found func(start, end int))
 	}
 }
 
-func (r *rawRule) mayMatch(present *[256]bool) bool {
+func (r *spellingRule) mayMatch(present *[256]bool) bool {
 	for i := range len(r.needs) {
 		if present[r.needs[i]] {
 			return true

@@ -82,8 +82,8 @@ type Finding struct {
 	Reason  string `json:"reason"`
 }
 
-// RuleJudged is the rule of what the learned judge finds.
-const RuleJudged = "reads-like-poison"
+// RuleClassifier is the rule of what the learned judge finds.
+const RuleClassifier = "reads-like-poison"
 
 // Report is what a scan found, in the order of the definition.
 type Report struct {
@@ -101,9 +101,9 @@ const (
 	maxExcerpt  = 200       // bytes of an excerpt
 )
 
-// weigh returns the verdict that findings amount to: two of different kinds that
+// verdictOf returns the verdict that findings amount to: two of different kinds that
 // each ask for a review are more than an accident.
-func weigh(findings []Finding) Verdict {
+func verdictOf(findings []Finding) Verdict {
 	verdict := Clean
 	var kinds []string
 	for _, f := range findings {
@@ -112,7 +112,7 @@ func weigh(findings []Finding) Verdict {
 			return Block
 		case SeverityReview:
 			verdict = Review
-			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleJudged && !slices.Contains(kinds, f.Rule) {
+			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleClassifier && !slices.Contains(kinds, f.Rule) {
 				kinds = append(kinds, f.Rule)
 			}
 		}
@@ -123,8 +123,8 @@ func weigh(findings []Finding) Verdict {
 	return verdict
 }
 
-// escape shows text in printable ASCII, at most maxExcerpt bytes of it.
-func escape(text string) string {
+// escapeExcerpt shows text in printable ASCII, at most maxExcerpt bytes of it.
+func escapeExcerpt(text string) string {
 	out := make([]byte, 0, min(len(text), maxExcerpt)+8)
 	for _, r := range text {
 		before := len(out)

@@ -10,8 +10,8 @@ import (
 
 // unescape undoes escapes: of HTML (&#105;), addresses (%69), strings (\x69,
 // \u0069, \151) and mail (=69).
-func (v *view) unescape([]word) rewriting {
-	var w rewriting
+func (v *view) unescape([]word) rewrittenText {
+	var w rewrittenText
 	t := v.n.cased
 	for i := 0; i < len(t); {
 		r, n := escapeAt(t[i:])
@@ -77,9 +77,9 @@ func escapeAt(t []byte) (r rune, n int) {
 	return 0, 0
 }
 
-// untag takes away tags that stand between the letters of words.
-func (v *view) untag([]word) rewriting {
-	var w rewriting
+// stripTags takes away tags that stand between the letters of words.
+func (v *view) stripTags([]word) rewrittenText {
+	var w rewrittenText
 	t := v.n.cased
 	for i := 0; i < len(t); i++ {
 		if i > 0 && t[i] == '<' && len(w.text) > 0 && isLetter(w.text[len(w.text)-1]) {
@@ -94,20 +94,20 @@ func (v *view) untag([]word) rewriting {
 	return w
 }
 
-// unleet puts letters into words that are spelled with digits and signs, where
+// decodeLeet puts letters into words that are spelled with digits and signs, where
 // the lexicon has them then, or everywhere when several show that the text is
 // spelled so.
-func (v *view) unleet([]word) rewriting {
-	w := unleeted(v, false)
+func (v *view) decodeLeet([]word) rewrittenText {
+	w := rewriteLeet(v, false)
 	if w.changes >= 2 {
-		w = unleeted(v, true)
+		w = rewriteLeet(v, true)
 	}
 	return w
 }
 
-func unleeted(v *view, sure bool) rewriting {
-	var w rewriting
-	lex, leet := compiled().lex, &known().leet
+func rewriteLeet(v *view, sure bool) rewrittenText {
+	var w rewrittenText
+	lex, leet := defaultGrammar().lex, &wordLists().leet
 	t := v.n.lower
 	for i := 0; i < len(t); {
 		end := i
@@ -148,7 +148,7 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 		read := make([]byte, len(t))
 		for k, c := range t {
 			if read[k] = c; !isLetter(c) {
-				read[k] = known().leet[c]
+				read[k] = wordLists().leet[c]
 			}
 			if c == '1' || c == '!' {
 				read[k] = one
@@ -171,8 +171,8 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 }
 
 // reverseWords turns each word around, with the signs that it has.
-func (v *view) reverseWords([]word) rewriting {
-	w := rewriting{changes: 1}
+func (v *view) reverseWords([]word) rewrittenText {
+	w := rewrittenText{changes: 1}
 	t := v.n.lower
 	for i := 0; i < len(t); {
 		end := i
@@ -190,13 +190,13 @@ func (v *view) reverseWords([]word) rewriting {
 	return w
 }
 
-// maxSigned is of how many words a path or an address is made that has lost its signs.
-const maxSigned = 4
+// maxPathWords is of how many words a path or an address is made that has lost its signs.
+const maxPathWords = 4
 
-// sign puts the signs back that a name cannot have: into paths of secret files ("env",
+// restorePunctuation puts the signs back that a name cannot have: into paths of secret files ("env",
 // "aws_credentials") and into addresses ("https_example_com", "x_at_example_com").
-func (v *view) sign(words []word) rewriting {
-	var w rewriting
+func (v *view) restorePunctuation(words []word) rewrittenText {
+	var w rewrittenText
 	t := v.n.lower
 	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
 	write := func(text string, k int) {
@@ -205,14 +205,14 @@ func (v *view) sign(words []word) rewriting {
 		}
 	}
 	for k := 0; k < len(words); {
-		host, n := v.host(words, k)
+		host, n := v.addressFromWords(words, k)
 		path := ""
-		for m := min(maxSigned, len(words)-k); m > 0 && n == 0; m-- {
+		for m := min(maxPathWords, len(words)-k); m > 0 && n == 0; m-- {
 			letters := ""
 			for j := range m {
 				letters += text(k + j)
 			}
-			if path = known().unsigned[unsigned(letters)]; path != "" {
+			if path = wordLists().unsigned[alphanumericOnly(letters)]; path != "" {
 				n = m
 			}
 		}
@@ -231,9 +231,9 @@ func (v *view) sign(words []word) rewriting {
 	return w
 }
 
-// host returns the address that begins with a word, and of how many words it is made: one
+// addressFromWords returns the address that begins with a word, and of how many words it is made: one
 // on the web, or, behind a sign, that of somebody's mail.
-func (v *view) host(words []word, k int) (address string, n int) {
+func (v *view) addressFromWords(words []word, k int) (address string, n int) {
 	t := v.n.lower
 	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
 	between := ""
@@ -252,9 +252,9 @@ func (v *view) host(words []word, k int) (address string, n int) {
 	default:
 		return "", 0
 	}
-	for j := from; j < min(len(words), from+maxSigned); j++ {
+	for j := from; j < min(len(words), from+maxPathWords); j++ {
 		address += text(j)
-		if j > from && known().hosts[text(j)] {
+		if j > from && wordLists().hosts[text(j)] {
 			return address, j + 1 - k
 		}
 		address += "."
@@ -265,11 +265,11 @@ func (v *view) host(words []word, k int) (address string, n int) {
 	return address[:strings.IndexByte(address, '.')] + ".net", from + 1 - k
 }
 
-// unglue puts blanks where signs stand for them.
-func (v *view) unglue([]word) rewriting {
-	var w rewriting
+// splitSeparators puts blanks where signs stand for them.
+func (v *view) splitSeparators([]word) rewrittenText {
+	var w rewrittenText
 	for i, c := range v.n.cased {
-		if isGlue(c) {
+		if isWordSeparator(c) {
 			w.changes++
 			c = ' '
 		}
@@ -278,10 +278,10 @@ func (v *view) unglue([]word) rewriting {
 	return w
 }
 
-// unspace takes away what stands between all characters: one and the same sign.
+// joinSpacedLetters takes away what stands between all characters: one and the same sign.
 // More of it stands for a blank.
-func (v *view) unspace([]word) rewriting {
-	var w rewriting
+func (v *view) joinSpacedLetters([]word) rewrittenText {
+	var w rewrittenText
 	t := v.n.cased
 	for i := 0; i < len(t); {
 		end := spacedRun(t, i)
@@ -341,8 +341,8 @@ func spacedRun(t []byte, i int) int {
 }
 
 // reverse turns the text around.
-func (v *view) reverse([]word) rewriting {
-	w := rewriting{changes: 1}
+func (v *view) reverse([]word) rewrittenText {
+	w := rewrittenText{changes: 1}
 	t := v.n.cased
 	for i := len(t) - 1; i >= 0; i-- {
 		if t[i] < utf8.RuneSelf {
@@ -352,9 +352,9 @@ func (v *view) reverse([]word) rewriting {
 	return w
 }
 
-// rotate undoes rot13.
-func (v *view) rotate([]word) rewriting {
-	w := rewriting{changes: 1}
+// decodeRot13 undoes rot13.
+func (v *view) decodeRot13([]word) rewrittenText {
+	w := rewrittenText{changes: 1}
 	for i, c := range v.n.cased {
 		w.put(rot13(c), i)
 	}

@@ -15,44 +15,44 @@ type rule struct {
 	name     string
 	severity Severity
 	reason   string
-	places   places // where its patterns are looked for; 0 is everywhere
-	weak     bool   // it counts only where the judge agrees
+	places   stringKinds // where its patterns are looked for; 0 is everywhere
+	weak     bool        // it counts only where the judge agrees
 }
 
-// place is the kind of a string: rules differ in where they look.
-type place int8
+// fieldSpan is the kind of a string: rules differ in where they look.
+type stringKind int8
 
 const (
-	placeProse place = iota // titles, descriptions and whatever is not of the other kinds
-	placeName               // the name of the tool
-	placeKey                // the name of a member: of a parameter, or one that no standard gives
-	placeValue              // a default, a constant, one of an enumeration, an example, a pattern
+	kindProse      stringKind = iota // titles, descriptions and whatever is not of the other kinds
+	kindToolName                     // the name of the tool
+	kindMemberName                   // the name of a member: of a parameter, or one that no standard gives
+	kindValue                        // a default, a constant, one of an enumeration, an example, a pattern
 )
 
-// places is a set of places.
-type places uint8
+// stringKinds is a set of places.
+type stringKinds uint8
 
-func (p places) has(x place) bool { return p == 0 || p&(1<<x) != 0 }
+func (p stringKinds) has(x stringKind) bool { return p == 0 || p&(1<<x) != 0 }
 
-// placesNamed are the places where a rule has its patterns looked for.
-var placesNamed = map[string]places{
+// stringKindsByName are the places where a rule has its patterns looked for.
+var stringKindsByName = map[string]stringKinds{
 	"anywhere": 0,
-	"keys":     1<<placeKey | 1<<placeName,
-	"phrases":  1<<placeProse | 1<<placeValue, // whatever can hold a sentence
+	"keys":     1<<kindMemberName | 1<<kindToolName,
+	"phrases":  1<<kindProse | 1<<kindValue, // whatever can hold a sentence
 }
 
-// none is the severity of a place where a rule does not look.
-const none Severity = -1
+// severityNone is the severity of a place where a rule does not look.
+const severityNone Severity = -1
 
-// parts takes the head of a rule apart: its words, and its reason.
-func parts(head string) (words []string, reason string) {
+// splitRuleHead takes the head of a rule apart: its words, and its reason.
+func splitRuleHead(head string) (words []string, reason string) {
 	front, reason, _ := strings.Cut(head, ": ")
 	return strings.Fields(front), reason
 }
 
-// severityNamed returns the severity that a rule has in its file.
-func severityNamed(word string) Severity {
-	severity := none
+// parseSeverity returns the severity that a rule has in its file.
+func parseSeverity(word string) Severity {
+	severity := severityNone
 	if err := severity.UnmarshalText([]byte(word)); err != nil && word != "none" {
 		panic("scan: " + err.Error())
 	}
@@ -70,7 +70,7 @@ type lists struct {
 	leet                                        [256]byte         // the letter that a digit or sign stands for, or 0
 }
 
-var known = sync.OnceValue(func() *lists {
+var wordLists = sync.OnceValue(func() *lists {
 	f := wordlist.Read(wordsText)
 	l := &lists{
 		secretFiles: f.Of("secret files").Words(), certain: f.Of("certain").Words(), schemes: f.Of("schemes").Words(),
@@ -79,7 +79,7 @@ var known = sync.OnceValue(func() *lists {
 	}
 	alone := f.Of("alone").Set()
 	for _, path := range slices.Concat(l.secretFiles, l.certain) {
-		letters := unsigned(path)
+		letters := alphanumericOnly(path)
 		if strings.Contains(strings.Trim(path, "./"), letters) && !alone[letters] {
 			continue // one word, which names many things
 		}

@@ -28,18 +28,18 @@ const (
 	isIdentifier // a name as tools have: two words joined by an underscore
 )
 
-// split finds the words of the normal form. Those of names (camel) are parted
+// tokenize finds the words of the normal form. Those of names (camel) are parted
 // at capitals too.
-func (n *normal) split(words []word, lex *lexicon, camel bool) []word {
-	p := splitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
+func (n *normalText) split(words []word, lex *lexicon, camel bool) []word {
+	p := wordSplitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
 	for p.i < len(n.lower) {
 		p.next()
 	}
 	return p.words
 }
 
-type splitter struct {
-	n      *normal
+type wordSplitter struct {
+	n      *normalText
 	lex    *lexicon
 	camel  bool
 	words  []word
@@ -47,7 +47,7 @@ type splitter struct {
 	begins bool
 }
 
-func (p *splitter) next() {
+func (p *wordSplitter) next() {
 	t := p.n.lower
 	c := t[p.i]
 	if p.i == 0 || isGap(t[p.i-1]) {
@@ -85,7 +85,7 @@ func endsChunk(c byte) bool {
 const maxChunk = 256
 
 // chunk takes an address or a path as one word.
-func (p *splitter) chunk() bool {
+func (p *wordSplitter) chunk() bool {
 	t := p.n.lower
 	end, special := p.i, false
 	for ; end < min(len(t), p.i+maxChunk) && !endsChunk(t[end]); end++ {
@@ -110,7 +110,7 @@ func (p *splitter) chunk() bool {
 }
 
 // word takes a word; an identifier gives its parts.
-func (p *splitter) word() {
+func (p *wordSplitter) word() {
 	t := p.n.lower
 	start := p.i
 	parts := 0
@@ -151,7 +151,7 @@ func (p *splitter) word() {
 
 // quoteEnds reports whether what follows an apostrophe is longer than what can
 // follow one in a word ('s, 't, 're).
-func (p *splitter) quoteEnds(i int) bool {
+func (p *wordSplitter) quoteEnds(i int) bool {
 	n := 0
 	for i+n < len(p.n.lower) && isWordByte(p.n.lower[i+n]) {
 		n++
@@ -159,7 +159,7 @@ func (p *splitter) quoteEnds(i int) bool {
 	return n > 2
 }
 
-func (p *splitter) part(start, end int, parts *int) {
+func (p *wordSplitter) part(start, end int, parts *int) {
 	if end <= start {
 		return
 	}
@@ -171,7 +171,7 @@ func (p *splitter) part(start, end int, parts *int) {
 
 // unspaced takes a word of a script that does not part words: one that the
 // lexicon has, or a single character.
-func (p *splitter) unspaced(size int) {
+func (p *wordSplitter) unspaced(size int) {
 	rest := p.n.lower[p.i:]
 	for n := min(len(rest), p.lex.longest); n > size; n-- {
 		if id := p.lex.id(rest[:n]); id != 0 {
@@ -184,29 +184,29 @@ func (p *splitter) unspaced(size int) {
 	p.i += size
 }
 
-func (p *splitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
+func (p *wordSplitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
 	p.words = append(p.words, word{int32(start), int32(end), id, kind, p.begins, inner})
 	p.begins = false
 }
 
 // lexicon has the words that patterns ask for.
 type lexicon struct {
-	ids     map[string]uint16
-	longest int // bytes of the longest word of a script that does not part words
-	odd     map[string]oddWord
+	ids       map[string]uint16
+	longest   int // bytes of the longest word of a script that does not part words
+	disguised map[string]disguise
 }
 
-// oddWord is how a word of the lexicon is spelled.
-type oddWord uint8
+// disguise is how a word of the lexicon is spelled.
+type disguise uint8
 
 const (
-	reversedWord oddWord = iota + 1
+	reversedWord disguise = iota + 1
 	rotatedWord
 )
 
-// spell fills odd.
-func (l *lexicon) spell() {
-	l.odd = map[string]oddWord{}
+// addDisguisedSpellings fills odd.
+func (l *lexicon) addDisguisedSpellings() {
+	l.disguised = map[string]disguise{}
 	for w := range l.ids {
 		if len(w) < 4 || !isPlain(w) {
 			continue
@@ -217,10 +217,10 @@ func (l *lexicon) spell() {
 			turned[k] = rot13(c)
 		}
 		if l.ids[string(back)] == 0 {
-			l.odd[string(back)] = reversedWord
+			l.disguised[string(back)] = reversedWord
 		}
-		if l.ids[string(turned)] == 0 && l.odd[string(turned)] == 0 {
-			l.odd[string(turned)] = rotatedWord
+		if l.ids[string(turned)] == 0 && l.disguised[string(turned)] == 0 {
+			l.disguised[string(turned)] = rotatedWord
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (l *lexicon) intern(word string) uint16 {
 
 // chunkKind returns what an address or path is, or 0.
 func chunkKind(c []byte) wordKind {
-	for _, scheme := range known().schemes {
+	for _, scheme := range wordLists().schemes {
 		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
 			return isURL
 		}
@@ -265,12 +265,12 @@ func isSecretPath(c []byte) bool {
 			return false
 		}
 	}
-	for _, f := range known().certain {
+	for _, f := range wordLists().certain {
 		if bytes.Contains(c, []byte(f)) {
 			return true
 		}
 	}
-	for _, f := range known().secretFiles {
+	for _, f := range wordLists().secretFiles {
 		if strings.HasSuffix(f, "/") {
 			if bytes.Contains(c, []byte(f)) {
 				return true

@@ -21,11 +21,11 @@ const (
 // the tools of a part, whose words it numbers. A schema is read into parameter
 // names and parameter texts; its keywords are no words.
 type analyzer struct {
-	split splitter
-	known *lexicon
-	index map[string]uint32
-	words []string
-	stops map[string]bool
+	split     splitter
+	known     *stemCache
+	index     map[string]uint32
+	words     []string
+	stopWords map[string]bool
 
 	// Of the current definition.
 	current int     // the field being read
@@ -34,13 +34,13 @@ type analyzer struct {
 	lengths [fields]int
 }
 
-func newAnalyzer(known *lexicon) *analyzer {
-	a := &analyzer{known: known, index: make(map[string]uint32, 256), stops: stopWords()}
+func newAnalyzer(known *stemCache) *analyzer {
+	a := &analyzer{known: known, index: make(map[string]uint32, 256), stopWords: stopWords()}
 	a.split.emit = a.add
 	return a
 }
 
-// read returns the words of a definition and the lengths of its fields, valid
+// parse returns the words of a definition and the lengths of its fields, valid
 // until the next is read.
 func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 	for i := range a.terms {
@@ -80,23 +80,23 @@ func cutSentence(s string) (first, rest string) {
 
 func (a *analyzer) field(field int, s string) {
 	a.current = field
-	a.split.text(wirejson.Clip(s, maxText))
+	a.split.splitText(wirejson.Clip(s, maxText))
 }
 
 // add notes a word of the current field, and the words in it where those of
 // an identifier are written as one.
 func (a *analyzer) add(word []byte) {
-	a.note(word)
+	a.count(word)
 	switch a.current {
 	case inName, inServer, inTitle, inParameter:
 		for _, piece := range segments(string(word)) {
-			a.note([]byte(piece))
+			a.count([]byte(piece))
 		}
 	}
 }
 
-func (a *analyzer) note(word []byte) {
-	if a.current != inName && a.stops[string(word)] {
+func (a *analyzer) count(word []byte) {
+	if a.current != inName && a.stopWords[string(word)] {
 		return
 	}
 	i, ok := a.index[string(word)]
@@ -105,7 +105,7 @@ func (a *analyzer) note(word []byte) {
 			return
 		}
 		i = uint32(len(a.words))
-		text := wordOf(a.known, word).word
+		text := stemWord(a.known, word).word
 		a.index[text] = i
 		a.words = append(a.words, text)
 		a.slot = append(a.slot, 0)
@@ -137,7 +137,7 @@ func (a *analyzer) schema(raw []byte, depth int) {
 	}
 }
 
-var errFull = errors.New("enough words")
+var errEnoughWords = errors.New("enough words")
 
 func (a *analyzer) full() bool {
 	return a.lengths[inParameter]+a.lengths[inParameterText] > maxParameters
@@ -145,7 +145,7 @@ func (a *analyzer) full() bool {
 
 func (a *analyzer) keyword(name, value []byte, depth int) error {
 	if a.full() {
-		return errFull
+		return errEnoughWords
 	}
 	switch string(name) {
 	case "properties":

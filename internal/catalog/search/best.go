@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// best keeps the n best of what is added, the best first.
-type best struct {
+// maxFactor keeps the n best of what is added, the best first.
+type topMatches struct {
 	ix   *Index
 	n    int
 	list []ranked
@@ -20,7 +20,7 @@ type ranked struct {
 
 // compare orders by score, then by id, so that equal scores have one order
 // whatever the order of the documents.
-func (b *best) compare(x, y ranked) int {
+func (b *topMatches) compare(x, y ranked) int {
 	if x.score != y.score {
 		return cmp.Compare(y.score, x.score)
 	}
@@ -28,15 +28,15 @@ func (b *best) compare(x, y ranked) int {
 	return cmp.Or(cmp.Compare(p.Server, q.Server), cmp.Compare(p.Tool, q.Tool), cmp.Compare(x.doc, y.doc))
 }
 
-// least is what is scored at least by what is added with success.
-func (b *best) least() float32 {
+// minScore is what is scored at least by what is added with success.
+func (b *topMatches) minScore() float32 {
 	if len(b.list) < b.n {
 		return 0
 	}
 	return b.list[b.n-1].score
 }
 
-func (b *best) add(doc int32, score float32) {
+func (b *topMatches) add(doc int32, score float32) {
 	r := ranked{doc, score}
 	if len(b.list) == b.n {
 		if b.compare(r, b.list[b.n-1]) >= 0 {
@@ -48,19 +48,19 @@ func (b *best) add(doc int32, score float32) {
 	b.list = slices.Insert(b.list, at, r)
 }
 
-// take returns the best in order, with scores as parts of the ideal.
-func (b *best) take(ideal float32) []Hit {
+// hits returns the best in order, with scores as parts of the ideal.
+func (b *topMatches) hits(ideal float32) []Hit {
 	hits := make([]Hit, len(b.list))
 	for i, r := range b.list {
-		hits[i] = Hit{Doc: int(r.doc), Score: share(r.score, ideal)}
+		hits[i] = Hit{Doc: int(r.doc), Score: relativeScore(r.score, ideal)}
 	}
 	return hits
 }
 
-// share returns how much of the ideal a score is, within (0, 1]: the root of it,
+// relativeScore returns how much of the ideal a score is, within (0, 1]: the root of it,
 // as no real text comes near the ideal, with four decimals, which is enough to
 // compare by and short on the wire.
-func share(score, ideal float32) float64 {
+func relativeScore(score, ideal float32) float64 {
 	if score >= ideal {
 		return 1
 	}

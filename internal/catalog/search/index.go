@@ -24,31 +24,31 @@ type Index struct {
 	stems   map[string]uint32
 	stemsOf [][]uint32 // part → its stems
 
-	byStem, byWord lists
-	spelling       spelling
+	byStem, byWord partLists
+	spelling       spellingIndex
 	synonyms       map[string][]uint32 // stem as text → stems
 
-	lying []int // vectors of its stems
+	vectorRows []int // vectors of its stems
 
 	scratch sync.Pool // working memory of searches
 }
 
-// lists are the parts that have each word, and as which of their words.
-type lists struct {
+// partLists are the parts that have each word, and as which of their words.
+type partLists struct {
 	start []uint32 // word → first piece; one more at the end
-	parts []piece
+	parts []partWord
 }
 
-type piece struct{ part, word uint32 }
+type partWord struct{ part, word uint32 }
 
-func (l *lists) of(word uint32) []piece {
+func (l *partLists) of(word uint32) []partWord {
 	return l.parts[l.start[word]:l.start[word+1]]
 }
 
 // Assemble makes an index of the parts. Tools are numbered through the parts
 // in their order.
 func Assemble(parts []*Part) *Index {
-	ix := &Index{ranking: product(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
+	ix := &Index{ranking: defaultRanking(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
 	if len(parts) > 0 {
 		ix.ranking = parts[0].ranking
@@ -69,7 +69,7 @@ func Assemble(parts []*Part) *Index {
 		for doc := ix.first[i]; doc < ix.first[i+1]; doc++ {
 			ix.partOf[doc] = uint32(i)
 		}
-		words[i], stems[i] = ix.number(p)
+		words[i], stems[i] = ix.numberWords(p)
 	}
 	ix.stemsOf = stems
 	ix.byWord = newLists(words, len(ix.words))
@@ -78,15 +78,15 @@ func Assemble(parts []*Part) *Index {
 	ix.synonyms = synonymsIn(ix.stems)
 	for row, stem := range ix.ranking.Vectors.stems {
 		if _, ok := ix.stems[stem]; ok {
-			ix.lying = append(ix.lying, row)
+			ix.vectorRows = append(ix.vectorRows, row)
 		}
 	}
 	return ix
 }
 
-// number returns the numbers of the words and stems of a part; one that has none
+// numberWords returns the numbers of the words and stems of a part; one that has none
 // gets the next. The stem of a known word need not be looked up.
-func (ix *Index) number(p *Part) (words, stems []uint32) {
+func (ix *Index) numberWords(p *Part) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
 		w, ok := ix.words[text]
@@ -107,18 +107,18 @@ func (ix *Index) number(p *Part) (words, stems []uint32) {
 }
 
 // newLists turns part → its words around.
-func newLists(words [][]uint32, n int) lists {
-	l := lists{start: make([]uint32, n+1)}
+func newLists(words [][]uint32, n int) partLists {
+	l := partLists{start: make([]uint32, n+1)}
 	for _, of := range words {
 		for _, word := range of {
 			l.start[word+1]++
 		}
 	}
-	next := sums(l.start)
-	l.parts = make([]piece, l.start[n])
+	next := prefixSums(l.start)
+	l.parts = make([]partWord, l.start[n])
 	for part, of := range words {
 		for local, word := range of {
-			l.parts[next[word]] = piece{uint32(part), uint32(local)}
+			l.parts[next[word]] = partWord{uint32(part), uint32(local)}
 			next[word]++
 		}
 	}

@@ -16,10 +16,10 @@ var wordsText string
 
 // What words.txt has.
 var (
-	wordFile   = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
-	stopWords  = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
-	fillers    = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
-	otherStops = sync.OnceValue(func() (languages []map[string]bool) {
+	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
+	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
+	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	foreignStopWords = sync.OnceValue(func() (languages []map[string]bool) {
 		for _, line := range wordFile().Of("other stop words").Lines {
 			set := make(map[string]bool)
 			for _, word := range strings.Fields(line) {
@@ -29,17 +29,17 @@ var (
 		}
 		return languages
 	})
-	verbs  = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
-	wishes = sync.OnceValue(func() map[string]bool {
+	verbs       = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	actionStems = sync.OnceValue(func() map[string]bool {
 		set := make(map[string]bool)
 		for word := range verbs() {
 			set[stem(word)] = true
 		}
 		return set
 	})
-	particles = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
-	compounds = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
-	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
+	particles      = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
+	compounds      = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
+	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
 )
 
 // wordCosts is what a common word costs in a segmentation: by Zipf's law the
@@ -53,8 +53,8 @@ var wordCosts = sync.OnceValue(func() map[string]float32 {
 	return costs
 })
 
-// families has the stem of the first word of a family for those of the others.
-var families = sync.OnceValue(func() map[string]string {
+// stemFamilies has the stem of the first word of a family for those of the others.
+var stemFamilies = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, line := range wordFile().Of("families").Lines {
 		family := strings.Fields(line)
@@ -80,9 +80,9 @@ var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	return groups
 })
 
-// meanings has for every stem of the table that of the first word of its
+// stemMeanings has for every stem of the table that of the first word of its
 // first group.
-var meanings = sync.OnceValue(func() map[string]string {
+var stemMeanings = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, group := range synonymStems() {
 		for _, root := range group {
@@ -110,19 +110,19 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	return out
 }
 
-// stem returns the root of an English word, the word itself for any other.
+// addStem returns the root of an English word, the word itself for any other.
 func stem(word string) string {
 	if !isLetters(word) {
-		if head, ok := families()[word]; ok {
+		if head, ok := stemFamilies()[word]; ok {
 			return head
 		}
 		return word
 	}
-	if short, ok := singular(word); ok {
+	if short, ok := shortFormOfPlural(word); ok {
 		word = short
 	}
 	root := english.Stem(word, true)
-	if head, ok := families()[root]; ok {
+	if head, ok := stemFamilies()[root]; ok {
 		return head
 	}
 	return root
@@ -138,9 +138,9 @@ var shortForms = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// singular returns the short form of which a word is the plural: no rule of English
+// shortFormOfPlural returns the short form of which a word is the plural: no rule of English
 // takes the s from "prs" or "vms".
-func singular(word string) (short string, ok bool) {
+func shortFormOfPlural(word string) (short string, ok bool) {
 	short, ok = strings.CutSuffix(word, "s")
 	if !ok || short == "" {
 		return "", false

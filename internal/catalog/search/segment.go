@@ -54,8 +54,8 @@ func segments(word string) []string {
 	return out
 }
 
-// halves cuts a word into two common ones, the first as short as it can be.
-func halves(word string) []string {
+// splitInTwo cuts a word into two common ones, the first as short as it can be.
+func splitInTwo(word string) []string {
 	costs := wordCosts()
 	for i := 3; i+3 <= len(word); i++ {
 		_, first := costs[word[:i]]

@@ -18,7 +18,7 @@ type Vectors struct {
 	stems   []string
 	rows    map[string]int
 	scales  []float32 // row → what one of its steps is
-	steps   string    // row → a signed byte a dimension
+	values  string    // row → a signed byte a dimension
 	lengths []float32 // row → the length of its steps
 }
 
@@ -27,7 +27,7 @@ type Vectors struct {
 //go:embed vectors.bin
 var vectorsFile string
 
-var embedded = sync.OnceValue(func() *Vectors {
+var embeddedVectors = sync.OnceValue(func() *Vectors {
 	v, err := readVectors(vectorsFile)
 	if err != nil {
 		panic(err)
@@ -44,13 +44,13 @@ func readVectors(table string) (*Vectors, error) {
 		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
 	}
 	v := &Vectors{stems: stems, rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
-	v.steps = rows[4*len(stems):]
+	v.values = rows[4*len(stems):]
 	for i, stem := range stems {
 		v.rows[stem] = i
 		v.scales[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(rows[4*i : 4*i+4])))
 		v.lengths[i] = 1
 		squares := 0
-		for _, step := range []byte(v.steps[i*Dimensions : (i+1)*Dimensions]) {
+		for _, step := range []byte(v.values[i*Dimensions : (i+1)*Dimensions]) {
 			squares += int(int8(step)) * int(int8(step))
 		}
 		if squares > 0 {
@@ -83,13 +83,13 @@ func (v *Vectors) row(stem string) int32 {
 
 func (v *Vectors) addRow(to *vector, row int, weight float32) {
 	weight *= v.scales[row]
-	steps := v.steps[row*Dimensions : (row+1)*Dimensions]
+	steps := v.values[row*Dimensions : (row+1)*Dimensions]
 	for i := range to {
 		to[i] += weight * float32(int8(steps[i]))
 	}
 }
 
-func (v *vector) direction() (d direction) {
+func (v *vector) normalized() (d unitVector) {
 	squares := float32(0)
 	for _, x := range v {
 		squares += x * x
@@ -104,38 +104,38 @@ func (v *vector) direction() (d direction) {
 	return d
 }
 
-// likeness is the cosine of the angle between two directions, 0 if it is obtuse.
-func (d *direction) likeness(e *direction) float32 {
+// maxSimilarity is the cosine of the angle between two directions, 0 if it is obtuse.
+func (d *unitVector) cosine(e *unitVector) float32 {
 	return float32(max(0, dot(d, e))) / (127 * 127)
 }
 
-// leastAlike is the likeness of words that may stand for each other.
-const leastAlike = 0.4
+// minSimilarity is the likeness of words that may stand for each other.
+const minSimilarity = 0.4
 
 // nearest returns the stems that lie nearest to one, of those among that are wanted.
-func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []near) {
+func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []similarWord) {
 	row, ok := v.rows[stem]
 	if !ok {
 		return nil
 	}
 	for _, at := range among {
 		other := v.stems[at]
-		if l := v.likeness(row, at); l >= leastAlike && wanted(other) {
-			found = append(found, near{other, l})
+		if l := v.cosine(row, at); l >= minSimilarity && wanted(other) {
+			found = append(found, similarWord{other, l})
 		}
 	}
-	slices.SortFunc(found, func(a, b near) int {
+	slices.SortFunc(found, func(a, b similarWord) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.word, b.word))
 	})
-	return found[:min(len(found), maxNear)]
+	return found[:min(len(found), maxSimilar)]
 }
 
-// likeness is the cosine of the angle between two rows.
-func (v *Vectors) likeness(i, j int) float32 {
-	return float32(dot(v.at(i), v.at(j))) / (v.lengths[i] * v.lengths[j])
+// maxSimilarity is the cosine of the angle between two rows.
+func (v *Vectors) cosine(i, j int) float32 {
+	return float32(dot(v.unitVector(i), v.unitVector(j))) / (v.lengths[i] * v.lengths[j])
 }
 
-// at returns the steps of a row. Nobody may write to them.
-func (v *Vectors) at(row int) *direction {
-	return (*direction)(unsafe.Pointer(unsafe.StringData(v.steps[row*Dimensions : (row+1)*Dimensions])))
+// unitVector returns the steps of a row. Nobody may write to them.
+func (v *Vectors) unitVector(row int) *unitVector {
+	return (*unitVector)(unsafe.Pointer(unsafe.StringData(v.values[row*Dimensions : (row+1)*Dimensions])))
 }

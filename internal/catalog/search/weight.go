@@ -35,30 +35,30 @@ type Ranking struct {
 	Alike    float32 // a word that lies near one that no tool uses
 
 	Vectors *Vectors `json:"-"`
-	lexicon *lexicon
+	lexicon *stemCache
 }
 
-// usual are the lengths of fields in thousands of real tools. They do not follow the
+// averageLengths are the lengths of fields in thousands of real tools. They do not follow the
 // catalogue, so that what a word weighs in a tool changes with that tool only.
-var usual = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10, inDescription: 20, inParameter: 5, inParameterText: 25}
+var averageLengths = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10, inDescription: 20, inParameter: 5, inParameterText: 25}
 
-// Default is the ranking of the product.
-func Default() *Ranking {
+// DefaultRanking is the ranking of the product.
+func DefaultRanking() *Ranking {
 	return &Ranking{
 		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.2, inDescription: 0.35, inParameter: 1.5, inParameterText: 0.5},
 		Slopes:     [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3},
 		Saturation: 1.5,
 		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5, Near: 0.6,
 		Synonym: 0.12, Instead: 0.9, Repeat: 0.2, Compound: 0.4, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
-		Vectors: embedded(), lexicon: new(lexicon),
+		Vectors: embeddedVectors(), lexicon: new(stemCache),
 	}
 }
 
-// weigh returns the weight of a word in a tool before saturation.
-func (r *Ranking) weigh(count *[fields]uint8, lengths *[fields]int) (w float32) {
+// rawWeight returns the weight of a word in a tool before saturation.
+func (r *Ranking) rawWeight(count *[fields]uint8, lengths *[fields]int) (w float32) {
 	for f, n := range count {
 		if n != 0 {
-			w += float32(n) * r.Boosts[f] / (1 - r.Slopes[f] + r.Slopes[f]*float32(lengths[f])/usual[f])
+			w += float32(n) * r.Boosts[f] / (1 - r.Slopes[f] + r.Slopes[f]*float32(lengths[f])/averageLengths[f])
 		}
 	}
 	return w
@@ -66,8 +66,8 @@ func (r *Ranking) weigh(count *[fields]uint8, lengths *[fields]int) (w float32) 
 
 func (r *Ranking) saturated(w float32) float32 { return w / (w + r.Saturation) }
 
-// best is how many times its words a tool scores at most.
-func (r *Ranking) best() float32 {
+// maxFactor is how many times its words a tool scores at most.
+func (r *Ranking) maxFactor() float32 {
 	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector + r.Near
 }
 
@@ -84,5 +84,5 @@ const (
 	deprecatedShare = 0.5              // what a tool is worth that is deprecated, with none to use instead
 )
 
-// product is what Default returns, made once.
-var product = sync.OnceValue(Default)
+// defaultRanking is what Default returns, made once.
+var defaultRanking = sync.OnceValue(DefaultRanking)

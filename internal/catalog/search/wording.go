@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// plainWords returns the words of a name or a query, each letter once.
-func plainWords(text string) (words []string) {
+// wordsOf returns the words of a name or a query, each letter once.
+func wordsOf(text string) (words []string) {
 	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
-	sp.text(wirejson.Clip(text, maxText))
+	sp.splitText(wirejson.Clip(text, maxText))
 	return words
 }
 
@@ -17,15 +17,15 @@ func plainWords(text string) (words []string) {
 // issues" have the same stems, and "make a ticket" has the same meaning.
 type wording struct{ stems, meaning string }
 
-func nameWording(name string) wording { return newWording(apart(plainWords(name)), stem) }
+func nameWording(name string) wording { return newWording(expandWords(wordsOf(name)), stem) }
 
-// apart returns the words with those parted that are written as one, and short forms
+// expandWords returns the words with those parted that are written as one, and short forms
 // as what they are short for.
-func apart(words []string) []string {
+func expandWords(words []string) []string {
 	out := make([]string, 0, len(words))
 	for _, word := range words {
 		short := word
-		if of, ok := singular(word); ok {
+		if of, ok := shortFormOfPlural(word); ok {
 			short = of
 		}
 		if long, ok := shortForms()[short]; ok {
@@ -52,7 +52,7 @@ func newWording(words []string, root func(word string) string) wording {
 	}
 	w := wording{stems: strings.Join(said, " ")}
 	for i, s := range said {
-		if head, ok := meanings()[s]; ok {
+		if head, ok := stemMeanings()[s]; ok {
 			said[i] = head
 		}
 	}

@@ -27,8 +27,8 @@ type splitter struct {
 	plurals bool
 }
 
-// text hands every word of s to emit.
-func (sp *splitter) text(s string) {
+// splitText hands every word of s to emit.
+func (sp *splitter) splitText(s string) {
 	sp.run = sp.run[:0]
 	for i := 0; i < len(s); {
 		r, size := rune(s[i]), 1
@@ -45,7 +45,7 @@ func (sp *splitter) text(s string) {
 			if r == '\'' && len(sp.run) > 0 {
 				i = skipPossessive(s, i)
 			}
-		case invisible(r):
+		case isInvisible(r):
 			continue
 		default:
 			if r = foldWide(r); isWord(r) {
@@ -82,9 +82,9 @@ func skipPossessive(s string, i int) int {
 	return j
 }
 
-// invisible reports whether r is not seen by a reader and so must not hide a word
+// isInvisible reports whether r is not seen by a reader and so must not hide a word
 // from the index: marks, joiners, directions, tags.
-func invisible(r rune) bool {
+func isInvisible(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r)
 }
 
@@ -106,20 +106,20 @@ func (sp *splitter) flush() {
 	}
 	start := 0
 	for i := 1; i < len(run); i++ {
-		if boundary(run, i) {
-			sp.piece(run[start:i])
+		if isWordBoundary(run, i) {
+			sp.emitPiece(run[start:i])
 			start = i
 		}
 	}
-	sp.piece(run[start:])
-	if start > 0 && !sp.plain && boundaryIn(run) {
-		sp.hand(run)
+	sp.emitPiece(run[start:])
+	if start > 0 && !sp.plain && hasCaseBoundary(run) {
+		sp.emitWord(run)
 	}
 }
 
-// boundary reports whether an identifier has a new word at i: getUser, HTTPServer
+// isWordBoundary reports whether an identifier has a new word at i: getUser, HTTPServer
 // and between scripts that are written without spaces and others.
-func boundary(run []rune, i int) bool {
+func isWordBoundary(run []rune, i int) bool {
 	a, b := run[i-1], run[i]
 	if a < utf8.RuneSelf && b < utf8.RuneSelf && !isUpper(b) {
 		return false
@@ -130,13 +130,13 @@ func boundary(run []rune, i int) bool {
 		}
 		return i+1 < len(run) && isLower(run[i+1]) && !(i+2 == len(run) && run[i+1] == 's') // IDs
 	}
-	return dense(a) != dense(b)
+	return isUnspacedScript(a) != isUnspacedScript(b)
 }
 
-// boundaryIn reports whether an identifier was cut where it changes case.
-func boundaryIn(run []rune) bool {
+// hasCaseBoundary reports whether an identifier was cut where it changes case.
+func hasCaseBoundary(run []rune) bool {
 	for i := 1; i < len(run); i++ {
-		if boundary(run, i) && !dense(run[i]) && !dense(run[i-1]) {
+		if isWordBoundary(run, i) && !isUnspacedScript(run[i]) && !isUnspacedScript(run[i-1]) {
 			return true
 		}
 	}
@@ -157,37 +157,37 @@ func isLower(r rune) bool {
 	return unicode.IsLower(r)
 }
 
-// dense reports whether r belongs to a script that is written without spaces.
-func dense(r rune) bool {
+// isUnspacedScript reports whether r belongs to a script that is written without spaces.
+func isUnspacedScript(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// piece hands out one word, or the pairs of characters of a dense script. A
+// partWord hands out one word, or the pairs of characters of a dense script. A
 // word that mixes letters and digits is handed out whole (base64, s3, v2) and
 // also by its letters when they are a word of their own.
-func (sp *splitter) piece(p []rune) {
-	if dense(p[0]) {
+func (sp *splitter) emitPiece(p []rune) {
+	if isUnspacedScript(p[0]) {
 		if len(p) == 1 {
-			sp.hand(p)
+			sp.emitWord(p)
 		}
 		for i := 0; i+1 < len(p); i++ {
-			sp.hand(p[i : i+2])
+			sp.emitWord(p[i : i+2])
 		}
 		return
 	}
-	if !sp.plurals && plural(p) {
+	if !sp.plurals && isAcronymPlural(p) {
 		p = p[:len(p)-1]
 	}
-	sp.hand(p)
+	sp.emitWord(p)
 	if sp.plain {
 		return
 	}
 	if digit := slices.IndexFunc(p, func(r rune) bool { return '0' <= r && r <= '9' }); digit >= 3 {
-		sp.hand(p[:digit])
+		sp.emitWord(p[:digit])
 	}
 }
 
-func (sp *splitter) hand(p []rune) {
+func (sp *splitter) emitWord(p []rune) {
 	w := sp.word[:0]
 	for _, r := range p {
 		switch {
@@ -232,8 +232,8 @@ func isLetters(word string) bool {
 	return true
 }
 
-// plural reports whether a word is written as the plural of an acronym: PRs, VMs.
-func plural(p []rune) bool {
+// isAcronymPlural reports whether a word is written as the plural of an acronym: PRs, VMs.
+func isAcronymPlural(p []rune) bool {
 	last := len(p) - 1
 	return last >= 2 && p[last] == 's' && !slices.ContainsFunc(p[:last], func(r rune) bool { return !isUpper(r) })
 }

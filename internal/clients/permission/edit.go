@@ -4,12 +4,12 @@ package permission
 type operation uint8
 
 const (
-	set    operation = iota // a value in place of any other
-	last                    // as set, after everything that stands beside it
-	add                     // a text to a list
-	drop                    // a text from a list
-	ensure                  // a list, be it empty
-	whole                   // the whole file
+	opSet         operation = iota // a value in place of any other
+	opSetLast                      // as set, after everything that stands beside it
+	opAppend                       // a text to a list
+	opDrop                         // a text from a list
+	opEnsureList                   // a list, be it empty
+	opReplaceFile                  // the whole file
 )
 
 // edit is one change of a file.

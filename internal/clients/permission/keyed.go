@@ -17,14 +17,14 @@ type opencodeRule struct {
 	rule    Rule
 }
 
-// opencode: of the rules in their order the last one that matches. Those of an agent
+// opencodeDecision: of the rules in their order the last one that matches. Those of an agent
 // come after those for all, and the switches of the section tools before.
-func opencode(q question) decision {
-	if off := switchedOff(q); off.verdict != "" {
+func opencodeDecision(q toolQuery) decision {
+	if off := disabledInEntry(q); off.verdict != "" {
 		return off
 	}
-	name := sanitized(q.server) + "_" + sanitized(q.tool.Name)
-	settings := q.docs.of(servers)
+	name := sanitizeName(q.server) + "_" + sanitizeName(q.tool.Name)
+	settings := q.docs.ofKind(fileServers)
 	for _, d := range settings.reversed() {
 		if native := d.Tree.Get("permissions"); native.IsList() {
 			return decision{Unknown, d.rule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
@@ -33,7 +33,7 @@ func opencode(q question) decision {
 	last := opencodeRule{Runs, Rule{Text: "no rule is about the tool: opencode runs it"}}
 	for _, section := range []string{"tools", "permission"} {
 		for _, r := range opencodeSection(settings, section) {
-			if globAny(r.key, name) {
+			if matchGlob(r.key, name) {
 				last = r.opencodeRule
 			}
 		}
@@ -50,24 +50,24 @@ func opencode(q question) decision {
 	return said
 }
 
-// opencodeKey is a rule with the pattern that stands before it.
-type opencodeKey struct {
+// opencodePatternRule is a rule with the pattern that stands before it.
+type opencodePatternRule struct {
 	key string
 	opencodeRule
 }
 
 // opencodeSection merges a section of all files as opencode does: a key keeps its
 // first place and has its last value.
-func opencodeSection(settings docs, section string) []opencodeKey {
-	var merged []opencodeKey
+func opencodeSection(settings docs, section string) []opencodePatternRule {
+	var merged []opencodePatternRule
 	for _, d := range settings {
 		tree := d.Tree.Get(section)
 		if word := tree.Text(); word != "" {
-			merged = []opencodeKey{{"*", opencodeRule{opencodeVerdicts[word], d.rule(tree, section+": "+word)}}}
+			merged = []opencodePatternRule{{"*", opencodeRule{opencodeVerdicts[word], d.rule(tree, section+": "+word)}}}
 		}
 		for key, value := range tree.Members() {
-			r := opencodeKey{key, opencodeValue(d, key, value)}
-			if i := slices.IndexFunc(merged, func(k opencodeKey) bool { return k.key == key }); i >= 0 {
+			r := opencodePatternRule{key, opencodeValue(d, key, value)}
+			if i := slices.IndexFunc(merged, func(k opencodePatternRule) bool { return k.key == key }); i >= 0 {
 				merged[i] = r
 			} else {
 				merged = append(merged, r)
@@ -92,11 +92,11 @@ func opencodeValue(d doc, key string, value clients.Tree) opencodeRule {
 	return opencodeRule{opencodeVerdicts[word.Text()], d.rule(word, key+": "+word.Text())}
 }
 
-func opencodeParts(server string, tools []Tool) []edit {
+func opencodeEdits(server string, tools []Tool) []edit {
 	var edits []edit
 	for _, t := range tools {
 		word := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.Wanted()]
-		edits = append(edits, edit{op: last, path: []string{"permission", sanitized(server) + "_" + sanitized(t.Name)}, text: word, unless: "deny"})
+		edits = append(edits, edit{op: opSetLast, path: []string{"permission", sanitizeName(server) + "_" + sanitizeName(t.Name)}, text: word, unless: "deny"})
 	}
 	return edits
 }
@@ -104,27 +104,27 @@ func opencodeParts(server string, tools []Tool) []edit {
 // zedVerdicts are the words of Zed.
 var zedVerdicts = map[string]Verdict{"allow": Runs, "confirm": Asks, "deny": Denied}
 
-// zed: the default of the tool before that for all. Patterns are for tools of Zed's
+// zedDecision: the default of the tool before that for all. Patterns are for tools of Zed's
 // own.
-func zed(q question) decision {
-	if off := switchedOff(q); off.verdict != "" {
+func zedDecision(q toolQuery) decision {
+	if off := disabledInEntry(q); off.verdict != "" {
 		return off
 	}
-	settings := q.docs.of(servers)
-	d, at := settings.last("agent", "tool_permissions", "tools", "mcp:"+q.server+":"+q.tool.Name, "default")
+	settings := q.docs.ofKind(fileServers)
+	d, at := settings.strongest("agent", "tool_permissions", "tools", "mcp:"+q.server+":"+q.tool.Name, "default")
 	text := "mcp:" + q.server + ":" + q.tool.Name + " "
-	if !at.There() {
-		d, at = settings.last("agent", "tool_permissions", "default")
+	if !at.Exists() {
+		d, at = settings.strongest("agent", "tool_permissions", "default")
 		text = "tool_permissions.default "
 	}
-	if at.There() {
+	if at.Exists() {
 		said := decision{zedVerdicts[at.Text()], d.rule(at, text+at.Text()), ""}
 		if said.verdict == "" {
 			said.verdict, said.why = Unknown, "the value is not one that is known here"
 		}
 		return said
 	}
-	if d, old := settings.last("agent", "always_allow_tool_actions"); old.There() {
+	if d, old := settings.strongest("agent", "always_allow_tool_actions"); old.Exists() {
 		if all, _ := old.Bool(); all {
 			return decision{Unknown, d.rule(old, "always_allow_tool_actions: true"), "before 0.224 everything runs, since then it asks"}
 		}
@@ -132,19 +132,19 @@ func zed(q question) decision {
 	return decision{Asks, Rule{Text: "no setting is about the tool: Zed asks"}, ""}
 }
 
-func zedParts(server string, tools []Tool) []edit {
+func zedEdits(server string, tools []Tool) []edit {
 	var edits []edit
 	for _, t := range tools {
 		word := map[Verdict]string{Runs: "allow", Asks: "confirm"}[t.Wanted()]
-		edits = append(edits, edit{op: set, path: []string{"agent", "tool_permissions", "tools", "mcp:" + server + ":" + t.Name, "default"}, text: word, unless: "deny"})
+		edits = append(edits, edit{op: opSet, path: []string{"agent", "tool_permissions", "tools", "mcp:" + server + ":" + t.Name, "default"}, text: word, unless: "deny"})
 	}
 	return edits
 }
 
-// vscode goes by the hint unless everything is approved.
-func vscode(q question) decision {
+// vscodeDecision goes by the hint unless everything is approved.
+func vscodeDecision(q toolQuery) decision {
 	const key = "chat.tools.global.autoApprove"
-	if d, at := q.docs.of(rules).last(key); at.There() {
+	if d, at := q.docs.ofKind(fileRules).strongest(key); at.Exists() {
 		if all, _ := at.Bool(); all {
 			return decision{Runs, d.rule(at, key+": true"), "everything is approved, whatever it does"}
 		}
@@ -155,16 +155,16 @@ func vscode(q question) decision {
 	return decision{Asks, Rule{Text: "VS Code asks for what is not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
 }
 
-// copilot knows approvals by place, and flags that no file has.
-func copilot(q question) decision {
+// copilotDecision knows approvals by place, and flags that no file has.
+func copilotDecision(q toolQuery) decision {
 	_, entry := q.docs.entry(q.server)
 	if tools := entry.Get("tools"); tools.IsList() {
-		if _, found := among(tools, func(s string) bool { return s == "*" || s == q.tool.Name }); !found {
+		if _, found := firstMatch(tools, func(s string) bool { return s == "*" || s == q.tool.Name }); !found {
 			d, _ := q.docs.entry(q.server)
 			return decision{Denied, d.rule(tools, "tools does not have the tool"), "the model does not see it"}
 		}
 	}
-	for _, d := range q.docs.of(rules) {
+	for _, d := range q.docs.ofKind(fileRules) {
 		locations := maps.Collect(d.Tree.Get("locations").Members())
 		for _, dir := range slices.Sorted(maps.Keys(locations)) {
 			if dir != q.dir && !strings.HasPrefix(q.dir, strings.TrimRight(dir, `/\`)+"/") {
@@ -172,7 +172,7 @@ func copilot(q question) decision {
 			}
 			for _, item := range locations[dir].Get("tool_approvals").Items() {
 				name := item.Get("toolName")
-				if item.Get("kind").Text() == "mcp" && item.Get("serverName").Text() == q.server && (name.Text() == q.tool.Name || name.Text() == "" && name.There()) {
+				if item.Get("kind").Text() == "mcp" && item.Get("serverName").Text() == q.server && (name.Text() == q.tool.Name || name.Text() == "" && name.Exists()) {
 					return decision{Runs, d.rule(item, "tool_approvals of "+dir), "unless --deny-tool names it"}
 				}
 			}
@@ -184,10 +184,10 @@ func copilot(q question) decision {
 	return decision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
 }
 
-// asksByItself is the judgement of clients that ask until a person says always in
+// askByDefault is the judgement of clients that ask until a person says always in
 // their dialog, which no file says that they document.
-func asksByItself(q question) decision {
-	said := listed(q)
+func askByDefault(q toolQuery) decision {
+	said := approvedListDecision(q)
 	if said.verdict == Denied {
 		return said
 	}

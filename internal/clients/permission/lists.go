@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// cursor: the list of the files, joined; where there is one, that of the settings
+// cursorDecision: the list of the files, joined; where there is one, that of the settings
 // does not count. The Run Mode is not in a file.
-func cursor(q question) decision {
+func cursorDecision(q toolQuery) decision {
 	listed := false
 	var empty Rule
-	for _, d := range q.docs.of(rules) {
+	for _, d := range q.docs.ofKind(fileRules) {
 		list := d.Tree.Get("mcpAllowlist")
 		if !list.IsList() {
 			continue
 		}
 		listed, empty = true, d.rule(list, "mcpAllowlist does not have the tool")
-		at, found := among(list, func(rule string) bool { return cursorMatches(rule, q.server, q.tool.Name) })
+		at, found := firstMatch(list, func(rule string) bool { return cursorMatches(rule, q.server, q.tool.Name) })
 		if found {
 			return decision{Runs, d.rule(at, "mcpAllowlist "+at.Text()), "in the Run Modes Allowlist and Auto-review"}
 		}
@@ -30,27 +30,27 @@ func cursor(q question) decision {
 // cursorMatches reports whether server:tool, with wildcards, is about the tool.
 func cursorMatches(rule, server, name string) bool {
 	ruleServer, ruleTool, ok := strings.Cut(rule, ":")
-	return ok && glob(ruleServer, server) && glob(ruleTool, name)
+	return ok && matchStar(ruleServer, server) && matchStar(ruleTool, name)
 }
 
-// cursorParts are written with a * before the name: Cursor may give the server's id
+// cursorEdits are written with a * before the name: Cursor may give the server's id
 // a prefix.
-func cursorParts(server string, tools []Tool) []edit {
+func cursorEdits(server string, tools []Tool) []edit {
 	var edits []edit
-	for _, name := range those(tools, Asks) {
+	for _, name := range namesWithVerdict(tools, Asks) {
 		for _, form := range []string{server + ":" + name, "*" + server + ":" + name} {
-			edits = append(edits, edit{op: drop, path: []string{"mcpAllowlist"}, text: form})
+			edits = append(edits, edit{op: opDrop, path: []string{"mcpAllowlist"}, text: form})
 		}
 	}
-	for _, name := range those(tools, Runs) {
-		edits = append(edits, edit{op: add, path: []string{"mcpAllowlist"}, text: "*" + server + ":" + name})
+	for _, name := range namesWithVerdict(tools, Runs) {
+		edits = append(edits, edit{op: opAppend, path: []string{"mcpAllowlist"}, text: "*" + server + ":" + name})
 	}
 	return edits
 }
 
-// switchedOff is the decision where the server's own entry says that it is not to
+// disabledInEntry is the decision where the server's own entry says that it is not to
 // be used.
-func switchedOff(q question) decision {
+func disabledInEntry(q toolQuery) decision {
 	d, entry := q.docs.entry(q.server)
 	for key, off := range map[string]bool{"enabled": false, "disabled": true} {
 		if is, ok := entry.Get(key).Bool(); ok && is == off {
@@ -60,33 +60,33 @@ func switchedOff(q question) decision {
 	return decision{}
 }
 
-// listed is the judgement of clients with a list of approved tools at the server's
+// approvedListDecision is the judgement of clients with a list of approved tools at the server's
 // own entry.
-func listed(q question) decision {
-	if off := switchedOff(q); off.verdict != "" {
+func approvedListDecision(q toolQuery) decision {
+	if off := disabledInEntry(q); off.verdict != "" {
 		return off
 	}
 	d, entry := q.docs.entry(q.server)
 	for _, key := range []string{"disabledTools", "excludeTools"} {
-		if at, found := among(entry.Get(key), is(q.tool.Name)); found {
+		if at, found := firstMatch(entry.Get(key), equals(q.tool.Name)); found {
 			return decision{Denied, d.rule(at, key+" "+q.tool.Name), ""}
 		}
 	}
-	at, found := among(entry.Get("autoApprove"), func(s string) bool { return s == q.tool.Name || s == "*" })
+	at, found := firstMatch(entry.Get("autoApprove"), func(s string) bool { return s == q.tool.Name || s == "*" })
 	if found {
 		return decision{Runs, d.rule(at, "autoApprove "+at.Text()), ""}
 	}
-	if list := entry.Get("autoApprove"); list.There() {
+	if list := entry.Get("autoApprove"); list.Exists() {
 		return decision{Asks, d.rule(list, "autoApprove does not have the tool"), ""}
 	}
 	return decision{Asks, Rule{Text: "the server's entry has no autoApprove: the client asks"}, ""}
 }
 
-// cline runs what is listed only where its menu Auto-approve has MCP servers ticked.
-func cline(q question) decision {
-	said := listed(q)
+// clineDecision runs what is listed only where its menu Auto-approve has MCP servers ticked.
+func clineDecision(q toolQuery) decision {
+	said := approvedListDecision(q)
 	_, entry := q.docs.entry(q.server)
-	at, found := among(entry.Get("alwaysAllow"), is(q.tool.Name))
+	at, found := firstMatch(entry.Get("alwaysAllow"), equals(q.tool.Name))
 	switch {
 	case said.verdict == Runs:
 		said.why = "while Auto-approve → Use MCP servers is ticked; else it asks"
@@ -97,34 +97,34 @@ func cline(q question) decision {
 	return said
 }
 
-func listedParts(at ...string) func(string, []Tool) []edit {
+func approvedListEdits(at ...string) func(string, []Tool) []edit {
 	return func(server string, tools []Tool) []edit {
 		path := append(append([]string{}, at...), server, "autoApprove")
 		var edits []edit
-		for _, name := range those(tools, Asks) {
-			edits = append(edits, edit{op: drop, path: path, text: name})
+		for _, name := range namesWithVerdict(tools, Asks) {
+			edits = append(edits, edit{op: opDrop, path: path, text: name})
 		}
-		for _, name := range those(tools, Runs) {
-			edits = append(edits, edit{op: add, path: path, text: name})
+		for _, name := range namesWithVerdict(tools, Runs) {
+			edits = append(edits, edit{op: opAppend, path: path, text: name})
 		}
 		return edits
 	}
 }
 
-// goose: the mode first, then the user's lists, then the hints.
-func goose(q question) decision {
-	if off := switchedOff(q); off.verdict != "" {
+// gooseDecision: the mode first, then the user's lists, then the hints.
+func gooseDecision(q toolQuery) decision {
+	if off := disabledInEntry(q); off.verdict != "" {
 		return off
 	}
 	d, entry := q.docs.entry(q.server)
 	if list := entry.Get("available_tools"); len(list.Texts()) > 0 {
-		if _, found := among(list, is(q.tool.Name)); !found {
+		if _, found := firstMatch(list, equals(q.tool.Name)); !found {
 			return decision{Denied, d.rule(list, "available_tools does not have the tool"), ""}
 		}
 	}
 	mode := Rule{Text: "GOOSE_MODE is not set: Goose takes auto"}
 	word := "auto"
-	if d, at := q.docs.of(servers).last("GOOSE_MODE"); at.There() {
+	if d, at := q.docs.ofKind(fileServers).strongest("GOOSE_MODE"); at.Exists() {
 		word, mode = at.Text(), d.rule(at, "GOOSE_MODE: "+at.Text())
 	}
 	switch word {
@@ -139,13 +139,13 @@ func goose(q question) decision {
 }
 
 // gooseLists is what the lists of the user say, and without them the hints.
-func gooseLists(q question, mode Rule) decision {
+func gooseLists(q toolQuery, mode Rule) decision {
 	for _, list := range [...]struct {
 		name    string
 		verdict Verdict
 	}{{"never_allow", Denied}, {"always_allow", Runs}, {"ask_before", Asks}} {
-		d, tree := q.docs.of(rules).last("user", list.name)
-		if at, found := among(tree, is(q.server+"__"+q.tool.Name)); found {
+		d, tree := q.docs.ofKind(fileRules).strongest("user", list.name)
+		if at, found := firstMatch(tree, equals(q.server+"__"+q.tool.Name)); found {
 			return decision{list.verdict, d.rule(at, list.name+" "+at.Text()), ""}
 		}
 	}
@@ -155,17 +155,17 @@ func gooseLists(q question, mode Rule) decision {
 	return decision{Asks, mode, "by the hint readOnlyHint of the tool"}
 }
 
-func gooseParts(server string, tools []Tool) []edit {
+func gooseEdits(server string, tools []Tool) []edit {
 	var edits []edit
 	list := func(op operation, name, tool string) {
 		edits = append(edits, edit{op: op, path: []string{"user", name}, text: server + "__" + tool})
 	}
-	for _, name := range those(tools, Runs) {
-		list(add, "always_allow", name)
+	for _, name := range namesWithVerdict(tools, Runs) {
+		list(opAppend, "always_allow", name)
 	}
-	for _, name := range those(tools, Asks) {
-		list(drop, "always_allow", name)
-		list(add, "ask_before", name)
+	for _, name := range namesWithVerdict(tools, Asks) {
+		list(opDrop, "always_allow", name)
+		list(opAppend, "ask_before", name)
 	}
-	return append(edits, edit{op: ensure, path: []string{"user", "never_allow"}})
+	return append(edits, edit{op: opEnsureList, path: []string{"user", "never_allow"}})
 }

@@ -62,8 +62,8 @@ func Tools(definitions json.RawMessage) []Tool {
 	return all
 }
 
-// those are the names of the tools of which MCPProxy recommends v.
-func those(tools []Tool, v Verdict) []string {
+// namesWithVerdict are the names of the tools of which MCPProxy recommends v.
+func namesWithVerdict(tools []Tool, v Verdict) []string {
 	var names []string
 	for _, t := range tools {
 		if t.Wanted() == v {
@@ -90,33 +90,33 @@ type decision struct {
 
 // doc is a file of a client as it was read.
 type doc struct {
-	kind kind
+	kind fileKind
 	clients.Doc
 }
 
 // rule names what stands in the doc.
 func (d doc) rule(at clients.Tree, text string) Rule { return Rule{text, d.Path, at.Line()} }
 
-// kind is what a file of a client is for.
-type kind string
+// fileKind is what a file of a client is for.
+type fileKind string
 
 const (
-	rules    kind = "rules"    // holds permissions
-	servers  kind = "servers"  // holds servers, and what is said at each
-	switches kind = "switches" // holds which servers are switched off
-	folders  kind = "folders"  // holds which directories are trusted
+	fileRules    fileKind = "rules"    // holds permissions
+	fileServers  fileKind = "servers"  // holds servers, and what is said at each
+	fileSwitches fileKind = "switches" // holds which servers are switched off
+	fileFolders  fileKind = "folders"  // holds which directories are trusted
 )
 
-// file is one that a client reads.
+// addFile is one that a client reads.
 type file struct {
-	kind kind
+	kind fileKind
 	clients.File
 }
 
 // docs are the files of a client that are there, the weakest first.
 type docs []doc
 
-func (all docs) of(k kind) docs {
+func (all docs) ofKind(k fileKind) docs {
 	var some docs
 	for _, d := range all {
 		if d.kind == k {
@@ -134,10 +134,10 @@ func (all docs) reversed() docs {
 	return other
 }
 
-// last returns what the strongest doc says under the keys.
-func (all docs) last(keys ...string) (doc, clients.Tree) {
+// opSetLast returns what the strongest doc says under the keys.
+func (all docs) strongest(keys ...string) (doc, clients.Tree) {
 	for _, d := range all.reversed() {
-		if found := d.Tree.Get(keys...); found.There() {
+		if found := d.Tree.Get(keys...); found.Exists() {
 			return d, found
 		}
 	}
@@ -146,24 +146,24 @@ func (all docs) last(keys ...string) (doc, clients.Tree) {
 
 // entry returns the section of the server in the strongest doc that has it.
 func (all docs) entry(server string) (doc, clients.Tree) {
-	for _, d := range all.of(servers).reversed() {
-		if e := d.Entry(server); e.There() {
+	for _, d := range all.ofKind(fileServers).reversed() {
+		if e := d.Entry(server); e.Exists() {
 			return d, e
 		}
 	}
 	return doc{}, clients.Tree{}
 }
 
-// question is what a client is judged by.
-type question struct {
+// toolQuery is what a client is judged by.
+type toolQuery struct {
 	docs   docs
 	server string // the name under which MCPProxy stands in the client
 	tool   Tool
 	dir    string // the working directory
 }
 
-// among returns the first text of the list that matches names.
-func among(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
+// firstMatch returns the first text of the list that matches names.
+func firstMatch(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
 	for _, item := range list.Texts() {
 		if matches(item.Text()) {
 			return item, true
@@ -172,11 +172,11 @@ func among(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
 	return clients.Tree{}, false
 }
 
-func is(name string) func(string) bool { return func(s string) bool { return s == name } }
+func equals(name string) func(string) bool { return func(s string) bool { return s == name } }
 
-// glob reports whether the name has the form of a pattern in which * stands for any
+// matchStar reports whether the name has the form of a pattern in which * stands for any
 // characters.
-func glob(pattern, name string) bool {
+func matchStar(pattern, name string) bool {
 	head, tail, wild := strings.Cut(pattern, "*")
 	if !wild {
 		return pattern == name
@@ -186,22 +186,22 @@ func glob(pattern, name string) bool {
 	}
 	name = name[len(head):]
 	for i := 0; i <= len(name); i++ {
-		if glob(tail, name[i:]) {
+		if matchStar(tail, name[i:]) {
 			return true
 		}
 	}
 	return false
 }
 
-// globAny is glob in which ? stands for one character, too.
-func globAny(pattern, name string) bool {
+// matchGlob is glob in which ? stands for one character, too.
+func matchGlob(pattern, name string) bool {
 	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, "/", "\x00").Replace(pattern)
 	ok, err := path.Match(escaped, strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok
 }
 
-// sanitized is a name as clients write it that allow no other characters.
-func sanitized(name string) string {
+// sanitizeName is a name as clients write it that allow no other characters.
+func sanitizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r

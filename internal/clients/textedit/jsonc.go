@@ -37,9 +37,9 @@ func Position(text []byte, offset int) (line, column int) {
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// Bounded returns the mistake in a text of any format that is too large or not
+// CheckText returns the mistake in a text of any format that is too large or not
 // UTF-8, nil in others.
-func Bounded(text []byte) *Mistake {
+func CheckText(text []byte) *Mistake {
 	if len(text) > MaxSize {
 		return &Mistake{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
 	}
@@ -61,12 +61,12 @@ func Parse(text []byte) (hujson.Value, *Mistake) {
 	at := func(offset int, message, hint string) (hujson.Value, *Mistake) {
 		return hujson.Value{}, &Mistake{offset, message, hint}
 	}
-	if mistake := Bounded(text); mistake != nil {
+	if mistake := CheckText(text); mistake != nil {
 		return hujson.Value{}, mistake
 	}
 	outline := s.outline()
-	if outline.deep >= 0 {
-		return at(outline.deep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
+	if outline.tooDeep >= 0 {
+		return at(outline.tooDeep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
 	}
 	if outline.empty {
 		return at(0, "the file is empty", "write {} to have the defaults")
@@ -78,7 +78,7 @@ func Parse(text []byte) (hujson.Value, *Mistake) {
 	}
 	offset, message, hint := s.syntax(err)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return at(len(s.data), "the file ends too early", s.unclosed(outline.open))
+		return at(len(s.data), "the file ends too early", s.unclosed(outline.unclosed))
 	}
 	return at(offset, message, hint)
 }
@@ -138,28 +138,28 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// outline is what the brackets of a text say before it is parsed. The offsets
+// bracketScan is what the brackets of a text say before it is parsed. The offsets
 // are -1 when there is none.
-type outline struct {
-	deep  int // the first bracket that is nested too deep
-	open  int // the innermost bracket, quote or comment that is never closed
-	empty bool
+type bracketScan struct {
+	tooDeep  int // the first bracket that is nested too deep
+	unclosed int // the innermost bracket, quote or comment that is never closed
+	empty    bool
 }
 
-func (s source) outline() outline {
-	out := outline{deep: -1, open: -1, empty: true}
+func (s source) outline() bracketScan {
+	out := bracketScan{tooDeep: -1, unclosed: -1, empty: true}
 	var opened []int
 	for i := 0; i < len(s.data); {
-		n := Extent(s.data[i:])
+		n := TokenLength(s.data[i:])
 		if n < 0 { // a string or a comment without an end
-			out.open, out.empty = i, false
+			out.unclosed, out.empty = i, false
 			return out
 		}
 		switch c := s.data[i]; c {
 		case '{', '[':
 			opened = append(opened, i)
 			if len(opened) > maxDepth {
-				out.deep, out.empty = i, false
+				out.tooDeep, out.empty = i, false
 				return out
 			}
 		case '}', ']':
@@ -169,14 +169,14 @@ func (s source) outline() outline {
 		i += n
 	}
 	if len(opened) > 0 {
-		out.open = opened[len(opened)-1]
+		out.unclosed = opened[len(opened)-1]
 	}
 	return out
 }
 
-// Extent is the length of the string or comment at the start of b, 1 when
+// TokenLength is the length of the string or comment at the start of b, 1 when
 // there is neither, -1 when it has no end.
-func Extent(b []byte) int {
+func TokenLength(b []byte) int {
 	switch {
 	case b[0] == '"':
 		for i := 1; i < len(b); i++ {

@@ -56,13 +56,13 @@ func NewDocument(text []byte) (*Document, *Mistake) {
 	if bytes.Contains(text, []byte("\r\n")) {
 		d.newline = "\r\n"
 	}
-	top := Parts(root)
+	top := ContainerOf(root)
 	if len(top.Items) == 0 {
 		return d, nil
 	}
 	first, last := top.Items[0], top.Items[len(top.Items)-1]
 	d.trailing = last.comma >= 0
-	if indent, own := d.ownLine(first); own && indent != "" {
+	if indent, own := d.isOnOwnLine(first); own && indent != "" {
 		d.unit = indent
 	}
 	if o, ok := root.Value.(*hujson.Object); ok {
@@ -75,8 +75,8 @@ func NewDocument(text []byte) (*Document, *Mistake) {
 	return d, nil
 }
 
-// Parts returns the container that v is; it has no items when v is not one.
-func Parts(v hujson.Value) Container {
+// ContainerOf returns the container that v is; it has no items when v is not one.
+func ContainerOf(v hujson.Value) Container {
 	c := Container{open: v.StartOffset, close: v.EndOffset - 1}
 	add := func(name string, start int, value hujson.Value, last bool) {
 		comma := -1
@@ -108,48 +108,48 @@ func (d *Document) indentation(at int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// ownLine reports whether an item is the first on its line, and after what white
+// isOnOwnLine reports whether an item is the first on its line, and after what white
 // space.
-func (d *Document) ownLine(it Item) (indent string, own bool) {
+func (d *Document) isOnOwnLine(it Item) (indent string, own bool) {
 	start := d.lineStart(it.Start)
 	before := d.text[start:it.Start]
 	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
 }
 
-// spread reports whether the items of c stand on lines of their own, and how far
+// isMultiline reports whether the items of c stand on lines of their own, and how far
 // they are indented. A line break inside an item says nothing.
-func (d *Document) spread(c Container) (indent string, lines bool) {
+func (d *Document) isMultiline(c Container) (indent string, lines bool) {
 	indent = d.indentation(c.open) + d.unit
 	from := c.open
 	for _, it := range c.Items {
 		lines = lines || bytes.IndexByte(d.text[from:it.Start], '\n') >= 0
-		if own, ok := d.ownLine(it); ok {
+		if own, ok := d.isOnOwnLine(it); ok {
 			indent = own
 		}
 		from = it.end
 	}
 	lines = lines || bytes.IndexByte(d.text[from:c.close], '\n') >= 0
 	if len(c.Items) == 0 && !lines {
-		_, lines = d.spreadTop()
+		_, lines = d.isRootMultiline()
 	}
 	return indent, lines
 }
 
-// spreadTop is spread of the file itself, which is spread as long as nothing
+// isRootMultiline is spread of the file itself, which is spread as long as nothing
 // speaks against it.
-func (d *Document) spreadTop() (indent string, lines bool) {
-	top := Parts(d.Root)
+func (d *Document) isRootMultiline() (indent string, lines bool) {
+	top := ContainerOf(d.Root)
 	if len(top.Items) == 0 {
 		return d.unit, true
 	}
-	return d.spread(top)
+	return d.isMultiline(top)
 }
 
 // Insert adds an item at the end of c, after all comments. write returns its
 // text, for an item on a line of its own with that indentation, or for one
 // among others.
 func (d *Document) Insert(c Container, write func(indent string, lines bool) string) []Splice {
-	indent, lines := d.spread(c)
+	indent, lines := d.isMultiline(c)
 	body := write(indent, lines)
 	at := c.open + 1 + len(bytes.TrimRight(d.text[c.open+1:c.close], " \t\r\n"))
 	var splices []Splice
@@ -188,7 +188,7 @@ func (d *Document) Remove(c Container, i int) []Splice {
 		comma := c.Items[i-1].comma
 		splices = append(splices, Splice{comma, comma + 1, ""})
 	}
-	_, own := d.ownLine(it)
+	_, own := d.isOnOwnLine(it)
 	if rest, ends := d.restOfLine(to, c.close); own && ends {
 		return append(splices, Splice{d.lineStart(from), rest, ""})
 	}
@@ -211,7 +211,7 @@ func (d *Document) Remove(c Container, i int) []Splice {
 // it there is nothing but white space and comments.
 func (d *Document) restOfLine(at, end int) (next int, ok bool) {
 	for at < end {
-		n := Extent(d.text[at:])
+		n := TokenLength(d.text[at:])
 		switch {
 		case d.text[at] == '\n':
 			return at + 1, true
@@ -273,19 +273,19 @@ func (d *Document) Put(object Container, i int, name string, value json.RawMessa
 // SetAt sets what stands at a path of names in an object. Objects on the way that
 // are not there are made.
 func (d *Document) SetAt(object Container, path []string, value json.RawMessage) ([]Splice, error) {
-	i := object.Named(path[0])
+	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetAt(Parts(object.Items[i].Value), path[1:], value)
+		return d.SetAt(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
-	value, err := wrapped(path[1:], value)
+	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
 	return d.Put(object, i, path[0], value)
 }
 
-// wrapped returns a value as the innermost of objects in each other.
-func wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
+// nestValue returns a value as the innermost of objects in each other.
+func nestValue(path []string, value json.RawMessage) (json.RawMessage, error) {
 	for _, name := range slices.Backward(path) {
 		var err error
 		if value, err = wirejson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
@@ -295,8 +295,8 @@ func wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
 	return value, nil
 }
 
-// Named returns the number of the member of that name, -1 without one.
-func (c Container) Named(name string) int {
+// IndexOf returns the number of the member of that name, -1 without one.
+func (c Container) IndexOf(name string) int {
 	return slices.IndexFunc(c.Items, func(it Item) bool { return it.Name == name })
 }
 
@@ -315,7 +315,7 @@ func (d *Document) Apply(splices []Splice) []byte {
 // Render writes a value as the author of the file would, spread over lines
 // down to the given depth.
 func (d *Document) Render(v hujson.Value, indent string, depth int) string {
-	c := Parts(v)
+	c := ContainerOf(v)
 	_, isObject := v.Value.(*hujson.Object)
 	_, isArray := v.Value.(*hujson.Array)
 	if !isObject && !isArray {
@@ -345,17 +345,17 @@ func (d *Document) Render(v hujson.Value, indent string, depth int) string {
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
 }
 
-// SetSpread is SetAt for what other programs read: objects that are made are spread
+// SetMultiline is SetAt for what other programs read: objects that are made are spread
 // over lines, the value as its neighbours are.
-func (d *Document) SetSpread(object Container, path []string, value json.RawMessage) ([]Splice, error) {
-	i := object.Named(path[0])
+func (d *Document) SetMultiline(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetSpread(Parts(object.Items[i].Value), path[1:], value)
+		return d.SetMultiline(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
 	if i >= 0 {
 		return d.Put(object, i, path[0], value)
 	}
-	value, err := wrapped(path[1:], value)
+	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}

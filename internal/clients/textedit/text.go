@@ -17,18 +17,18 @@ const (
 	maxYAML = 256 << 10
 )
 
-// language is what a format takes. tree returns what a text says: map[string]any,
+// formatEditor is what a format takes. tree returns what a text says: map[string]any,
 // []any, string, bool, json.Number and nil, whatever the format; an empty text says
 // an empty map. set and remove return the new text; set's value is JSON, and the
 // entry may be there; remove's is there.
-type language interface {
+type formatEditor interface {
 	tree(text []byte) (map[string]any, error)
 	set(text []byte, path []string, value json.RawMessage) ([]byte, error)
 	remove(text []byte, path []string) ([]byte, error)
 }
 
-// decoded is what a value in JSON says, in the terms of a tree.
-func decoded(value json.RawMessage) (any, error) {
+// decodeJSON is what a value in JSON says, in the terms of a tree.
+func decodeJSON(value json.RawMessage) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -39,17 +39,17 @@ func decoded(value json.RawMessage) (any, error) {
 	return v, err
 }
 
-// plain is a decoded value in the terms of a tree.
-func plain(v any) any {
+// normalizeValue is a decoded value in the terms of a tree.
+func normalizeValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			v[name] = plain(inner)
+			v[name] = normalizeValue(inner)
 		}
 		return v
 	case []any:
 		for i, inner := range v {
-			v[i] = plain(inner)
+			v[i] = normalizeValue(inner)
 		}
 		return v
 	case nil, string, bool:
@@ -62,19 +62,19 @@ func plain(v any) any {
 	return fmt.Sprint(v) // dates and times
 }
 
-// unreadable is the refusal of a text with a mistake.
-func unreadable(text []byte, offset int, message, hint string) error {
+// parseError is the refusal of a text with a mistake.
+func parseError(text []byte, offset int, message, hint string) error {
 	line, column := Position(text, offset)
-	return unreadableAt(line, column, message, hint)
+	return parseErrorAt(line, column, message, hint)
 }
 
-func unreadableAt(line, column int, message, hint string) error {
-	return problem.New(problem.InvalidConfig, fmt.Sprintf("line %d, column %d: %s", line, column, message), sentence(hint)).
+func parseErrorAt(line, column int, message, hint string) error {
+	return problem.New(problem.InvalidConfig, fmt.Sprintf("line %d, column %d: %s", line, column, message), asSentence(hint)).
 		With("line", line).With("column", column)
 }
 
-// sentence is a hint as a sentence.
-func sentence(hint string) string {
+// asSentence is a hint as a sentence.
+func asSentence(hint string) string {
 	if hint == "" {
 		hint = "correct the file first; nothing was changed"
 	}
@@ -100,7 +100,7 @@ func newlineOf(text []byte) string {
 	return "\n"
 }
 
-// spliced is a text with another one in the place of the bytes from, …, to-1.
-func spliced(text []byte, from, to int, with string) []byte {
+// splice is a text with another one in the place of the bytes from, …, to-1.
+func splice(text []byte, from, to int, with string) []byte {
 	return slices.Concat(text[:from], []byte(with), text[to:])
 }

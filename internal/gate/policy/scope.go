@@ -5,11 +5,11 @@ import "mcpproxy/internal/config/auth"
 // What a caller may reach stands in package auth, below the package that says who
 // is asking. To everybody else it is part of the policy.
 type (
-	Scope       = auth.Scope     // what a caller may reach: everything, if nothing is said
-	ScopeKey    = auth.ScopeKey  // stands for a Scope
-	ScopeRule   = auth.ScopeRule // a part of what there is
-	ScopeLimits = auth.Limits    // what a rule follows from
-	ScopeTools  = auth.Tools
+	Scope       = auth.Scope       // what a caller may reach: everything, if nothing is said
+	ScopeKey    = auth.ScopeKey    // stands for a Scope
+	ScopeRule   = auth.ScopeRule   // a part of what there is
+	ScopeLimits = auth.ScopeLimits // what a rule follows from
+	ScopeTools  = auth.ToolPatterns
 )
 
 // ScopeOf returns what all of the rules let through; nil is no rule.

@@ -15,7 +15,7 @@ import (
 
 // startOrphan starts a shell whose child outlives it, as a kill of the daemon leaves it behind:
 // the shell is killed and nothing of its group. It returns the number of the child.
-func startOrphan(t *testing.T, r *roster, script string) int {
+func startOrphan(t *testing.T, r *processRegistry, script string) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -27,7 +27,7 @@ func startOrphan(t *testing.T, r *roster, script string) int {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.enter(cmd.Process)
+	r.add(cmd.Process)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	pid, _ := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || pid <= 1 {
@@ -39,13 +39,13 @@ func startOrphan(t *testing.T, r *roster, script string) int {
 	return pid
 }
 
-func lives(pid int) bool { _, ok := statOf(pid); return ok }
+func lives(pid int) bool { _, ok := readProcessID(pid); return ok }
 
 // TestOldProcessesEnd: what an earlier run has left behind is ended, in whatever way it was
 // started; what is of another directory, or has the number of another process, is not.
 func TestOldProcessesEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "processes")
-	r := newRoster(dir)
+	r := newProcessRegistry(dir)
 	const sleeper = "trap '' TERM; sleep 600 & echo $!; wait"
 	left := map[string]int{
 		"a child":                     startOrphan(t, r, "sleep 600 & echo $!; wait"),
@@ -54,10 +54,10 @@ func TestOldProcessesEnd(t *testing.T) {
 		"without the mark":            startOrphan(t, r, "env -i /bin/sleep 600 & echo $!; wait"),
 		"that left its working place": startOrphan(t, r, "cd /; nohup sleep 600 >/dev/null 2>&1 & echo $!; wait"),
 	}
-	other := newRoster(filepath.Join(t.TempDir(), "other"))
+	other := newProcessRegistry(filepath.Join(t.TempDir(), "other"))
 	stranger := startOrphan(t, other, sleeper)
 	// A number that was given to another process.
-	us, ok := statOf(stranger)
+	us, ok := readProcessID(stranger)
 	if !ok {
 		t.Fatal("it does not run")
 	}
@@ -90,15 +90,15 @@ func TestOldProcessesEnd(t *testing.T) {
 // TestCopiedDirectory: a copy of the data directory ends nothing of the original.
 func TestCopiedDirectory(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
-	r := newRoster(from)
+	r := newProcessRegistry(from)
 	pid := startOrphan(t, r, "sleep 600 & echo $!; wait")
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	if n := newRoster(to).endOld(); n != 0 || !lives(pid) {
+	if n := newProcessRegistry(to).endLeftovers(); n != 0 || !lives(pid) {
 		t.Errorf("%d were ended", n)
 	}
-	if n := newRoster(from).endOld(); n != 1 || lives(pid) {
+	if n := newProcessRegistry(from).endLeftovers(); n != 1 || lives(pid) {
 		t.Errorf("%d were ended", n)
 	}
 }
@@ -112,13 +112,13 @@ func TestRosterForgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(l.roster.file(p.PID())); err != nil {
+	if _, err := os.Stat(l.registry.file(p.PID())); err != nil {
 		t.Error(err)
 	}
-	p.KeepStderr(NewLog("", "s", Masker{}))
+	p.CopyStderr(NewLog("", "s", Masker{}))
 	p.Stop(nil, time.Minute, func() { p.Stdin.Close() })
 	p.Stdout.Close()
-	if _, err := os.Stat(l.roster.file(p.PID())); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.registry.file(p.PID())); !os.IsNotExist(err) {
 		t.Error(err)
 	}
 }

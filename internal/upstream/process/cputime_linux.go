@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// clockTick is the unit of processor times in /proc.
+// clockTick is the unit of CPU times in /proc.
 const clockTick = 10 * time.Millisecond
 
-// processInfo is what /proc tells of one process.
+// processInfo is the /proc data of one process.
 type processInfo struct {
 	parent, group int
-	used          time.Duration
+	cpuTime       time.Duration
 	running       bool
 }
 
-// workOf is the processor time that a process, its group and all their
-// descendants have used, and whether one of them computes or waits for a disk
-// just now. ok reports whether that can be seen.
-func workOf(leader int) (used time.Duration, running, ok bool) {
-	all := processes()
+// groupCPUTime returns the CPU time of a process, its group and all descendants, and
+// whether one of them is computing or waiting for a disk. ok is false if that is unknown.
+func groupCPUTime(leader int) (used time.Duration, running, ok bool) {
+	all := listProcesses()
 	if all == nil {
 		return 0, false, false
 	}
@@ -40,15 +39,15 @@ func workOf(leader int) (used time.Duration, running, ok bool) {
 	}
 	for pid, p := range all {
 		if belongs(pid) {
-			used += p.used
+			used += p.cpuTime
 			running = running || p.running
 		}
 	}
 	return used, running, true
 }
 
-// processes are those of the machine that can be seen; nil when none can.
-func processes() map[int]processInfo {
+// listProcesses returns the visible processes; nil if /proc is not readable.
+func listProcesses() map[int]processInfo {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -78,8 +77,8 @@ func processes() map[int]processInfo {
 	return all
 }
 
-// parseStat reads a line of /proc/<pid>/stat, see proc_pid_stat(5). The name of
-// the program in it may hold anything.
+// parseStat parses a line of /proc/<pid>/stat, see proc_pid_stat(5). The program name in
+// it may contain anything.
 func parseStat(stat []byte) (p processInfo, ok bool) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 15 {
@@ -92,8 +91,8 @@ func parseStat(stat []byte) (p processInfo, ok bool) {
 	}
 	ok = true
 	p.parent, p.group = number(1), number(2)
-	for i := 11; i <= 14; i++ { // its own, and of its children that have ended
-		p.used += time.Duration(number(i)) * clockTick
+	for i := 11; i <= 14; i++ { // its own, and of its reaped children
+		p.cpuTime += time.Duration(number(i)) * clockTick
 	}
 	state := string(fields[0])
 	p.running = state == "R" || state == "D"

@@ -10,22 +10,22 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Greeting is what a server said of itself in the handshake.
-type Greeting struct {
-	Raw          json.RawMessage // the result as it came
+// HandshakeResult is a server's answer to initialize or server/discover.
+type HandshakeResult struct {
+	Raw          json.RawMessage // the original result
 	Version      string
 	Info         json.RawMessage
 	Capabilities json.RawMessage
 	Instructions string
 
-	hasTools    bool
-	saysChanges bool // it promises tools/list_changed
-	saysOffers  bool // it promises the same of prompts or resources
+	hasTools            bool
+	announcesTools      bool // it declares tools/list_changed
+	announcesPrimitives bool // it declares list_changed for prompts or resources
 }
 
-// readGreeting reads the result of initialize.
-func readGreeting(result json.RawMessage) (*Greeting, error) {
-	g, err := greetingOf(result)
+// parseInitialize parses the result of initialize.
+func parseInitialize(result json.RawMessage) (*HandshakeResult, error) {
+	g, err := parseHandshake(result)
 	if err != nil {
 		return nil, err
 	}
@@ -37,48 +37,48 @@ func readGreeting(result json.RawMessage) (*Greeting, error) {
 	return g, nil
 }
 
-// readDiscovered reads the result of server/discover.
-func readDiscovered(result json.RawMessage) (*Greeting, error) {
-	g, err := greetingOf(result)
+// parseDiscover parses the result of server/discover.
+func parseDiscover(result json.RawMessage) (*HandshakeResult, error) {
+	g, err := parseHandshake(result)
 	if err != nil {
 		return nil, err
 	}
-	if !namesModern(wirejson.Find(g.Raw, "supportedVersions")) {
+	if !listsModern(wirejson.Find(g.Raw, "supportedVersions")) {
 		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
 	}
 	g.Version, g.Info = mcp.Modern, wirejson.Find(wirejson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
 	return g, nil
 }
 
-// namesModern reports whether the modern revision is in a list of revisions.
-func namesModern(list json.RawMessage) bool {
+// listsModern reports whether a list of protocol versions includes the modern one.
+func listsModern(list json.RawMessage) bool {
 	var versions []string
 	return json.Unmarshal(list, &versions) == nil && slices.Contains(versions, mcp.Modern)
 }
 
-// greetingOf reads what both eras say alike.
-func greetingOf(result json.RawMessage) (*Greeting, error) {
+// parseHandshake parses what both protocols have in common.
+func parseHandshake(result json.RawMessage) (*HandshakeResult, error) {
 	if wirejson.Kind(result) != '{' {
 		return nil, problem.Ownf("the result is not an object")
 	}
-	g := &Greeting{Raw: bytes.Clone(result)}
+	g := &HandshakeResult{Raw: bytes.Clone(result)}
 	g.Capabilities = wirejson.Find(g.Raw, "capabilities")
 	g.Instructions, _ = wirejson.String(wirejson.Find(g.Raw, "instructions"))
 	tools := wirejson.Find(g.Capabilities, "tools")
 	g.hasTools = tools != nil && string(tools) != "null"
-	g.saysChanges = g.Promises("tools")
-	g.saysOffers = g.Promises("prompts") || g.Promises("resources")
+	g.announcesTools = g.Announces("tools")
+	g.announcesPrimitives = g.Announces("prompts") || g.Announces("resources")
 	return g, nil
 }
 
-// Promises reports whether the server will tell when a list of that kind changes.
-func (g *Greeting) Promises(kind string) bool {
+// Announces reports whether the server declares list_changed for that kind of list.
+func (g *HandshakeResult) Announces(kind string) bool {
 	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(g.Capabilities, kind), "listChanged"))
 	return says
 }
 
-// SameOffer reports whether a client that knows g can go on with a server that
-// says o: what it may ask for, and what it was told to do with it, is the same.
-func (g *Greeting) SameOffer(o *Greeting) bool {
+// SameCapabilities reports whether a client that knows g can continue with a server that
+// answers o: capabilities and instructions are the same.
+func (g *HandshakeResult) SameCapabilities(o *HandshakeResult) bool {
 	return g.Version == o.Version && g.Instructions == o.Instructions && bytes.Equal(g.Capabilities, o.Capabilities)
 }

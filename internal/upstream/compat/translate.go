@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// described returns what server/discover says of a legacy server.
-func described(g *upstream.Greeting) json.RawMessage {
+// discoverResult returns the server/discover result for a legacy server.
+func discoverResult(g *upstream.HandshakeResult) json.RawMessage {
 	capabilities := wirejson.DropMember(orObject(g.Capabilities), "tasks")
-	return modernResult(mcp.Discover, object(field{"supportedVersions", json.RawMessage(mcp.Served)}, field{"capabilities", capabilities}, instructions(g)), g)
+	return modernResult(mcp.Discover, jsonObject(jsonField{"supportedVersions", json.RawMessage(mcp.Served)}, jsonField{"capabilities", capabilities}, instructionsField(g)), g)
 }
 
-// modernResult adds to a result what the modern revision demands.
-func modernResult(method string, result json.RawMessage, g *upstream.Greeting) json.RawMessage {
+// modernResult adds the members that the modern protocol requires to a result.
+func modernResult(method string, result json.RawMessage, g *upstream.HandshakeResult) json.RawMessage {
 	if wirejson.Kind(result) != '{' {
 		return result
 	}
@@ -39,7 +39,7 @@ func modernResult(method string, result json.RawMessage, g *upstream.Greeting) j
 	return result
 }
 
-// modernError returns an error in the codes of the modern revision.
+// modernError converts error codes to the modern protocol.
 func modernError(e *wirejson.RPCError) *wirejson.RPCError {
 	if e.Code == mcp.CodeResourceNotFound {
 		return &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: e.Message, Data: e.Data}
@@ -47,15 +47,15 @@ func modernError(e *wirejson.RPCError) *wirejson.RPCError {
 	return e
 }
 
-// about is what a modern request says of itself.
-type about struct {
-	params             json.RawMessage // without it
+// requestMeta is the metadata of a modern request.
+type requestMeta struct {
+	params             json.RawMessage // without the metadata
 	capabilities, info json.RawMessage
 	level              string
 }
 
-func aboutOf(params json.RawMessage) about {
-	a := about{params: params, capabilities: json.RawMessage("{}")}
+func requestMetaOf(params json.RawMessage) requestMeta {
+	a := requestMeta{params: params, capabilities: json.RawMessage("{}")}
 	meta, err := mcp.SplitMeta(wirejson.Find(params, "_meta"))
 	if err != nil {
 		return a
@@ -69,37 +69,35 @@ func aboutOf(params json.RawMessage) about {
 	return a
 }
 
-// canAsk reports whether the client can be asked something.
-func (a *about) canAsk() bool { return string(a.capabilities) != "{}" }
+// canBeAsked reports whether the client declares any capability.
+func (a *requestMeta) canBeAsked() bool { return string(a.capabilities) != "{}" }
 
-// mayAsk reports whether the server may ask something before it answers: the
-// others are made without capabilities, so that it does not. But what a server
-// lists may depend on them, so lists are made with those of the client, and what
-// is asked then is refused.
-func mayAsk(method string) bool {
+// mayElicit reports whether the server may send requests before it responds. Other
+// requests are made without client capabilities, so that it does not. Lists are made with
+// them, because a list may depend on them, and questions are rejected.
+func mayElicit(method string) bool {
 	return method == mcp.CallTool || method == mcp.GetPrompt || method == mcp.ReadResource
 }
 
-// isLegacyMethod reports whether the legacy revisions have a method that requests
-// of the modern one may use.
+// isLegacyMethod reports whether modern requests may use that legacy method.
 func isLegacyMethod(method string) bool {
 	switch method {
 	case mcp.ListTools, mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates, mcp.Complete:
 		return true
 	}
-	return mayAsk(method)
+	return mayElicit(method)
 }
 
-// principal returns who makes a request: what was begun for one is gone on with
-// for nobody else.
-func principal(r *session.Request) string {
+// callerPrincipal returns the principal of a request: what one principal began, no other
+// may continue.
+func callerPrincipal(r *session.Request) string {
 	if r.Caller == nil {
 		return ""
 	}
 	return r.Caller.Actor.Principal()
 }
 
-// sameRequest reports whether two params ask for the same.
+// sameRequest reports whether two params request the same.
 func sameRequest(a, b json.RawMessage) bool {
 	for _, name := range []string{"name", "uri", "arguments"} {
 		if !sameJSON(wirejson.Find(a, name), wirejson.Find(b, name)) {

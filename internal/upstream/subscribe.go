@@ -12,14 +12,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// watch keeps a subscription open on which a modern server says that what it
-// lists has changed, until ctx or the connection ends, or the server has no such
-// thing.
-func (s *Server) watch(ctx context.Context, c *Connection) {
+// subscribe keeps a subscription to list changes open on a modern server, until ctx or
+// the connection ends, or the server does not support it.
+func (s *Server) subscribe(ctx context.Context, c *Connection) {
 	pause := transport.MinListenPause
 	for {
 		start := time.Now()
-		err := s.watchOnce(ctx, c)
+		err := s.subscribeOnce(ctx, c)
 		var refused *transport.AnswerError
 		switch {
 		case ctx.Err() != nil || c.link.Cause() != nil:
@@ -38,15 +37,15 @@ func (s *Server) watch(ctx context.Context, c *Connection) {
 	}
 }
 
-// watchOnce subscribes once and waits for the end of it.
-func (s *Server) watchOnce(ctx context.Context, c *Connection) error {
+// subscribeOnce subscribes once and waits until the subscription ends.
+func (s *Server) subscribeOnce(ctx context.Context, c *Connection) error {
 	r := &session.Request{
 		Method: mcp.Listen,
 		Params: json.RawMessage(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}`),
 		Say: func(e session.Event) {
-			if e.Method == mcp.Acknowledged { // of changes the link has told
+			if e.Method == mcp.Acknowledged { // the link has reported changes
 				c.watched.Store(true)
-				s.Reports().Missed() // what changed before nobody heard
+				s.Reports().Missed() // earlier changes were missed
 			}
 		},
 	}

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// What a page of the web UI proves its session with: a cookie that no script can
-// read, and the value that the page keeps. Cookies do not know ports, so that
-// every server of this machine gets, and can set, the first; the second none of
-// them gets.
+// The credentials of a web UI session: a cookie that scripts cannot read, and a header
+// value that the page stores. Cookies ignore ports, so any server on this machine can get
+// and set the cookie, but not the value.
 const (
 	SessionCookie = "mcpproxy_session"
 	SessionHeader = "X-MCPProxy-Session"
 )
 
-// FromPage reports whether a request presents the session of a page: whether it
-// has the header, whatever is in it. A cookie alone presents nothing.
+// FromPage reports whether a request has the session header, valid or not. A cookie alone
+// is no credential.
 func FromPage(r *http.Request) bool { return len(r.Header.Values(SessionHeader)) > 0 }
 
-// Presented returns what a request presents of a session.
-func Presented(r *http.Request) (value string, cookies []string) {
+// SessionCredentials returns the session credentials of a request.
+func SessionCredentials(r *http.Request) (value string, cookies []string) {
 	if values := r.Header.Values(SessionHeader); len(values) == 1 {
 		value = values[0]
 	}
@@ -32,23 +31,21 @@ func Presented(r *http.Request) (value string, cookies []string) {
 	return value, cookies
 }
 
-// Page returns who makes a request that presents a session: the admin at a page,
-// or nobody. The context that it returns ends with the session; done ends the
-// request.
-func (a *Authenticator) Page(r *http.Request) (who Actor, ctx context.Context, done func()) {
-	value, cookies := Presented(r)
+// EnterSession returns the actor of a request with a session: the admin, or no one. The
+// returned context ends with the session; done ends the request.
+func (a *Authenticator) EnterSession(r *http.Request) (who Actor, ctx context.Context, done func()) {
+	value, cookies := SessionCredentials(r)
 	ctx, done, ok := a.SignIns.Enter(r.Context(), value, cookies)
 	if !ok {
 		return Actor{}, ctx, done
 	}
-	return Actor{Kind: Admin, Page: true}, ctx, done
+	return Actor{Kind: Admin, FromWebUI: true}, ctx, done
 }
 
-// OwnPage returns why a request is not one that a script of a page of this very
-// address has made, or "" when it is. The guard, which has let it in, takes the
-// spellings of the loopback address for one; they are several to a browser, and
-// here.
-func OwnPage(r *http.Request) string {
+// RefuseForeignPage returns why a request does not come from a page of this exact
+// address, or "". The guard treats all spellings of the loopback address as one; this
+// function, like browsers, does not.
+func RefuseForeignPage(r *http.Request) string {
 	if site := r.Header["Sec-Fetch-Site"]; len(site) != 1 || site[0] != "same-origin" {
 		return "the Sec-Fetch-Site header is not same-origin"
 	}
@@ -62,8 +59,7 @@ func OwnPage(r *http.Request) string {
 	return "the Origin header is not that of this very address"
 }
 
-// loopbackHost reports whether a Host is this machine, where no proxy with TLS
-// stands before us.
+// loopbackHost reports whether a Host is this machine, without a TLS proxy in front.
 func loopbackHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// How long a process waits for another one that writes: longer than that one
-// waits for the keyring.
+// How long a process waits for another writer: longer than that one waits for the
+// keyring.
 const (
-	lockTime = 15 * time.Second
-	lockLook = 10 * time.Millisecond
+	lockTimeout      = 15 * time.Second
+	lockPollInterval = 10 * time.Millisecond
 )
 
-// lock has this process alone write until unlock is called.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, lockTime)
+// lockFile makes this process the only writer until unlock is called.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
-	look := time.NewTicker(lockLook)
+	look := time.NewTicker(lockPollInterval)
 	defer look.Stop()
 	for {
 		f, err := ondisk.Lock(path)
@@ -48,20 +48,20 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// sealed is a file that only the holder of a key can read, and the key in
-// another file that only the user can read.
-type sealed struct {
+// encryptedFile is a file encrypted with age; the key is in a second file that only the
+// user can read.
+type encryptedFile struct {
 	dir    string
-	kind   string // the files are called so
+	kind   string // base name of the files
 	logger *slog.Logger
-	mu     sync.Mutex // one reads and writes at a time
+	mu     sync.Mutex // serializes reads and writes
 }
 
-const maxSealed = 16 << 20
+const maxEncryptedFile = 16 << 20
 
-func (s *sealed) path(end string) string { return filepath.Join(s.dir, s.kind+end) }
+func (s *encryptedFile) path(end string) string { return filepath.Join(s.dir, s.kind+end) }
 
-func (s *sealed) load(key string) ([]byte, error) {
+func (s *encryptedFile) load(key string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all, err := s.read()
@@ -69,22 +69,22 @@ func (s *sealed) load(key string) ([]byte, error) {
 }
 
 // put stores a value, or removes it when it is nil.
-func (s *sealed) put(ctx context.Context, key string, value []byte) error {
+func (s *encryptedFile) put(ctx context.Context, key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if value == nil { // that there is none is seen without making a file
+	if value == nil { // a missing value needs no file
 		if all, err := s.read(); err == nil && all[key] == nil {
 			return nil
 		}
 	}
-	unlock, err := lock(ctx, s.path(".lock"))
+	unlock, err := lockFile(ctx, s.path(".lock"))
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	all, err := s.read()
 	if err != nil {
-		// What cannot be opened is kept aside: it may be opened elsewhere.
+		// A file that cannot be decrypted is kept: another key may open it.
 		aside := s.path(".age.unreadable")
 		s.logger.Warn("a sealed file cannot be read: it is kept aside", "file", aside, "error", err)
 		if err := os.Rename(s.path(".age"), aside); err != nil {
@@ -104,7 +104,7 @@ func (s *sealed) put(ctx context.Context, key string, value []byte) error {
 	return s.write(all)
 }
 
-func (s *sealed) read() (map[string][]byte, error) {
+func (s *encryptedFile) read() (map[string][]byte, error) {
 	f, err := os.Open(s.path(".age"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -117,11 +117,11 @@ func (s *sealed) read() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := age.Decrypt(io.LimitReader(f, maxSealed), identity)
+	plain, err := age.Decrypt(io.LimitReader(f, maxEncryptedFile), identity)
 	if err != nil {
 		return nil, fmt.Errorf("open the sealed %s: %w", s.kind, err)
 	}
-	raw, err := io.ReadAll(io.LimitReader(plain, maxSealed))
+	raw, err := io.ReadAll(io.LimitReader(plain, maxEncryptedFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the sealed %s: %w", s.kind, err)
 	}
@@ -132,7 +132,7 @@ func (s *sealed) read() (map[string][]byte, error) {
 	return all, nil
 }
 
-func (s *sealed) write(all map[string][]byte) error {
+func (s *encryptedFile) write(all map[string][]byte) error {
 	identity, err := s.identity(true)
 	if err != nil {
 		return err
@@ -153,8 +153,9 @@ func (s *sealed) write(all map[string][]byte) error {
 	return ondisk.Replace(s.path(".age"), out.Bytes())
 }
 
-// identity returns the key of the file, made when it may be and there is none.
-func (s *sealed) identity(mayMake bool) (*age.X25519Identity, error) {
+// identity returns the key of the file. It creates one if there is none and mayMake is
+// set.
+func (s *encryptedFile) identity(mayMake bool) (*age.X25519Identity, error) {
 	path := s.path(".key")
 	raw, err := os.ReadFile(path)
 	if err == nil {

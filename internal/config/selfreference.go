@@ -13,12 +13,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Itself refuses a server that is this MCPProxy itself: one of the addresses at
-// which it answers, or `mcpproxy stdio` for the same data directory. It would find
-// and call its own tools through itself. The launch is taken as it is:
-// references in it are not resolved.
-func (l *Live) Itself(launch Launch) error {
-	how := l.itself(l.Current(), launch)
+// CheckNotSelf rejects a server that is this MCPProxy: one of its addresses, or `mcpproxy
+// stdio` for the same data directory. It would find and call its own tools. References in
+// the launch are not resolved.
+func (l *Live) CheckNotSelf(launch Launch) error {
+	how := l.selfReference(l.Current(), launch)
 	if how == "" {
 		return nil
 	}
@@ -26,30 +25,30 @@ func (l *Live) Itself(launch Launch) error {
 		"Add the servers that you want behind it; clients find MCPProxy itself at the addresses that `mcpproxy status` shows.")
 }
 
-// itself says how a launch leads back to this MCPProxy; "" when it does not.
-func (l *Live) itself(c *Config, launch Launch) string {
+// selfReference says how a launch leads to this MCPProxy; "" if it does not.
+func (l *Live) selfReference(c *Config, launch Launch) string {
 	if launch.URL != "" {
-		if l.answersAt(c, launch.URL) {
+		if l.servesURL(c, launch.URL) {
 			return "the URL is one of its own addresses"
 		}
 		return ""
 	}
-	if l.bridgesTo(c, launch) {
+	if l.isOwnBridge(c, launch) {
 		return "the command is its own `mcpproxy stdio`"
 	}
 	return ""
 }
 
-// answersAt reports whether a URL leads to a listener of this MCPProxy, by an address
-// of this machine or by a name under which clients come to it.
-func (l *Live) answersAt(c *Config, text string) bool {
+// servesURL reports whether a URL leads to a listener of this MCPProxy, by a local
+// address or a trusted host name.
+func (l *Live) servesURL(c *Config, text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
 		return false
 	}
 	listeners := []string{c.Listen}
 	if l.started != nil {
-		listeners = append(listeners, l.started.Listen) // a change waits for a restart
+		listeners = append(listeners, l.started.Listen) // a change needs a restart
 	}
 	if l.options.Addresses != nil {
 		listeners = append(listeners, l.options.Addresses()...)
@@ -61,7 +60,7 @@ func (l *Live) answersAt(c *Config, text string) bool {
 	})
 }
 
-// sameHost reports whether a host of a URL is the one that a listener has.
+// sameHost reports whether a URL's host is that of a listener.
 func sameHost(listener, host string) bool {
 	everywhere := listener == "" || unspecified(listener)
 	switch {
@@ -82,15 +81,15 @@ func sameHost(listener, host string) bool {
 	})
 }
 
-// unspecified reports whether a host stands for every address of this machine.
+// unspecified reports whether a host means every local address.
 func unspecified(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsUnspecified()
 }
 
-// bridgesTo reports whether a command is `mcpproxy stdio` for the data directory
-// of c. With another one it is another MCPProxy.
-func (l *Live) bridgesTo(c *Config, launch Launch) bool {
+// isOwnBridge reports whether a command is `mcpproxy stdio` for the data directory of c.
+// With another one it is another MCPProxy.
+func (l *Live) isOwnBridge(c *Config, launch Launch) bool {
 	if !slices.Contains(launch.Args, "stdio") || !isMCPProxy(launch.Command) {
 		return false
 	}
@@ -112,11 +111,11 @@ func (l *Live) bridgesTo(c *Config, launch Launch) bool {
 		return false
 	}
 	if given["--config"]+given["--data-dir"]+given[EnvPath]+given[EnvDataDir] == "" {
-		return true // of the MCPProxy of this machine: who wrote it means this one
+		return true // the default data directory means this one
 	}
 	lookup := func(name string) (string, bool) {
 		if name == EnvPath || name == EnvDataDir {
-			return given[name], given[name] != "" // a server does not inherit ours
+			return given[name], given[name] != "" // a server does not inherit these variables
 		}
 		return l.options.Lookup(name)
 	}
@@ -129,7 +128,7 @@ func (l *Live) bridgesTo(c *Config, launch Launch) bool {
 	return err != nil || ownErr != nil || dir == own
 }
 
-// isMCPProxy reports whether a command is this program, by its name or by its file.
+// isMCPProxy reports whether a command is this program, by name or file.
 func isMCPProxy(command string) bool {
 	name := strings.ToLower(filepath.Base(filepath.ToSlash(command)))
 	if strings.TrimSuffix(name, ".exe") == "mcpproxy" {
@@ -147,10 +146,10 @@ func isMCPProxy(command string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// leadingBack warns of servers of a configuration that are MCPProxy itself.
-func (l *Live) leadingBack(c *Config) (out []string) {
+// selfReferenceWarnings warns of configured servers that are this MCPProxy.
+func (l *Live) selfReferenceWarnings(c *Config) (out []string) {
 	for _, s := range c.Servers {
-		if how := l.itself(c, s.Launch); s.Enabled && how != "" {
+		if how := l.selfReference(c, s.Launch); s.Enabled && how != "" {
 			out = append(out, join("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; take it out with `mcpproxy upstream remove "+s.Name+"`")
 		}
 	}
