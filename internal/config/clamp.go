@@ -241,7 +241,8 @@ func anyGrants(was, is []key) bool {
 	return false
 }
 
-// anyGrants reports whether any key grants more access.
+// toolsLoosen reports whether the second lists allow a tool that the first do not. All
+// entries that match a server apply.
 func toolsLoosen(was, is []policy.ScopeTools) bool {
 	for _, a := range was {
 		if !slices.ContainsFunc(is, func(b policy.ScopeTools) bool {
@@ -253,8 +254,7 @@ func toolsLoosen(was, is []policy.ScopeTools) bool {
 	return false
 }
 
-// toolsLoosen reports whether the second lists allow a tool that the first do not. All
-// entries that match a server apply.
+// shownProfile returns a profile as it may be shown.
 func shownProfile(p Profile) json.RawMessage {
 	text, err := encodeObject(p.keys(), func(k key) bool { return !k.isDefault() })
 	if err != nil {
@@ -263,7 +263,7 @@ func shownProfile(p Profile) json.RawMessage {
 	return text
 }
 
-// shownProfile returns a profile as it may be shown.
+// canonical returns a parsed configuration in canonical form, with its secrets.
 func (c *Config) canonical() ([]byte, error) {
 	written := *c.asWritten
 	emptyToNil(written.keys())
@@ -276,7 +276,7 @@ func (c *Config) canonical() ([]byte, error) {
 	return encodeObject(written.keys(), func(k key) bool { return !k.isDefault() })
 }
 
-// canonical returns a parsed configuration in canonical form, with its secrets.
+// emptyToNil makes empty and absent values equal.
 func emptyToNil(keys []key) {
 	for _, k := range keys {
 		if k.field == nil {

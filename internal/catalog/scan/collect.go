@@ -7,26 +7,24 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// jsonContext is what the members of an object are.
+// jsonContext is the meaning of an object's members.
 type jsonContext int8
 
 const (
-	inTool    jsonContext = iota // those of a tool
-	inSchema                     // keywords of JSON Schema
-	inNames                      // names that the server chose, each with a schema
+	inTool    jsonContext = iota // members of a tool
+	inSchema                     // JSON Schema keywords
+	inNames                      // names chosen by the server, each with a schema
 	inValues                     // example values: any JSON
 	inAnyJSON                    // any JSON
 )
 
-// collector goes through JSON whose grammar is checked and adds its strings to
-// the scanner.
+// collector walks valid JSON and adds its strings to the scanner.
 type collector struct {
 	wirejson.Cursor
 	s *scanner
 }
 
-// collect takes all strings of a definition. It returns a reason when it could
-// not.
+// collect adds all strings of a definition. It returns a reason if it could not.
 func (s *scanner) collect(raw []byte) (reason string) {
 	c := collector{wirejson.Cursor{Text: raw}, s}
 	s.nodes = append(s.nodes[:0], node{})
@@ -88,7 +86,7 @@ func (c *collector) addNode(n node) int32 {
 	return int32(len(c.s.nodes) - 1)
 }
 
-// memberContext returns what stands in a member.
+// memberContext returns the context and string kind of a member's value.
 func memberContext(in jsonContext, member string, p stringKind) (jsonContext, stringKind) {
 	switch in {
 	case inTool:
@@ -117,8 +115,7 @@ func memberContext(in jsonContext, member string, p stringKind) (jsonContext, st
 	return in, p
 }
 
-// skipKeywordValue reports whether the value of a member is one of a few words that
-// say nothing, and steps over it then.
+// skipKeywordValue skips the value of a member if it is one of a few harmless words.
 func (c *collector) skipKeywordValue(member string) bool {
 	if member != "type" && member != "$schema" && member != "format" || c.Peek() != '"' {
 		return false
@@ -131,13 +128,13 @@ func (c *collector) skipKeywordValue(member string) bool {
 	return false
 }
 
-// decodeString steps over a string and decodes it.
+// decodeString reads and decodes a string.
 func (c *collector) decodeString() string {
 	value := c.Value()
 	return decodeJSONString(value[1 : len(value)-1])
 }
 
-// decodeJSONString is what a string means, with U+FFFD for bytes that are not UTF-8.
+// decodeJSONString decodes a string, with U+FFFD for invalid UTF-8.
 func decodeJSONString(raw []byte) string {
 	text := string(wirejson.Unescape(raw))
 	if !utf8.ValidString(text) {

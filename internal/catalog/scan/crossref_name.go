@@ -1,8 +1,8 @@
 package scan
 
-// nameKey is the same for all spellings of a name, such as send_mail, send-mail and
-// sendMail: FNV-1a of its letters and digits, made small. Two names that have one
-// by accident make a definition wait that need not.
+// nameKey is equal for all spellings of a name, such as send_mail, send-mail and
+// sendMail: FNV-1a of its lower-case letters and digits. A collision only causes an
+// unnecessary review.
 type nameKey uint64
 
 const (
@@ -28,13 +28,13 @@ func beginsNamePart(text []byte, i int) bool {
 	return false
 }
 
-// isNameByte reports whether a byte is of a part, not between two.
+// isNameByte reports whether a byte belongs to a part, not to a separator.
 func isNameByte(c byte) bool { return isAlnum(c) || c >= 0x80 }
 
 // nameKeyOf returns the key of a name.
 func nameKeyOf(name []byte) nameKey { return nameKey(fnvOffset).append(name) }
 
-// append returns the key of a name with another one behind it.
+// append returns the key of a name followed by another one.
 func (k nameKey) append(name []byte) nameKey {
 	for _, c := range name {
 		if isNameByte(c) {
@@ -44,7 +44,7 @@ func (k nameKey) append(name []byte) nameKey {
 	return k
 }
 
-// countNameParts returns how many parts a name has.
+// countNameParts returns the number of parts of a name.
 func countNameParts(name []byte) (n int) {
 	for i := range name {
 		if beginsNamePart(name, i) {
@@ -54,8 +54,8 @@ func countNameParts(name []byte) (n int) {
 	return n
 }
 
-// appendNameKeys adds the keys under which others may speak of a tool: by its name, with its
-// server before it, and without it when the name begins so.
+// appendNameKeys appends the keys under which texts may mention a tool: its name, with
+// its server as prefix, and without such a prefix.
 func appendNameKeys(all []nameKey, server, tool []byte) []nameKey {
 	all = append(all, nameKeyOf(tool), nameKeyOf(server).append(tool))
 	if rest := trimServerName(tool, server); countNameParts(rest) > 1 {
@@ -64,8 +64,8 @@ func appendNameKeys(all []nameKey, server, tool []byte) []nameKey {
 	return all
 }
 
-// trimServerName returns a name without the name of its server before it, nil when that
-// does not stand there.
+// trimServerName returns a name without its server as prefix, nil if it has no such
+// prefix.
 func trimServerName(tool, server []byte) []byte {
 	i := 0
 	for _, c := range server {
@@ -93,8 +93,8 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// appendSuffixKeys adds the keys of a name and of its ends of two parts and more: what a server
-// calls its tools in its texts, where their names have something before it.
+// appendSuffixKeys appends the keys of a name and of its suffixes of at least two parts,
+// which a server's own texts may use.
 func appendSuffixKeys(all []nameKey, name []byte) []nameKey {
 	all = append(all, nameKeyOf(name))
 	left := countNameParts(name)
@@ -107,5 +107,5 @@ func appendSuffixKeys(all []nameKey, name []byte) []nameKey {
 	return all
 }
 
-// plainName returns a name as a Passage has it.
+// plainName returns a name normalized like a Passage.
 func plainName(name string) []byte { return []byte(NormalizeName(name)) }

@@ -9,17 +9,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// CrossRefs has the names of all tools, by server. It is safe for concurrent use.
+// CrossRefs is an index of all tool names by server. It is safe for concurrent use.
 type CrossRefs struct {
 	mu           sync.RWMutex // guards the fields below
 	servers      map[string]*toolNames
-	serverCounts map[nameKey]int32 // by how many servers
+	serverCounts map[nameKey]int32 // number of servers with that key
 }
 
-// toolNames are the tools of a server. They never change.
+// toolNames are the tool names of a server. They are immutable.
 type toolNames struct {
-	listed  []nameKey // in order, none twice
-	aliases []nameKey // by which the server may mean its own tools; in order
+	listed  []nameKey // sorted, unique
+	aliases []nameKey // names by which the server may mean its own tools; sorted
 }
 
 // NewCrossRefs returns an empty index.
@@ -27,7 +27,7 @@ func NewCrossRefs() *CrossRefs {
 	return &CrossRefs{servers: map[string]*toolNames{}, serverCounts: map[nameKey]int32{}}
 }
 
-// SetTools says what the tools of a server are called.
+// SetTools sets the tool names of a server.
 func (x *CrossRefs) SetTools(server string, tools []string) {
 	n := &toolNames{}
 	prefix := plainName(server)
@@ -49,7 +49,7 @@ func (x *CrossRefs) SetTools(server string, tools []string) {
 	}
 }
 
-// SetListed is Set with definitions as the server gave them.
+// SetListed sets the tool names from a server's definitions.
 func (x *CrossRefs) SetListed(server string, raws []json.RawMessage) {
 	tools := make([]string, 0, len(raws))
 	for _, raw := range raws {
@@ -60,7 +60,7 @@ func (x *CrossRefs) SetListed(server string, raws []json.RawMessage) {
 	x.SetTools(server, tools)
 }
 
-// Remove says that a server is there no more.
+// Remove removes a server.
 func (x *CrossRefs) Remove(server string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -80,8 +80,8 @@ func (x *CrossRefs) remove(server string) {
 	}
 }
 
-// isOtherServersTool reports whether one of the names is that of a tool of another server, and
-// of none that the server has itself.
+// isOtherServersTool reports whether one of the names is a tool of another server, and
+// not of this one.
 func (x *CrossRefs) isOtherServersTool(server string, names []nameKey) bool {
 	if len(names) == 0 {
 		return false
@@ -92,7 +92,7 @@ func (x *CrossRefs) isOtherServersTool(server string, names []nameKey) bool {
 	return slices.ContainsFunc(names, func(k nameKey) bool { return x.serverCounts[k] > 0 && !own.mayMean(k) })
 }
 
-// isUnlisted reports whether the server has no tool that it may mean by one of the names.
+// isUnlisted reports whether one of the names is no tool of the server.
 func (x *CrossRefs) isUnlisted(server string, names []nameKey) bool {
 	if len(names) == 0 {
 		return false
@@ -103,7 +103,7 @@ func (x *CrossRefs) isUnlisted(server string, names []nameKey) bool {
 	return slices.ContainsFunc(names, func(k nameKey) bool { return !own.mayMean(k) })
 }
 
-// mayMean reports whether the server may mean a tool of its own by a name.
+// mayMean reports whether the server may mean its own tool by a name.
 func (n *toolNames) mayMean(k nameKey) bool { return n != nil && containsKey(n.aliases, k) }
 
 func containsKey(all []nameKey, k nameKey) bool {
@@ -111,8 +111,7 @@ func containsKey(all []nameKey, k nameKey) bool {
 	return ok
 }
 
-// findings returns what a definition of a server orders about tools that are not
-// its own, and how it changes what others of its server are given.
+// findings returns the findings for instructions about other tools in a definition.
 func (x *CrossRefs) findings(id tool.ID, kind tool.Kind, raw []byte) []Finding {
 	x.mu.RLock()
 	own := x.servers[id.Server]
@@ -149,7 +148,7 @@ func (x *CrossRefs) findings(id tool.ID, kind tool.Kind, raw []byte) []Finding {
 // maxCrossFindings bounds the findings in a definition.
 const maxCrossFindings = 8
 
-// The rules, and the reasons of their findings.
+// The rules and the reasons of their findings.
 const (
 	ruleOther         = "other-tool"
 	reasonOther       = "orders something about a tool of another server"
@@ -173,15 +172,15 @@ func otherToolReason(r *reference) string {
 	return reasonOther
 }
 
-// containsKey reports whether the server has a tool of that name.
+// has reports whether the server has a tool of that name.
 func (n *toolNames) has(k nameKey) bool { return n != nil && containsKey(n.listed, k) }
 
-// mayMeanSuffix reports whether the server may mean a tool of its own by an end of a name.
+// mayMeanSuffix reports whether the server may mean its own tool by a suffix of its name.
 func (n *toolNames) mayMeanSuffix(name []byte) bool {
 	return n != nil && slices.ContainsFunc(appendSuffixKeys(nil, name), func(k nameKey) bool { return containsKey(n.aliases, k) })
 }
 
-// findServer returns the first server by name that has a tool of that name.
+// findServer finds the first server by name that has that tool.
 func (x *CrossRefs) findServer(k nameKey, server *string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

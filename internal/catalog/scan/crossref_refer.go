@@ -11,30 +11,29 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// crossCue is what a word says of a tool that is named beside it.
+// crossCue is what a word says about a tool that is mentioned near it.
 type crossCue uint8
 
 const (
-	cueOrder       crossCue = 1 << iota // obliges, or says what comes first
-	cueReplacement                      // puts something in the place of something else
-	cueChange                           // changes
-	cueArgument                         // what a call is given
+	cueOrder       crossCue = 1 << iota // requires something, or an order of calls
+	cueReplacement                      // replaces something
+	cueChange                           // changes something
+	cueArgument                         // arguments of a call
 	cueTime                             // when something happens
 	cueCall
 	cueUse
-	cueTool // what a tool is called
+	cueTool // a word for tool
 )
 
 //go:embed crossref_words.txt
 var crossWordsText string
 
-// crossVocabulary is the words of crossref_words.txt: those of scripts that part words, and the
-// others.
+// crossVocabulary has the words of crossref_words.txt.
 type crossVocabulary struct {
 	words    map[string]crossCue
 	unspaced map[string]crossCue
-	verbs    map[string]bool // with which names of tools begin
-	values   map[string]bool // with which names of values end
+	verbs    map[string]bool // first words of tool names
+	values   map[string]bool // last words of names of values
 }
 
 var vocabularies = sync.OnceValue(func() *crossVocabulary {
@@ -54,8 +53,8 @@ var vocabularies = sync.OnceValue(func() *crossVocabulary {
 	return v
 })
 
-// isUnspacedScript reports whether a character that begins with b is of a script that
-// does not part words: Chinese, Japanese, Korean.
+// isUnspacedScript reports whether a character that begins with b belongs to a script
+// without spaces: Chinese, Japanese, Korean.
 func isUnspacedScript(b byte) bool { return b >= 0xe3 }
 
 // crossToken is a word, or a name of several parts.
@@ -70,19 +69,19 @@ type tokenKind uint8
 
 const (
 	wordToken      tokenKind = iota
-	nameToken                // a name that is spelled as those of tools are: send_mail, sendMail
-	maybeNameToken           // what may be one or no name at all: send-mail, SendMail, SEND_MAIL
+	nameToken                // spelled like a tool name: send_mail, sendMail
+	maybeNameToken           // may be a name or not: send-mail, SendMail, SEND_MAIL
 )
 
-// reference is a place where something is ordered about what may be a tool.
+// reference is an instruction about what may be a tool.
 type reference struct {
-	name       []byte   // as it is spelled in the text
-	start, end int      // of the name and the nearest word that orders something
-	cues       crossCue // what is said close to it
-	likelyTool bool     // it is likely to be a tool, whether or not there is one
+	name       []byte   // as spelled in the text
+	start, end int      // span of the name and the nearest cue
+	cues       crossCue // cues near it
+	likelyTool bool     // likely a tool name, even if no such tool exists
 }
 
-// changesArguments reports whether what the tool is given is to be changed.
+// changesArguments reports whether it changes the arguments of the tool's calls.
 func (r *reference) changesArguments() bool { return r.cues&cueChange != 0 && r.cues&cueArgument != 0 }
 
 // referenceFinder finds the references in the texts of a definition.
@@ -92,11 +91,11 @@ type referenceFinder struct {
 	tokens      []crossToken
 	text        *Passage
 	remaining   int // references that may still be found; below 0 when there were more
-	lookupsLeft int // how often the definition may still be searched
+	lookupsLeft int // remaining searches of the definition
 	found       func(reference)
 }
 
-// findReferences has found called with the references of a definition. It reports whether
+// findReferences calls found with the references of a definition, and reports whether
 // these are all.
 func findReferences(raw []byte, instructions bool, found func(*Passage, reference)) (all bool) {
 	x := &referenceFinder{words: vocabularies(), raw: raw, remaining: maxReferences, lookupsLeft: maxNameLookups}
@@ -109,20 +108,20 @@ func findReferences(raw []byte, instructions bool, found func(*Passage, referenc
 	return x.remaining >= 0
 }
 
-// maxReferences bounds the references of a definition that are looked at. Of 18,742
-// real tools none has more than 43.
+// maxReferences bounds the references per definition. Of 18,742 real tools none has more
+// than 43.
 const maxReferences = 512
 
-// maxNameLookups bounds how often a definition is searched for a name.
+// maxNameLookups bounds the searches of a definition for a name.
 const maxNameLookups = 128
 
-// maxReferenceSpan is the longest place, in bytes, that a finding shows.
+// maxReferenceSpan is the longest excerpt of a finding, in bytes.
 const maxReferenceSpan = 160
 
-// cuesBetween is how far from a name, in bytes, what stands there is about it.
+// cueDistance is how far from a name a cue applies to it, in bytes.
 const cueDistance = 240
 
-// applyRules finds the references in a text.
+// findIn finds the references in a text.
 func (x *referenceFinder) findIn(t *Passage) {
 	x.text = t
 	if x.tokens == nil {
@@ -145,13 +144,12 @@ func (x *referenceFinder) findIn(t *Passage) {
 	}
 }
 
-// cannotRefer reports whether a text, as it is written in JSON, cannot hold a
-// reference.
+// cannotRefer reports whether a JSON-encoded text cannot contain a reference.
 func cannotRefer(written []byte) bool {
 	if len(written) < minReferenceText {
 		return true
 	}
-	if bytes.Contains(written, []byte(`\u`)) { // of a letter that is spelled so
+	if bytes.Contains(written, []byte(`\u`)) { // an escaped letter
 		return false
 	}
 	for i := 1; i < len(written)-1; i++ {
@@ -176,10 +174,10 @@ func cannotRefer(written []byte) bool {
 	return true
 }
 
-// minReferenceText is the shortest text that names a tool and orders something, in bytes.
+// minReferenceText is the shortest text with a reference, in bytes.
 const minReferenceText = 8
 
-// tokenize parts the text into words and names.
+// tokenize splits the text into words and names.
 func (x *referenceFinder) tokenize() {
 	x.tokens = x.tokens[:0]
 	text, sentence := x.text.Cased, int32(0)
@@ -200,7 +198,7 @@ func (x *referenceFinder) tokenize() {
 	}
 }
 
-// token returns the one that begins at start.
+// token returns the token that begins at start.
 func (x *referenceFinder) token(start int) crossToken {
 	text, i := x.text.Cased, start
 	k := crossToken{start: int32(start)}
@@ -252,12 +250,12 @@ func (x *referenceFinder) token(start int) crossToken {
 // longestWord is the longest word that is looked up, in bytes.
 const longestWord = 24
 
-// continuesName reports whether a name goes on behind the sign at i.
+// continuesName reports whether a name continues after the sign at i.
 func continuesName(text []byte, i int) bool {
 	return i+1 < len(text) && (isAlnum(text[i+1]) || text[i] == '_' && text[i+1] == '_')
 }
 
-// unspacedCues returns what the words say that a run of characters holds.
+// unspacedCues returns the cues of the words in a run of characters without spaces.
 func (v *crossVocabulary) unspacedCues(run []byte) (all crossCue) {
 	for i := range run {
 		for n := 3; n <= 12 && i+n <= len(run); n += 3 {
@@ -267,7 +265,7 @@ func (v *crossVocabulary) unspacedCues(run []byte) (all crossCue) {
 	return all
 }
 
-// intentOfIdentifier looks at a name and what stands beside it.
+// checkName checks a name and the cues near it.
 func (x *referenceFinder) checkName(i int) {
 	k := &x.tokens[i]
 	if !x.standsAlone(i) || k.kind == maybeNameToken && !x.isMarkedAsTool(i) {
@@ -280,7 +278,7 @@ func (x *referenceFinder) checkName(i int) {
 		return
 	}
 	likely := x.isLikelyTool(i)
-	if !likely && x.isOwnMember(text[start:end]) { // it may well be a parameter
+	if !likely && x.isOwnMember(text[start:end]) { // it is probably a parameter
 		return
 	}
 	r.likelyTool = likely && x.cuesBetween(i, -12, 12)&cueOrder != 0
@@ -292,7 +290,7 @@ func (x *referenceFinder) checkName(i int) {
 	}
 }
 
-// report tells of a reference to the tool that is named between two places.
+// report reports a reference to the tool that is named between two offsets.
 func (x *referenceFinder) report(r reference, start, end int) {
 	if x.remaining--; x.remaining < 0 {
 		return
@@ -301,12 +299,11 @@ func (x *referenceFinder) report(r reference, start, end int) {
 	x.found(r)
 }
 
-// standsAlone reports whether a name is not part of a path, an assignment or a
-// piece of code.
+// standsAlone reports whether a name is not part of a path, an assignment or code.
 func (x *referenceFinder) standsAlone(i int) bool {
 	k, text := &x.tokens[i], x.text.Cased
 	start, end := int(k.start), int(k.end)
-	// Names parted by a slash are alternatives, words a path.
+	// Names separated by a slash are alternatives, words are a path.
 	beside := func(j, at int) bool {
 		return j >= 0 && j < len(x.tokens) && x.tokens[j].kind != wordToken && (int(x.tokens[j].end) == at || int(x.tokens[j].start) == at+1)
 	}
@@ -325,7 +322,7 @@ func (x *referenceFinder) standsAlone(i int) bool {
 	switch byteAt(text, end) {
 	case '=':
 		return false
-	case ':': // what a parameter is
+	case ':': // description of a parameter
 		return !x.isOwnMember(text[start:end])
 	case '/':
 		return beside(i+1, end)
@@ -333,7 +330,7 @@ func (x *referenceFinder) standsAlone(i int) bool {
 	return true
 }
 
-// isMarkedAsTool reports whether something says that a token is the name of a tool.
+// isMarkedAsTool reports whether the text marks a token as a tool name.
 func (x *referenceFinder) isMarkedAsTool(i int) bool {
 	return x.quoted(i) || i+1 < len(x.tokens) && x.tokens[i+1].cue&cueTool != 0 ||
 		i > 0 && x.tokens[i-1].cue&(cueTool|cueCall|cueUse) != 0
@@ -353,16 +350,14 @@ func byteAt(text []byte, i int) byte {
 	return text[i]
 }
 
-// hasServerPrefix reports whether a token has another one before it as tools have their
-// servers: server:tool.
+// hasServerPrefix reports whether a token has a server prefix: server:tool.
 func (x *referenceFinder) hasServerPrefix(i int) bool {
 	k, text := &x.tokens[i], x.text.Cased
 	return i > 0 && byteAt(text, int(k.start)-1) == ':' && x.tokens[i-1].end == k.start-1 &&
 		!isDigitByte(text[k.start]) && !isDigitByte(text[x.tokens[i-1].start])
 }
 
-// checkToolPhrase looks at what stands beside the word tool: `search` tool, send mail
-// tool.
+// checkToolPhrase checks the words next to the word tool: `search` tool, send mail tool.
 func (x *referenceFinder) checkToolPhrase(i int) {
 	for _, j := range []int{i - 1, i + 1} {
 		if j >= 0 && j < len(x.tokens) && x.tokens[j].kind == wordToken && x.quoted(j) {
@@ -384,15 +379,15 @@ func (x *referenceFinder) checkToolPhrase(i int) {
 	}
 }
 
-// phraseIntents looks at words that may be a name.
+// checkPhrase checks words that may be a name.
 func (x *referenceFinder) checkPhrase(first, last int) {
 	if r, ok := x.instructionAbout(first, last); ok {
 		x.report(r, int(x.tokens[first].start), int(x.tokens[last].end))
 	}
 }
 
-// saltPair returns what is ordered about the tool that the tokens from first to last
-// name. ok is false when nothing is.
+// instructionAbout returns the instruction about the tool that the tokens name. ok is
+// false without one.
 func (x *referenceFinder) instructionAbout(first, last int) (r reference, ok bool) {
 	const orders = cueOrder | cueReplacement | cueChange | cueTime
 	from, to := x.tokens[first].start, x.tokens[last].end
@@ -418,8 +413,7 @@ func (x *referenceFinder) instructionAbout(first, last int) (r reference, ok boo
 	return r, all&(cueOrder|cueReplacement) != 0 || all&cueChange != 0 && all&cueArgument != 0 || all&cueTime != 0 && all&(cueCall|cueUse) != 0
 }
 
-// cuesBetween returns what the tokens from one to another say that are in the sentence of
-// token i.
+// cuesBetween returns the cues of a range of tokens in the sentence of token i.
 func (x *referenceFinder) cuesBetween(i, from, to int) (all crossCue) {
 	for j := max(0, i+from); j < min(len(x.tokens), i+to+1); j++ {
 		if x.tokens[j].sentence == x.tokens[i].sentence {
@@ -429,7 +423,7 @@ func (x *referenceFinder) cuesBetween(i, from, to int) (all crossCue) {
 	return all
 }
 
-// isLikelyTool reports whether what a token names is more likely a tool than a value.
+// isLikelyTool reports whether a token is more likely a tool than a value.
 func (x *referenceFinder) isLikelyTool(i int) bool {
 	k := &x.tokens[i]
 	if k.kind != nameToken {
@@ -439,7 +433,7 @@ func (x *referenceFinder) isLikelyTool(i int) bool {
 	return x.words.verbs[first] && (!x.words.values[last] || x.cuesBetween(i, -4, 5)&(cueCall|cueUse|cueTool) != 0)
 }
 
-// firstAndLastPart returns the first and the last part of a name, in small letters.
+// firstAndLastPart returns the first and the last part of a name in lower case.
 func firstAndLastPart(name []byte) (first, last string) {
 	from, to := len(name)-1, 1
 	for from > 0 && !beginsNamePart(name, from) {
@@ -451,8 +445,8 @@ func firstAndLastPart(name []byte) (first, last string) {
 	return strings.ToLower(string(name[:to])), strings.ToLower(string(name[from:]))
 }
 
-// groupMember reports whether the definition has a string or a member that is the name.
-// When it was asked too often it reports that there is none, so that more is found.
+// isOwnMember reports whether the definition contains the name as a string or member.
+// After too many searches it returns false, so that more is found.
 func (x *referenceFinder) isOwnMember(name []byte) bool {
 	x.lookupsLeft--
 	return x.lookupsLeft >= 0 && hasString(x.raw, name)
@@ -462,7 +456,7 @@ func hasString(raw, name []byte) bool {
 	return bytes.Contains(raw, slices.Concat([]byte{'"'}, name, []byte{'"'}))
 }
 
-// decodeString returns what a string of JSON means.
+// unquote decodes a JSON string.
 func unquote(raw []byte) string {
 	text, _ := wirejson.String(raw)
 	return text

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// minBlob is the least length of what may be encoded text.
+// minBlob is the minimum length of encoded text.
 const minBlob = 12
 
-// decode finds what is encoded in a view.
+// decode finds and decodes encoded text in a view.
 func (s *scanner) decode(v *view) []view {
 	var views []view
 	t := v.n.cased
@@ -67,7 +67,7 @@ func (s *scanner) encodedAt(v *view, text []byte, name string, start, end int) [
 	return []view{decodedView(v, text, name, span{from, to})}
 }
 
-// decodedView returns the view of a text that was encoded.
+// decodedView returns the view of a decoded text.
 func decodedView(of *view, text []byte, name string, hidden span) view {
 	if of.encoding != "" {
 		name += " in " + of.encoding
@@ -81,7 +81,7 @@ func isBase64Byte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// looksEncoded reports whether a run of letters and digits is no mere word.
+// looksEncoded reports whether a run of letters and digits is not just a word.
 func looksEncoded(blob []byte) bool {
 	small, capital, digit := 0, 0, 0
 	for _, c := range blob {
@@ -107,8 +107,7 @@ func countDigits(t []byte) int {
 	return n
 }
 
-// decodeBlob decodes text in hexadecimal digits, base32 or base64; name is ""
-// when it is none.
+// decodeBlob decodes hexadecimal, base32 or base64 text; name is "" if it is none.
 func decodeBlob(blob []byte) (text []byte, name string) {
 	plain := strings.TrimRight(string(blob), "=")
 	if len(plain)%2 == 0 {
@@ -134,16 +133,15 @@ func decodeBlob(blob []byte) (text []byte, name string) {
 	return nil, ""
 }
 
-// startsLikeText reports whether base64 begins as text does: most is an icon or just a
-// long word.
+// startsLikeText reports whether base64 starts like encoded text, unlike most icons and
+// long words.
 func startsLikeText(blob string) bool {
 	var first [48]byte
 	n, err := base64.RawStdEncoding.Decode(first[:], []byte(blob))
 	return err == nil && (isText(first[:n]) || n >= 3 && !utf8.Valid(first[:n]) && isText(first[:n-2]))
 }
 
-// isText reports whether decoded bytes are text: UTF-8, nearly all of it letters
-// and signs that are printed.
+// isText reports whether decoded bytes are mostly printable UTF-8.
 func isText(b []byte) bool {
 	if len(b) < 6 || !utf8.Valid(b) {
 		return false
@@ -160,8 +158,8 @@ func isText(b []byte) bool {
 	return odd*20 <= len(b) && letters*5 >= utf8.RuneCount(b)
 }
 
-// decodeNumberList reads a list of numbers from i on, each one byte, parted by up to
-// three signs. It returns the bytes and where the list ends.
+// decodeNumberList decodes a list of byte values from i on, separated by up to three
+// characters. It returns the bytes and the end of the list.
 func decodeNumberList(t []byte, i, base int, digit func(byte) bool, size [2]int) (text []byte, end int) {
 	for end = i; i < len(t); {
 		n := 0

@@ -11,7 +11,7 @@ var (
 	ruleReserved = rule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a tool of MCPProxy itself"}
 )
 
-// checkHints finds what a name and the hints beside it do not say alike.
+// checkHints finds contradictions between a tool's name and its hints.
 func (s *scanner) checkHints(d tool.Definition) {
 	k := slices.IndexFunc(s.fields, func(f field) bool { return f.place == kindToolName })
 	if k < 0 {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// downgradedFinding reports whether the words from i to end are spoken of and not said:
-// a guard that detects 'ignore previous instructions' does not ask for it. Then
-// the sentence says before what is done with such texts, and the words stand in
-// quotes, after a colon, or in a clause of their own.
+// isQuotedMention reports whether the words from i to end are mentioned and not an
+// instruction: a guard that detects 'ignore previous instructions' does not instruct
+// that. Then the sentence first says what is done with such texts, and the words are in
+// quotes, after a colon, or in their own clause.
 func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	first := i
@@ -29,7 +29,7 @@ func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
 		case g.clause.has(id):
 			clause = k
 		case g.conjunction.has(id) && i-k <= 3:
-			clause, detects = -1, -1 // what follows is said anew
+			clause, detects = -1, -1 // a new clause begins
 		}
 	}
 	if detected && s.followsRequestNoun(v, first, i) {
@@ -44,8 +44,8 @@ func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
 	return detects >= 0 && clause >= 0 && clause >= detects
 }
 
-// followsRequestNoun reports whether a noun says what the words from i on are: "requests to read", which
-// is something that is spoken of.
+// followsRequestNoun reports whether a noun precedes the words from i on: "requests to
+// read" is a mention.
 func (s *scanner) followsRequestNoun(v *view, first, i int) bool {
 	words, text := s.matcher.words, v.n.lower
 	if i-first < 3 || string(text[words[i-1].start:words[i-1].end]) != "to" {
@@ -58,8 +58,7 @@ func (s *scanner) followsRequestNoun(v *view, first, i int) bool {
 	return false
 }
 
-// insideQuotes reports whether quotes stand around what is between start and end, not
-// far from it.
+// insideQuotes reports whether there are quotes around start and end, close by.
 func insideQuotes(text []byte, start, end int) bool {
 	const far = 60
 	for i := start - 1; i >= max(0, start-far); i-- {
@@ -79,8 +78,8 @@ func insideQuotes(text []byte, start, end int) bool {
 	return false
 }
 
-// insideSlashes reports whether a pattern between slashes, which the one at open begins, holds what ends
-// at end. A path is none: it has more slashes, or goes on behind the last one.
+// insideSlashes reports whether a regular expression between slashes, starting at open,
+// contains end. A path has more slashes, or continues after the last one.
 func insideSlashes(text []byte, open, end int) bool {
 	const far = 60
 	size := bytes.IndexByte(text[open+1:], '/')
@@ -91,8 +90,8 @@ func insideSlashes(text []byte, open, end int) bool {
 	return last+1 == len(text) || bytes.IndexByte([]byte(" .,;:)\n"), text[last+1]) >= 0
 }
 
-// isQuotedReply reports whether the words from first to end stand in quotes behind "respond with": a
-// text that is to be said, which asks the reader for nothing.
+// isQuotedReply reports whether the words are in quotes after "respond with": text to be
+// said is no instruction to the reader.
 func (s *scanner) isQuotedReply(v *view, first, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	const far = 400
@@ -117,8 +116,8 @@ func (s *scanner) isQuotedReply(v *view, first, end int) bool {
 	return false
 }
 
-// addMention keeps a finding as a note. It counts in full when the definition has
-// something worse, for then the guard may be a disguise.
+// addMention adds a finding as a note. It counts in full if the definition has a worse
+// finding, because the guard may be a disguise.
 func (s *scanner) addMention(f *field, r rule, start, end int) {
 	before := len(s.findings)
 	full := r.severity
@@ -130,7 +129,7 @@ func (s *scanner) addMention(f *field, r rule, start, end int) {
 	}
 }
 
-// restoreMentions sets the mentions to their full weight when a rule has found something else.
+// restoreMentions gives mentions their full severity if a rule has found something else.
 func (s *scanner) restoreMentions() {
 	if !slices.ContainsFunc(s.findings, func(f Finding) bool { return f.Severity > SeverityNote && f.Rule != RuleClassifier }) {
 		return

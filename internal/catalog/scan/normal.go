@@ -7,23 +7,23 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalText is a text as a model reads it: without what is invisible, in plain
-// letters, small. Most of it is ASCII then.
+// normalText is a text as a model reads it: without invisible characters, with
+// look-alikes replaced, in lower case. Most of it is ASCII.
 type normalText struct {
 	lower []byte
-	cased []byte  // the same with its capitals; as long
-	at    []int32 // for each byte of lower the place in the text; nil when it is the same
+	cased []byte  // with upper case; of the same length
+	at    []int32 // original offset of each byte of lower; nil if unchanged
 	marks normalizationMarks
 }
 
-// normalizationMarks is what the normalisation took away.
+// normalizationMarks records what the normalization removed.
 type normalizationMarks struct {
 	hidden   []hiddenRun // invisible characters
-	smuggled []byte      // what tag characters and variation selectors spell
-	folded   []span      // words that mix alphabets; places in the text
+	smuggled []byte      // text spelled by tag characters and variation selectors
+	folded   []span      // words that mix alphabets; original offsets
 }
 
-// hiddenRun is one run of invisible characters.
+// hiddenRun is a run of invisible characters.
 type hiddenRun struct {
 	start, end int
 	kinds      hiddenKind
@@ -34,7 +34,7 @@ type hiddenKind uint8
 
 const (
 	zeroWidth hiddenKind = 1 << iota
-	bidi                 // changes the order in which text is shown
+	bidi                 // changes the display order of text
 	tags                 // Unicode tags: spell ASCII
 	selectors            // variation selectors
 	private              // private use
@@ -43,11 +43,10 @@ const (
 
 type span struct{ start, end int }
 
-// origin returns the place in the text of a place in the normal form.
+// origin returns the original offset of an offset in the normal form.
 func (n *normalText) origin(i int) int { return originalOffset(n.at, i) }
 
-// originalOffset returns where the byte at i was before a text was rewritten; at nil it
-// was there, too.
+// originalOffset returns the original offset of byte i; unchanged if at is nil.
 func originalOffset(at []int32, i int) int {
 	switch {
 	case at == nil:
@@ -60,7 +59,7 @@ func originalOffset(at []int32, i int) int {
 	return 0
 }
 
-// findReferences normalises a text.
+// normalize normalizes a text.
 func (n *normalText) normalize(text string) {
 	n.lower, n.cased, n.at = n.lower[:0], n.cased[:0], n.at[:0]
 	n.marks = normalizationMarks{}
@@ -109,8 +108,7 @@ func (n *normalText) addHidden(r rune, kind hiddenKind, i, size int) {
 	}
 }
 
-// hiddenKindOf returns the kind of an invisible character, 0 for one that is
-// seen.
+// hiddenKindOf returns the kind of an invisible character, 0 for a visible one.
 func hiddenKindOf(r rune) hiddenKind {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f:
@@ -133,7 +131,7 @@ func hiddenKindOf(r rune) hiddenKind {
 	return 0
 }
 
-// appendRune appends what a character looks like.
+// appendRune appends the look-alike of a character.
 func (n *normalText) appendRune(r rune, i int) {
 	if r < utf8.RuneSelf {
 		n.put(r, i)
@@ -179,11 +177,10 @@ func (n *normalText) put(r rune, i int) {
 	}
 }
 
-// mixedScriptWord finds words in which letters of other alphabets stand for Latin
-// ones.
+// mixedScriptWord finds words in which letters of other alphabets replace Latin ones.
 type mixedScriptWord struct {
 	start                     int
-	latin, lookalike, foreign int // letters: Latin, of another alphabet that look Latin, others
+	latin, lookalike, foreign int // numbers of letters: Latin, look-alikes of another alphabet, others
 	last                      int
 }
 

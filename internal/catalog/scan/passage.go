@@ -8,42 +8,39 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Passage is a string of a definition as a model reads it: without what is
-// invisible, in plain letters. It is valid until the next one is looked at.
+// Passage is a normalized string of a definition. It is valid until the next one.
 type Passage struct {
-	Cased []byte // what it says
-	Lower []byte // the same in small letters; as long
+	Cased []byte // normalized text
+	Lower []byte // in lower case; of the same length
 
 	n     normalText
 	text  string
 	steps []pathStep
-	name  string // stands for the path when there is none
+	name  string // used instead of the path, if set
 }
 
-// pathStep is one step of the way to a string: into a member, or into an element.
+// pathStep is one step of the path to a string: a member or an element.
 type pathStep struct {
-	member []byte // as it is written; nil for an element
+	member []byte // as written; nil for an element
 	index  int
 }
 
-// eachString has look look at the strings of JSON whose grammar is checked: all
-// values, in their order, at most maxStrings of them and not deeper than
-// maxDepth. Names of members are none. What JSON may not be is left out by skip,
-// which sees a string as it is written between its quotes; nil leaves out nothing.
+// eachString calls look with the string values of valid JSON in order, at most maxStrings
+// and up to maxDepth. It omits member names, and strings for which skip, given the raw
+// text, returns true. skip may be nil.
 func eachString(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
 	w := stringWalker{Cursor: wirejson.Cursor{Text: raw}, left: maxStrings, skip: skip, look: look}
 	w.value(0)
 }
 
-// ScanProse has look look at a text that is no JSON; the path of its findings is its
-// name.
+// ScanProse calls look with a text that is not JSON; its name is the path of findings.
 func ScanProse(name, text string, look func(*Passage)) {
 	t := Passage{name: name}
 	t.read(text[:min(len(text), maxText)])
 	look(&t)
 }
 
-// Finding returns the finding that a rule has in the text between two places.
+// Finding returns a finding for the text between two offsets.
 func (t *Passage) Finding(rule string, severity Severity, reason string, start, end int) Finding {
 	start, end = min(t.n.origin(start), len(t.text)), min(t.n.origin(end), len(t.text))
 	return Finding{Rule: rule, Severity: severity, Path: t.path(), Start: start, End: max(start, end), Excerpt: escapeExcerpt(t.text[start:max(start, end)]), Reason: reason}
@@ -69,7 +66,7 @@ func (t *Passage) read(text string) {
 	t.Cased, t.Lower = t.n.cased, t.n.lower
 }
 
-// NormalizeName returns a name as a Passage has it.
+// NormalizeName returns a name normalized like a Passage.
 func NormalizeName(name string) string {
 	if isPlain(name) {
 		return name
@@ -79,11 +76,11 @@ func NormalizeName(name string) string {
 	return string(n.cased)
 }
 
-// stringWalker goes through JSON and keeps the way in its text.
+// stringWalker walks JSON and tracks the path.
 type stringWalker struct {
 	wirejson.Cursor
 	text Passage
-	left int // strings
+	left int // remaining strings
 	skip func([]byte) bool
 	look func(*Passage)
 }
@@ -123,8 +120,8 @@ func (w *stringWalker) value(depth int) {
 	}
 }
 
-// WithFindings returns the report with what was found besides, by what looks beyond the
-// definition. It is no cleaner than before.
+// WithFindings returns the report with further findings. Its verdict is no better than
+// before.
 func (r Report) WithFindings(more []Finding) Report {
 	if len(more) == 0 {
 		return r
@@ -139,8 +136,8 @@ func (r Report) WithFindings(more []Finding) Report {
 	return r
 }
 
-// WordForms returns the words that an entry of a list of words stands for (of a verb
-// marked by *, of a noun marked by +), as the small letters of a Passage have them.
+// WordForms returns the forms of a word list entry (of a verb marked by *, of a noun
+// marked by +), in normalized lower case.
 func WordForms(entry string) []string {
 	all := wordForms(entry)
 	for i, form := range all {

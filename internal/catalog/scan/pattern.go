@@ -31,7 +31,7 @@ func (s wordSet) has(id uint16) bool {
 type element struct {
 	words    wordSet
 	kinds    wordKind
-	gap      int // words that may stand before it
+	gap      int // maximum words before it
 	optional bool
 }
 
@@ -39,25 +39,25 @@ func (e *element) matches(w *word) bool {
 	return w.id != 0 && e.words.has(w.id) || w.kind&e.kinds != 0
 }
 
-// pattern is a sequence of words that a rule looks for.
+// pattern is a sequence of words that a rule matches.
 type pattern struct {
 	rule            int
 	elements        []element
-	acrossSentences bool // may go on in the next sentence
-	mayBeMention    bool // is no news where such texts are the subject
+	acrossSentences bool // may continue in the next sentence
+	mayBeMention    bool // may be a mention rather than an instruction
 }
 
-// A grammar is the patterns of all rules, by the word they begin with.
+// A grammar has the patterns of all rules, indexed by first word.
 type grammar struct {
 	lex      *lexicon
 	rules    []rule
-	firstCue int // of the rules; those from here on are cues
+	firstCue int // index of the first cue rule
 	patterns []pattern
 	byWord   map[uint16][]int32
 	byKind   map[wordKind][]int32
 	kinds    wordKind
 
-	detect, label, clause, conjunction wordSet // of mentions
+	detect, label, clause, conjunction wordSet // for mentions
 }
 
 var (
@@ -67,11 +67,11 @@ var (
 	rulesText string
 )
 
-// defaultGrammar is the grammar of all rules. It is made at the first scan.
+// defaultGrammar is the grammar of all rules, compiled at the first scan.
 var defaultGrammar = sync.OnceValue(func() *grammar { return compileGrammar(conceptsText, rulesText) })
 
-// compileGrammar reads concepts and rules. Its input is the program's own, so that a
-// fault is a fault of the program.
+// compileGrammar compiles concepts and rules. It panics on an error, because its input is
+// embedded.
 func compileGrammar(concepts, rules string) *grammar {
 	g := &grammar{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
 	sets := map[string]element{}
@@ -119,7 +119,7 @@ func (e *element) merge(other element) {
 	e.kinds |= other.kinds
 }
 
-// addAlternative adds one word of a concept or a pattern to an element.
+// addAlternative adds one word of a concept or pattern to an element.
 func (g *grammar) addAlternative(e *element, text string, sets map[string]element) {
 	switch text[0] {
 	case '@':
@@ -136,12 +136,12 @@ func (g *grammar) addAlternative(e *element, text string, sets map[string]elemen
 		e.kinds |= kind
 	default:
 		for _, form := range wordForms(text) {
-			if isPlain(form) { // and small: its own normal form
+			if isPlain(form) { // already normalized
 				e.words.add(g.lex.intern(form))
 				continue
 			}
 			var n normalText
-			for _, spelling := range []string{form, capitalized(form)} { // a capital may look like another letter than the small one
+			for _, spelling := range []string{form, capitalized(form)} { // an upper-case letter may have another look-alike
 				n.normalize(spelling)
 				e.words.add(g.lex.intern(string(n.lower)))
 			}
@@ -149,8 +149,7 @@ func (g *grammar) addAlternative(e *element, text string, sets map[string]elemen
 	}
 }
 
-// kindsByName are the kinds of what stands for a word, by the names that patterns
-// use.
+// kindsByName are the word kinds by their names in patterns.
 var kindsByName = map[string]wordKind{
 	"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier,
 }
@@ -160,8 +159,8 @@ func capitalized(word string) string {
 	return string(unicode.ToUpper(r)) + word[size:]
 }
 
-// wordForms returns the forms of a word: of a verb (marked by *) and of a noun
-// (marked by +).
+// wordForms returns the forms of a word: of a verb (marked by *) and of a noun (marked by
+// +).
 func wordForms(text string) []string {
 	stem := strings.TrimRight(text, "*+")
 	short := strings.TrimSuffix(stem, "e")
@@ -189,7 +188,7 @@ func wordForms(text string) []string {
 func (g *grammar) add(rule int, line string, sets map[string]element) {
 	p := pattern{rule: rule}
 	gap := 0
-	scratch := make(wordSet, 0, 128) // grows but here
+	scratch := make(wordSet, 0, 128) // grows only here
 	for _, text := range strings.Fields(line) {
 		switch text {
 		case "^":
@@ -231,14 +230,13 @@ func (g *grammar) add(rule int, line string, sets map[string]element) {
 	}
 }
 
-// patternMatcher tries patterns. Its budget bounds the work: words can be arranged so
-// that trying all ways takes for ever.
+// patternMatcher matches patterns. Its budget bounds backtracking.
 type patternMatcher struct {
 	words  []word
 	budget int
 }
 
-// matchPatterns returns where a pattern that begins at words[i] ends, or 0.
+// match returns the end of a pattern that begins at words[i], or 0.
 func (m *patternMatcher) match(p *pattern, i int) int {
 	return m.matchRest(nextWord(m.words, i, &p.elements[0]), p.elements[1:], p.acrossSentences)
 }
@@ -268,8 +266,8 @@ func (m *patternMatcher) matchRest(i int, rest []element, across bool) int {
 	return 0
 }
 
-// nextWord returns the number of the word after words[i], which an element
-// matched: an identifier is matched as a whole.
+// nextWord returns the index after words[i], which an element matched: an identifier is
+// matched as a whole.
 func nextWord(words []word, i int, e *element) int {
 	whole := words[i].kind&e.kinds&isIdentifier != 0
 	for i++; whole && i < len(words) && words[i].inner; i++ {

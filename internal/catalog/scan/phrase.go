@@ -8,23 +8,23 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// maxPhraseWords is how many words of a phrase are looked at.
+// maxPhraseWords bounds the words of a phrase.
 const maxPhraseWords = 48
 
-// groupWindow is how many words before a word are looked at for one of a group.
+// groupWindow is how many preceding words are checked for group members.
 const groupWindow = 10
 
-// addFeature is what a phrase has: the index of a weight, and the words that it is of.
+// feature is the index of a weight, and the words it comes from.
 type feature struct {
 	weight     uint16
 	first, end uint8
 }
 
-// Phrase is read word by word. It is used again after Reset. Its zero value is one
-// without words.
+// Phrase collects the features of a phrase word by word. Reset allows reuse. The zero
+// value is empty.
 type Phrase struct {
 	words    []uint64      // hashes of their stems
-	grouped  []groupMember // the words that are of groups
+	grouped  []groupMember // members of groups
 	features []feature
 }
 
@@ -34,16 +34,16 @@ type groupMember struct {
 	word  int
 }
 
-// Reset forgets all words.
+// Reset removes all words.
 func (p *Phrase) Reset() {
 	p.words, p.grouped, p.features = p.words[:0], p.grouped[:0], p.features[:0]
 }
 
-// Len returns how many words it has.
+// Len returns the number of words.
 func (p *Phrase) Len() int { return len(p.words) }
 
-// Add adds a word in normal form, and tells whether it begins a name such as tools
-// have. Behind MaxWords words it does nothing.
+// Add adds a normalized word; name says whether it begins a tool-like name. After
+// maxPhraseWords words it does nothing.
 func (p *Phrase) Add(word []byte, name bool) {
 	n := len(p.words)
 	if n == maxPhraseWords {
@@ -72,8 +72,8 @@ func (p *Phrase) Add(word []byte, name bool) {
 	}
 }
 
-// addGroup adds the group of a word, the pairs with the groups before it, and three in
-// a row.
+// addGroup adds features for a word's group: itself, pairs with earlier groups, and
+// triples.
 func (p *Phrase) addGroup(h uint64, n int) {
 	p.addFeature(h, n)
 	last := len(p.grouped)
@@ -87,7 +87,7 @@ func (p *Phrase) addGroup(h uint64, n int) {
 	p.grouped = append(p.grouped, groupMember{h, n})
 }
 
-// What parts the kinds of features.
+// Hash salts for the kinds of features.
 const (
 	saltPair        = 0x9e3779b97f4a7c15
 	saltDistantPair = 0xc2b2ae3d27d4eb4f
@@ -101,7 +101,7 @@ func (p *Phrase) addFeature(h uint64, first int) {
 	p.features = append(p.features, feature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
 }
 
-// stem returns a word without the endings of English verbs and nouns.
+// stem removes English verb and noun endings.
 func stem(word []byte) []byte {
 	cut := func(ending string, left int) bool {
 		return len(word) >= left+len(ending) && bytes.HasSuffix(word, []byte(ending))
@@ -130,7 +130,7 @@ func stem(word []byte) []byte {
 //go:embed groups.txt
 var groupsText string
 
-// groupsByWord are the groups by the words that they have, and by their stems.
+// groupsByWord are the groups by their words and stems.
 var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, s := range wordlist.Read(groupsText) {
@@ -155,7 +155,7 @@ func hash[T string | []byte](word T) uint64 {
 	return h
 }
 
-// Features yields the index of the weight of each feature, for learning.
+// Features yields the weight index of each feature, for training.
 func (p *Phrase) Features(yield func(weight uint16) bool) {
 	for _, f := range p.features {
 		if !yield(f.weight) {
@@ -164,7 +164,7 @@ func (p *Phrase) Features(yield func(weight uint16) bool) {
 	}
 }
 
-// Hash returns a hash of the phrase, by which one that occurs twice is known.
+// Hash identifies the phrase, to find duplicates.
 func (p *Phrase) Hash() uint64 {
 	sum := uint64(len(p.words))
 	for _, w := range p.words {

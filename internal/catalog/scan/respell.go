@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescape undoes escapes: of HTML (&#105;), addresses (%69), strings (\x69,
-// \u0069, \151) and mail (=69).
+// unescape decodes escapes: HTML (&#105;), URL (%69), strings (\x69, \u0069, \151) and
+// mail (=69).
 func (v *view) unescape([]word) rewrittenText {
 	var w rewrittenText
 	t := v.n.cased
@@ -29,7 +29,7 @@ func (v *view) unescape([]word) rewrittenText {
 	return w
 }
 
-// escapeAt decodes the escape that t begins with; n is 0 when there is none.
+// escapeAt decodes the escape at the start of t; n is 0 without one.
 func escapeAt(t []byte) (r rune, n int) {
 	number := func(from, digits, base int) (rune, int) {
 		if len(t) < from+digits {
@@ -77,7 +77,7 @@ func escapeAt(t []byte) (r rune, n int) {
 	return 0, 0
 }
 
-// stripTags takes away tags that stand between the letters of words.
+// stripTags removes tags between the letters of words.
 func (v *view) stripTags([]word) rewrittenText {
 	var w rewrittenText
 	t := v.n.cased
@@ -94,9 +94,8 @@ func (v *view) stripTags([]word) rewrittenText {
 	return w
 }
 
-// decodeLeet puts letters into words that are spelled with digits and signs, where
-// the lexicon has them then, or everywhere when several show that the text is
-// spelled so.
+// decodeLeet replaces digits and signs by letters where that gives words of the lexicon,
+// or everywhere if several such words occur.
 func (v *view) decodeLeet([]word) rewrittenText {
 	w := rewriteLeet(v, false)
 	if w.changes >= 2 {
@@ -140,8 +139,7 @@ func rewriteLeet(v *view, sure bool) rewrittenText {
 	return w
 }
 
-// readLeet reads a word; what the lexicon does not have stays as it is, unless
-// the text is full of such words.
+// readLeet decodes a word; unknown words stay, unless sure is set.
 func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 	first := t
 	for _, one := range []byte{'i', 'l'} {
@@ -154,7 +152,7 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 				read[k] = one
 			}
 		}
-		for cut := 0; cut <= 1 && len(read)-cut >= 2; cut++ { // a sign at the end may be a sign
+		for cut := 0; cut <= 1 && len(read)-cut >= 2; cut++ { // a final sign may be punctuation
 			if cut == 1 && isLetter(t[len(t)-1]) {
 				break
 			}
@@ -170,7 +168,7 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 	return first
 }
 
-// reverseWords turns each word around, with the signs that it has.
+// reverseWords reverses each word.
 func (v *view) reverseWords([]word) rewrittenText {
 	w := rewrittenText{changes: 1}
 	t := v.n.lower
@@ -190,11 +188,12 @@ func (v *view) reverseWords([]word) rewrittenText {
 	return w
 }
 
-// maxPathWords is of how many words a path or an address is made that has lost its signs.
+// maxPathWords bounds the words of a path or address without punctuation.
 const maxPathWords = 4
 
-// restorePunctuation puts the signs back that a name cannot have: into paths of secret files ("env",
-// "aws_credentials") and into addresses ("https_example_com", "x_at_example_com").
+// restorePunctuation restores the punctuation that names cannot have: in paths of secret
+// files ("env", "aws_credentials") and in addresses ("https_example_com",
+// "x_at_example_com").
 func (v *view) restorePunctuation(words []word) rewrittenText {
 	var w rewrittenText
 	t := v.n.lower
@@ -231,8 +230,8 @@ func (v *view) restorePunctuation(words []word) rewrittenText {
 	return w
 }
 
-// addressFromWords returns the address that begins with a word, and of how many words it is made: one
-// on the web, or, behind a sign, that of somebody's mail.
+// addressFromWords returns the address that begins with a word, and its number of words:
+// a web address or, after a sign, a mail address.
 func (v *view) addressFromWords(words []word, k int) (address string, n int) {
 	t := v.n.lower
 	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
@@ -265,7 +264,7 @@ func (v *view) addressFromWords(words []word, k int) (address string, n int) {
 	return address[:strings.IndexByte(address, '.')] + ".net", from + 1 - k
 }
 
-// splitSeparators puts blanks where signs stand for them.
+// splitSeparators replaces separators by spaces.
 func (v *view) splitSeparators([]word) rewrittenText {
 	var w rewrittenText
 	for i, c := range v.n.cased {
@@ -278,8 +277,8 @@ func (v *view) splitSeparators([]word) rewrittenText {
 	return w
 }
 
-// joinSpacedLetters takes away what stands between all characters: one and the same sign.
-// More of it stands for a blank.
+// joinSpacedLetters removes a separator that occurs between all characters; more of it is
+// a space.
 func (v *view) joinSpacedLetters([]word) rewrittenText {
 	var w rewrittenText
 	t := v.n.cased
@@ -301,7 +300,7 @@ func (v *view) joinSpacedLetters([]word) rewrittenText {
 				for k+1 < end && t[k+1] == sep {
 					k++
 				}
-			case k > i && k+1 < end && t[k+1] == sep: // the sign itself, as a character
+			case k > i && k+1 < end && t[k+1] == sep: // the separator itself, as a character
 				w.put(sep, k)
 				k++
 			}
@@ -311,8 +310,8 @@ func (v *view) joinSpacedLetters([]word) rewrittenText {
 	return w
 }
 
-// spacedRun returns the end of a run of single characters, from i on, parted by
-// one sign; i when there is none.
+// spacedRun returns the end of a run of single characters from i on with one separator; i
+// without one.
 func spacedRun(t []byte, i int) int {
 	const least = 6 // characters
 	if i+2*least > len(t) || !isLetter(t[i]) || isLetter(t[i+1]) || isDigit(t[i+1]) || t[i+1] >= utf8.RuneSelf || i > 0 && isLetter(t[i-1]) {
@@ -340,7 +339,7 @@ func spacedRun(t []byte, i int) int {
 	return end
 }
 
-// reverse turns the text around.
+// reverse reverses the text.
 func (v *view) reverse([]word) rewrittenText {
 	w := rewrittenText{changes: 1}
 	t := v.n.cased
@@ -352,7 +351,7 @@ func (v *view) reverse([]word) rewrittenText {
 	return w
 }
 
-// decodeRot13 undoes rot13.
+// decodeRot13 decodes rot13.
 func (v *view) decodeRot13([]word) rewrittenText {
 	w := rewrittenText{changes: 1}
 	for i, c := range v.n.cased {

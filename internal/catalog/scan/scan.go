@@ -9,10 +9,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Definition looks at all that a definition says.
+// Definition scans a tool definition.
 func Definition(d tool.Definition) Report { return Options{Classifier: EmbeddedModel()}.Definition(d) }
 
-// Definition looks at all that a definition says.
+// Definition scans a tool definition.
 func (t Options) Definition(d tool.Definition) Report {
 	return runScan("definition", t, func(s *scanner) {
 		if s.collectStrings(d.Raw) {
@@ -22,8 +22,8 @@ func (t Options) Definition(d tool.Definition) Report {
 	})
 }
 
-// Text looks at a text that a client could see, such as the instructions of a
-// server. The path of its findings is its name.
+// Text scans a text that a client could see, such as a server's instructions. Its name is
+// the path of findings.
 func Text(name, text string) Report {
 	return runScan("text", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
 		if len(text) > maxText {
@@ -35,11 +35,11 @@ func Text(name, text string) Report {
 	})
 }
 
-// scanPrimitive looks at all that the definition of an offer says.
+// scanPrimitive scans the definition of a primitive.
 func scanPrimitive(o tool.Primitive) Report {
 	if o.Kind == tool.KindInstructions {
 		var text string
-		if json.Unmarshal(o.Raw, &text) == nil { // else it is looked at as what it is
+		if json.Unmarshal(o.Raw, &text) == nil { // else it is scanned as it is
 			return Text("instructions", text)
 		}
 	}
@@ -58,10 +58,10 @@ func runScan(what string, t Options, scan func(s *scanner)) Report {
 	return s.report()
 }
 
-// collectStrings collects the strings of a definition. It reports whether there is
-// something to look at.
+// collectStrings collects the strings of a definition, and reports whether there is
+// anything to scan.
 func (s *scanner) collectStrings(raw []byte) bool {
-	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is quicker, and wants more
+	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is faster and stricter
 		s.markIncomplete("the definition is not JSON")
 		return false
 	}
@@ -75,7 +75,7 @@ func (s *scanner) collectStrings(raw []byte) bool {
 	return true
 }
 
-// report sorts what was found and weighs it.
+// report sorts the findings and sets the verdict.
 func (s *scanner) report() Report {
 	s.reportClassifier()
 	s.restoreMentions()

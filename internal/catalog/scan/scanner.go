@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// scanner is one scan: the strings, and what was found in them.
+// scanner is one scan: the strings and the findings.
 type scanner struct {
 	fields         []field
 	nodes          []node
@@ -18,26 +18,26 @@ type scanner struct {
 	failed         bool
 	decoded        int   // bytes decoded so far
 	uncoveredBytes int   // bytes of texts uncovered so far
-	cues           []cue // of the view that is looked at
+	cues           []cue // of the current view
 	matcher        patternMatcher
 	baseView       view
 	mentions       []downgradedFinding
 	classifier     classifierState
-	patternFilter  func(pattern int) bool // nil when all patterns do
-	own            map[string]bool        // names of the tool and of its parameters; nil until they are asked for
+	patternFilter  func(pattern int) bool // nil accepts all patterns
+	own            map[string]bool        // names of the tool and its parameters; computed on demand
 }
 
-// Options is a scan with other means than the program's, for learning.
+// Options are scan options for training.
 type Options struct {
 	Classifier    *Model                 // nil for none: then weak rules count everywhere
-	PatternFilter func(pattern int) bool // is asked about each pattern that matches; nil when all count
+	PatternFilter func(pattern int) bool // accepts or rejects a matching pattern; nil accepts all
 }
 
 func newScanner(t Options) *scanner {
 	return &scanner{matcher: patternMatcher{budget: matchBudget}, classifier: newJudging(t.Classifier), patternFilter: t.PatternFilter}
 }
 
-// scanBuffers is the memory of a scan that the next one can use.
+// scanBuffers is reusable memory of a scan.
 type scanBuffers struct {
 	fields []field
 	nodes  []node
@@ -47,10 +47,10 @@ type scanBuffers struct {
 
 var bufferPool = sync.Pool{New: func() any { return new(scanBuffers) }}
 
-// maxPooledStrings is how many strings a scan has at most whose memory is kept.
+// maxPooledStrings bounds the strings of a scan whose memory is pooled.
 const maxPooledStrings = 4096
 
-// takeBuffers takes memory of an earlier scan; give hands it on to the next.
+// takeBuffers takes memory from the pool; give returns it.
 func (s *scanner) takeBuffers() (give func()) {
 	m := bufferPool.Get().(*scanBuffers)
 	s.fields, s.nodes, s.matcher.words, s.baseView.n = m.fields, m.nodes, m.words, m.base
@@ -68,7 +68,7 @@ func (s *scanner) takeBuffers() (give func()) {
 
 func (s *scanner) add(f field) { s.fields = append(s.fields, f) }
 
-// recoverPanic runs a part of the scan. One that panics makes the report incomplete.
+// recoverPanic runs a part of the scan. A panic makes the report incomplete.
 func (s *scanner) recoverPanic(part string, run func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -87,8 +87,8 @@ func (s *scanner) tooLarge(path, reason string) {
 	s.findings = append(s.findings, Finding{Rule: "too-large", Severity: SeverityReview, Path: path, Reason: reason})
 }
 
-// addFinding keeps a finding in a field; start and end are bytes of its text. What
-// the same rule found already at a place that overlaps, is not kept twice.
+// addFinding adds a finding; start and end are offsets in the field's text. Overlapping
+// findings of the same rule are dropped.
 func (s *scanner) addFinding(f *field, r rule, start, end int, excerpt string) {
 	start, end = max(0, min(start, len(f.text))), max(0, min(end, len(f.text)))
 	if excerpt == "" {
@@ -116,15 +116,15 @@ func (s *scanner) addFinding(f *field, r rule, start, end int, excerpt string) {
 // maxCandidateFindings bounds the findings among which the worst are chosen.
 const maxCandidateFindings = 512
 
-// scanField is one string of a definition.
+// field is one string of a definition.
 type field struct {
 	place stringKind
-	node  int32  // where it stands in a definition
-	name  string // where it stands, when it is not of a definition
+	node  int32  // its position in a definition
+	name  string // its path, if it is not in a definition
 	text  string
 }
 
-// node is one step of the way to a string.
+// node is one step of the path to a string.
 type node struct {
 	parent int32
 	member string
@@ -149,39 +149,39 @@ func (s *scanner) pointer(n int32) string {
 	return b.String()
 }
 
-// cue is a place that one of the rules for cues found: words of the view.
+// cue is a match of a cue rule: a word range of the view.
 type cue struct{ kind, start, end int }
 
-// downgradedFinding is a finding that was noted only, and what it would be.
+// downgradedFinding is a finding that was added as a note, and its original severity.
 type downgradedFinding struct {
 	finding  int
 	severity Severity
 }
 
-// classifierState is what the learned judge made of the phrases so far.
+// classifierState is the classifier's result so far.
 type classifierState struct {
 	model *Model
-	best  int            // the highest score of a phrase that is not only spoken of
-	spans []scoredPhrase // those of the view that is looked at
+	best  int            // highest score of a phrase that is not a mention
+	spans []scoredPhrase // in the current view
 	worst struct {
-		field      *field // nil when no phrase is to be read by a person
+		field      *field // nil if no phrase needs a review
 		start, end int
 		excerpt    string
-		core       string // the words that weigh the most
+		core       string // the heaviest words
 	}
 	phrase Phrase
-	key    struct { // the last name of a parameter
-		node  int32 // 0 when no sentence can stand beside it
+	key    struct { // name of the last parameter
+		node  int32 // 0 if no sentence can follow
 		text  []byte
 		words []word
 	}
 }
 
-// scoredPhrase is the score of a phrase.
+// scoredPhrase is a phrase with its score.
 type scoredPhrase struct{ first, end, score int }
 
 func newJudging(m *Model) classifierState { return classifierState{model: m, best: math.MinInt} }
 
-// matchBudget bounds the steps of matching in one scan. A real definition takes a
-// few thousand.
+// matchBudget bounds the matching steps of a scan. A real definition takes a few
+// thousand.
 const matchBudget = 4 << 20

@@ -1,6 +1,6 @@
 package scan
 
-// maxSegmented bounds the letters that are parted into words at once.
+// maxSegmented bounds the letters that are split into words at once.
 const maxSegmented = 400
 
 // joinWords joins two words that make one.
@@ -26,11 +26,11 @@ func (v *view) joinWords(words []word) rewrittenText {
 	return w
 }
 
-// minSplitRun is the length of a run of letters that is parted, in a text that has
-// a longer one.
+// minSplitRun is the minimum length of a run of letters that is split, in a text with a
+// longer one.
 const minSplitRun = 8
 
-// splitLongWords parts runs of letters that are longer than words are.
+// splitLongWords splits runs of letters that are longer than words.
 func (v *view) splitLongWords([]word) rewrittenText {
 	var w rewrittenText
 	lex := defaultGrammar().lex
@@ -76,8 +76,8 @@ func (w *rewrittenText) putParts(parts []segmentPart, start int, at func(int) in
 	}
 }
 
-// joinFragments joins what is written apart: of a run of fragments it makes words
-// of the lexicon.
+// joinFragments joins fragments of words: a run of fragments becomes words of the
+// lexicon.
 func (v *view) joinFragments(words []word) rewrittenText {
 	var w rewrittenText
 	lex := defaultGrammar().lex
@@ -109,7 +109,7 @@ func (v *view) joinFragments(words []word) rewrittenText {
 	return w
 }
 
-// joinsAny reports whether a part goes beyond a word.
+// joinsAny reports whether a part extends beyond a word.
 func joinsAny(parts []segmentPart, words []word) bool {
 	begin := 0 // of the word, among the letters
 	k := 0
@@ -125,8 +125,7 @@ func joinsAny(parts []segmentPart, words []word) bool {
 	return false
 }
 
-// fragmentRun returns the end of the run of fragments from k on, k when there is
-// none.
+// fragmentRun returns the end of the run of fragments from k on, k without one.
 func fragmentRun(words []word, k int) int {
 	end, letters := k, 0
 	for end < len(words) && words[end].kind&^isIdentifier == 0 {
@@ -143,17 +142,17 @@ func fragmentRun(words []word, k int) int {
 	return end
 }
 
-// splitLongWords is a word that was found among letters; at is where it begins.
+// segmentPart is a word found in a run of letters; at is its offset.
 type segmentPart struct {
 	text []byte
 	at   int
 }
 
-// maxWord is the longest word of the lexicon that is looked for among letters.
+// maxWord is the longest word of the lexicon for segmentation.
 const maxWord = 16
 
-// segment parts letters into words of the lexicon, so that the fewest letters
-// remain. It returns nil when too many do, for small words are in any letters.
+// segment splits letters into words of the lexicon with the fewest letters left over. It
+// returns nil if too many are left over, because short words occur in any letters.
 func (l *lexicon) segment(letters []byte) []segmentPart {
 	letters = letters[:min(len(letters), maxSegmented)]
 	type state struct{ cost, from int }
@@ -191,8 +190,8 @@ func (l *lexicon) segment(letters []byte) []segmentPart {
 	return parts
 }
 
-// joinsTo reports whether two words, of which one is unknown or which a sign
-// parts (or any two), make one that is known.
+// joinsTo reports whether two words, of which one is unknown or which a sign separates
+// (or any two), make a known one.
 func joinsTo(lex *lexicon, t []byte, a, b *word, any bool) bool {
 	n := int(a.end-a.start) + int(b.end-b.start)
 	gap := b.start - a.end

@@ -1,13 +1,13 @@
 package scan
 
-// maxLayers bounds encodings within encodings.
+// maxLayers bounds nested encodings.
 const maxLayers = 3
 
-// maxUncoveredBytes bounds the bytes of texts that are hidden in others.
+// maxUncoveredBytes bounds the bytes of hidden texts.
 const maxUncoveredBytes = 1 << 20
 
-// uncover looks for texts that are hidden in a view: encoded, spelled
-// otherwise, or reversed. The words of the view are those of the matcher.
+// uncover finds texts hidden in a view: encoded, obfuscated or reversed. It uses the
+// words of the matcher.
 func (s *scanner) uncover(f *field, v *view) {
 	if v.depth >= maxLayers {
 		return
@@ -46,10 +46,10 @@ func (s *scanner) uncover(f *field, v *view) {
 	}
 }
 
-// longRun is the length of a run of letters that may be several words.
+// longRun is the minimum length of a run of letters that may be several words.
 const longRun = 13
 
-// obfuscation is a set of signs that something may be hidden in a text.
+// obfuscation is a set of signs that a text may be obfuscated.
 type obfuscation uint16
 
 const (
@@ -66,9 +66,8 @@ const (
 	isNamed // several words and no blank, as in a name
 )
 
-// uncoverings are the ways to read a text, which has these words, anew, and the sign to
-// do so. Nothing further is hidden in words that were found: such a way is the
-// last.
+// uncoverings are the rewrites of a text, and the sign for each. A rewrite marked last is
+// not uncovered further.
 var uncoverings = [...]struct {
 	hint    obfuscation
 	rewrite func(v *view, words []word) rewrittenText

@@ -1,20 +1,18 @@
 package scan
 
-// view is a text in which rules look: that of a field, or one that was decoded
-// from it.
+// view is a text to which rules are applied: a field's, or one decoded from it.
 type view struct {
 	n normalText
-	// at is for each byte of the text the place in the field; nil when it is
-	// the field's own text.
+	// at is the field offset of each byte of the text; nil for the field's own text.
 	at []int32
-	// encoding is how the text was hidden, "" when it was not; then it stands
-	// for all of hidden.
+	// encoding is how the text was hidden, "" if it was not; then all of hidden is the
+	// finding's span.
 	encoding string
 	hidden   span
 	depth    int
 }
 
-// fieldSpan returns the span in the field of a span in the normal form.
+// fieldSpan returns the field's span of a span in the normal form.
 func (v *view) fieldSpan(start, end int) (from, to int) {
 	if v.encoding != "" {
 		return v.hidden.start, v.hidden.end
@@ -35,14 +33,14 @@ func (w *rewrittenText) put(b byte, at int) {
 	w.at = append(w.at, int32(at))
 }
 
-// copy puts t[from:to], which is left as it is.
+// copy appends t[from:to] unchanged.
 func (w *rewrittenText) copy(t []byte, from, to int) {
 	for ; from < to; from++ {
 		w.put(t[from], from)
 	}
 }
 
-// view returns the view of what was written.
+// view returns the view of the written text.
 func (w *rewrittenText) view(of *view) view {
 	v := view{depth: of.depth + 1, encoding: of.encoding, hidden: of.hidden}
 	v.n.normalize(string(w.text))

@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// word is one word of a text, or something that stands for one: an address, a
-// path, an identifier.
+// word is one word of a text, or an address, path or identifier.
 type word struct {
 	start, end int32  // in the normal form
-	id         uint16 // of the lexicon; 0 for a word that it does not have
+	id         uint16 // in the lexicon; 0 if unknown
 	kind       wordKind
 	begins     bool // a sentence
-	inner      bool // a further part of an identifier: no word of its own
+	inner      bool // a further part of an identifier
 }
 
 type wordKind uint8
@@ -23,13 +22,13 @@ type wordKind uint8
 const (
 	isURL wordKind = 1 << iota
 	isEmail
-	isSecretFile // a file that holds secrets
+	isSecretFile // a file with secrets
 	isPath
-	isIdentifier // a name as tools have: two words joined by an underscore
+	isIdentifier // a tool-like name: two words joined by an underscore
 )
 
-// tokenize finds the words of the normal form. Those of names (camel) are parted
-// at capitals too.
+// split splits the normal form into words. Names (camel) are also split at upper-case
+// letters.
 func (n *normalText) split(words []word, lex *lexicon, camel bool) []word {
 	p := wordSplitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
 	for p.i < len(n.lower) {
@@ -71,8 +70,7 @@ func (p *wordSplitter) next() {
 	}
 }
 
-// isGap reports whether a chunk (what stands between blanks or quotes) may begin
-// after c.
+// isGap reports whether a chunk (text between spaces or quotes) may begin after c.
 func isGap(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == '<' || c == '[' || c == '=' || c == ':' || c == ',' || c == '{' || c == '|' || c == '>'
 }
@@ -81,10 +79,10 @@ func endsChunk(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == '<' || c == '>' || c == ']' || c == ',' || c == ';' || c == '}' || c == '|'
 }
 
-// maxChunk bounds what is read as one address or path.
+// maxChunk bounds one address or path.
 const maxChunk = 256
 
-// chunk takes an address or a path as one word.
+// chunk reads an address or path as one word.
 func (p *wordSplitter) chunk() bool {
 	t := p.n.lower
 	end, special := p.i, false
@@ -109,7 +107,7 @@ func (p *wordSplitter) chunk() bool {
 	return true
 }
 
-// word takes a word; an identifier gives its parts.
+// word reads a word; an identifier gives its parts.
 func (p *wordSplitter) word() {
 	t := p.n.lower
 	start := p.i
@@ -149,8 +147,8 @@ func (p *wordSplitter) word() {
 	p.part(start, p.i, &parts)
 }
 
-// quoteEnds reports whether what follows an apostrophe is longer than what can
-// follow one in a word ('s, 't, 're).
+// quoteEnds reports whether the text after an apostrophe is longer than a suffix ('s, 't,
+// 're).
 func (p *wordSplitter) quoteEnds(i int) bool {
 	n := 0
 	for i+n < len(p.n.lower) && isWordByte(p.n.lower[i+n]) {
@@ -169,8 +167,7 @@ func (p *wordSplitter) part(start, end int, parts *int) {
 	p.emit(start, end, p.lex.id(p.n.lower[start:end]), 0, *parts > 1)
 }
 
-// unspaced takes a word of a script that does not part words: one that the
-// lexicon has, or a single character.
+// unspaced reads a word of a script without spaces: a known word, or a single character.
 func (p *wordSplitter) unspaced(size int) {
 	rest := p.n.lower[p.i:]
 	for n := min(len(rest), p.lex.longest); n > size; n-- {
@@ -189,14 +186,14 @@ func (p *wordSplitter) emit(start, end int, id uint16, kind wordKind, inner bool
 	p.begins = false
 }
 
-// lexicon has the words that patterns ask for.
+// lexicon has the words of all patterns.
 type lexicon struct {
 	ids       map[string]uint16
-	longest   int // bytes of the longest word of a script that does not part words
+	longest   int // longest word of a script without spaces, in bytes
 	disguised map[string]disguise
 }
 
-// disguise is how a word of the lexicon is spelled.
+// disguise is how a lexicon word is disguised.
 type disguise uint8
 
 const (
@@ -204,7 +201,7 @@ const (
 	rotatedWord
 )
 
-// addDisguisedSpellings fills odd.
+// addDisguisedSpellings fills disguised.
 func (l *lexicon) addDisguisedSpellings() {
 	l.disguised = map[string]disguise{}
 	for w := range l.ids {
@@ -239,7 +236,7 @@ func (l *lexicon) intern(word string) uint16 {
 	return id
 }
 
-// chunkKind returns what an address or path is, or 0.
+// chunkKind returns the kind of an address or path, or 0.
 func chunkKind(c []byte) wordKind {
 	for _, scheme := range wordLists().schemes {
 		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
@@ -258,7 +255,7 @@ func chunkKind(c []byte) wordKind {
 	return 0
 }
 
-// isSecretPath reports whether a path is that of a file that holds credentials.
+// isSecretPath reports whether a path is a file with credentials.
 func isSecretPath(c []byte) bool {
 	for _, public := range []string{".pub", ".example", ".sample", ".template"} {
 		if bytes.HasSuffix(c, []byte(public)) {

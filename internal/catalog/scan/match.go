@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// scan looks at all strings.
+// scan scans all strings.
 func (s *scanner) scan() {
 	for k := range s.fields {
 		f := &s.fields[k]
@@ -17,7 +17,7 @@ func (s *scanner) scan() {
 	}
 }
 
-// scanField looks at one string and at what is hidden in it.
+// scanField scans one string and the texts hidden in it.
 func (s *scanner) scanField(f *field) {
 	v := &s.baseView
 	v.n.normalize(f.text)
@@ -78,18 +78,17 @@ func (s *scanner) tryPatterns(f *field, v *view, g *grammar, candidates []int32,
 	}
 }
 
-// counted reports whether a pattern that matches counts.
+// counted reports whether a matching pattern counts.
 func (s *scanner) counted(pattern int) bool {
 	return s.patternFilter == nil || s.patternFilter(pattern)
 }
 
-// isSentence reports whether a name is so long that it says something.
+// isSentence reports whether a name is long enough to be a sentence.
 func (s *scanner) isSentence(f *field) bool {
 	return (f.place == kindMemberName || f.place == kindToolName) && len(s.matcher.words) >= 4
 }
 
-// addMatch keeps a finding in a view. What was hidden is worse than what stands
-// open.
+// addMatch adds a finding in a view. Findings in hidden text are more severe.
 func (s *scanner) addMatch(f *field, v *view, r rule, start, end int, mention bool) {
 	from, to := v.fieldSpan(start, end)
 	excerpt := ""
@@ -105,8 +104,8 @@ func (s *scanner) addMatch(f *field, v *view, r rule, start, end int, mention bo
 	s.addFinding(f, r, from, to, excerpt)
 }
 
-// scanBorders looks at what stands on both sides of the border between two strings:
-// a sentence may be parted so that no string has all of it.
+// scanBorders scans across the borders between strings, because a sentence may be split
+// over several.
 func (s *scanner) scanBorders() {
 	g := defaultGrammar()
 	const reach = 12 // words on each side
@@ -138,7 +137,7 @@ func (s *scanner) scanBorders() {
 	}
 }
 
-// appendTail keeps words beyond the life of their text.
+// appendTail copies words so that they outlive their text.
 func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []byte) {
 	for _, w := range words {
 		start := int32(len(text))
@@ -151,7 +150,7 @@ func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []
 	return tail, text
 }
 
-// scanBorder tries the patterns that begin in tail and end in head.
+// scanBorder matches the patterns that begin in tail and end in head.
 func (s *scanner) scanBorder(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
 	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
 	both[len(tail)].begins = false
@@ -173,15 +172,15 @@ func (s *scanner) scanBorder(f *field, g *grammar, tail []word, text []byte, hea
 	}
 }
 
-// ruleCues is what several kinds of cues in one breath amount to.
+// ruleCues is the rule for several kinds of cues close together.
 var ruleCues = rule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
 
-// findCueClusters finds where cues of several kinds stand together.
+// findCueClusters finds several kinds of cues close together.
 func (s *scanner) findCueClusters(f *field, v *view, g *grammar) {
 	for i, c := range s.cues {
 		kinds, end := uint64(0), c.end
 		for _, other := range s.cues[i:] {
-			if other.start-c.start > cueWindow { // they stand in order
+			if other.start-c.start > cueWindow { // they are sorted
 				break
 			}
 			if other.end-c.start > cueWindow {
@@ -209,7 +208,7 @@ func (s *scanner) findCueClusters(f *field, v *view, g *grammar) {
 	}
 }
 
-// What is one breath, in words, and how many kinds of cues are many.
+// The size of a cluster, in words, and the minimum number of kinds.
 const (
 	cueWindow   = 25
 	minCueKinds = 3

@@ -11,14 +11,13 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// spellingRule is a rule about spelling: commands, addresses, markup, keys. Its
-// expression is tried only where one of its characters and of its literals
-// stand; it sees text in its normal form. The rules stand in spelling.txt.
+// spellingRule is a regular expression for commands, addresses, markup or keys in
+// normalized text. It runs only near its literals. The rules are in spelling.txt.
 type spellingRule struct {
 	name         string
 	reason       string
-	prose, value Severity // of a finding, by its place
-	needs        string   // one of these characters must stand in the text; "" for none
+	prose, value Severity // of a finding, by the kind of string
+	needs        string   // one of these characters must occur; "" for none
 	literals     [][]byte
 	expression   *regexp.Regexp
 }
@@ -49,7 +48,7 @@ var spellingRules = sync.OnceValue(func() []spellingRule {
 	return all
 })
 
-// matchSpelling finds what is about spelling in a view.
+// matchSpelling matches the spelling rules in a view.
 func (s *scanner) matchSpelling(f *field, v *view) {
 	t := v.n.lower
 	if len(t) < 6 {
@@ -77,13 +76,13 @@ func (s *scanner) matchSpelling(f *field, v *view) {
 	}
 }
 
-// The reach of an expression before and behind its literals.
+// How far an expression reaches before and after its literals.
 const (
 	reachBefore = 100
 	reachBehind = 400
 )
 
-// findServer tries the expression around the literals.
+// find runs the expression around the literals.
 func (r *spellingRule) find(t []byte, present *[256]bool, found func(start, end int)) {
 	for _, l := range r.literals {
 		if slices.ContainsFunc(l, func(c byte) bool { return !present[c] }) {

@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// ModelWeights is how many weights a model has.
+// ModelWeights is the number of weights of a model.
 const ModelWeights = 1 << 16
 
-// ModelUnit is how many units of weights, scores and thresholds are one in learning.
+// ModelUnit is the fixed-point unit of weights, scores and thresholds.
 const ModelUnit = 16
 
-// Model is what was learned.
+// Model is a trained model.
 type Model struct {
-	Review  int // a phrase of this score or more is to be read by a person
-	Support int // one of this score or more agrees with a weak rule
+	Review  int // minimum score of a phrase for a review
+	Support int // minimum score that supports a weak rule
 	weights [ModelWeights]int8
 }
 
 //go:embed model.bin
 var embeddedModel string
 
-// EmbeddedModel returns the model of the program.
+// EmbeddedModel returns the embedded model.
 var EmbeddedModel = sync.OnceValue(func() *Model {
 	m, ok := parseModel([]byte(embeddedModel))
 	if !ok {
@@ -32,7 +32,7 @@ var EmbeddedModel = sync.OnceValue(func() *Model {
 	return m
 })
 
-// parseModel reads what Bytes wrote. It reports whether it was that.
+// parseModel parses the output of Bytes.
 func parseModel(data []byte) (m *Model, ok bool) {
 	if len(data) != 4+ModelWeights {
 		return nil, false
@@ -44,7 +44,7 @@ func parseModel(data []byte) (m *Model, ok bool) {
 	return m, true
 }
 
-// Bytes returns a model as it is kept: the two thresholds, then a byte a weight.
+// Bytes returns the stored form: the two thresholds, then a byte per weight.
 func (m *Model) Bytes() []byte {
 	data := binary.LittleEndian.AppendUint16(nil, uint16(int16(m.Review)))
 	data = binary.LittleEndian.AppendUint16(data, uint16(int16(m.Support)))
@@ -54,10 +54,10 @@ func (m *Model) Bytes() []byte {
 	return data
 }
 
-// SetTools sets the weight of a feature, in learning.
+// Set sets the weight of a feature, for training.
 func (m *Model) Set(feature uint16, weight int8) { m.weights[feature] = weight }
 
-// Score returns what a phrase weighs.
+// Score returns the score of a phrase.
 func (m *Model) Score(p *Phrase) int {
 	sum := 0
 	for _, f := range p.features {
@@ -66,17 +66,16 @@ func (m *Model) Score(p *Phrase) int {
 	return sum * 256 / int(256*PhraseNorm(len(p.features)))
 }
 
-// minPhraseWords is how many words a phrase needs to be taken for poison, or learned from.
+// minPhraseWords is the minimum number of words of a phrase that is scored or trained on.
 const minPhraseWords = 4
 
-// minNormFeatures is how many features a phrase counts as when it has fewer.
+// minNormFeatures is the minimum number of features for the norm.
 const minNormFeatures = 40
 
-// PhraseNorm returns by what the sum of the weights of so many features is divided.
+// PhraseNorm returns the divisor for the sum of that many weights.
 func PhraseNorm(features int) float64 { return math.Sqrt(float64(max(features, minNormFeatures))) }
 
-// Heaviest returns the words from first to end, at most most of them, that make a
-// phrase weigh the most.
+// Heaviest returns the range of at most most words with the highest weight.
 func (m *Model) Heaviest(p *Phrase, most int) (first, end int) {
 	best := 0
 	for from := range p.words {

@@ -11,19 +11,19 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// What a sentence asks of the reader is read by classes of words (orders.txt), whatever the
-// language: taking something, giving it, a secret, a parameter of the tool, a person who need
-// not know, an approval that is given already. No class says much; what several of them ask
-// together in a sentence, or in two that follow each other, does. A sentence that tells what
-// a tool detects, or quotes, asks nothing.
+// Intents of a sentence are found by classes of words (orders.txt), in any language:
+// taking or giving something, a secret, a parameter of the tool, hiding something from
+// the user, an approval given in advance. Only combinations of classes in a sentence, or
+// in two consecutive ones, are findings. A sentence about what a tool detects, or a
+// quotation, has no intent.
 
 //go:embed orders.txt
 var intentsText string
 
-// intent is a set of classes of words.
+// intent is a set of word classes.
 type intent uint32
 
-// The classes in the order of orders.txt, and what is no word.
+// The classes in file order, then those that are not words.
 const (
 	intentTake intent = 1 << iota
 	intentGive
@@ -46,15 +46,15 @@ const (
 	intentFirst
 	intentContent
 	intentThisTool       // this tool
-	intentHomeFile       // a file that programs keep in the home directory
-	intentSecretFile     // a file that holds secrets
-	intentSecretVariable // a name of a variable that holds a secret
-	intentAddress        // an address of the web or of mail
+	intentHomeFile       // a configuration file in the home directory
+	intentSecretFile     // a file with secrets
+	intentSecretVariable // a variable with a secret
+	intentAddress        // a web or mail address
 	intentScript         // the address of a script
-	intentOtherTool      // a name of a tool that is not this one
+	intentOtherTool      // the name of another tool
 )
 
-// intentVocabulary has the classes of words, and of beginnings of words.
+// intentVocabulary has the classes of words and word stems.
 type intentVocabulary struct {
 	whole, stems map[string]intent
 	longest      int
@@ -78,14 +78,14 @@ var intentWords = sync.OnceValue(func() *intentVocabulary {
 	return v
 })
 
-// matchIntentRules is what a combination of classes asks for.
+// intentRule is a combination of classes that is a finding.
 type intentRule struct {
 	name, reason string
 	all, any     intent
 	not          intent
 }
 
-// intentRules are the combinations that honest definitions seldom have.
+// intentRules are the combinations that honest definitions rarely have.
 var intentRules = []intentRule{
 	{"secret-handed-over", "asks the reader to hand over what is in a file of secrets", intentSecretFile | intentGive, intentParameter | intentNotify | intentTime | intentAddress, intentDetect},
 	{"secret-handed-over", "asks the reader to take what is in a file of secrets", intentSecretFile | intentTake, intentParameter | intentNotify | intentTime | intentAddress, intentDetect},
@@ -104,7 +104,7 @@ var intentRules = []intentRule{
 	{"rivals-put-down", "wants to be chosen instead of others", intentRival | intentPrefer, intentDisparage, intentDetect},
 }
 
-// intentWords looks at what the sentences of a view ask for, each with the one before.
+// findIntents checks the sentences of a view, each with the previous one.
 func (s *scanner) findIntents(f *field, v *view) {
 	if f.place == kindMemberName || f.place == kindToolName || f.place == kindValue {
 		return
@@ -128,14 +128,14 @@ func (s *scanner) findIntents(f *field, v *view) {
 	}
 }
 
-// endsSentence reports whether a sign between two words ends a sentence in scripts that put
-// no blank behind it.
+// endsSentence reports whether a sign ends a sentence in scripts without spaces.
 func endsSentence(t []byte, from, to int) bool {
 	between := t[from:to]
 	return bytes.Contains(between, []byte("。")) || bytes.Contains(between, []byte("！"))
 }
 
-// matchIntentRules finds the combinations of a sentence, and of the sentence with the one before.
+// matchIntentRules matches the rules against a sentence, and against it with the previous
+// one.
 func (s *scanner) matchIntentRules(f *field, v *view, asks, before intent, from, end int) {
 	for i, o := range intentRules {
 		both := asks | before
@@ -152,7 +152,7 @@ func (s *scanner) matchIntentRules(f *field, v *view, asks, before intent, from,
 	}
 }
 
-// toolAndParameterNames are the names of the tool, and those of its parameters, which are false.
+// toolAndParameterNames returns the tool's names (true) and its parameters' (false).
 func (s *scanner) toolAndParameterNames() map[string]bool {
 	if s.own == nil {
 		s.own = map[string]bool{}
@@ -168,7 +168,7 @@ func (s *scanner) toolAndParameterNames() map[string]bool {
 	return s.own
 }
 
-// intentsOfWords returns what the words of a sentence that are more than letters say.
+// intentsOfWords returns the classes of a sentence's identifiers, paths and addresses.
 func (s *scanner) intentsOfWords(v *view, own map[string]bool, from, end int) (a intent) {
 	t := v.n.lower
 	words := s.matcher.words
@@ -198,7 +198,7 @@ func (s *scanner) intentsOfWords(v *view, own map[string]bool, from, end int) (a
 	return a
 }
 
-// intentOfIdentifier returns what an identifier is the name of.
+// intentOfIdentifier returns the class of an identifier.
 func (s *scanner) intentOfIdentifier(text []byte, own map[string]bool) intent {
 	if bytes.Equal(text, bytes.ToUpper(text)) {
 		return s.foreignSecretVariable(string(text))
@@ -213,8 +213,8 @@ func (s *scanner) intentOfIdentifier(text []byte, own map[string]bool) intent {
 	return intentOtherTool
 }
 
-// foreignSecretVariable is intentSecretVariable for the name of a variable that holds a secret of something of which
-// the definition says nothing else.
+// foreignSecretVariable returns intentSecretVariable for a secret's variable of a product
+// that the definition does not mention otherwise.
 func (s *scanner) foreignSecretVariable(name string) intent {
 	owner, rest, _ := strings.Cut(name, "_")
 	for _, end := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD"} {
@@ -245,7 +245,7 @@ func (v *intentVocabulary) sentenceIntents(t []byte) (a intent) {
 			i += n
 			continue
 		}
-		if r >= 0x3000 { // no blanks between words
+		if r >= 0x3000 { // a script without spaces
 			for n := size; n <= min(v.longest, len(t)-i); n++ {
 				a |= v.stems[string(t[i:i+n])]
 			}
@@ -263,7 +263,7 @@ func (v *intentVocabulary) sentenceIntents(t []byte) (a intent) {
 	return a
 }
 
-// addressLength returns the length of an address of the web or of mail, whose parts are no words.
+// addressLength returns the length of a web or mail address.
 func addressLength(t []byte) int {
 	end := 0
 	for end < min(len(t), maxChunk) && !endsChunk(t[end]) && t[end] < utf8.RuneSelf {
@@ -275,7 +275,8 @@ func addressLength(t []byte) int {
 	return 0
 }
 
-// phraseIntents returns the classes of two to four words in a row, which are written with dashes.
+// phraseIntents returns the classes of two to four consecutive words, which the list
+// joins by dashes.
 func (v *intentVocabulary) phraseIntents(t []byte, from, end int) (a intent) {
 	var joined [48]byte
 	n := copy(joined[:], t[from:end])

@@ -8,8 +8,8 @@ import (
 
 var ruleClassifier = rule{name: RuleClassifier, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
 
-// ClassifierPhrases yields the phrases of a definition that have enough words, as the judge
-// reads them. Each is valid until the next one.
+// ClassifierPhrases yields the phrases of a definition that have enough words, as the
+// classifier reads them. Each is valid until the next one.
 func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
 	s := newScanner(Options{})
 	if !s.collectStrings(d.Raw) {
@@ -28,8 +28,8 @@ func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
 	}
 }
 
-// eachPhrase yields the phrases of a view, and the words that each is of. The first
-// sentence of what is said of a parameter is also read with the parameter's name.
+// eachPhrase yields the phrases of a view with their word ranges. The first sentence
+// about a parameter is also read with the parameter's name.
 func (s *scanner) eachPhrase(f *field, v *view, yield func(p *Phrase, first, end int)) {
 	words := s.matcher.words
 	k := &s.classifier.key
@@ -52,8 +52,8 @@ func (s *scanner) eachPhrase(f *field, v *view, yield func(p *Phrase, first, end
 	}
 }
 
-// isLabel reports whether a word begins a line, and is what a colon stands behind:
-// such are the lines of a docstring, one for each parameter.
+// isLabel reports whether a word begins a line and is followed by a colon, like the
+// parameters of a docstring.
 func (v *view) isLabel(words []word, i int) bool {
 	t := v.n.lower
 	for k := words[i-1].end; k < words[i].start; k++ {
@@ -85,14 +85,13 @@ func (s *scanner) buildPhrase(f *field, v *view, first, end int, named bool) *Ph
 	return p
 }
 
-// A sentence of fewer words is read with the next one; of a name that many words
-// are read.
+// A shorter sentence is joined with the next one; of a name that many words are read.
 const (
 	shortSentence = 3
 	longName      = 6
 )
 
-// Words that stand for others.
+// Placeholders for words.
 var (
 	wordKey    = []byte("#key")
 	wordURL    = []byte("#url")
@@ -102,7 +101,7 @@ var (
 	wordNumber = []byte("#number")
 )
 
-// classifierWord returns a word as the judge reads it.
+// classifierWord returns a word as the classifier reads it.
 func (v *view) classifierWord(w *word) []byte {
 	switch {
 	case w.kind&isURL != 0:
@@ -150,15 +149,16 @@ func (s *scanner) classify(f *field, v *view, g *grammar) {
 	})
 }
 
-// isMentioned reports whether what weighs the most in a phrase is only spoken of.
+// isMentioned reports whether the heaviest part of a phrase is only mentioned, not an
+// instruction.
 func (s *scanner) isMentioned(v *view, g *grammar, p *Phrase, first, end int) bool {
 	core := s.heaviestWords(p, first, end)
 	return s.isQuotedMention(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
 }
 
-// heaviestWords returns the words of the matcher, of those of a phrase, that weigh the most.
+// heaviestWords returns the words of a phrase that weigh the most.
 func (s *scanner) heaviestWords(p *Phrase, first, end int) span {
-	name := p.Len() - (end - first) // the words of a parameter's name stand before it
+	name := p.Len() - (end - first) // the words of a parameter's name come first
 	from, to := s.classifier.model.Heaviest(p, coreWords)
 	return span{first + max(0, from-name), first + max(1, to-name)}
 }
@@ -168,10 +168,10 @@ func (v *view) textOf(words []word, of span) string {
 	return string(v.n.cased[words[of.start].start:words[of.end-1].end])
 }
 
-// coreWords is how many words of a phrase are taken for what it is about.
+// coreWords is the maximum number of heaviest words.
 const coreWords = 6
 
-// reportClassifier keeps what the judge found.
+// reportClassifier adds the classifier's finding.
 func (s *scanner) reportClassifier() {
 	if w := &s.classifier.worst; w.field != nil {
 		r := ruleClassifier
@@ -180,15 +180,15 @@ func (s *scanner) reportClassifier() {
 	}
 }
 
-// supports reports whether the phrase that has the word reads somewhat like poison,
-// too.
+// supports reports whether the classifier scores the phrase of a word high enough to
+// support a weak rule.
 func (j *classifierState) supports(word int) bool {
 	return j.model == nil || slices.ContainsFunc(j.spans, func(of scoredPhrase) bool {
 		return of.first <= word && word < of.end && of.score >= j.model.Support
 	})
 }
 
-// suppress has a weak rule say nothing by itself.
+// suppress makes a weak rule's finding have no effect.
 func (r *rule) suppress() {
 	r.severity = SeverityNote
 	r.reason += "; it alone says little, and the sentence does not read like poison"
