@@ -10,16 +10,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// connectionKeys are the members of an entry that say how its server is reached, as any
-// client spells them.
+// connectionKeys are the members that say how a server is reached, in any client's
+// spelling.
 var connectionKeys = []string{"type", "transport", "url", "serverUrl", "httpUrl", "uri", "command", "cmd", "args", "cwd", "bearer_token_env_var"}
 
-// credentialKeys are those that carry credentials.
+// credentialKeys are the members with credentials.
 var credentialKeys = []string{"headers", "http_headers", "env_http_headers", "env", "envs", "oauth"}
 
-// WithServer returns the text of a file with MCPProxy as one of its servers. What an entry
-// of that name says beside how it is reached, such as permissions, stays; so do its
-// credentials, unless a token is given or it led elsewhere.
+// WithServer returns the text of a file with MCPProxy as a server. Other members of an
+// existing entry, such as permissions, stay. So do its credentials, unless a token is
+// given or it pointed elsewhere.
 func (c Client) WithServer(d Doc, server string, a Address, ours func(url string) bool) ([]byte, error) {
 	entry := c.entry(a)
 	path := append(slices.Clone(d.ServersKey()), server)
@@ -37,7 +37,7 @@ func (c Client) WithServer(d Doc, server string, a Address, ours func(url string
 	return entry.mergeInto(d, path, slices.Concat(connectionKeys, disableKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours))))
 }
 
-// staleCredentialKeys are the members to be taken out when they are of no more use.
+// staleCredentialKeys returns the credential members to remove if stale.
 func staleCredentialKeys(stale bool) []string {
 	if stale {
 		return credentialKeys
@@ -45,7 +45,7 @@ func staleCredentialKeys(stale bool) []string {
 	return nil
 }
 
-// disableKeys are the members that switch the entry off.
+// disableKeys returns the members that disable the entry.
 func disableKeys(d Doc, server string) []string {
 	var off []string
 	for name, says := range map[string]bool{"disabled": true, "enabled": false} {
@@ -56,7 +56,7 @@ func disableKeys(d Doc, server string) []string {
 	return off
 }
 
-// mergeInto writes the members into the entry at a path, and takes those of stale out that
+// mergeInto writes the members into the entry at a path, and removes the stale ones that
 // it does not have.
 func (o entryObject) mergeInto(d Doc, path, stale []string) (text []byte, err error) {
 	text = d.Text
@@ -80,10 +80,9 @@ func (o entryObject) mergeInto(d Doc, path, stale []string) (text []byte, err er
 	return text, nil
 }
 
-// RestoreEntries returns the text of a client's file with the entries that a change was about as
-// they were before it, and the rest as it is now. The change is called by what was done
-// and the client's id. The error is a *problem.Problem: CONFLICT for what was taken over
-// and stands there anew, as another one.
+// RestoreEntries returns the text of a client's file with the entries of a change
+// restored, and the rest as it is now. what names the change and the client. The error is
+// a *problem.Problem: CONFLICT if an entry was removed and then added differently.
 func (e Env) RestoreEntries(what string, entries [][]string, now, before []byte) ([]byte, error) {
 	done, id, _ := strings.Cut(what, " ")
 	c, err := Find(id)

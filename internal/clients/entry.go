@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Address is where a client finds MCPProxy. Clients that connect have the EntryURL, those
-// that start commands the command. Token is the text of an agent token, or "".
+// Address is where a client reaches MCPProxy: by URL, or by a command. Token is an agent
+// token, or "".
 type Address struct {
 	URL     string
 	Command string // an absolute path
@@ -15,13 +15,13 @@ type Address struct {
 	Token   string
 }
 
-// DefaultServerName is the name under which MCPProxy stands in clients.
+// DefaultServerName is MCPProxy's name in clients.
 const DefaultServerName = "mcpproxy"
 
-// tokenVariable has the agent token of `mcpproxy stdio`.
+// tokenVariable is the environment variable with the agent token of `mcpproxy stdio`.
 const tokenVariable = "MCPPROXY_TOKEN"
 
-// entryMember and object keep the order in which an entry is written.
+// entryMember and entryObject keep the order of members.
 type entryMember struct {
 	name  string
 	value any
@@ -29,7 +29,7 @@ type entryMember struct {
 
 type entryObject []entryMember
 
-// MarshalJSON writes the members in their order.
+// MarshalJSON encodes the members in order.
 func (o entryObject) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, m := range o {
@@ -45,7 +45,7 @@ func (o entryObject) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// authHeaders are what carries the token over HTTP, none without one.
+// authHeaders returns the header with the token, none without a token.
 func authHeaders(a Address, key string) entryObject {
 	if a.Token == "" {
 		return nil
@@ -53,19 +53,19 @@ func authHeaders(a Address, key string) entryObject {
 	return entryObject{{key, entryObject{{"Authorization", "Bearer " + a.Token}}}}
 }
 
-// entryWithURLKey is an entry with the address under a key.
+// entryWithURLKey returns an entry with the URL under that key.
 func entryWithURLKey(key string) func(Address) entryObject {
 	return func(a Address) entryObject { return append(entryObject{{key, a.URL}}, authHeaders(a, "headers")...) }
 }
 
-// entryWithType is an entry that says how the address is spoken to.
+// entryWithType returns an entry with a transport type.
 func entryWithType(kind string) func(Address) entryObject {
 	return func(a Address) entryObject {
 		return append(entryObject{{"type", kind}, {"url", a.URL}}, authHeaders(a, "headers")...)
 	}
 }
 
-// commandEntry is an entry with a command.
+// commandEntry returns an entry with a command.
 func commandEntry(a Address) entryObject {
 	o := entryObject{{"command", a.Command}, {"args", a.Args}}
 	if a.Token != "" {

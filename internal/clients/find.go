@@ -8,16 +8,17 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// All are the clients, in the order in which they are listed.
+// All returns the clients in listing order.
 func All() []Client { return append([]Client(nil), allClients...) }
 
-// ImportSources are the clients whose servers can be taken over: all, and those that are only read.
+// ImportSources returns the clients whose servers can be imported: all, and import-only
+// ones.
 func ImportSources() []Client { return append(All(), importOnlyClients...) }
 
-// ImportSourceIDs are the names of Sources.
+// ImportSourceIDs returns the ids of ImportSources.
 func ImportSourceIDs() []string { return ids(ImportSources()) }
 
-// IDs are the names of all clients.
+// IDs returns the ids of all clients.
 func IDs() []string { return ids(allClients) }
 
 func ids(clients []Client) []string {
@@ -28,11 +29,11 @@ func ids(clients []Client) []string {
 	return ids
 }
 
-// Find returns the client that a word means: its id, its name or a usual word for
-// it. The error is a *problem.Problem NOT_FOUND.
+// Find returns the client with that id, name or alias. The error is a *problem.Problem
+// NOT_FOUND.
 func Find(word string) (Client, error) { return findClient(word, allClients) }
 
-// FindImportSource is Find among Sources.
+// FindImportSource is Find among ImportSources.
 func FindImportSource(word string) (Client, error) { return findClient(word, ImportSources()) }
 
 func findClient(word string, clients []Client) (Client, error) {

@@ -12,23 +12,22 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// entryBuilder makes an entry of ours of a client's.
+// entryBuilder converts a client's server into an entry.
 type entryBuilder struct {
 	*importReader
 	client     string
 	server     ServerEntry
-	seenKeys   map[string]string // our keys that are said already, and by which name
+	seenKeys   map[string]string // keys that are set, with the client's name for them
 	exclude    []string
 	include    []string // nil: everything
-	skipReason string   // why the server cannot be taken over
+	skipReason string   // why the server cannot be imported
 }
 
 func (b *entryBuilder) addNote(m nodeMember, message, hint string) {
 	b.note(&b.server.Notes, m.at, m.name, message, hint)
 }
 
-// read reads the keys of a server, in their order, and then what takes several of
-// them together.
+// read converts the keys of a server in order, and then combinations of keys.
 func (b *entryBuilder) read(n *node) {
 	b.seenKeys = map[string]string{}
 	b.readMembers(n)
@@ -43,8 +42,8 @@ func (b *entryBuilder) read(n *node) {
 	b.rewriteReferences(n)
 }
 
-// readMembers reads the keys of an object. Continue has those that say how the server is
-// reached in an object of their own.
+// readMembers converts the keys of an object. Continue has a nested object for the
+// connection.
 func (b *entryBuilder) readMembers(n *node) {
 	for _, m := range n.members {
 		switch {
@@ -57,7 +56,7 @@ func (b *entryBuilder) readMembers(n *node) {
 	}
 }
 
-// memberFor is the member that says a key of ours, or for want of one, the server.
+// memberFor returns the member that set a key, or else the server.
 func (b *entryBuilder) memberFor(key string, n *node) nodeMember {
 	for _, m := range n.members {
 		if m.name == b.seenKeys[key] || m.name == key {
@@ -67,7 +66,7 @@ func (b *entryBuilder) memberFor(key string, n *node) nodeMember {
 	return nodeMember{name: key, at: n.at}
 }
 
-// dropUnused leaves out what only the other kind of server has a use for.
+// dropUnused removes keys that only apply to the other kind of server.
 func (b *entryBuilder) dropUnused(n *node) {
 	e := &b.server.Entry
 	drop := func(key string, there bool, needs string) {
@@ -87,8 +86,8 @@ func (b *entryBuilder) dropUnused(n *node) {
 	}
 }
 
-// nodeMember reads one key: what only one client has, then what is ours by this or
-// another name, then what is known to have no effect.
+// readMember converts one key: client-specific ones, then those of MCPProxy by any name,
+// then those known to have no effect.
 func (b *entryBuilder) readMember(m nodeMember) {
 	if read := clientKeys[m.name]; read != nil && read(b, m) {
 		return
@@ -102,7 +101,7 @@ func (b *entryBuilder) readMember(m nodeMember) {
 		b.addNote(m, quote(m.name)+" is not known here, and left out", "")
 	case b.seenKeys[key] != "" && key == "enabled_tools":
 		b.skipReason = fmt.Sprintf("%s and %s both say which tools are allowed", quote(m.name), quote(b.seenKeys[key]))
-	case b.seenKeys[key] != "" && !isRestriction(key): // of two that narrow both count
+	case b.seenKeys[key] != "" && !isRestriction(key): // two restrictions both apply
 		b.addNote(m, fmt.Sprintf("%s says the same as %s, and is left out", quote(m.name), quote(b.seenKeys[key])), "")
 	case !b.setKey(m, key, inverse):
 		b.addNote(m, quote(m.name)+" has a value that cannot be read, and is left out", "")
@@ -114,13 +113,13 @@ func (b *entryBuilder) readMember(m nodeMember) {
 	}
 }
 
-// isRestriction reports whether a key takes something away, so that a server without
-// it can do more than was meant.
+// isRestriction reports whether a key restricts a server, so that without it the server
+// could do more than intended.
 func isRestriction(key string) bool {
 	return slices.Contains([]string{"enabled", "quarantined", "enabled_tools", "disabled_tools"}, key)
 }
 
-// jsonKind is the first byte that a value has in JSON.
+// jsonKind returns the first byte of the value in JSON.
 func jsonKind(n *node) byte {
 	if n.is(boolNode) {
 		return n.text[0]
@@ -128,7 +127,7 @@ func jsonKind(n *node) byte {
 	return byte(n.kind)
 }
 
-// setKey reads a key of ours, and reports whether its value can be used.
+// setKey sets a key of MCPProxy, and reports whether the value is usable.
 func (b *entryBuilder) setKey(m nodeMember, key string, inverse bool) bool {
 	e := &b.server.Entry
 	v := m.value
@@ -180,7 +179,7 @@ func (b *entryBuilder) setKey(m nodeMember, key string, inverse bool) bool {
 	return true
 }
 
-// readProtocol reads how the server is reached.
+// readProtocol converts the transport type.
 func (b *entryBuilder) readProtocol(v *node) bool {
 	switch v.text {
 	case "stdio", "sse", "http":
@@ -196,8 +195,7 @@ func (b *entryBuilder) readProtocol(v *node) bool {
 	return v.is(stringNode)
 }
 
-// readCommand reads the program to start: a text, a list with its arguments, or an
-// objectNode of both.
+// readCommand converts a command: a string, a list with arguments, or an object of both.
 func (b *entryBuilder) readCommand(v *node) bool {
 	e := &b.server.Entry
 	switch v.kind {
@@ -222,15 +220,13 @@ func (b *entryBuilder) readCommand(v *node) bool {
 	return setString(&e.Command, v)
 }
 
-// milliseconds are the clients that count timeout in them, seconds the others
-// of which it is known.
+// milliseconds and seconds are the clients whose timeout has that unit.
 var (
 	milliseconds = []string{claudeCode, gemini}
 	seconds      = []string{cline, goose}
 )
 
-// clientKeys are the keys that mean something in one client, or in few. What they
-// return reports whether they have read it.
+// clientKeys are client-specific keys. The functions report whether they handled it.
 var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	"timeout": func(b *entryBuilder, m nodeMember) bool {
 		switch {
@@ -295,7 +291,7 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	},
 }
 
-// readVariables reads a list of variables that the client hands on.
+// readVariables converts a list of environment variables to pass on.
 func (b *entryBuilder) readVariables(m nodeMember) bool {
 	names, ok := stringList(m.value)
 	for _, name := range names {
@@ -307,7 +303,7 @@ func (b *entryBuilder) readVariables(m nodeMember) bool {
 	return ok
 }
 
-// readTimeout reads how long a call may take.
+// readTimeout converts a call timeout.
 func (b *entryBuilder) readTimeout(m nodeMember, unit time.Duration) bool {
 	n, err := strconv.ParseFloat(m.value.text, 64)
 	limit := time.Duration(n * float64(unit))
@@ -319,7 +315,7 @@ func (b *entryBuilder) readTimeout(m nodeMember, unit time.Duration) bool {
 	return true
 }
 
-// setTools makes one list of those that clients have: here they exclude each other.
+// setTools merges the client's tool lists into one, because here they exclude each other.
 func (b *entryBuilder) setTools(m nodeMember) {
 	e := &b.server.Entry
 	switch {
@@ -346,7 +342,7 @@ func (b *entryBuilder) setTools(m nodeMember) {
 	}
 }
 
-// rewriteReferences writes what is certain to be a reference as it is written here.
+// rewriteReferences rewrites certain references into MCPProxy's syntax.
 func (b *entryBuilder) rewriteReferences(n *node) {
 	e := &b.server.Entry
 	rewrite := func(key string, shell bool, texts ...*string) {

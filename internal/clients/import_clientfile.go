@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// fromJSONOrYAML reads a text that looks like JSON, and is YAML if its first key has
-// no quotes and it has servers as YAML. Else the mistake is that of the JSON.
+// fromJSONOrYAML parses a text that looks like JSON, or as YAML if its first key has no
+// quotes and it has servers as YAML. Otherwise it returns the JSON error.
 func fromJSONOrYAML(data []byte) (*node, error) {
 	root, err := fromJSON(data)
 	first := bytes.TrimLeft(data, "{ \t\r\n")
@@ -36,9 +36,8 @@ const (
 	inYAML
 )
 
-// detectFormat looks at the first line that says something: an assignment or the head
-// of a table is TOML, a key with a colon or a list YAML, everything else is read,
-// or refused, as JSON.
+// detectFormat checks the first relevant line: an assignment or a table head is TOML, a
+// key with a colon or a list is YAML, everything else JSON.
 func detectFormat(text []byte) fileFormat {
 	for line := range bytes.Lines(text) {
 		s := strings.TrimSpace(string(line))
@@ -63,7 +62,7 @@ func detectFormat(text []byte) fileFormat {
 	return inJSON
 }
 
-// parseError makes the error for a text that cannot be read.
+// parseError returns the error for a text that cannot be parsed.
 func parseError(err error) error {
 	var m *syntaxError
 	if !errors.As(err, &m) {

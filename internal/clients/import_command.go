@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readCommand makes an object of a command line, as a client's file has it, with the
-// name of the server. It may be the command of a client that adds a server.
+// parseCommandLine converts a command line into a servers object, as in a client's file.
+// It may be a client's command that adds a server.
 func parseCommandLine(line string) (*node, error) {
 	all, err := splitWords(line)
 	if err != nil {
@@ -39,8 +39,8 @@ func parseCommandLine(line string) (*node, error) {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// addCommandLength returns of how many words the command of a client consists that adds a
-// server, 0 for any other command.
+// addCommandLength returns the number of words of a client's add command, 0 for other
+// commands.
 func addCommandLength(all []shellWord) int {
 	text := func(i int) string {
 		if i < len(all) {
@@ -57,20 +57,20 @@ func addCommandLength(all []shellWord) int {
 	return 0
 }
 
-// commandServer is a server that is written as a command.
+// commandServer is a server given as a command line.
 type commandServer struct {
 	at      position
 	command []shellWord
 	url     string
 	parts   map[string]*node // env and headers
-	kind    string           // how it is reached, as the client calls it
+	kind    string           // transport type, in the client's spelling
 }
 
 func newCommandServer() *commandServer {
 	return &commandServer{at: position{1, 1}, parts: map[string]*node{}}
 }
 
-// addAssignment adds a word such as NAME=value to env, or Name: value to headers.
+// addAssignment adds NAME=value to env, or Name: value to headers.
 func (s *commandServer) addAssignment(to string, w shellWord, between string) bool {
 	name, value, ok := strings.Cut(w.text, between)
 	if s.parts[to] == nil {
@@ -80,7 +80,7 @@ func (s *commandServer) addAssignment(to string, w shellWord, between string) bo
 	return ok
 }
 
-// setCommandOrURL takes the words of the command, or a EntryURL.
+// setCommandOrURL takes the words of the command, or a URL.
 func (s *commandServer) setCommandOrURL(all []shellWord) {
 	s.at = all[0].at
 	if len(all) == 1 && isURL(all[0].text) {
@@ -90,7 +90,7 @@ func (s *commandServer) setCommandOrURL(all []shellWord) {
 	s.command = all
 }
 
-// toNode returns the server as an object of servers has it, which is one of the one.
+// toNode returns a servers object with this server.
 func (s *commandServer) toNode(name string) (*node, error) {
 	n := &node{kind: objectNode, at: s.at}
 	put := func(key string, v *node) { n.add(nodeMember{key, v.at, v}) }
@@ -126,7 +126,7 @@ func (s *commandServer) toNode(name string) (*node, error) {
 
 func textNode(s string, at position) *node { return &node{kind: stringNode, text: s, at: at} }
 
-// parseAddCommand reads the rest of a command that adds a server to a client.
+// parseAddCommand parses the rest of a client's add command.
 func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 	last := of[len(of)-1]
 	if last.text != "add" {
@@ -156,7 +156,7 @@ func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 			}
 		case name == "":
 			name = w.text
-		default: // what follows is the server's own
+		default: // the rest belongs to the server
 			s.setCommandOrURL(takeTrailingOptions(append([]shellWord{w}, rest...), s))
 			return s.toNode(name)
 		}
@@ -167,7 +167,7 @@ func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 	return nil, &syntaxError{last.at, "the command of the server is missing", "copy the whole line"}
 }
 
-// takeTrailingOptions takes the options off that some write behind a EntryURL.
+// takeTrailingOptions removes the options that may follow a URL.
 func takeTrailingOptions(all []shellWord, s *commandServer) []shellWord {
 	if !isURL(all[0].text) {
 		return all
@@ -183,7 +183,7 @@ func takeTrailingOptions(all []shellWord, s *commandServer) []shellWord {
 	return all[:1]
 }
 
-// setOption reads an option of a client's command that adds a server.
+// setOption applies an option of a client's add command.
 func (s *commandServer) setOption(name string, value shellWord) error {
 	ok := true
 	switch name {
@@ -207,8 +207,7 @@ func (s *commandServer) setOption(name string, value shellWord) error {
 	return nil
 }
 
-// parseAddJSON reads a server that a client is given as JSON: behind its name, or
-// with its name in it.
+// parseAddJSON parses a server given as JSON: after its name, or with its name in it.
 func parseAddJSON(how shellWord, rest []shellWord) (*node, error) {
 	words := slices.DeleteFunc(slices.Clone(rest), func(w shellWord) bool { return strings.HasPrefix(w.text, "-") })
 	name := ""
@@ -237,10 +236,10 @@ func isURL(s string) bool {
 	return (strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")) && !strings.ContainsAny(s, " \t\r\n\"'{}")
 }
 
-// runners start a program that is named behind them.
+// runners start a program that is their argument.
 var runners = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "bun", "npm", "node", "deno", "python", "python3", "uv", "docker", "podman", "cmd"}
 
-// nameFor returns a name for a server that has none, by what it is.
+// nameFor derives a name for a server without one.
 func nameFor(n *node) string {
 	if address := n.get("url"); address.is(stringNode) {
 		return nameOfURL(address.text)
@@ -266,7 +265,7 @@ func nameFor(n *node) string {
 	return "server"
 }
 
-// shortName takes what says nothing off the name of a package or a program.
+// shortName strips common affixes from the name of a package or program.
 func shortName(s string) string {
 	if at := strings.LastIndexByte(s, '@'); at > 0 {
 		s = s[:at]

@@ -1,7 +1,7 @@
 package clients
 
-// readServersFile reads servers that are named in an object of their own, or stand where a
-// client's file has them, or are one alone.
+// readServersFile reads servers from an object of servers, a client's file, or a single
+// server.
 func readServersFile(root *node, named bool) (*ServersFile, error) {
 	found, err := findSections(root)
 	switch {

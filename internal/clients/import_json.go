@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// fromJSON reads JSON, with or without comments and trailing commas.
+// fromJSON parses JSON with optional comments and trailing commas.
 func fromJSON(data []byte) (*node, error) {
 	tree, wrong := textedit.Parse(data)
 	if wrong != nil {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// lineIndex finds the places of bytes in a text, for many at a time.
+// lineIndex converts byte offsets to positions.
 type lineIndex struct {
 	data   []byte
 	starts []int
@@ -21,8 +21,8 @@ func newLineIndex(data []byte) *lineIndex {
 	return l
 }
 
-// entryWithURLKey returns the place of a byte. The column counts characters, and in a very long
-// line, bytes.
+// position returns the position of a byte. The column counts characters, in a very long
+// line bytes.
 func (l *lineIndex) position(offset int) position {
 	line := sort.SearchInts(l.starts, offset+1)
 	start := l.starts[line-1]

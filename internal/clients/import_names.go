@@ -8,18 +8,18 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// ServerNames are the names that servers have, by what they look like.
+// ServerNames are used server names, by confusable form.
 type ServerNames map[string]string
 
-// Add notes that a name is taken.
+// Add marks a name as used.
 func (n ServerNames) Add(name string) {
 	for _, look := range config.ConfusableNames(name) {
 		n[look] = name
 	}
 }
 
-// Unique returns a name for what a client calls a server, that no other one has or
-// seems to have: numbered, if need be.
+// Unique returns a valid name, derived from a client's, that is not confusable with a
+// used one: numbered if necessary.
 func (n ServerNames) Unique(called string) string {
 	base := validName(called)
 	name := base
@@ -38,7 +38,7 @@ func (n ServerNames) isTaken(name string) bool {
 	return false
 }
 
-// validName makes a name that a server can have of what a client calls it.
+// validName converts a client's name into a valid server name.
 func validName(called string) string {
 	if tool.CheckServerName(called) == nil {
 		return called
@@ -63,7 +63,7 @@ func validName(called string) string {
 	return out
 }
 
-// numbered is a name with a number, as long as a name may be.
+// numbered returns a name with a number, within the maximum length.
 func numbered(name string, n int) string {
 	end := "-" + strconv.Itoa(n)
 	return name[:min(len(name), tool.MaxServerName-len(end))] + end

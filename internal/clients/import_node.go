@@ -13,7 +13,7 @@ const maxDepth = 32
 // position is a line and a column, from 1.
 type position struct{ line, column int }
 
-// syntaxError is why a text cannot be read.
+// syntaxError is why a text cannot be parsed.
 type syntaxError struct {
 	at            position
 	message, hint string
@@ -21,7 +21,7 @@ type syntaxError struct {
 
 func (m *syntaxError) Error() string { return m.message }
 
-// nodeKind is what a node is, by the first byte of its JSON.
+// nodeKind is the kind of a node: the first byte of its JSON.
 type nodeKind byte
 
 const (
@@ -33,16 +33,16 @@ const (
 	nullNode   nodeKind = 'n'
 )
 
-// toNode is a value, from whatever format.
+// node is a value in any format.
 type node struct {
 	kind    nodeKind
-	text    string // of a text, a number, true or false
+	text    string // of a string, number or boolean
 	members []nodeMember
 	items   []*node
 	at      position
 }
 
-// nodeMember is a member of an object. No object has two of one name.
+// nodeMember is a member of an object. Names are unique.
 type nodeMember struct {
 	name  string
 	at    position
@@ -52,7 +52,7 @@ type nodeMember struct {
 // add appends a member.
 func (n *node) add(m nodeMember) { n.members = append(n.members, m) }
 
-// checkDuplicates returns the mistake in an object that says something twice.
+// checkDuplicates returns an error for duplicate member names.
 func (n *node) checkDuplicates() error {
 	first := map[string]position{}
 	for _, m := range n.members {
@@ -64,7 +64,7 @@ func (n *node) checkDuplicates() error {
 	return nil
 }
 
-// get returns a member's value, nil without one or when it is null.
+// get returns a member's value, nil if it is missing or null.
 func (n *node) get(name string) *node {
 	if n == nil {
 		return nil
@@ -77,10 +77,10 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// is reports whether there is a node of that kind.
+// is reports whether the node exists and has that kind.
 func (n *node) is(k nodeKind) bool { return n != nil && n.kind == k }
 
-// scalar returns what a text, a number, true or false says.
+// scalar returns the text of a string, number or boolean.
 func (n *node) scalar() (string, bool) {
 	if !n.is(stringNode) && !n.is(numberNode) && !n.is(boolNode) {
 		return "", false
@@ -88,7 +88,7 @@ func (n *node) scalar() (string, bool) {
 	return n.text, true
 }
 
-// quote makes a name safe to read in a message, and not too long.
+// quote makes a name safe to read in a message, and shortens it.
 func quote(s string) string {
 	if cut := wirejson.Clip(s, 80); cut != s {
 		s = cut + "…"
@@ -96,8 +96,8 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// checkDepth returns the mistake of a text with too many brackets in one another. It
-// is for parsers that recurse, and takes the brackets in strings for brackets.
+// checkDepth returns an error for too many nested brackets, for recursive parsers. It
+// also counts brackets in strings.
 func checkDepth(data []byte) error {
 	depth, line, column := 0, 1, 0
 	for _, c := range data {

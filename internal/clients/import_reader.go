@@ -1,19 +1,19 @@
 package clients
 
-// Bounds on what is read of a file.
+// Bounds per file.
 const (
 	maxServers = 256
 	maxNotes   = 200
 )
 
-// importReader gathers the servers of a file.
+// importReader collects the servers of a file.
 type importReader struct {
 	file  *ServersFile
 	taken ServerNames
 	notes int
 }
 
-// note adds a note to some, within the bound on all.
+// note adds a note, up to the maximum number.
 func (r *importReader) note(to *[]Note, at position, key, message, hint string) {
 	if r.notes == maxNotes {
 		r.file.OmittedNotes++

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// serverSection reads the servers of one part of the file.
+// section reads the servers of one section of the file.
 func (r *importReader) section(s serverSection) error {
 	for _, m := range s.servers.members {
 		if err := r.server(s, m); err != nil {
@@ -29,7 +29,7 @@ func (r *importReader) section(s serverSection) error {
 	return nil
 }
 
-// server reads one server. One that cannot be used is left out with a note.
+// server reads one server. An unusable one is skipped with a note.
 func (r *importReader) server(s serverSection, m nodeMember) error {
 	if !m.value.is(objectNode) {
 		r.note(&r.file.Notes, m.at, "", "server "+quote(m.name)+" is left out: it is not an object", "see how the client's own file has it")

@@ -2,7 +2,7 @@ package clients
 
 import "strings"
 
-// The clients whose files can be told from others, as far as it matters.
+// Clients whose files can be recognized, as far as it matters.
 const (
 	claudeCode = "Claude Code"
 	cline      = "Cline"
@@ -14,15 +14,15 @@ const (
 	zed        = "Zed"
 )
 
-// serverSection is a part of a file that holds servers: an object (name → server), or a
-// list of objects with name.
+// serverSection is a part of a file with servers: an object (name → server), or a list
+// of objects with name.
 type serverSection struct {
 	client  string
 	servers *node
-	project string // of which project, in a file with several
+	project string // in a file with several projects
 }
 
-// findSections finds the servers in a file, whichever client's it is.
+// findSections finds the servers in any client's file.
 func findSections(root *node) ([]serverSection, error) {
 	if !root.is(objectNode) {
 		return nil, noServers(root)
@@ -50,14 +50,14 @@ func findSections(root *node) ([]serverSection, error) {
 			add(opencode, "", mcp)
 		case keyHasValue(inner, "type", "local", "remote"):
 			add(opencode, "", inner)
-		default: // the settings of VS Code, as they once were
+		default: // old settings of VS Code
 			add(vscode, "", inner)
 		}
 	}
 	add(zed, "", root.get("context_servers"))
 	add(codex, "", root.get("mcp_servers"))
 	add(goose, "", root.get("extensions"))
-	if experimental := root.get("experimental"); experimental != nil { // Continue before it had YAML
+	if experimental := root.get("experimental"); experimental != nil { // Continue before YAML
 		add("", "", experimental.get("modelContextProtocolServers"))
 	}
 	if len(found) == 0 {
@@ -71,8 +71,8 @@ func noServers(root *node) error {
 		`they stand under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
 }
 
-// clientOf tells by what its entries say which client wrote an object that many
-// clients call the same.
+// clientOf detects the client by the entries of an object that many clients name the
+// same.
 func clientOf(root, servers *node) string {
 	switch {
 	case hasKey(servers, "httpUrl", "includeTools", "excludeTools") || keyHasValue(servers, "trust", "true", "false"):
@@ -85,7 +85,7 @@ func clientOf(root, servers *node) string {
 	return ""
 }
 
-// hasKey reports whether a server has one of the keys.
+// hasKey reports whether any server has one of the keys.
 func hasKey(servers *node, keys ...string) bool {
 	for _, s := range servers.members {
 		for _, key := range keys {
@@ -97,7 +97,7 @@ func hasKey(servers *node, keys ...string) bool {
 	return false
 }
 
-// keyHasValue reports whether the key of a server is one of the words.
+// keyHasValue reports whether any server's key has one of the values.
 func keyHasValue(servers *node, key string, words ...string) bool {
 	for _, s := range servers.members {
 		if value, ok := s.value.get(key).scalar(); ok && strings.Contains(" "+strings.Join(words, " ")+" ", " "+value+" ") {

@@ -11,9 +11,9 @@ type shellWord struct {
 	at   position
 }
 
-// splitWords splits a command line as a shell does, into words without their quotes. A
-// variable becomes ${NAME}, as clients' files have it. What a shell would do
-// beyond that, such as a second command, is a mistake.
+// splitWords splits a command line like a shell, into words without quotes. Variables
+// become ${NAME}, as in clients' files. Other shell syntax, such as a second command, is
+// an error.
 func splitWords(line string) ([]shellWord, error) {
 	s := shellSplitter{column: 1, line: 1}
 	for _, r := range line {
@@ -31,17 +31,17 @@ func splitWords(line string) ([]shellWord, error) {
 	return s.all, nil
 }
 
-// shellSplitter is what of a command line was read so far.
+// shellSplitter is the state of the split.
 type shellSplitter struct {
 	all          []shellWord
 	line, column int
 	word         strings.Builder
-	begun        bool     // a word, which may be empty
-	begin        position // of it
-	quote        rune     // 0 outside of quotes
+	begun        bool     // a word has begun; it may be empty
+	begin        position // of the word
+	quote        rune     // 0 outside quotes
 	opened       position // of the quote
 	escaped      bool
-	variable     bool // a $ was read
+	variable     bool // after a $
 	named        bool // and letters after it
 }
 
@@ -90,7 +90,7 @@ func (s *shellSplitter) next(r rune) error {
 	case s.escaped:
 		s.escaped = false
 		if r == '\n' || r == '\r' {
-			return nil // the line goes on
+			return nil // a line continuation
 		}
 		s.startWord()
 		s.word.WriteRune(r)

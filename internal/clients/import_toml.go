@@ -12,11 +12,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// maxKeys bounds the keys of a text: the decoder takes ever longer for more.
+// maxKeys bounds the keys of a text: the decoder is slow for more.
 const maxKeys = 10_000
 
-// fromTOML reads TOML. What a text means is the library's business; the places
-// and the order of the keys are taken from its syntax.
+// fromTOML parses TOML. The library decodes the values; positions and order come from the
+// syntax tree.
 func fromTOML(data []byte) (*node, error) {
 	if err := checkDepth(data); err != nil {
 		return nil, err
@@ -37,14 +37,13 @@ func fromTOML(data []byte) (*node, error) {
 	return places.node(tree, places.root), nil
 }
 
-// tomlPosition is where a key stands, and those within it.
+// tomlPosition is the position of a key and of those within it.
 type tomlPosition struct {
 	offset int
 	inner  map[string]*tomlPosition
 }
 
-// child returns the place of a key, which is at the offset if nothing was known of
-// it.
+// child returns the position of a key within, at the offset if it is new.
 func (p *tomlPosition) child(key string, offset int) *tomlPosition {
 	if p.inner[key] == nil {
 		if p.inner == nil {
@@ -55,14 +54,14 @@ func (p *tomlPosition) child(key string, offset int) *tomlPosition {
 	return p.inner[key]
 }
 
-// tomlPositions gathers the places of keys.
+// tomlPositions collects the positions of keys.
 type tomlPositions struct {
 	lines *lineIndex
 	root  *tomlPosition
 	keys  int
 }
 
-// read reads a text. A mistake in the syntax ends it: it is told by who decodes.
+// read reads a text up to a syntax error, which the decoder reports.
 func (p *tomlPositions) read(data []byte) error {
 	var parser unstable.Parser
 	parser.Reset(data)
@@ -98,7 +97,7 @@ func (p *tomlPositions) pair(n *unstable.Node, table *tomlPosition, depth int) e
 	return nil
 }
 
-// dotted reads a dotted key, and returns where it leads.
+// dotted reads a dotted key, and returns the position of its last part.
 func (p *tomlPositions) dotted(n *unstable.Node, to *tomlPosition, depth int) (*tomlPosition, int, error) {
 	for it := n.Key(); it.Next(); {
 		key := it.Node()
@@ -114,8 +113,8 @@ func (p *tomlPositions) dotted(n *unstable.Node, to *tomlPosition, depth int) (*
 	return to, depth, nil
 }
 
-// toNode makes a node of a decoded value. What stands in a list has the place of the
-// first that has its name.
+// node converts a decoded value. Elements of a list share the position of the first with
+// their name.
 func (p *tomlPositions) node(v any, at *tomlPosition) *node {
 	n := &node{kind: stringNode, at: p.lines.position(at.offset)}
 	switch v := v.(type) {

@@ -1,6 +1,6 @@
 package clients
 
-// setString takes over a text, and reports whether there is one.
+// setString copies a string, and reports whether v is one.
 func setString(to *string, v *node) bool {
 	s, ok := v.scalar()
 	if ok {
@@ -9,7 +9,7 @@ func setString(to *string, v *node) bool {
 	return ok
 }
 
-// stringList are the elements of a list. Numbers and truth values are texts, too.
+// stringList returns the elements of a list. Numbers and booleans are converted.
 func stringList(v *node) ([]string, bool) {
 	var out []string
 	for _, item := range v.items {
@@ -22,7 +22,7 @@ func stringList(v *node) ([]string, bool) {
 	return out, v.is(listNode)
 }
 
-// mergeStrings takes over the members of an object of texts.
+// mergeStrings copies the members of an object of strings.
 func mergeStrings(to *map[string]string, v *node) bool {
 	if !v.is(objectNode) {
 		return false

@@ -12,14 +12,13 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds for the parser of YAML, which recurses, and takes ever longer for more
-// keys.
+// Bounds for the YAML parser, which recurses and is slow for many keys.
 const (
 	maxYAML   = 256 << 10
 	maxIndent = 100
 )
 
-// fromYAML reads YAML with its aliases and merge keys, within maxExpanded.
+// fromYAML parses YAML with aliases and merge keys, up to maxExpanded.
 func fromYAML(data []byte) (root *node, err error) {
 	if len(data) > maxYAML {
 		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "take over only the part with the servers"}
@@ -30,7 +29,7 @@ func fromYAML(data []byte) (root *node, err error) {
 	if err := tooIndented(data); err != nil {
 		return nil, err
 	}
-	// The text is anybody's, and the parser is known to panic on odd ones.
+	// The text is untrusted, and the parser may panic.
 	defer func() {
 		if recover() != nil {
 			root, err = nil, &syntaxError{position{1, 1}, "the text is not YAML", "copy the file once more, as the client has it"}
@@ -70,8 +69,7 @@ func yamlPlace(t *token.Token) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// tooIndented refuses lines that begin with more white space, dashes and question
-// marks than a person writes: each may be a level.
+// tooIndented rejects lines with very long indentation: every character may be a level.
 func tooIndented(data []byte) error {
 	line := 0
 	for text := range bytes.Lines(data) {
@@ -83,20 +81,20 @@ func tooIndented(data []byte) error {
 	return nil
 }
 
-// maxExpanded bounds how many values aliases and merge keys repeat, since a text
-// that repeats itself can stand for more than fits into memory.
+// maxExpanded bounds the values that aliases and merge keys repeat, to prevent
+// exponential expansion.
 const maxExpanded = 10_000
 
-// yamlAnchor is a value that aliases repeat, with its number of values and its depth.
+// yamlAnchor is an anchored value, with its number of values and its depth.
 type yamlAnchor struct {
 	node          *node
 	values, depth int
 }
 
-// yamlReader makes a tree of the parsed text.
+// yamlReader converts the parsed text into nodes.
 type yamlReader struct {
 	anchors map[string]yamlAnchor
-	aliases int // values that aliases and merge keys have repeated
+	aliases int // number of repeated values
 }
 
 // treeSize returns the number of values in a tree and its depth.
@@ -114,7 +112,7 @@ func treeSize(n *node) (values, depth int) {
 	return values + 1, depth + 1
 }
 
-// readAnchor reads a value and keeps it for the aliases that follow.
+// readAnchor reads a value and stores it for aliases.
 func (r *yamlReader) readAnchor(v *ast.AnchorNode, depth int) (*node, error) {
 	n, err := r.node(v.Value, depth+1)
 	if err != nil {
@@ -126,7 +124,7 @@ func (r *yamlReader) readAnchor(v *ast.AnchorNode, depth int) (*node, error) {
 	return n, nil
 }
 
-// readAlias returns the value that an alias repeats.
+// readAlias returns the value of an alias.
 func (r *yamlReader) readAlias(v *ast.AliasNode, depth int) (*node, error) {
 	at := yamlPlace(v.GetToken())
 	name := v.Value.GetToken().Value
@@ -220,7 +218,7 @@ func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) 
 	return n, nil
 }
 
-// mergeObjects returns the objects that a merge key names: one, or a list of them.
+// mergeObjects returns the objects of a merge key: one, or a list.
 func mergeObjects(n *node, at position) ([]*node, error) {
 	objects := []*node{n}
 	if n.is(listNode) {
@@ -234,8 +232,8 @@ func mergeObjects(n *node, at position) ([]*node, error) {
 	return objects, nil
 }
 
-// mergeStrings adds the members of objects that n does not have. The first object that has
-// one wins, as YAML says.
+// merge adds the members that n does not have. The first object with a member wins, as in
+// YAML.
 func (n *node) merge(objects []*node) {
 	has := map[string]bool{}
 	for _, m := range n.members {

@@ -13,16 +13,16 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Doc is a file of a client as it was read.
+// Doc is a client's file that was read.
 type Doc struct {
 	File
 	Text []byte
 	Tree Tree
-	// Broken is why it cannot be read, "" when it can.
+	// Broken is why it cannot be parsed, "" if it can.
 	Broken string
 }
 
-// Read reads a file; ok is false when it is not there.
+// Read reads a file; ok is false if it does not exist.
 func (f File) Read() (d Doc, ok bool) {
 	d = Doc{File: f}
 	text, err := readRegular(f.Path)
@@ -39,7 +39,7 @@ func (f File) Read() (d Doc, ok bool) {
 	return d, true
 }
 
-// Parse reads a text as the file. The error is a *problem.Problem INVALID_CONFIG that
+// Parse parses a text as this file. The error is a *problem.Problem INVALID_CONFIG that
 // names the file.
 func (f File) Parse(text []byte) (Doc, error) {
 	tree, err := ParseTree(text, f.Format)
@@ -50,8 +50,8 @@ func (f File) Parse(text []byte) (Doc, error) {
 	return Doc{File: f, Text: text, Tree: tree}, nil
 }
 
-// ServersKey leads to the object of servers: of opencode 2 it is one deeper than the
-// file's key.
+// ServersKey returns the path of the servers object: in opencode 2 it is one level below
+// the file's key.
 func (d Doc) ServersKey() []string {
 	if len(d.Key) == 1 && d.Key[0] == "mcp" {
 		if inner := d.Tree.Get("mcp", "servers"); inner.IsObject() && !isServer(inner) {
@@ -61,7 +61,7 @@ func (d Doc) ServersKey() []string {
 	return d.Key
 }
 
-// Entry is the server's own section.
+// Entry returns a server's entry.
 func (d Doc) Entry(server string) Tree { return d.Tree.Get(d.ServersKey()...).Get(server) }
 
 func isServer(entry Tree) bool {
@@ -73,15 +73,15 @@ func isServer(entry Tree) bool {
 	return false
 }
 
-// Registration is MCPProxy as it stands in a client.
+// Registration is MCPProxy's entry in a client.
 type Registration struct {
-	Server string // the name of the entry
+	Server string // name of the entry
 	Doc    Doc    // the file
 	Entry  Tree
 }
 
-// FindRegistration finds MCPProxy in files, the weakest first: in the strongest one under its own
-// name, or else the first entry that starts it or leads to one of its addresses.
+// FindRegistration finds MCPProxy in files, lowest precedence first: in the highest one
+// by its own name, or else the first entry that points to it.
 func FindRegistration(docs []Doc, address func(url string) bool) (Registration, bool) {
 	var other *Registration
 	for i := len(docs) - 1; i >= 0; i-- {
@@ -101,7 +101,7 @@ func FindRegistration(docs []Doc, address func(url string) bool) (Registration, 
 	return Registration{Server: DefaultServerName}, false
 }
 
-// PointsToMCPProxy reports whether an entry starts MCPProxy, or leads to one of its addresses.
+// PointsToMCPProxy reports whether an entry starts MCPProxy or has one of its URLs.
 func PointsToMCPProxy(entry Tree, address func(url string) bool) bool {
 	command, _ := EntryCommand(entry)
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
@@ -112,7 +112,7 @@ func PointsToMCPProxy(entry Tree, address func(url string) bool) bool {
 	return url != "" && address != nil && address(url)
 }
 
-// EntryURL is the address of an entry, "" when it has none.
+// EntryURL returns the URL of an entry, or "".
 func EntryURL(entry Tree) string {
 	for _, key := range []string{"url", "serverUrl", "httpUrl", "uri"} {
 		if text := entry.Get(key).Text(); text != "" {
@@ -122,7 +122,7 @@ func EntryURL(entry Tree) string {
 	return ""
 }
 
-// EntryCommand is what an entry starts, and its arguments.
+// EntryCommand returns the command of an entry, and its arguments.
 func EntryCommand(entry Tree) (command string, args []string) {
 	for _, key := range []string{"command", "cmd"} {
 		for _, text := range entry.Get(key).Texts() {
@@ -138,8 +138,7 @@ func EntryCommand(entry Tree) (command string, args []string) {
 	return args[0], args[1:]
 }
 
-// DescribeEntry is what an entry leads to, in a line: its address, or what it starts, with
-// secrets masked.
+// DescribeEntry returns an entry's URL or command in one line, with secrets masked.
 func DescribeEntry(entry Tree) string {
 	if url := EntryURL(entry); url != "" {
 		return redact.URL(url)
@@ -148,7 +147,7 @@ func DescribeEntry(entry Tree) string {
 	return strings.TrimSpace(command + " " + strings.Join(redact.Args(args), " "))
 }
 
-// errNoPath is for a file that has no path on this system.
+// errNoPath is for a file without a path on this system.
 var errNoPath = errors.New("no path")
 
 // readRegular reads a regular file within bounds.
@@ -171,7 +170,7 @@ func readRegular(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
-// readErrorText is why a file cannot be read, without its path.
+// readErrorText returns why a file cannot be read, without its path.
 func readErrorText(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {

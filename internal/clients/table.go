@@ -9,7 +9,7 @@ import (
 
 var mcpServers = []string{"mcpServers"}
 
-// allClients are all clients, in the order in which they are listed.
+// allClients are all clients in listing order.
 var allClients = []Client{
 	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: homePaths(".claude"),
 		files: claudeFiles, entry: entryWithType("http"), Reload: "Sessions that run see it after a restart.",
@@ -49,12 +49,12 @@ var allClients = []Client{
 		files: junieFiles, entry: commandEntry, Reload: "Start the IDE, or Junie, again."},
 }
 
-// importOnlyClients are clients whose servers are read alone: MCPProxy does not write into their files.
+// importOnlyClients are clients whose files MCPProxy only reads.
 var importOnlyClients = []Client{
 	{ID: "continue", Name: "Continue", HTTP: true, installPaths: homePaths(".continue"), files: continueFiles},
 }
 
-// continueFiles are its configuration and the files in its folders for servers, one or more in each.
+// continueFiles returns the configuration and the files in the folders for servers.
 func continueFiles(e Env) []File {
 	files := []File{{User, e.InHome(".continue", "config.yaml"), textedit.YAML, mcpServers}}
 	if !Exists(files[0].Path) { // else it does not read this one
@@ -80,10 +80,10 @@ func continueFiles(e Env) []File {
 	return files
 }
 
-// maxFolderFiles bounds how many files of a folder are looked at.
+// maxFolderFiles bounds the files read of a folder.
 const maxFolderFiles = 200
 
-// homePaths are paths in the account that show that a client is there.
+// homePaths returns paths in the home directory that show that a client is installed.
 func homePaths(paths ...string) func(Env) []string {
 	return func(e Env) []string {
 		var all []string
@@ -102,7 +102,7 @@ func configPaths(name string) func(Env) []string {
 	return func(e Env) []string { return []string{e.ConfigPath([]string{name}, name)} }
 }
 
-// homeFile is the one file of a client in the account.
+// homeFile returns the one file of a client in the home directory.
 func homeFile(elements ...string) func(Env) []File {
 	return func(e Env) []File { return []File{{User, e.InHome(elements...), textedit.JSON, mcpServers}} }
 }
@@ -167,12 +167,12 @@ func geminiFiles(e Env) []File {
 	}
 }
 
-// GeminiSystem is the directory of Gemini CLI that an administrator has.
+// GeminiSystem returns the administrator's directory of Gemini CLI.
 func GeminiSystem(e Env) string {
 	return e.SystemPath("/etc/gemini-cli", "/Library/Application Support/GeminiCli", `C:\ProgramData\gemini-cli`)
 }
 
-// opencodeFiles: of two endings of a name the later one is read later.
+// opencodeFiles returns opencode's files: .jsonc has precedence over .json.
 func opencodeFiles(e Env) []File {
 	key := []string{"mcp"}
 	var files []File
@@ -195,8 +195,8 @@ func opencodeFiles(e Env) []File {
 	return files
 }
 
-// opencodeTarget is the file of the user that is there, opencode.jsonc before
-// opencode.json, or the latter.
+// opencodeTarget returns the existing user file, opencode.jsonc before opencode.json,
+// else the latter.
 func opencodeTarget(e Env) File {
 	files := opencodeFiles(e)
 	if Exists(files[2].Path) {
@@ -205,7 +205,8 @@ func opencodeTarget(e Env) File {
 	return files[1]
 }
 
-// zedFiles: on macOS and Windows sources differ, so what is there counts.
+// zedFiles returns Zed's files. Sources disagree for macOS and Windows, so the existing
+// one counts.
 func zedFiles(e Env) []File {
 	paths := []string{e.ConfigPath([]string{"Zed", "settings.json"}, "zed", "settings.json")}
 	switch e.GOOS {
@@ -229,7 +230,7 @@ func gooseFiles(e Env) []File {
 	return []File{{User, path, textedit.YAML, []string{"extensions"}}}
 }
 
-// clineFiles are those of its own program and of its extension of VS Code.
+// clineFiles returns the files of the program and of the VS Code extension.
 func clineFiles(e Env) []File {
 	return []File{
 		{User, e.InHome(".cline", "data", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
@@ -237,7 +238,7 @@ func clineFiles(e Env) []File {
 	}
 }
 
-// clineTarget is the file of the extension, unless only the program is there.
+// clineTarget returns the file of the extension, unless only the program is installed.
 func clineTarget(e Env) File {
 	files := clineFiles(e)
 	extension := filepath.Dir(filepath.Dir(files[1].Path))
@@ -247,7 +248,7 @@ func clineTarget(e Env) File {
 	return files[1]
 }
 
-// lmstudioFiles: older versions keep it in the cache.
+// lmstudioFiles returns LM Studio's files. Older versions keep it in the cache.
 func lmstudioFiles(e Env) []File {
 	return []File{{User, firstExisting(e.InHome(".lmstudio", "mcp.json"), e.InHome(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
 }

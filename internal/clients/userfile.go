@@ -12,22 +12,22 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSize bounds what is read, in bytes.
+// maxSize bounds a file, in bytes.
 const maxSize = 16 << 20
 
-// UserFile is a file as it was read.
+// UserFile is a file that was read.
 type UserFile struct {
 	Path   string
-	Target string // where Path leads, if it is a link; else Path
+	Target string // target of Path if it is a link; else Path
 	Text   []byte
 	Exists bool
-	Mode   fs.FileMode // its permissions; those of a new file are 0600
+	Mode   fs.FileMode // permissions; a new file gets 0600
 
 	roots []string
 }
 
-// ReadUserFile reads a file; one that is not there is no error. A link has to lead below one
-// of the roots. The error is a *problem.Problem.
+// ReadUserFile reads a file; a missing one is no error. A link must point below one of
+// the roots. The error is a *problem.Problem.
 func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	f := UserFile{Path: path, Target: path, Mode: 0o600, roots: roots}
 	target, err := filepath.EvalSymlinks(path)
@@ -49,7 +49,7 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	return f, f.read()
 }
 
-// read reads what the path leads to.
+// read reads the target of the path.
 func (f *UserFile) read() error {
 	opened, err := openRegular(f.Target)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *UserFile) read() error {
 	return nil
 }
 
-// checkFolder refuses a new file below something that is no directory of the user.
+// checkFolder rejects a new file below a directory that is not the user's.
 func (f *UserFile) checkFolder() error {
 	dir := filepath.Dir(f.Path)
 	for {
@@ -94,7 +94,7 @@ func (f *UserFile) checkFolder() error {
 	}
 }
 
-// isBelow reports whether a path is in one of the directories, links followed.
+// isBelow reports whether a path is in one of the directories, following links.
 func isBelow(path string, roots []string) bool {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -107,7 +107,7 @@ func isBelow(path string, roots []string) bool {
 	return false
 }
 
-// unchanged reports whether a file is still as it was read.
+// unchanged reports whether the file is still as it was read.
 func (f UserFile) unchanged() (bool, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
@@ -123,7 +123,7 @@ func refusedError(path, what, hint string) error {
 func readError(path string, err error) error {
 	var on *fs.PathError
 	if errors.As(err, &on) {
-		err = on.Err // without the path, which stands there already
+		err = on.Err // without the path, which the message has already
 	}
 	return problem.Newf(problem.Conflict, "%s cannot be read: %v.", path, err).WithHint("Check its permissions.").Because(err)
 }

@@ -17,50 +17,47 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Change is a change of a file that was made.
+// Change is a change of a file.
 type Change struct {
 	ID           string      `json:"id"`
 	Path         string      `json:"path"`
-	Target       string      `json:"target,omitempty"` // where a link leads
+	Target       string      `json:"target,omitempty"` // target of a link
 	What         string      `json:"what"`
-	Group        string      `json:"run,omitempty"`    // what belongs together: see For
-	Backup       string      `json:"backup,omitempty"` // the text from before; none for a file that was made
+	Group        string      `json:"run,omitempty"`    // group of changes: see WithGroup
+	Backup       string      `json:"backup,omitempty"` // previous text; none for a new file
 	At           time.Time   `json:"at"`
 	Created      bool        `json:"created,omitempty"`
-	Removed      bool        `json:"removed,omitempty"` // the file was taken away
+	Removed      bool        `json:"removed,omitempty"` // the file was deleted
 	Mode         fs.FileMode `json:"mode"`
-	After        string      `json:"after"` // SHA-256 of what was written, in hex
+	After        string      `json:"after"` // SHA-256 of the written text, in hex
 	Undone       *time.Time  `json:"undone,omitempty"`
-	PartlyUndone bool        `json:"partly,omitempty"` // undone, but for what somebody else has changed
+	PartlyUndone bool        `json:"partly,omitempty"` // undone, except for later changes by others
 	Roots        []string    `json:"roots,omitempty"`
-	Entries      [][]string  `json:"entries,omitempty"` // what in the file was changed, for a Back
+	Entries      [][]string  `json:"entries,omitempty"` // the changed entries, for a RestoreFunc
 }
 
-// RestoreFunc returns the text of a file that was changed since with the entries of a change
-// as they were before it, and the rest as it is now.
+// RestoreFunc returns the text of a file that was changed since, with the entries of a
+// change restored.
 type RestoreFunc func(what string, entries [][]string, now, before []byte) ([]byte, error)
 
-// maxChanges is how many changes are remembered: the oldest are forgotten, with their
-// backups.
+// maxChanges bounds the stored changes: the oldest are deleted, with their backups.
 const maxChanges = 200
 
-// Journal keeps what was changed, in a directory that nobody else can read: a file for
-// each change, and one with the text from before.
+// Journal stores changes in a private directory: a file per change, and one with the
+// previous text.
 type Journal struct{ dir, group string }
 
-// OpenJournal opens the journal in a directory, which is made when it is needed.
+// OpenJournal opens the journal in a directory, which is created when needed.
 func OpenJournal(dir string) (*Journal, error) {
 	absolute, err := filepath.Abs(dir)
 	return &Journal{dir: absolute}, err
 }
 
-// WithGroup is the journal for changes that belong together and are undone together. The
-// name of the run is in each of them.
+// WithGroup returns the journal for changes that are undone together.
 func (j *Journal) WithGroup(run string) *Journal { return &Journal{j.dir, run} }
 
-// Write puts text in the place of a file as it was read, and reads it again. The error
-// is a *problem.Problem: CONFLICT when the file is not as it was read any more, or may
-// not be written.
+// Write replaces the text of a file that was read. The error is a *problem.Problem:
+// CONFLICT if the file has changed since, or may not be written.
 func (j *Journal) Write(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
 	if f.Exists && !ownerCanWrite(f.Mode) {
 		return Change{}, refusedError(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
@@ -87,7 +84,7 @@ func (j *Journal) Write(f UserFile, text []byte, what string, entries ...[]strin
 	return c, j.prune()
 }
 
-// begin keeps that a file is changed, and its text from before.
+// begin stores a change and the previous text before the write.
 func (j *Journal) begin(f UserFile, what, after string, entries [][]string) (Change, error) {
 	now := time.Now().UTC()
 	c := Change{
@@ -105,7 +102,7 @@ func (j *Journal) begin(f UserFile, what, after string, entries [][]string) (Cha
 	return c, j.save(c)
 }
 
-// Remove takes a file away as it was read. The error is as of Write.
+// Remove deletes a file that was read. The error is as of Write.
 func (j *Journal) Remove(f UserFile, what string, entries ...[]string) (Change, error) {
 	unlock, err := j.lock()
 	if err != nil {
@@ -126,7 +123,7 @@ func (j *Journal) Remove(f UserFile, what string, entries ...[]string) (Change, 
 	return c, errors.Join(j.save(c), j.prune())
 }
 
-// Changes returns what was changed, newest first.
+// Changes returns the changes, newest first.
 func (j *Journal) Changes() ([]Change, error) {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -150,13 +147,12 @@ func (j *Journal) Changes() ([]Change, error) {
 	return all, nil
 }
 
-// Undo makes a file what it was before a change, byte for byte. In one that was changed
-// since, back puts the entries of the change back; nil is for nobody who could. The
-// error is a *problem.Problem: NOT_FOUND for a change that is not known, CONFLICT for
-// one that is undone, or of a file that was changed since.
+// Undo restores a file byte for byte. If it was changed since, back restores the entries
+// of the change; it may be nil. The error is a *problem.Problem: NOT_FOUND for an unknown
+// change, CONFLICT for one that is undone already, or a file that was changed since.
 func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) { return j.undo(id, back, false) }
 
-// UndoAll is Undo where back can also put back a change without entries.
+// UndoAll is Undo where back can also restore a change without entries.
 func (j *Journal) UndoAll(id string, back RestoreFunc) (Change, error) { return j.undo(id, back, true) }
 
 func (j *Journal) undo(id string, back RestoreFunc, always bool) (Change, error) {
@@ -185,8 +181,8 @@ func (j *Journal) undo(id string, back RestoreFunc, always bool) (Change, error)
 	return c, j.save(c)
 }
 
-// revert puts the text from before back, or in a file that was changed since the entries
-// alone, and reports whether it was the latter.
+// revert restores the previous text, or only the entries in a file that was changed
+// since, and reports whether it was the latter.
 func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
 	f, err := ReadUserFile(c.Path, c.Roots...)
 	if err != nil {
@@ -227,13 +223,13 @@ func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
 	return false, refusedError(c.Path, "was changed since, so that undoing would lose that", hint)
 }
 
-// IsBlank reports whether a text says nothing: it is empty, or an empty object.
+// IsBlank reports whether a text is empty or an empty object.
 func IsBlank(text []byte) bool {
 	said := strings.Join(strings.Fields(string(text)), "")
 	return said == "" || said == "{}"
 }
 
-// replaceFile puts text in the place of what was read, at once or not at all.
+// replaceFile replaces a file atomically.
 func replaceFile(f UserFile, text []byte) error {
 	dir := filepath.Dir(f.Target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -247,7 +243,7 @@ func replaceFile(f UserFile, text []byte) error {
 	if err := os.Chmod(next, f.Mode); err != nil {
 		return writeError(f.Path, err)
 	}
-	// As late as possible: what somebody writes meanwhile must not be lost.
+	// As late as possible, so that a concurrent write is not lost.
 	switch same, err := f.unchanged(); {
 	case err != nil:
 		return err
@@ -257,15 +253,15 @@ func replaceFile(f UserFile, text []byte) error {
 	if err := os.Rename(next, f.Target); err != nil {
 		return writeError(f.Path, err)
 	}
-	_ = ondisk.SyncDir(dir) // not every file system can; the file itself is synced
+	_ = ondisk.SyncDir(dir) // not supported by every file system; the file itself is synced
 	return nil
 }
 
-// LockRun keeps others from what takes several changes, until it is released. The error
-// is a *problem.Problem: CONFLICT while another one is at it.
+// LockRun prevents concurrent groups of changes until it is released. The error is a
+// *problem.Problem: CONFLICT if another one is running.
 func (j *Journal) LockRun() (release func(), err error) { return j.lockFile("run.lock") }
 
-// lock makes the journal's directory, and keeps other processes out.
+// lock creates the journal's directory, and locks out other processes.
 func (j *Journal) lock() (unlock func(), err error) { return j.lockFile("lock") }
 
 func (j *Journal) lockFile(name string) (release func(), err error) {

@@ -8,18 +8,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on what of one definition is indexed. Real definitions stay far
-// below: the largest schemas have 53 KB.
+// Bounds on what is indexed of a definition. The largest real schemas have 53 KB.
 const (
 	maxSchema      = 256 << 10
 	maxSchemaDepth = 24
 	maxTerms       = 2000 // distinct words
-	maxParameters  = 4000 // words of parameters, repeated ones too
+	maxParameters  = 4000 // words of parameters, with repetitions
 )
 
-// analyzer reads the words out of definitions, field by field. It is reused for
-// the tools of a part, whose words it numbers. A schema is read into parameter
-// names and parameter texts; its keywords are no words.
+// analyzer extracts the words of definitions, field by field. It is reused for the tools
+// of a part, whose words it numbers. Of a schema it reads parameter names and texts, not
+// keywords.
 type analyzer struct {
 	split     splitter
 	known     *stemCache
@@ -27,9 +26,9 @@ type analyzer struct {
 	words     []string
 	stopWords map[string]bool
 
-	// Of the current definition.
-	current int     // the field being read
-	slot    []int32 // word → where in terms, plus one
+	// State for the current definition.
+	current int     // the current field
+	slot    []int32 // word → index in terms, plus one
 	terms   []term
 	lengths [fields]int
 }
@@ -40,8 +39,8 @@ func newAnalyzer(known *stemCache) *analyzer {
 	return a
 }
 
-// parse returns the words of a definition and the lengths of its fields, valid
-// until the next is read.
+// read returns the words of a definition and the lengths of its fields, valid until the
+// next call.
 func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 	for i := range a.terms {
 		a.slot[a.terms[i].word] = 0
@@ -59,11 +58,10 @@ func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 	return a.terms, &a.lengths
 }
 
-// minSummary is how long a first sentence is at least, in bytes: "Note." says
-// nothing yet.
+// minSummary is the minimum length of a summary, in bytes: "Note." is not enough.
 const minSummary = 20
 
-// cutSentence cuts a description behind its first sentence or line.
+// cutSentence cuts a description after its first sentence or line.
 func cutSentence(s string) (first, rest string) {
 	for i := minSummary; i+1 < len(s); i++ {
 		switch s[i] {
@@ -83,8 +81,7 @@ func (a *analyzer) field(field int, s string) {
 	a.split.splitText(wirejson.Clip(s, maxText))
 }
 
-// add notes a word of the current field, and the words in it where those of
-// an identifier are written as one.
+// add counts a word of the current field, and the words that it is composed of.
 func (a *analyzer) add(word []byte) {
 	a.count(word)
 	switch a.current {
@@ -123,8 +120,7 @@ func (a *analyzer) count(word []byte) {
 	a.lengths[a.current]++
 }
 
-// schema walks a schema, whatever its dialect: names of properties, and what
-// is written for a reader about them.
+// schema walks a schema of any dialect for property names and texts for readers.
 func (a *analyzer) schema(raw []byte, depth int) {
 	if depth > maxSchemaDepth || a.full() {
 		return
@@ -166,7 +162,7 @@ func (a *analyzer) keyword(name, value []byte, depth int) error {
 	case "enum", "const":
 		a.values(value)
 	case "default", "examples", "$schema", "$id", "$ref", "required", "type":
-		// data and addresses, not words about the tool
+		// data and URLs, not words about the tool
 	default:
 		a.schema(value, depth+1)
 	}
@@ -187,8 +183,7 @@ func (a *analyzer) values(raw json.RawMessage) {
 	wirejson.Elements(raw, func(value []byte) error { a.value(value); return nil })
 }
 
-// term is one distinct word of a tool: which of the part's words, and how
-// often it stands in each field.
+// term is one distinct word of a tool, with its count in each field.
 type term struct {
 	word  uint32
 	count [fields]uint8

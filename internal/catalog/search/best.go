@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxFactor keeps the n best of what is added, the best first.
+// topMatches keeps the n best matches, best first.
 type topMatches struct {
 	ix   *Index
 	n    int
@@ -18,8 +18,8 @@ type ranked struct {
 	score float32
 }
 
-// compare orders by score, then by id, so that equal scores have one order
-// whatever the order of the documents.
+// compare orders by score, then by id, so that the order does not depend on document
+// numbers.
 func (b *topMatches) compare(x, y ranked) int {
 	if x.score != y.score {
 		return cmp.Compare(y.score, x.score)
@@ -28,7 +28,7 @@ func (b *topMatches) compare(x, y ranked) int {
 	return cmp.Or(cmp.Compare(p.Server, q.Server), cmp.Compare(p.Tool, q.Tool), cmp.Compare(x.doc, y.doc))
 }
 
-// minScore is what is scored at least by what is added with success.
+// minScore returns the score that a further match must reach.
 func (b *topMatches) minScore() float32 {
 	if len(b.list) < b.n {
 		return 0
@@ -48,7 +48,7 @@ func (b *topMatches) add(doc int32, score float32) {
 	b.list = slices.Insert(b.list, at, r)
 }
 
-// hits returns the best in order, with scores as parts of the ideal.
+// hits returns the matches in order, with scores relative to the ideal.
 func (b *topMatches) hits(ideal float32) []Hit {
 	hits := make([]Hit, len(b.list))
 	for i, r := range b.list {
@@ -57,9 +57,8 @@ func (b *topMatches) hits(ideal float32) []Hit {
 	return hits
 }
 
-// relativeScore returns how much of the ideal a score is, within (0, 1]: the root of it,
-// as no real text comes near the ideal, with four decimals, which is enough to
-// compare by and short on the wire.
+// relativeScore returns the score relative to the ideal, in (0, 1]: the square root,
+// because real texts stay far below the ideal, with four decimals.
 func relativeScore(score, ideal float32) float64 {
 	if score >= ideal {
 		return 1

@@ -3,7 +3,7 @@ package search
 // Dimensions is the length of a vector.
 const Dimensions = 128
 
-// normalized is a vector of length 127 in whole steps; that of nothing is zero.
+// unitVector is a vector of length 127 with integer components; zero for an empty text.
 type unitVector [Dimensions]int8
 
 // dotGeneric is dot in Go: four sums at a time take half as long as one.

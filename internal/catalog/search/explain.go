@@ -8,22 +8,22 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Reason is why a tool was found: a word of the query, the words of the tool
-// that answer it, and where they stand.
+// Reason is why a tool was found: a word of the query, the matching words of the tool,
+// and their fields.
 type Reason struct {
 	Asked  string
 	Found  []string
 	How    Relation
 	Fields []string // name, server, title, summary, description, parameter, parameter_text
-	Share  float64  // of what the words of the query add to the tool's score; 0 for a name and for use
+	Share  float64  // of the query words' part of the score; 0 for a name and for use
 }
 
-// fieldNames are the names of the fields, in their order.
+// fieldNames are the names of the fields, in order.
 var fieldNames = [fields]string{"name", "server", "title", "summary", "description", "parameter", "parameter_text"}
 
-// Explain returns why the query, with habits or nil, finds the tool that has the
-// definition, the weightiest reason first. The definition is analysed again for it: the index
-// does not keep where a word stands.
+// Explain returns why the query, with habits or nil, finds the tool of that definition,
+// the most important reason first. It analyzes the definition again, because the index
+// does not store positions.
 func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []Reason {
 	q := v.parse(query)
 	terms, lengths := v.ix.analyze(d)
@@ -45,7 +45,7 @@ func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []R
 	return append(v.nameReasons(query, uint32(doc), d), reasons...)
 }
 
-// nameReasons are those that come before all others.
+// nameReasons returns the reasons for matches by name, which come first.
 func (v *View) nameReasons(query string, doc uint32, d *tool.Definition) (reasons []Reason) {
 	n := v.findNamed(query)
 	if n.bonus[doc] > 0 || n.byMeaning[doc] {
@@ -57,7 +57,7 @@ func (v *View) nameReasons(query string, doc uint32, d *tool.Definition) (reason
 	return reasons
 }
 
-// explainedWord is a word of a tool, as an index of it knows it.
+// explainedWord is a word of a tool with its number in the index.
 type explainedWord struct {
 	text string
 	stem uint32
@@ -77,7 +77,7 @@ func (ix *Index) analyze(d *tool.Definition) ([]explainedWord, *[fields]int) {
 	return words, lengths
 }
 
-// reason gathers the words that answer the term.
+// reason returns the reason for a query term.
 func (v *View) reason(t *queryTerm, words []explainedWord, lengths *[fields]int) (Reason, bool) {
 	r, rank := Reason{Asked: t.asked, How: t.how}, v.ix.ranking
 	var total float32

@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The bounds of what is learned from use.
+// Bounds of learning.
 const (
 	maxUses        = 20_000 // the latest
 	maxUseWords    = 30     // of one query
-	habitShare     = 0.6    // what use adds at most, as a part of the best sum of words
-	habitHalfCount = 2      // uses of a word that count half of that
+	habitShare     = 0.6    // maximum bonus, relative to the best sum of words
+	habitHalfCount = 2      // uses that give half of it
 )
 
 // Use is a tool that was called after a query.
@@ -24,12 +24,11 @@ type Use struct {
 	Tool  tool.ID
 }
 
-// Habits are which words led to which tools. They are a small, bounded prior
-// of a search: they cannot lift a tool by more than a part of what the best
-// match has by its words. They are immutable.
+// Habits record which query words led to which tools. They are a small, bounded prior of
+// a search: they add at most habitShare of the best match's score. They are immutable.
 type Habits struct {
 	tools []tool.ID
-	words map[string][]toolUses // stem → the tools that it led to
+	words map[string][]toolUses // stem → the tools it led to
 }
 
 type toolUses struct {
@@ -37,8 +36,8 @@ type toolUses struct {
 	times uint16
 }
 
-// LearnHabits makes habits of uses, the latest first; the earliest of too many are
-// left out.
+// LearnHabits returns the habits of uses, latest first; the earliest beyond the bound are
+// ignored.
 func LearnHabits(uses []Use) *Habits {
 	h := &Habits{words: make(map[string][]toolUses)}
 	numbers := make(map[tool.ID]int32)
@@ -68,7 +67,7 @@ func (h *Habits) count(word string, n int32) {
 	h.words[word] = list
 }
 
-// habitWords returns the distinct stems of what a query says.
+// habitWords returns the distinct stems of a query.
 func habitWords(query string) (stems []string) {
 	for _, word := range wordsOf(wirejson.Clip(query, maxQuery)) {
 		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
@@ -81,8 +80,8 @@ func habitWords(query string) (stems []string) {
 	return stems
 }
 
-// habitScores returns the tools that the words of the query led to, and for each how
-// much of the query did, in [0, 1).
+// habitScores returns the tools that the words of the query led to, each with a score in
+// [0, 1).
 func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	if h == nil {
 		return nil
@@ -114,8 +113,8 @@ func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	return out
 }
 
-// commonness is the root of how many tools of a server have a word, one at least: what led to
-// one of many that are alike says little about which.
+// commonness is the square root of the number of a server's tools with a word, at least
+// one: a use of one of many similar tools says little.
 func (v *View) commonness(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {
@@ -126,7 +125,7 @@ func (v *View) commonness(server string, stem uint32, known bool) float32 {
 	return float32(math.Sqrt(float64(max(1, n))))
 }
 
-// docOf returns the number of a tool.
+// docOf returns the document number of a tool.
 func (ix *Index) docOf(id tool.ID) (uint32, bool) {
 	name := strings.ToLower(id.Tool)
 	for _, part := range ix.byServer[id.Server] {

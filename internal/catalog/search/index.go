@@ -6,18 +6,18 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Index is parts put together. It is immutable and safe for concurrent use;
-// what is searched is a View of it.
+// Index is the index of several parts. It is immutable and safe for concurrent use;
+// searches use a View of it.
 //
-// Words are found twice: by stem, which finds them in any form, and as they
-// are, so that the very word weighs more than a relative of it.
+// Words are indexed by stem, which matches any form, and exactly, so that an exact match
+// weighs more.
 type Index struct {
 	ranking *Ranking
 	parts   []*Part
-	first   []uint32 // part → number of its first tool; one more at the end
-	partOf  []uint32 // tool → part
+	first   []uint32 // part → its first document; one more at the end
+	partOf  []uint32 // document → part
 
-	byServer map[string][]uint32 // name of a server → its parts
+	byServer map[string][]uint32 // server → its parts
 
 	words   map[string]uint32
 	stemOf  []uint32 // word → stem
@@ -28,14 +28,14 @@ type Index struct {
 	spelling       spellingIndex
 	synonyms       map[string][]uint32 // stem as text → stems
 
-	vectorRows []int // vectors of its stems
+	vectorRows []int // row numbers of the stems' vectors
 
-	scratch sync.Pool // working memory of searches
+	scratch sync.Pool // buffers of searches
 }
 
-// partLists are the parts that have each word, and as which of their words.
+// partLists maps each word to the parts that have it, and its number there.
 type partLists struct {
-	start []uint32 // word → first piece; one more at the end
+	start []uint32 // word → first entry; one more at the end
 	parts []partWord
 }
 
@@ -45,8 +45,8 @@ func (l *partLists) of(word uint32) []partWord {
 	return l.parts[l.start[word]:l.start[word+1]]
 }
 
-// Assemble makes an index of the parts. Tools are numbered through the parts
-// in their order.
+// Assemble returns an index of the parts. Documents are numbered in the order of the
+// parts.
 func Assemble(parts []*Part) *Index {
 	ix := &Index{ranking: defaultRanking(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
@@ -84,8 +84,8 @@ func Assemble(parts []*Part) *Index {
 	return ix
 }
 
-// numberWords returns the numbers of the words and stems of a part; one that has none
-// gets the next. The stem of a known word need not be looked up.
+// numberWords returns the numbers of a part's words and stems; new ones get the next
+// number. The stem of a known word is not computed again.
 func (ix *Index) numberWords(p *Part) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
@@ -106,7 +106,7 @@ func (ix *Index) numberWords(p *Part) (words, stems []uint32) {
 	return words, stems
 }
 
-// newLists turns part → its words around.
+// newLists inverts part → its words.
 func newLists(words [][]uint32, n int) partLists {
 	l := partLists{start: make([]uint32, n+1)}
 	for _, of := range words {
@@ -125,7 +125,7 @@ func newLists(words [][]uint32, n int) partLists {
 	return l
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (ix *Index) Len() int { return len(ix.partOf) }
 
 func (ix *Index) id(doc uint32) tool.ID {

@@ -2,10 +2,9 @@ package search
 
 import "sync/atomic"
 
-// stemCache remembers words and their stems: to find a stem takes a microsecond, and the tools
-// of different servers have most of their words in common, which they share then. A word that
-// comes takes the place of another one, so that its size is bounded. It is safe for
-// concurrent use.
+// stemCache caches words with their stems: stemming takes a microsecond, and servers
+// share most words. A new word replaces another one, so its size is bounded. It is safe
+// for concurrent use.
 type stemCache [1 << 13]atomic.Pointer[stemmedWord]
 
 type stemmedWord struct{ word, root string }

@@ -14,7 +14,7 @@ import (
 //go:embed words.txt
 var wordsText string
 
-// What words.txt has.
+// The sections of words.txt.
 var (
 	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
 	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
@@ -42,8 +42,8 @@ var (
 	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
 )
 
-// wordCosts is what a common word costs in a segmentation: by Zipf's law the
-// logarithm of its rank.
+// wordCosts is the cost of a common word in a segmentation: the logarithm of its rank, by
+// Zipf's law.
 var wordCosts = sync.OnceValue(func() map[string]float32 {
 	list := wordFile().Of("common words").Words()
 	costs := make(map[string]float32, len(list))
@@ -53,7 +53,7 @@ var wordCosts = sync.OnceValue(func() map[string]float32 {
 	return costs
 })
 
-// stemFamilies has the stem of the first word of a family for those of the others.
+// stemFamilies maps the stems of a word family to the stem of its first word.
 var stemFamilies = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, line := range wordFile().Of("families").Lines {
@@ -68,7 +68,7 @@ var stemFamilies = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymStems are the groups by their stems.
+// synonymStems are the groups of synonyms, as stems.
 var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	for _, line := range wordFile().Of("synonyms").Lines {
 		group := strings.Fields(line)
@@ -80,8 +80,7 @@ var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	return groups
 })
 
-// stemMeanings has for every stem of the table that of the first word of its
-// first group.
+// stemMeanings maps each stem of a group to the first stem of its first group.
 var stemMeanings = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, group := range synonymStems() {
@@ -94,8 +93,7 @@ var stemMeanings = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymsIn returns for every stem of the table the other stems of its groups
-// that are in the vocabulary.
+// synonymsIn maps each stem to the other stems of its groups that are in the vocabulary.
 func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	out := make(map[string][]uint32)
 	for _, group := range synonymStems() {
@@ -110,7 +108,7 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	return out
 }
 
-// addStem returns the root of an English word, the word itself for any other.
+// stem returns the stem of an English word, other words unchanged.
 func stem(word string) string {
 	if !isLetters(word) {
 		if head, ok := stemFamilies()[word]; ok {
@@ -128,7 +126,7 @@ func stem(word string) string {
 	return root
 }
 
-// shortForms has for every short form, such as "pr", the words that it is short for.
+// shortForms maps each abbreviation, such as "pr", to its words.
 var shortForms = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
 	for _, line := range wordFile().Of("short forms").Lines {
@@ -138,8 +136,8 @@ var shortForms = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// shortFormOfPlural returns the short form of which a word is the plural: no rule of English
-// takes the s from "prs" or "vms".
+// shortFormOfPlural returns the abbreviation of a plural such as "prs", which the stemmer
+// does not handle.
 func shortFormOfPlural(word string) (short string, ok bool) {
 	short, ok = strings.CutSuffix(word, "s")
 	if !ok || short == "" {

@@ -8,13 +8,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// findNamed is what a query calls by name. It comes before all that is only
-// described.
+// nameMatches is what a query names. It ranks before all other matches.
 type nameMatches struct {
-	bonus       map[uint32]float32 // tools whose name it is, to the letter or in its words, and those to use instead
-	byMeaning   map[uint32]bool    // tools whose name says the same in other words
-	servers     map[uint32]bool    // parts with whose name it begins
-	listServers map[uint32]bool    // parts whose name it is: all of their tools match
+	bonus       map[uint32]float32 // tools named exactly or in words, and successors of deprecated ones
+	byMeaning   map[uint32]bool    // tools whose name means the same
+	servers     map[uint32]bool    // parts whose server's name begins the query
+	listServers map[uint32]bool    // parts whose server's name is the query: all their tools match
 }
 
 // any reports whether anything is named.
@@ -22,8 +21,8 @@ func (n *nameMatches) any() bool {
 	return len(n.bonus)+len(n.byMeaning)+len(n.servers)+len(n.listServers) > 0
 }
 
-// maxNameQueryWords is how many words a query has at most that is compared with names:
-// in a longer one a word is a word.
+// maxNameQueryWords is the maximum number of words of a query that is compared with
+// names.
 const maxNameQueryWords = 6
 
 // findNamed finds the tools and servers that the query names.
@@ -62,7 +61,7 @@ func (v *View) findNamed(text string) (n nameMatches) {
 	return n
 }
 
-// addLiteralMatches notes the tools whose id or name is written.
+// addLiteralMatches adds the tools whose id or name is the query.
 func (v *View) addLiteralMatches(n *nameMatches, part uint32, name string) {
 	p := v.ix.parts[part]
 	v.addTools(n, part, p.byName.of(name), literalBonus)
@@ -98,8 +97,7 @@ func (n *nameMatches) raiseBonus(doc uint32, bonus float32) {
 	n.bonus[doc] = max(n.bonus[doc], bonus)
 }
 
-// addWordingMatches notes the tools whose name has the words of the query, or others that
-// mean the same.
+// addWordingMatches adds the tools whose name has the words of the query, or synonyms.
 func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus float32) {
 	p := v.ix.parts[part]
 	for d := range p.byMeaning.of(w.meaning) {
@@ -116,7 +114,7 @@ func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus f
 	}
 }
 
-// queryWording is the wording of a query, its typing errors mended.
+// queryWording returns the wording of a query after spelling correction.
 func (v *View) queryWording(words []string) wording {
 	mended := expandWords(words)
 	for i, word := range mended {
@@ -130,8 +128,8 @@ func (v *View) queryWording(words []string) wording {
 	return newWording(mended, stem)
 }
 
-// NameMatcher returns what reports whether a query has a word of a name. Servers of
-// which no tool is known are found by it.
+// NameMatcher returns a function that reports whether a query has a word of a name. It
+// finds servers without known tools.
 func NameMatcher(query string) func(name string) bool {
 	asked := make(map[string]bool)
 	sp := splitter{emit: func(word []byte) { asked[stem(string(word))] = true }}

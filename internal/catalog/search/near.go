@@ -1,14 +1,14 @@
 package search
 
-// nameSimilarity tells how far names say what a query asks for: each of its words by the word of
-// the name that lies nearest, by how rare it is.
+// nameSimilarity scores how well names match a query: each query word by the most similar
+// word of the name, weighted by its rarity.
 type nameSimilarity struct {
 	view  *View
 	asked []queryStem
-	cache map[int32][]float32 // vector of a word in names → its likeness to each word of the query
+	cache map[int32][]float32 // row of a name's word → its similarity to each query word
 }
 
-// score returns the part of the query that the name of a tool says, or nearly so.
+// score returns the part of the query that a tool's name matches.
 func (n *nameSimilarity) score(doc uint32) float32 {
 	ix := n.view.ix
 	part := ix.partOf[doc]
@@ -35,7 +35,7 @@ func (n *nameSimilarity) score(doc uint32) float32 {
 	return said / all
 }
 
-// similarities returns how like each word of the query is to a word of a name.
+// similarities returns the similarity of a name's word to each query word.
 func (n *nameSimilarity) similarities(row int32) []float32 {
 	if likes, ok := n.cache[row]; ok {
 		return likes

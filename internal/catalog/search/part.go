@@ -10,52 +10,48 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// NewPart is the analysed tools of one server: what an index is put together
-// from. It is immutable and knows nothing of other servers, so that a server
-// that changes costs its own tools and no more. What a word weighs in a tool
-// depends on that tool alone.
+// Part is the analyzed tools of one server, a building block of an index. It is immutable
+// and independent of other servers, so that a changed server only costs its own tools.
 type Part struct {
 	ranking   *Ranking
 	ids       []tool.ID
-	server    []string  // its words, for queries that begin with them
+	server    []string  // words of its name, for queries that begin with them
 	byName    nameIndex // by lower-case name
-	byMeaning nameIndex // by what the words of the name mean
+	byMeaning nameIndex // by the meaning of the name's words
 
-	// deprecated has the tools that are, with the tools that they name: those to use
-	// instead.
+	// deprecated maps deprecated tools to the tools that they name as successors.
 	deprecated map[uint32][]uint32
 
 	mutating []bool // tool → whether its name says that it changes something
 
-	words  []string // each distinct word
+	words  []string // distinct words
 	stemOf []uint32 // word → stem
 	stems  []string
 
 	byStem postings
-	// byWord has the words that share their stem with another word of the
-	// part; the postings of any other word are those of its stem.
+	// byWord has the words that share their stem with another word of the part; other
+	// words have the postings of their stem.
 	byWord postings
 
-	headCounts  []uint32     // stem → number of tools that have it in their heads
-	nameStems   [][]uint32   // tool → the stems of its name
-	unitVectors []unitVector // tool → where its words lie
-	rows        []int32      // stem → its vector, -1 if it has none
+	headCounts  []uint32     // stem → number of tools with it in their heads
+	nameStems   [][]uint32   // tool → stems of its name
+	unitVectors []unitVector // tool → its vector
+	rows        []int32      // stem → row of its vector, -1 without one
 }
 
-// postings are the tools of each word, in one piece.
+// postings are the tools of each word, in one slice.
 type postings struct {
 	start []uint32 // word → first entry; one more at the end
 	docs  []posting
 }
 
-// posting is a word in a tool. Its weight is complete but for how rare the
-// word is: where it stands, how often, in how long a field.
+// posting is a word in a tool, with its weight without IDF.
 type posting struct {
-	docAndFlags uint32 // tool within the part, and bits
+	docAndFlags uint32 // tool within the part, and flags
 	weight      float32
 }
 
-// The bits of a posting: where else the word stands.
+// Flags of a posting.
 const (
 	inNameBit = 1 << 31
 	inHeadBit = 1 << 30 // in the name, the title or the first sentence
@@ -65,13 +61,13 @@ const (
 func (e posting) doc() uint32     { return e.docAndFlags &^ whereBits }
 func (e posting) inName() bool    { return e.docAndFlags&inNameBit != 0 }
 func (e posting) inHead() bool    { return e.docAndFlags&inHeadBit != 0 }
-func (e posting) headBit() uint32 { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if headed
+func (e posting) headBit() uint32 { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if inHead
 
 func (p *postings) of(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
 }
 
-// ofWord are the tools that have the very word.
+// ofWord returns the tools with exactly that word.
 func (p *Part) ofWord(word uint32) []posting {
 	if docs := p.byWord.of(word); len(docs) > 0 {
 		return docs
@@ -79,15 +75,15 @@ func (p *Part) ofWord(word uint32) []posting {
 	return p.byStem.of(p.stemOf[word])
 }
 
-// baseScore reports whether the tools of a word are those of its stem.
+// sameAsStem reports whether a word has the tools of its stem.
 func (p *Part) sameAsStem(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
 
-// NewPart analyses the tools of a server, for the ranking of the product.
+// NewPart analyzes the tools of a server with the default ranking.
 func NewPart(server string, tools []*tool.Definition) *Part {
 	return defaultRanking().NewPart(server, tools)
 }
 
-// NewPart analyses the tools of a server.
+// NewPart analyzes the tools of a server.
 func (r *Ranking) NewPart(server string, tools []*tool.Definition) *Part {
 	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
@@ -99,10 +95,10 @@ func (r *Ranking) NewPart(server string, tools []*tool.Definition) *Part {
 	return b.build()
 }
 
-// nameIndex are the tools of each name. Nearly all names have one.
+// nameIndex maps names to tools. Nearly all names have one.
 type nameIndex struct {
 	last map[string]uint32 // name → its last tool
-	more map[uint32]uint32 // tool → the one of the same name before it
+	more map[uint32]uint32 // tool → the previous one of the same name
 }
 
 func newNameIndex(n int) nameIndex { return nameIndex{last: make(map[string]uint32, n)} }
@@ -117,7 +113,7 @@ func (n *nameIndex) add(name string, doc uint32) {
 	n.last[name] = doc
 }
 
-// score returns the tools of a name.
+// of returns the tools of a name.
 func (n *nameIndex) of(name string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
@@ -125,22 +121,22 @@ func (n *nameIndex) of(name string) iter.Seq[uint32] {
 	}
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (p *Part) Len() int { return len(p.ids) }
 
-// partBuilder gathers a part, tool by tool.
+// partBuilder builds a part, tool by tool.
 type partBuilder struct {
 	part     *Part
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
-	forms    []uint32          // stem → number of words
+	forms    []uint32          // stem → number of its words
 
-	// What postings are made of, in the order of tools.
+	// Input of the postings, in tool order.
 	stems, words []wordPosting
 	slot         []int32 // stem → its entry in stems, plus one, for the current tool
 }
 
-// wordPosting is a posting and whose it is.
+// wordPosting is a posting and its word.
 type wordPosting struct {
 	word uint32
 	posting
@@ -184,7 +180,7 @@ func (b *partBuilder) addTool(doc uint32, d *tool.Definition) {
 	b.addVector(b.stems[first:])
 }
 
-// addVector notes where the words of a tool lie, and which stand in its name.
+// addVector computes the vector of a tool and the stems of its name.
 func (b *partBuilder) addVector(stems []wordPosting) {
 	p := b.part
 	var sum vector
@@ -204,7 +200,7 @@ func (b *partBuilder) addVector(stems []wordPosting) {
 	p.nameStems = append(p.nameStems, named)
 }
 
-// addSuccessors notes which tools a deprecated one names.
+// addSuccessors records the tools that a deprecated one names.
 func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
 	if !d.Deprecated() {
 		return
@@ -226,12 +222,12 @@ func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
 
 const maxSuccessors = 8
 
-// isNameSeparator reports whether a character stands in no usual name of a tool.
+// isNameSeparator reports whether a character does not occur in usual tool names.
 func isNameSeparator(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
 }
 
-// intern finds the stems of the words that are new since the last tool.
+// intern computes the stems of new words.
 func (b *partBuilder) intern() {
 	p := b.part
 	p.words = b.analyzer.words
@@ -273,7 +269,7 @@ func (b *partBuilder) add(doc uint32, t *term, weight float32) {
 	b.slot[s] = int32(len(b.stems))
 }
 
-// build sorts what was gathered by word.
+// build sorts the postings by word.
 func (b *partBuilder) build() *Part {
 	p := b.part
 	p.byStem = sortPostings(b.stems, len(p.stems))
@@ -287,8 +283,7 @@ func (b *partBuilder) build() *Part {
 	return p
 }
 
-// prefixSums turns numbers, each one place late, into where as many begin and the next
-// end; it returns a copy to count with.
+// prefixSums replaces counts by offsets in place; it returns a copy to fill with.
 func prefixSums(start []uint32) (next []uint32) {
 	for i := range start[1:] {
 		start[i+1] += start[i]
@@ -296,8 +291,7 @@ func prefixSums(start []uint32) (next []uint32) {
 	return append([]uint32(nil), start[:len(start)-1]...)
 }
 
-// sortPostings brings entries into the order of what they are of, and keeps that of
-// the tools.
+// sortPostings sorts entries by word and keeps the order of tools.
 func sortPostings(entries []wordPosting, n int) postings {
 	p := postings{start: make([]uint32, n+1), docs: make([]posting, len(entries))}
 	for _, e := range entries {

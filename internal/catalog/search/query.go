@@ -7,44 +7,44 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on a query: what is beyond them is not read.
+// Bounds on a query; more is ignored.
 const (
 	maxQueryWords = 64 // distinct words
 	maxClauses    = 6
-	maxMisspelt   = 6 // words that spelling is tried for
-	maxAlike      = 3 // …and words that lie near
+	maxMisspelt   = 6 // words with spelling correction
+	maxAlike      = 3 // words with similar words
 )
 
-// parsedQuery is the words of a query, each once, found in the vocabulary.
+// parsedQuery is the distinct words of a query, looked up in the vocabulary.
 type parsedQuery struct {
 	terms     []queryTerm
 	clauses   int
-	context   uint32                 // bit set of the clauses that only tell the circumstances
-	ideal     float32                // what a tool would score with every word at its best
-	countOnly bool                   // asks for a number or a size, and for nothing to be done
-	sums      [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
+	context   uint32                 // bit set of clauses that only give context
+	ideal     float32                // score of a tool with every word at its best
+	countOnly bool                   // asks for a number or size, and for no action
+	sums      [1 + maxClauses]vector // sums of word vectors: of the query, then of each clause
 	asked     []queryStem
 }
 
-// queryStem is a word that the query says.
+// queryStem is a stem of the query.
 type queryStem struct {
 	stem  uint32
 	known bool  // stem is set
-	row   int32 // of its vector, -1 if it has none
+	row   int32 // of its vector, -1 without one
 	rare  float32
 }
 
 type queryTerm struct {
 	stem    uint32
 	word    uint32
-	written bool // word is set: tools have the very word
+	written bool // word is set: tools have exactly this word
 	weight  float32
-	clauses uint32 // bit set of the clauses that the word stands in
-	asked   string // the word of the query
+	clauses uint32 // bit set of clauses with the word
+	asked   string // the word in the query
 	how     Relation
 }
 
-// parse reads a query.
+// parse parses a query.
 func (v *View) parse(text string) parsedQuery {
 	r := queryParser{view: v, seen: make(map[string]int, 16)}
 	text = wirejson.Clip(text, maxQuery)
@@ -55,7 +55,7 @@ func (v *View) parse(text string) parsedQuery {
 	return r.resolve()
 }
 
-// queryParser gathers the distinct words of a query.
+// queryParser collects the distinct words of a query.
 type queryParser struct {
 	view      *View
 	words     []queryWord
@@ -63,14 +63,14 @@ type queryParser struct {
 	clauses   int
 	context   uint32
 	phrases   []verbPhrase
-	recent    []string // words of the clause, the last ones
+	recent    []string // last words of the clause
 	counted   int      // words that count
-	plural    bool     // the last of them is one
-	hasAction bool     // one of them is a verb that does more than look
-	asksCount bool     // something is asked for by "how many" or its like
+	plural    bool     // the last of them is a plural
+	hasAction bool     // one is a verb other than "list" and the like
+	asksCount bool     // "how many" or similar
 }
 
-// verbPhrase is a verb with its particle, such as "log into", which is a login.
+// verbPhrase is a verb with its particle, such as "log into", which means "login".
 type verbPhrase struct {
 	verb, asked, word string
 	clauses           uint32
@@ -81,7 +81,7 @@ type queryWord struct {
 	root    string // its stem
 	clauses uint32
 	count   int
-	known   bool // to the vocabulary
+	known   bool // in the vocabulary
 }
 
 func (r *queryParser) parse(text string, skipStops bool) {
@@ -118,7 +118,7 @@ func (r *queryParser) parse(text string, skipStops bool) {
 	}
 }
 
-// addShortForms notes a word, with what it is short for or the short form that it completes.
+// addShortForms adds a word with its expansion, or the abbreviation that it completes.
 func (r *queryParser) addShortForms(word string) {
 	r.counted++
 	r.plural = r.isPluralOfKnown(word)
@@ -147,7 +147,7 @@ func (r *queryParser) addShortForms(word string) {
 	}
 }
 
-// isPluralOfKnown reports whether a word is the plural of one that tools have.
+// isPluralOfKnown reports whether a word is the plural of a known one.
 func (r *queryParser) isPluralOfKnown(word string) bool {
 	for _, ending := range [...][2]string{{"ies", "y"}, {"es", ""}, {"s", ""}} {
 		if one, ok := strings.CutSuffix(word, ending[0]); ok && len(one) > 1 {
@@ -159,12 +159,12 @@ func (r *queryParser) isPluralOfKnown(word string) bool {
 	return false
 }
 
-// anyUnknown reports whether tools do not have all of the words.
+// anyUnknown reports whether any of the words is unknown.
 func (r *queryParser) anyUnknown(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return !r.view.hasWord(word) })
 }
 
-// addIfKnown notes words if tools have all of them, and reports whether they do.
+// addIfKnown adds words if all are known, and reports whether they are.
 func (r *queryParser) addIfKnown(words []string) bool {
 	if r.anyUnknown(words) {
 		return false
@@ -175,13 +175,13 @@ func (r *queryParser) addIfKnown(words []string) bool {
 	return true
 }
 
-// hasWord reports whether tools have a word, in whatever form.
+// hasWord reports whether tools have a word, in any form.
 func (v *View) hasWord(word string) bool {
 	_, ok := v.lookupWord(word)
 	return ok
 }
 
-// count notes a word of the clauses.
+// addWord adds a word of the clauses.
 func (r *queryParser) addWord(word string, clauses uint32) {
 	i, ok := r.seen[word]
 	if !ok {
@@ -196,7 +196,7 @@ func (r *queryParser) addWord(word string, clauses uint32) {
 	r.words[i].clauses |= clauses
 }
 
-// verbPhrase notes two words that are one where tools have it.
+// addVerbPhrase adds two words as one if that is known.
 func (r *queryParser) addVerbPhrase(a, b string) {
 	if a == "" || !particles()[b] || stopWords()[a] {
 		return
@@ -207,8 +207,8 @@ func (r *queryParser) addVerbPhrase(a, b string) {
 	}
 }
 
-// foreignStops returns the stop words of the language that a query seems to be in,
-// nothing for English and for what has none of its own.
+// foreignStops returns the stop words of the query's language; nil for English and
+// languages without a list.
 func foreignStops(text string) (stops map[string]bool) {
 	words := wordsOf(text)
 	most := 1
@@ -229,7 +229,7 @@ func foreignStops(text string) (stops map[string]bool) {
 	return stops
 }
 
-// cutClause cuts after the first sentence, or before what is wanted next.
+// cutClause cuts after the first sentence, or before the next request.
 func cutClause(text string, list bool) (clause, rest string) {
 	for i := 0; i+1 < len(text); i++ {
 		switch text[i] {
@@ -267,7 +267,7 @@ func (q *parsedQuery) addVector(v *Vectors, stem string, weight float32, clauses
 	}
 }
 
-// addStem notes a stem that the query says.
+// addStem adds a stem of the query.
 func (q *parsedQuery) addStem(v *View, root string) {
 	a := queryStem{row: v.ix.ranking.Vectors.row(root), rare: idf(v.docs, 0)}
 	if a.stem, a.known = v.stem(root); a.known {
@@ -276,7 +276,7 @@ func (q *parsedQuery) addStem(v *View, root string) {
 	q.asked = append(q.asked, a)
 }
 
-// unitVectors are where the query lies, and each of its clauses.
+// unitVectors returns the vectors of the query and of each clause.
 func (q *parsedQuery) unitVectors() (out []unitVector) {
 	for i := range q.sums {
 		if d := q.sums[i].normalized(); d != (unitVector{}) {
@@ -286,15 +286,14 @@ func (q *parsedQuery) unitVectors() (out []unitVector) {
 	return out
 }
 
-// beginsRequest reports whether a wish of its own begins behind the mark: several words
-// behind one that lists, a verb behind another.
+// beginsRequest reports whether a new request begins after the mark: several words after
+// a list separator, a verb after another mark.
 func beginsRequest(mark, text string, list bool) bool {
 	word, rest, more := strings.Cut(text, " ")
 	return list && more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
 }
 
-// resolve finds the words in the vocabulary, and what may be meant by those
-// that are not there.
+// resolve looks up the words in the vocabulary, and guesses unknown ones.
 func (r *queryParser) resolve() parsedQuery {
 	q := parsedQuery{clauses: r.clauses + 1, context: r.context, countOnly: r.isCountQuestion()}
 	used := make(map[uint32]bool, len(r.words))
@@ -351,15 +350,15 @@ func (r *queryParser) resolve() parsedQuery {
 	return q
 }
 
-// addListVerb reads a short query for several things that is no question, such as
-// "databases", as a wish to list them.
+// addListVerb treats a short query for several things, such as "databases", as a request
+// to list them.
 func (r *queryParser) addListVerb(text string) {
 	if !strings.Contains(text, "?") && r.plural && !r.hasAction && !r.asksCount && r.counted <= maxListed && r.clauses <= 1 && r.view.hasWord("list") {
 		r.addWord("list", 1)
 	}
 }
 
-// maxListed is how many words a query has at most that is read as a wish to list.
+// maxListed is the maximum number of words for that.
 const maxListed = 2
 
 func (r *queryParser) contains(word string) bool {
@@ -367,8 +366,7 @@ func (r *queryParser) contains(word string) bool {
 	return ok
 }
 
-// addJoined adds the word that two neighbours are when written as one: "data
-// base" is found as "database".
+// addJoined adds the compound of two neighbors: "data base" finds "database".
 func (r *queryParser) addJoined(q *parsedQuery, a, b queryWord) {
 	if len(a.text) < 2 || len(b.text) < 2 || len(a.text)+len(b.text) > maxWord {
 		return
@@ -383,9 +381,8 @@ func (r *queryParser) addJoined(q *parsedQuery, a, b queryWord) {
 	q.add(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
-// addCompound reads two neighbours that together are a word of the table of synonyms,
-// such as "web page", as the one thing that they mean: its synonyms count, and
-// each of the two less than a word that means something by itself.
+// addCompound treats two neighbors that are an entry of the synonyms, such as "web page",
+// as one meaning: its synonyms count, and each word alone counts less.
 func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
 	others := r.view.ix.synonyms[stem(word)]
 	if len(others) == 0 {
@@ -403,8 +400,8 @@ func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
 	}
 }
 
-// addSegments adds the words that a word is when it is several written as one, and
-// reports whether tools have any.
+// addSegments adds the words that a word is composed of, and reports whether any is
+// known.
 func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
 	pieces := segments(w.text)
 	if compounds()[w.text] || compounds()[strings.TrimSuffix(w.text, "s")] {
@@ -420,8 +417,8 @@ func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
 	return found
 }
 
-// addGuesses adds what an unknown word may stand for: two words of tools written as
-// one, or else words that are spelt nearly so.
+// addGuesses adds guesses for an unknown word: its segments, else words with similar
+// spelling.
 func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
 	q.ideal += idf(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
@@ -445,7 +442,7 @@ func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
 	}
 }
 
-// addSimilar adds words of tools that lie near an unknown one.
+// addSimilar adds words with similar vectors.
 func (r *queryParser) addSimilar(q *parsedQuery, w queryWord) bool {
 	v := r.view.ix.ranking.Vectors
 	found := v.nearest(w.root, r.view.ix.vectorRows, func(s string) bool {
@@ -466,7 +463,7 @@ func (v *View) lookupWord(word string) (queryTerm, bool) {
 	return v.lookupStemmed(word, stem(word))
 }
 
-// docOf is lookup for a word whose stem is known.
+// lookupStemmed is lookupWord for a known stem.
 func (v *View) lookupStemmed(word, root string) (queryTerm, bool) {
 	if w, ok := v.word(word); ok {
 		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
@@ -481,26 +478,26 @@ func (q *parsedQuery) add(v *View, t queryTerm, weight float32, clauses uint32) 
 	q.ideal += weight * v.idf(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
-// Relation is how a word of the query is found in a tool.
+// Relation is how a word of the query matches a tool.
 type Relation uint8
 
-// The relations, the closest first.
+// The relations, closest first.
 const (
-	SameWord    Relation = iota // the very word
+	SameWord    Relation = iota // the same word
 	SameStem                    // another form of the word
 	JoinedWords                 // words written as one, or one as several
-	Synonym                     // a word of the same meaning
-	Misspelt                    // a word that is spelt nearly so
-	ByName                      // the query is the name of the tool, or begins with or is that of its server
-	ByUse                       // the tool was called after searches with such words
+	Synonym                     // a synonym
+	Misspelt                    // a word with similar spelling
+	ByName                      // the query names the tool or its server
+	ByUse                       // the tool was called after similar searches
 )
 
 func (r Relation) String() string {
 	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
 }
 
-// isContextSentence reports whether a sentence tells who asks and why, and asks
-// for nothing: "I'm planning a trip to Rome." Its words count less.
+// isContextSentence reports whether a sentence only gives context and requests nothing:
+// "I'm planning a trip to Rome." Its words count less.
 func isContextSentence(sentence string) bool {
 	sentence = strings.ToLower(strings.TrimSpace(sentence))
 	for _, beginning := range wordFile().Of("circumstances").Lines {
@@ -516,8 +513,8 @@ func isContextSentence(sentence string) bool {
 	return false
 }
 
-// isCountQuestion reports whether the words of a query ask how many or how large something is,
-// and name nothing to be done.
+// isCountQuestion reports whether the query asks how many or how large something is, and
+// requests no action.
 func (r *queryParser) isCountQuestion() bool {
 	if !r.asksCount {
 		return false

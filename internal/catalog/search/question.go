@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// measureNouns has for a word behind "how" the names of what is asked for: "how large" asks
-// for a size.
+// measureNouns maps a word after "how" to the nouns asked for: "how large" asks for a
+// size.
 var measureNouns = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
 	for _, line := range wordFile().Of("measures").Lines {
@@ -16,8 +16,8 @@ var measureNouns = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// changing has the verbs of what changes something, and their stems; looking those of
-// what only looks.
+// mutatingVerbs has the verbs of changes, and their stems; readingVerbs those that only
+// read.
 var (
 	mutatingVerbs = sync.OnceValue(func() map[string]bool {
 		set := wordFile().Of("changing").Set()
@@ -29,7 +29,7 @@ var (
 	readingVerbs = sync.OnceValue(func() map[string]bool { return wordFile().Of("looking").Set() })
 )
 
-// isMutatingName reports whether the words of a tool's name say that it changes something.
+// isMutatingName reports whether a tool's name says that it changes something.
 func isMutatingName(name []string) (does bool) {
 	for _, word := range name {
 		if readingVerbs()[word] {

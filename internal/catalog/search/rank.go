@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Search returns the n best matches that keep allows, the best first, and how
-// many match at all and are allowed. A nil keep allows every tool. The answer
-// for a smaller n is the beginning of that for a larger one. Habits count as a
-// prior; nil are none.
+// Search returns the n best matches that keep accepts, best first, and the number of all
+// accepted matches. A nil keep accepts every tool. The result for a smaller n is a prefix
+// of that for a larger one. Habits are a prior; nil is none.
 func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
 	q := v.parse(query)
 	s, _ := v.ix.scratch.Get().(*searchBuffers)
@@ -32,7 +31,7 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
-	switch { // what is named stands above the others by as much
+	switch { // bonuses put named tools first
 	case named.listServers != nil:
 		ideal *= 3
 	case named.servers != nil || named.byMeaning != nil:
@@ -41,17 +40,17 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	return top.hits(ideal), total
 }
 
-// searchBuffers is the working memory of one search.
+// searchBuffers is the memory of one search.
 type searchBuffers struct {
 	view    *View
-	width   int       // of a row: the whole query, then each clause
-	sums    []float32 // tool × width
-	named   []float32 // tool → idf of the words of its name that are asked for
-	servers []float32 // part → the score of its best tool
+	width   int       // columns of a row: the query, then each clause
+	sums    []float32 // document × width
+	named   []float32 // document → IDF of the matched words of its name
+	servers []float32 // part → score of its best tool
 	matched set
-	kept    set // of the matched
+	kept    set // accepted by keep
 
-	top  float32                 // the highest sum over the whole query
+	top  float32                 // maximum sum over the query
 	tops [1 + maxClauses]float32 // …and over each clause
 }
 
@@ -67,7 +66,7 @@ func (s *searchBuffers) reset(v *View, clauses int) {
 	s.matched = zeros(s.matched, (docs+63)/64)
 }
 
-// zeros returns n zeros, in the memory of old ones if it has the room.
+// zeros returns n zeros, reusing memory.
 func zeros[S ~[]E, E any](old S, n int) S {
 	if cap(old) < n {
 		return make(S, n)
@@ -76,15 +75,14 @@ func zeros[S ~[]E, E any](old S, n int) S {
 	return old[:n]
 }
 
-// maskHidden takes out what the view does not show. To look at each posting for that would take
-// longer.
+// maskHidden removes what the view does not show. Checking each posting would be slower.
 func (s *searchBuffers) maskHidden() {
 	for i, shown := range s.view.shown {
 		s.matched[i] &= shown
 	}
 }
 
-// addNamedAndUsed adds the tools that are named or used to those that match.
+// addNamedAndUsed adds the tools that are named or used.
 func (s *searchBuffers) addNamedAndUsed(n *nameMatches, used map[uint32]float32) {
 	for doc := range n.bonus {
 		s.matched.add(doc)
@@ -108,14 +106,13 @@ func (s *searchBuffers) row(doc uint32) []float32 {
 	return s.sums[int(doc)*s.width : (int(doc)+1)*s.width]
 }
 
-// addTerm adds what a term is worth to the tools that have it: by its stem, and by the very
-// word if that is known.
+// addTerm adds the score of a term to its tools: by stem, and by exact word.
 func (s *searchBuffers) addTerm(t *queryTerm) {
 	ix := s.view.ix
 	to := termScorer{searchBuffers: s, columns: columnsOf(t.clauses, s.width)}
 	to.weights[0], to.weights[1] = s.view.idfs[t.stem]*t.weight, s.view.headIDFs[t.stem]*t.weight
 	to.surface[0], to.surface[1] = ix.ranking.Surface*to.weights[0], ix.ranking.Surface*to.weights[1]
-	var words []partWord // a word is in no part that its stem is not in
+	var words []partWord // a word is only in parts that have its stem
 	if t.written {
 		words = ix.byWord.of(t.word)
 	}
@@ -139,11 +136,11 @@ func (s *searchBuffers) addTerm(t *queryTerm) {
 	}
 }
 
-// termScorer adds up what a term is worth.
+// termScorer adds the score of one term.
 type termScorer struct {
 	*searchBuffers
-	weights, surface [2]float32 // of the stem, and of the very word beside it: anywhere, and in heads
-	columns          []int      // the clauses that the term stands in
+	weights, surface [2]float32 // of the stem, and of the exact word in addition: anywhere, and in heads
+	columns          []int      // the clauses of the term
 }
 
 func columnsOf(clauses uint32, width int) (columns []int) {
@@ -168,7 +165,7 @@ func (a *termScorer) addStem(first uint32, docs []posting) {
 	}
 }
 
-// addWord is for tools that stem has met.
+// addWord is for tools that addStem has scored.
 func (a *termScorer) addWord(first uint32, docs []posting) {
 	for _, e := range docs {
 		x, row := a.surface[e.headBit()]*e.weight, a.row(first+e.doc())
@@ -179,7 +176,7 @@ func (a *termScorer) addWord(first uint32, docs []posting) {
 	}
 }
 
-// addStemAndWord is stem and word at once.
+// addStemAndWord does both in one pass.
 func (a *termScorer) addStemAndWord(first uint32, docs []posting) {
 	for _, e := range docs {
 		doc := first + e.doc()
@@ -200,8 +197,8 @@ func (a *termScorer) addTo(doc uint32, e posting, weight float32) {
 	}
 }
 
-// clauseScales returns for every clause what makes its best answer worth nearly the
-// best answer to the whole query.
+// clauseScales returns the factor for each clause that makes its best match nearly as
+// good as the best match of the query.
 func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
 	for doc := range s.matched.all {
@@ -229,7 +226,7 @@ func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32
 	return scales
 }
 
-// finalScores works out the score of every match, which stands first in its row then.
+// finalScores computes the score of every match into column 0 of its row.
 func (s *searchBuffers) finalScores(q *parsedQuery) {
 	scales, r := s.clauseScales(q), s.view.ix.ranking
 	for doc := range s.matched.all {
@@ -255,21 +252,21 @@ func (s *searchBuffers) finalScores(q *parsedQuery) {
 	}
 }
 
-// ranker sets for every match its place among the others.
+// ranker ranks the matches.
 type ranker struct {
 	*searchBuffers
 	named      *nameMatches
 	used       map[uint32]float32
 	keep       func(doc int) bool
-	vectors    []unitVector       // of the query and its clauses
-	nameScores map[uint32]float32 // of those that are looked at closely: how near their names are
-	countOnly  bool               // a number or a size is asked for: what changes anything is worth less
+	vectors    []unitVector       // vectors of the query and its clauses
+	nameScores map[uint32]float32 // document → similarity of its name
+	countOnly  bool               // a number or size is asked for: tools that change something count less
 }
 
-// rerankSize is how many of the best are looked at word by word. They stay before all others.
+// rerankSize is the number of top matches that are rescored by name similarity.
 const rerankSize = 50
 
-// maxFactor returns the n best matches that are kept, and how many are.
+// topN returns the n best accepted matches, and the number of all.
 func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	if n == 0 {
 		return p.topBySimilarity(0)
@@ -293,8 +290,8 @@ func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	return top, total
 }
 
-// topBySimilarity returns the n best by words and likeness. What likeness to the query adds is
-// bounded, so that only those need be looked at that it can bring among them.
+// topBySimilarity returns the n best by words and vectors. The vector bonus is bounded,
+// so it is computed only for candidates that can reach the top.
 func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
 	top = topMatches{ix: p.view.ix, n: n}
 	total = p.filter()
@@ -329,7 +326,7 @@ func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
 	return like, total
 }
 
-// filter works out which matches are kept, and returns how many.
+// filter computes which matches are accepted, and returns their number.
 func (p *ranker) filter() int {
 	p.kept = append(p.kept[:0], p.matched...)
 	if p.keep != nil {
@@ -342,8 +339,7 @@ func (p *ranker) filter() int {
 	return p.kept.len()
 }
 
-// maxScore is what a match scores at most without likeness: what the best tool of its server
-// does, unless it is named or was used.
+// maxScore returns the maximum score of a match without vectors.
 func (p *ranker) maxScore(doc uint32) float32 {
 	if p.named.any() || p.used != nil {
 		return math.MaxFloat32
@@ -352,7 +348,8 @@ func (p *ranker) maxScore(doc uint32) float32 {
 	return best + p.view.ix.ranking.Server*best
 }
 
-// maxSimilarity is how like a tool is to what it is most like, of a query and its clauses.
+// maxSimilarity returns the highest similarity of a tool to the query or one of its
+// clauses.
 func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 	part := ix.partOf[doc]
 	d := &ix.parts[part].unitVectors[doc-ix.first[part]]
@@ -362,9 +359,8 @@ func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 	return most
 }
 
-// score is the score of a match among the others. A deprecated one comes
-// right after those to use instead, or counts less where these do not match. Its id
-// finds it all the same.
+// score returns the final score of a match. A deprecated one ranks right after its
+// matching successors, or counts less without any. Its exact id always finds it.
 func (p *ranker) score(doc uint32, to []unitVector) float32 {
 	ix := p.view.ix
 	score, part := p.baseScore(doc, to), ix.partOf[doc]
@@ -386,7 +382,7 @@ func (p *ranker) score(doc uint32, to []unitVector) float32 {
 	return share * score
 }
 
-// baseScore is the score of a match, deprecated or not.
+// baseScore is the score without regard to deprecation.
 func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
 	r := p.view.ix.ranking
 	score := p.serverScore(doc)
@@ -405,8 +401,7 @@ func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
 	return score
 }
 
-// serverScore adds what the server's other tools say for a match: a server that
-// answers the query well is about what it asks for.
+// serverScore adds a bonus for good matches of the same server.
 func (p *ranker) serverScore(doc uint32) float32 {
 	r, part := p.view.ix.ranking, p.view.ix.partOf[doc]
 	score := p.row(doc)[0] + r.Server*p.servers[part]

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// longForms has for the stems of what short forms are short for, with a blank between
-// them, the short form.
+// longForms maps the space-separated stems of an expansion to its abbreviation.
 var longForms = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for short, words := range shortForms() {
@@ -25,10 +24,10 @@ func joinStems(words []string) string {
 	return strings.Join(roots, " ")
 }
 
-// maxLongFormWords is how many words a short form is short for, at most.
+// maxLongFormWords is the maximum number of words of an expansion.
 const maxLongFormWords = 4
 
-// shortFormOf returns the short form of the last of the words.
+// shortFormOf returns the abbreviation of the last words.
 func shortFormOf(words []string) (short string, ok bool) {
 	for n := 2; n <= min(maxLongFormWords, len(words)); n++ {
 		if short, ok = longForms()[joinStems(words[len(words)-n:])]; ok {

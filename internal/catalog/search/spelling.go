@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// spellingIndex finds words of the vocabulary by their approximate spelling. Words
-// lie by first letter and length, so that a word is compared with a few
-// hundred others and not with all.
+// spellingIndex finds vocabulary words with similar spelling. Words are in buckets by
+// first letter and length, so that few are compared.
 type spellingIndex struct {
 	buckets [][]indexedWord // 26 × (maxWord + 1)
 }
@@ -22,7 +21,7 @@ type indexedWord struct {
 	letters uint32
 }
 
-// letterSet is the set of a word's letters. One mistake makes a difference of two at most.
+// letterSet returns the set of a word's letters. One mistake changes at most two.
 func letterSet(word string) (set uint32) {
 	for i := range len(word) {
 		set |= 1 << (word[i] - 'a')
@@ -34,14 +33,14 @@ func (sp *spellingIndex) bucket(first byte, length int) *[]indexedWord {
 	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
 }
 
-// similarWord is a word that is spelt nearly so, and how much it counts for it.
+// similarWord is a similar word and its weight.
 type similarWord struct {
 	word   string
 	weight float32
 }
 
 const (
-	minSpelling = 4 // shorter words have too many neighbours
+	minSpelling = 4 // shorter words have too many neighbors
 	maxSimilar  = 3
 )
 
@@ -56,8 +55,8 @@ func newSpelling(vocabulary map[string]uint32) spellingIndex {
 	return sp
 }
 
-// firstLetters are the letters that the right word may begin with: the same one, or
-// the second when the first two were exchanged.
+// firstLetters returns the letters that the right word may begin with: the first, or the
+// second if the first two are swapped.
 func firstLetters(word string) []byte {
 	if word[0] == word[1] {
 		return []byte{word[0]}
@@ -65,8 +64,8 @@ func firstLetters(word string) []byte {
 	return []byte{word[0], word[1]}
 }
 
-// editDistance is the number of mistakes (a byte left out, added, replaced, two
-// neighbours exchanged) between a and b, or limit+1 when there are more.
+// editDistance returns the number of edits (delete, insert, replace, swap neighbors)
+// between a and b, or limit+1 if there are more.
 func editDistance(a, b string, limit int) int {
 	if a == b {
 		return 0
@@ -104,9 +103,8 @@ func editDistance(a, b string, limit int) int {
 
 const maxCompared = 128 // bytes of a name that Nearest compares
 
-// Nearest returns at most n of the names among that are spelt most like name,
-// the nearest first: what was perhaps meant. Names that share nothing with it
-// are left out.
+// Nearest returns the n names most similar to name, nearest first. Names without
+// similarity are omitted.
 func Nearest(name string, among []string, n int) []string {
 	type candidate struct {
 		name     string
@@ -135,8 +133,7 @@ func Nearest(name string, among []string, n int) []string {
 	return out
 }
 
-// ClosestName returns the one of the names among that was probably meant by name, "" when
-// none is near.
+// ClosestName returns the name that was probably meant, or "".
 func ClosestName(name string, among []string) string {
 	if near := Nearest(name, among, 1); len(near) > 0 {
 		return near[0]
@@ -144,8 +141,7 @@ func ClosestName(name string, among []string) string {
 	return ""
 }
 
-// normalizeForSpelling returns a name as it is compared: in lower case, with one spelling
-// of the marks between words.
+// normalizeForSpelling returns a name in lower case with one kind of separator.
 func normalizeForSpelling(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '.' || r == '/' || r == ' ' {

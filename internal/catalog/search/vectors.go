@@ -12,14 +12,14 @@ import (
 	"unsafe"
 )
 
-// Vectors are places of stems in a space in which words of the same tools lie near
-// each other. They are learned by bench/vectors from texts of tools.
+// Vectors are word embeddings of stems, trained by bench/vectors: words of the same tools
+// are close.
 type Vectors struct {
 	stems   []string
 	rows    map[string]int
-	scales  []float32 // row → what one of its steps is
-	values  string    // row → a signed byte a dimension
-	lengths []float32 // row → the length of its steps
+	scales  []float32 // row → scale of its values
+	values  string    // row → a signed byte per dimension
+	lengths []float32 // row → length of its values
 }
 
 // vectorsFile is what bench/vectors has written.
@@ -35,8 +35,8 @@ var embeddedVectors = sync.OnceValue(func() *Vectors {
 	return v
 })
 
-// readVectors reads a table: a line of stems with a blank between them, then for each a
-// scale (float32, little endian) and its steps.
+// readVectors parses a table: a line of space-separated stems, then for each a scale
+// (float32, little endian) and its values.
 func readVectors(table string) (*Vectors, error) {
 	head, rows, _ := strings.Cut(table, "\n")
 	stems := strings.Fields(head)
@@ -60,7 +60,7 @@ func readVectors(table string) (*Vectors, error) {
 	return v, nil
 }
 
-// vector is a sum of the vectors of words.
+// vector is a sum of word vectors.
 type vector [Dimensions]float32
 
 // add adds the vector of a stem and reports whether there is one.
@@ -73,7 +73,7 @@ func (v *Vectors) add(to *vector, stem string, weight float32) bool {
 	return true
 }
 
-// row is which of the vectors a stem has, -1 for none.
+// row returns the row of a stem, -1 without one.
 func (v *Vectors) row(stem string) int32 {
 	if row, ok := v.rows[stem]; ok {
 		return int32(row)
@@ -104,15 +104,15 @@ func (v *vector) normalized() (d unitVector) {
 	return d
 }
 
-// maxSimilarity is the cosine of the angle between two directions, 0 if it is obtuse.
+// cosine returns the cosine similarity, 0 if negative.
 func (d *unitVector) cosine(e *unitVector) float32 {
 	return float32(max(0, dot(d, e))) / (127 * 127)
 }
 
-// minSimilarity is the likeness of words that may stand for each other.
+// minSimilarity is the minimum similarity of words that may replace each other.
 const minSimilarity = 0.4
 
-// nearest returns the stems that lie nearest to one, of those among that are wanted.
+// nearest returns the stems most similar to one, of those in among that wanted accepts.
 func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []similarWord) {
 	row, ok := v.rows[stem]
 	if !ok {
@@ -130,12 +130,12 @@ func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (f
 	return found[:min(len(found), maxSimilar)]
 }
 
-// maxSimilarity is the cosine of the angle between two rows.
+// cosine returns the cosine similarity of two rows.
 func (v *Vectors) cosine(i, j int) float32 {
 	return float32(dot(v.unitVector(i), v.unitVector(j))) / (v.lengths[i] * v.lengths[j])
 }
 
-// unitVector returns the steps of a row. Nobody may write to them.
+// unitVector returns the values of a row. They must not be modified.
 func (v *Vectors) unitVector(row int) *unitVector {
 	return (*unitVector)(unsafe.Pointer(unsafe.StringData(v.values[row*Dimensions : (row+1)*Dimensions])))
 }

@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// View is the part of an index that a search sees. What it does not show has
-// no influence on what it finds: neither on the order nor on the scores, nor
-// on what is taken for a typing error. It is immutable and safe for concurrent
-// use, and cheap beside the index: nothing is analysed again.
+// View is the part of an index that a search sees. What it does not show has no influence
+// on order, scores or spelling correction. It is immutable, safe for concurrent use, and
+// cheap: nothing is analyzed again.
 type View struct {
 	ix        *Index
 	shown     set // nil when all are shown
 	docs      int
 	partShown []partVisibility // part → how much of it is shown
-	stemsIn   []uint32         // stem → number of tools shown that have it
+	stemsIn   []uint32         // stem → number of shown tools
 	wordsIn   []uint32
-	idfs      []float32 // stem → how rare it is
-	headIDFs  []float32 // stem → …where it stands in a name or a first sentence
-	nameIDFs  []float32 // tool → how rare the words of its name are together
+	idfs      []float32 // stem → IDF
+	headIDFs  []float32 // stem → IDF in names and first sentences
+	nameIDFs  []float32 // tool → sum of the IDFs of its name's words
 }
 
 // partVisibility is how much of a part is shown.
@@ -32,7 +31,7 @@ const (
 	notShown
 )
 
-// View makes a view of the tools that shown accepts; nil accepts all.
+// View returns a view of the tools that shown accepts; nil accepts all.
 func (ix *Index) View(shown func(doc int) bool) *View {
 	v := &View{ix: ix, docs: ix.Len()}
 	v.partShown = make([]partVisibility, len(ix.parts))
@@ -45,8 +44,8 @@ func (ix *Index) View(shown func(doc int) bool) *View {
 	return v
 }
 
-// computeIDFs works out how rare words are. Words that stand in every schema but in few
-// names keep their weight in those.
+// computeIDFs computes IDFs. Words that are in every schema but in few names keep their
+// weight in names.
 func (v *View) computeIDFs() {
 	v.idfs, v.headIDFs = make([]float32, len(v.stemsIn)), make([]float32, len(v.stemsIn))
 	share := v.ix.ranking.HeadIDF
@@ -67,7 +66,7 @@ func (v *View) computeIDFs() {
 	}
 }
 
-// countHeads returns the number of tools shown that have the stem in their heads.
+// countHeads returns the number of shown tools with the stem in their heads.
 func (v *View) countHeads(stem uint32) (n uint32) {
 	for _, p := range v.ix.byStem.of(stem) {
 		switch part := v.ix.parts[p.part]; v.partShown[p.part] {
@@ -108,7 +107,7 @@ func (v *View) setShown(shown func(doc int) bool) {
 	}
 }
 
-// countTools returns for every word the number of tools shown that have it.
+// countTools returns the number of shown tools for every word.
 func (v *View) countTools(l *partLists, docs func(p *Part, word uint32) []posting) []uint32 {
 	counts := make([]uint32, len(l.start)-1)
 	for word := range counts {
@@ -128,7 +127,7 @@ func (v *View) countTools(l *partLists, docs func(p *Part, word uint32) []postin
 	return counts
 }
 
-// countInPart is the number of tools shown of a part that have a stem.
+// countInPart returns the number of shown tools of a part with a stem.
 func (v *View) countInPart(part, stem uint32) (n uint32) {
 	for _, p := range v.ix.byStem.of(stem) {
 		if p.part != part {
@@ -147,16 +146,16 @@ func (v *View) isShown(doc uint32) bool {
 	return v.shown == nil || v.shown.has(doc)
 }
 
-// Len is the number of tools shown.
+// Len returns the number of shown tools.
 func (v *View) Len() int { return v.docs }
 
-// addWord returns the number of a word that tools shown have.
+// word returns the number of a word if shown tools have it.
 func (v *View) word(text string) (uint32, bool) {
 	w, ok := v.ix.words[text]
 	return w, ok && v.wordsIn[w] > 0
 }
 
-// addStem returns the number of a stem that tools shown have.
+// stem returns the number of a stem if shown tools have it.
 func (v *View) stem(text string) (uint32, bool) {
 	s, ok := v.ix.stems[text]
 	return s, ok && v.stemsIn[s] > 0
@@ -164,8 +163,8 @@ func (v *View) stem(text string) (uint32, bool) {
 
 func (v *View) idf(stem uint32) float32 { return v.headIDFs[stem] }
 
-// nearest returns the words with the fewest mistakes between them and word: one
-// mistake from four letters on, two from eight.
+// nearest returns the words with the fewest edits from word: one from four letters on,
+// two from eight.
 func (v *View) nearest(word string) []similarWord {
 	sp := v.ix.spelling
 	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
@@ -194,7 +193,7 @@ func (v *View) nearest(word string) []similarWord {
 			}
 		}
 	}
-	// Of words as near, those that more tools have come first.
+	// Of words as near, those of more tools come first.
 	slices.SortFunc(found, func(a, b indexedWord) int {
 		return cmp.Or(cmp.Compare(v.wordsIn[b.word], v.wordsIn[a.word]), strings.Compare(a.text, b.text))
 	})

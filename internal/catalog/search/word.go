@@ -6,14 +6,14 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Word is a stem of a definition, for what learns from definitions.
+// Word is a stem of a definition, for training.
 type Word struct {
 	Stem                             string
-	Weight                           float32 // what it adds to where the tool lies
+	Weight                           float32 // its weight in the tool's vector
 	InName, InSummary, InDescription bool
 }
 
-// Words returns the distinct stems of a definition as the ranking reads it.
+// Words returns the distinct stems of a definition as the ranking reads them.
 func (r *Ranking) Words(d *tool.Definition) (words []Word) {
 	a, at := newAnalyzer(r.lexicon), make(map[string]int)
 	terms, lengths := a.read(d)
@@ -38,5 +38,5 @@ func (r *Ranking) Words(d *tool.Definition) (words []Word) {
 	return words
 }
 
-// vectorWeight is how much a word of that weight draws its tool to where it lies itself.
+// vectorWeight returns the weight of a word in its tool's vector.
 func vectorWeight(weight float32) float32 { return float32(math.Sqrt(float64(weight))) }

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// Lane is what a client does with one of MCPProxy's tools.
+// Lane is how a client handles one of MCPProxy's tools.
 type Lane struct {
 	Tool    string  `json:"tool"`
 	Verdict Verdict `json:"verdict" doc:"What the client does now" enum:"runs,asks,denied,unknown"`
@@ -17,7 +17,7 @@ type Lane struct {
 	Why     string  `json:"why,omitempty" doc:"What the rule alone does not say"`
 }
 
-// Report is what a client does with all of them.
+// Report is how a client handles all of them.
 type Report struct {
 	Client    string   `json:"client"`
 	Name      string   `json:"name"`
@@ -33,8 +33,8 @@ type Report struct {
 	ByHand    string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
 }
 
-// Check says what a client does with the tools now. The client is its id, its name or
-// a usual word for it; anything else is a *problem.Problem NOT_FOUND.
+// Check returns how a client handles the tools now. word is its id, name or alias;
+// otherwise the error is a *problem.Problem NOT_FOUND.
 func Check(e clients.Env, word string, tools []Tool) (Report, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c client) check(all docs, e clients.Env, tools []Tool) Report {
 	return r
 }
 
-// addFile says that a doc was read, once.
+// addFile adds a document to the report, once.
 func (r *Report) addFile(d doc) {
 	for _, path := range r.Files {
 		if path == d.Path {
@@ -85,7 +85,7 @@ func (r *Report) addFile(d doc) {
 	}
 }
 
-// manualSteps fills in what to do in the client.
+// manualSteps sets what to do in the client.
 func (c client) manualSteps(server string, tools []Tool) string {
 	if !strings.Contains(c.manual, "%") {
 		return c.manual
@@ -98,7 +98,7 @@ func (c client) manualSteps(server string, tools []Tool) string {
 	return text
 }
 
-// joinNames is names in a sentence.
+// joinNames returns names for a sentence.
 func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -106,8 +106,7 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// serverName is the name under which MCPProxy stands in the files, and whether it
-// does.
+// serverName returns MCPProxy's name in the files, and whether it is there.
 func (all docs) serverName() (name string, found bool) {
 	var read []clients.Doc
 	for _, d := range all.ofKind(fileServers) {
@@ -117,8 +116,7 @@ func (all docs) serverName() (name string, found bool) {
 	return at.Server, found
 }
 
-// read reads the files that are there, but takes instead for the one that it is to
-// be.
+// read reads the existing files, with instead in place of its file.
 func read(files []file, instead *doc) docs {
 	var all docs
 	taken := instead == nil

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// claudeLists are the lists of rules in the order in which they are looked at.
+// claudeLists are the lists of rules, highest precedence first.
 var claudeLists = [...]struct {
 	name    string
 	verdict Verdict
 }{{"deny", Denied}, {"ask", Asks}, {"allow", Runs}}
 
-// claudeDecision: deny before ask before allow, wherever they stand; then the mode. The mode
-// of a session is one of defaultMode unless --permission-mode or Shift+Tab says
-// another one.
+// claudeDecision evaluates Claude Code: deny before ask before allow, from any file; then
+// the mode, which is defaultMode unless --permission-mode or Shift+Tab sets another one.
 func claudeDecision(q toolQuery) decision {
 	if off := claudeDisabled(q); off.verdict != "" {
 		return off
@@ -35,8 +34,8 @@ func claudeDecision(q toolQuery) decision {
 	return mode.withoutRule(q.tool)
 }
 
-// claudeDisabled is the decision where Claude Code does not connect the server: a person
-// has switched it off for the project, or settings say which servers there are.
+// claudeDisabled is the decision if Claude Code does not connect the server: disabled for
+// the project, or not allowed by settings.
 func claudeDisabled(q toolQuery) decision {
 	d, off := q.docs.ofKind(fileServers).strongest("projects", q.dir, "disabledMcpServers")
 	if at, found := firstMatch(off, equals(q.server)); found {
@@ -54,7 +53,7 @@ func claudeDisabled(q toolQuery) decision {
 				return decision{Denied, d.rule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
 			}
 		}
-		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are one
+		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are merged
 			allowed = allowed || slices.ContainsFunc(list.Items(), about)
 			missing = decision{Denied, d.rule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
 		}
@@ -65,8 +64,7 @@ func claudeDisabled(q toolQuery) decision {
 	return missing
 }
 
-// claudeRules leaves the managed settings alone where these say that only they
-// count.
+// claudeRules returns only the managed settings if these say that only they count.
 func claudeRules(all docs) docs {
 	var managed docs
 	only := false
@@ -83,9 +81,8 @@ func claudeRules(all docs) docs {
 	return all
 }
 
-// claudeMatches reports whether a rule is about the tool: one with parentheses is
-// about no MCP tool, and none that allows in which * stands before the whole name of
-// a server.
+// claudeMatches reports whether a rule matches the tool: one with parentheses never
+// matches an MCP tool, nor does an allow rule with * before the end of the server's name.
 func claudeMatches(rule, server, name string, allows bool) bool {
 	prefix := "mcp__" + sanitizeName(server)
 	switch {
@@ -97,7 +94,7 @@ func claudeMatches(rule, server, name string, allows bool) bool {
 	return matchStar(rule, prefix+"__"+name)
 }
 
-// mode is the permission mode in which Claude Code starts.
+// claudeModeSetting is the permission mode in which Claude Code starts.
 type claudeModeSetting struct {
 	name string
 	rule Rule
@@ -117,7 +114,7 @@ func claudeMode(settings docs) claudeModeSetting {
 	return mode
 }
 
-// applyTo is what a rule comes to in the mode.
+// applyTo returns the effect of a rule in the mode.
 func (m claudeModeSetting) applyTo(said decision, t Tool) decision {
 	switch {
 	case m.name == "dontAsk" && said.verdict == Asks:
@@ -128,7 +125,7 @@ func (m claudeModeSetting) applyTo(said decision, t Tool) decision {
 	return said
 }
 
-// withoutRule is what the mode comes to without a rule.
+// withoutRule returns the effect of the mode without a rule.
 func (m claudeModeSetting) withoutRule(t Tool) decision {
 	switch m.name {
 	case "default", "acceptEdits", "manual", "plan":
@@ -143,7 +140,7 @@ func (m claudeModeSetting) withoutRule(t Tool) decision {
 	return decision{Unknown, m.rule, "the mode is not one that is known here"}
 }
 
-// claudeIgnored are rules that look as if they were about MCPProxy and are skipped.
+// claudeIgnored returns rules that seem to be about MCPProxy and are ignored.
 func claudeIgnored(q toolQuery) []Rule {
 	var skipped []Rule
 	for _, d := range q.docs.ofKind(fileRules) {

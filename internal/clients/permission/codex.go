@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// codexDecision: the mode of the tool before that of the server, held against the hints; and
-// what would ask fails where approval_policy is never.
+// codexDecision evaluates Codex: the mode of the tool before that of the server, with the
+// hints; what would ask fails if approval_policy is never.
 func codexDecision(q toolQuery) decision {
 	all := codexTrusted(q.docs.ofKind(fileServers), q.dir)
 	if d, profile := all.strongest("profile"); profile.Exists() {
@@ -36,7 +36,7 @@ func codexDecision(q toolQuery) decision {
 	return said
 }
 
-// codexMode is what a mode comes to for a tool with these hints.
+// codexMode returns the effect of a mode for a tool with these hints.
 func codexMode(mode string, h tool.Hints) (Verdict, string) {
 	asks := false
 	switch mode {
@@ -58,7 +58,7 @@ func codexMode(mode string, h tool.Hints) (Verdict, string) {
 	return Runs, "by the hints of the tool"
 }
 
-// codexHiddenTool is the decision where the model does not see the tool.
+// codexHiddenTool is the decision if the model does not see the tool.
 func codexHiddenTool(all docs, q toolQuery) decision {
 	key := []string{"mcp_servers", q.server}
 	if d, at := all.strongest(append(key, "enabled")...); at.Exists() {
@@ -78,7 +78,7 @@ func codexHiddenTool(all docs, q toolQuery) decision {
 	return decision{}
 }
 
-// codexPolicy is what becomes of a question.
+// codexPolicy applies approval_policy to a decision that asks.
 func codexPolicy(all docs, said decision) decision {
 	d, policy := all.strongest("approval_policy")
 	if answers, at := policy.Get("granular", "mcp_elicitations").Bool(); at && !answers {
@@ -97,7 +97,7 @@ func codexPolicy(all docs, said decision) decision {
 	return said
 }
 
-// codexTrusted leaves out the files of projects that the user's file does not trust.
+// codexTrusted removes the files of projects that the user's file does not trust.
 func codexTrusted(all docs, dir string) docs {
 	trusted := false
 	for _, d := range all {

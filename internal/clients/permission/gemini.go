@@ -12,21 +12,21 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// geminiTiers are the tiers of policies by scope. Those of a workspace are read and
-// do not count at present.
+// geminiTiers are the tiers of policies by scope. Workspace policies are read but have no
+// effect at present.
 var geminiTiers = map[clients.Scope]int{clients.Managed: 5, clients.User: 4}
 
-// geminiRule is a rule of a policy that may be about the tool.
+// geminiRule is a policy rule that may match the tool.
 type geminiRule struct {
 	decision      string
 	priority      float64
 	rule          Rule
-	partialReason string // why it may not be about a call of the tool
+	partialReason string // why it may not match a call of the tool
 	catchAll      bool   // whether the file has a rule without toolName
 }
 
-// geminiDecision: what hides the tool, then a policy that denies it, then trust, then the
-// policies by priority. Without any of them it asks.
+// geminiDecision evaluates Gemini CLI: hidden tools, then a denying policy, then trust,
+// then policies by priority. Without any it asks.
 func geminiDecision(q toolQuery) decision {
 	if strings.Contains(q.server, "_") {
 		return decision{Unknown, Rule{Text: "the server's name has an underscore"}, "rules of such a server fail silently: give it another name"}
@@ -54,8 +54,7 @@ func geminiDecision(q toolQuery) decision {
 	return geminiVerdict(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
 }
 
-// geminiVerdict is what a rule comes to below others that are about some of the
-// calls.
+// geminiVerdict returns the effect of a rule below others that match some of the calls.
 func geminiVerdict(r geminiRule, above []geminiRule) decision {
 	for _, some := range above {
 		if some.decision != r.decision {
@@ -73,7 +72,7 @@ func geminiVerdict(r geminiRule, above []geminiRule) decision {
 	return decision{Unknown, r.rule, "the decision is not one that is known here"}
 }
 
-// geminiHiddenTool is the decision where the model does not see the tool.
+// geminiHiddenTool is the decision if the model does not see the tool.
 func geminiHiddenTool(q toolQuery) decision {
 	if d := geminiDisabled(q); d.verdict != "" {
 		return d
@@ -102,8 +101,8 @@ func geminiHiddenTool(q toolQuery) decision {
 	return decision{}
 }
 
-// geminiDisabled is the decision where Gemini CLI does not connect the server: a person
-// has switched it off, or does not trust the folder.
+// geminiDisabled is the decision if Gemini CLI does not connect the server: disabled, or
+// in an untrusted folder.
 func geminiDisabled(q toolQuery) decision {
 	d, off := q.docs.ofKind(fileSwitches).strongest(strings.ToLower(q.server), "enabled")
 	if on, ok := off.Bool(); ok && !on {
@@ -115,8 +114,8 @@ func geminiDisabled(q toolQuery) decision {
 	return decision{}
 }
 
-// geminiFolderTrust is what a person has answered to the question whether a folder is
-// trusted: the longest path that leads there counts.
+// geminiFolderTrust returns the user's answer whether a folder is trusted: the longest
+// matching path counts.
 func geminiFolderTrust(all docs, dir string) (which doc, answer clients.Tree) {
 	longest := -1
 	for _, d := range all.ofKind(fileFolders) {
@@ -133,8 +132,8 @@ func geminiFolderTrust(all docs, dir string) (which doc, answer clients.Tree) {
 	return which, answer
 }
 
-// geminiNotes says when nobody has answered that yet: the client's own list has the
-// server as disabled then.
+// geminiNotes adds a note if the user has not answered yet: then the client lists the
+// server as disabled.
 func geminiNotes(all docs, dir string) []string {
 	_, on := all.ofKind(fileServers).strongest("security", "folderTrust", "enabled")
 	if _, at := geminiFolderTrust(all, dir); at.Exists() || dir == "" {
@@ -148,7 +147,7 @@ func geminiNotes(all docs, dir string) []string {
 
 var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 
-// geminiRules are the rules about the tool, those that count most first.
+// geminiRules returns the rules about the tool, highest priority first.
 func geminiRules(q toolQuery) []geminiRule {
 	var all []geminiRule
 	for _, d := range q.docs.ofKind(fileRules) {
@@ -160,7 +159,7 @@ func geminiRules(q toolQuery) []geminiRule {
 	return all
 }
 
-// geminiPolicy are the rules of a file that are about the tool.
+// geminiPolicy returns the rules of a file that are about the tool.
 func geminiPolicy(d doc, tier int, q toolQuery) []geminiRule {
 	var all []geminiRule
 	items := d.Tree.Get("rule").Items()
@@ -183,7 +182,7 @@ func geminiPolicy(d doc, tier int, q toolQuery) []geminiRule {
 	return all
 }
 
-// geminiPartialReason is why a rule that names the tool may not be about a call of it.
+// geminiPartialReason returns why a rule with the tool's name may not match a call.
 func geminiPartialReason(r clients.Tree, q toolQuery) string {
 	if r.Get("argsPattern").Exists() {
 		return "the rule is about some arguments only"
@@ -198,8 +197,8 @@ func geminiPartialReason(r clients.Tree, q toolQuery) string {
 	return "the documents have a tool of any server matched, release 0.61 does not match it"
 }
 
-// geminiMayApply reports whether a rule can be about calls of the tool by a person at a
-// terminal in the default mode.
+// geminiMayApply reports whether a rule can match calls of the tool in an interactive
+// session in the default mode.
 func geminiMayApply(r clients.Tree, q toolQuery) bool {
 	if person, said := r.Get("interactive").Bool(); said && !person {
 		return false
@@ -216,7 +215,7 @@ func geminiMayApply(r clients.Tree, q toolQuery) bool {
 }
 
 // geminiNamesTool reports whether a rule names the tool: by server and name, or by the
-// whole name mcp_server_tool, in which * may stand.
+// full name mcp_server_tool with wildcards.
 func geminiNamesTool(r clients.Tree, q toolQuery) bool {
 	server, names := r.Get("mcpName"), r.Get("toolName")
 	if server.Exists() {
@@ -232,7 +231,7 @@ func geminiNamesTool(r clients.Tree, q toolQuery) bool {
 	return found || !names.Exists() && r.Get("toolAnnotations").Exists()
 }
 
-// geminiHintsMatch reports whether the tool has all annotations that a rule wants.
+// geminiHintsMatch reports whether the tool has all annotations that a rule requires.
 func geminiHintsMatch(wanted clients.Tree, h tool.Hints) bool {
 	has := map[string]tool.Tri{"readOnlyHint": h.ReadOnly, "destructiveHint": h.Destructive, "idempotentHint": h.Idempotent, "openWorldHint": h.OpenWorld}
 	for name, value := range wanted.Members() {
@@ -245,8 +244,8 @@ func geminiHintsMatch(wanted clients.Tree, h tool.Hints) bool {
 	return true
 }
 
-// geminiEdits is the whole of a file of our own: what reads is allowed below, what
-// asks is above it.
+// geminiEdits replaces MCPProxy's own policy file: tools that read are allowed at a low
+// priority, the others ask at a high one.
 func geminiEdits(server string, tools []Tool) []edit {
 	var text strings.Builder
 	text.WriteString("# What MCPProxy recommends: reads run unasked, the rest asks. Written by `mcpproxy permissions gemini`.\n")

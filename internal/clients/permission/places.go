@@ -9,11 +9,10 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// maxFilesPerDir is how many files of one directory are read.
+// maxFilesPerDir bounds the files read of a directory.
 const maxFilesPerDir = 100
 
-// filesIn are the files of a directory with an extension, in the order of their
-// names.
+// filesIn returns the files of a directory with an extension, by name.
 func filesIn(f clients.File, extension string) []clients.File {
 	names, _ := filepath.Glob(filepath.Join(f.Path, "*"+extension))
 	slices.Sort(names)
@@ -26,7 +25,7 @@ func filesIn(f clients.File, extension string) []clients.File {
 	return all
 }
 
-// jsonFile is a file of rules in JSON.
+// jsonFile returns a JSON file of rules.
 func jsonFile(scope clients.Scope, path string) clients.File {
 	return clients.File{Scope: scope, Path: path, Format: textedit.JSON}
 }
@@ -61,12 +60,12 @@ func geminiRuleFiles(e clients.Env) []clients.File {
 	return files
 }
 
-// geminiSwitches are written by `gemini mcp disable`.
+// geminiSwitches returns the file that `gemini mcp disable` writes.
 func geminiSwitches(e clients.Env) clients.File {
 	return jsonFile(clients.User, e.InHome(".gemini", "mcp-server-enablement.json"))
 }
 
-// geminiFolders has the answers to whether a folder is trusted.
+// geminiFolders returns the file with trusted folders.
 func geminiFolders(e clients.Env) clients.File {
 	if set := e.Getenv("GEMINI_CLI_TRUSTED_FOLDERS_PATH"); set != "" {
 		return jsonFile(clients.User, set)
@@ -74,7 +73,7 @@ func geminiFolders(e clients.Env) clients.File {
 	return jsonFile(clients.User, e.InHome(".gemini", "trustedFolders.json"))
 }
 
-// geminiTarget is a file of our own.
+// geminiTarget returns MCPProxy's own policy file.
 func geminiTarget(e clients.Env) clients.File {
 	return clients.File{Scope: clients.User, Path: e.InHome(".gemini", "policies", "mcpproxy.toml"), Format: textedit.TOML}
 }
@@ -92,7 +91,7 @@ func copilotRuleFiles(e clients.Env) []clients.File {
 	return []clients.File{jsonFile(clients.User, filepath.Join(e.VariableOrHome("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
 }
 
-// isWithin reports whether a directory is another one or in it.
+// isWithin reports whether a directory is outer or below it.
 func isWithin(dir, outer string) bool {
 	outer = strings.TrimRight(outer, `/\`)
 	return dir != "" && (dir == outer || strings.HasPrefix(dir, outer+"/") || strings.HasPrefix(dir, outer+`\`))

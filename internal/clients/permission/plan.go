@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Rules are what makes a client run what reads and ask for the rest.
+// Rules are the recommended rules for a client.
 type Rules struct {
 	Client string   `json:"client"`
 	Name   string   `json:"name"`
@@ -48,21 +48,21 @@ type Preview struct {
 	After      Report   `json:"after" doc:"What the client does then"`
 }
 
-// Plan is a change of a client's file that is not made.
+// Plan is a prepared change of a client's file.
 type Plan struct {
 	Preview
 
 	from    clients.UserFile
 	text    []byte
-	entries [][]string // what in the file changes; nil where it is texts in lists
+	entries [][]string // changed paths; nil for strings in lists
 	env     clients.Env
 	all     []Tool
 }
 
-// Prepare plans to write the rules into the client's file. What denies stays, and
-// the lanes of After name it. The error is a *problem.Problem: NOT_FOUND for a client
-// that is not known, has no such file or is not connected, INVALID_CONFIG for a file
-// that cannot be read.
+// Prepare prepares to write the rules into the client's file. Denials stay, and the lanes
+// of After show them. The error is a *problem.Problem: NOT_FOUND for a client that is
+// unknown, has no such file or is not connected, INVALID_CONFIG for a file that cannot be
+// parsed.
 func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	r, err := Recommend(e, word, tools)
 	if err != nil {
@@ -94,8 +94,7 @@ func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	return p, p.finish(c, f, before)
 }
 
-// editedPaths are the places that edits are about, nil where there is one that others
-// write too.
+// editedPaths returns the paths of edits, nil if other programs write to one of them too.
 func editedPaths(edits []edit) (places [][]string) {
 	for _, one := range edits {
 		if one.op != opSet && one.op != opSetLast {
@@ -106,7 +105,7 @@ func editedPaths(edits []edit) (places [][]string) {
 	return places
 }
 
-// finish makes the new text, and judges it.
+// finish computes the new text and its effect.
 func (p *Plan) finish(c client, f file, before doc) (err error) {
 	edits := c.edits(p.Server, p.all)
 	for _, behind := range []bool{false, true} {
@@ -129,14 +128,13 @@ func (p *Plan) finish(c client, f file, before doc) (err error) {
 	return nil
 }
 
-// parseDoc reads a text as the file.
+// parseDoc parses a text as the file.
 func parseDoc(f file, text []byte) (doc, error) {
 	d, err := f.Parse(text)
 	return doc{f.kind, d}, err
 }
 
-// apply makes the edits. With behind, what has to stand behind everything beside it
-// is moved there.
+// apply applies the edits. behind moves what must follow its siblings.
 func apply(text []byte, f textedit.Format, edits []edit, behind bool) ([]byte, error) {
 	var err error
 	for _, one := range edits {
@@ -168,7 +166,7 @@ func (o edit) apply(text []byte, f textedit.Format, behind bool) ([]byte, error)
 	return o.put(text, f, behind)
 }
 
-// put sets a value, unless a denial stands there.
+// put sets a value, unless there is a denial.
 func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	now, there, err := textedit.Get(text, f, o.path...)
 	if err != nil {
@@ -192,7 +190,7 @@ func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	return textedit.Set(text, f, value, o.path...)
 }
 
-// expandShorthand makes of one word for everything an object that says the same.
+// expandShorthand replaces one value for everything by an equivalent object.
 func expandShorthand(text []byte, f textedit.Format, path []string) ([]byte, error) {
 	now, _, err := textedit.Get(text, f, path...)
 	if err != nil || wirejson.Kind(now) != '"' {
@@ -201,11 +199,10 @@ func expandShorthand(text []byte, f textedit.Format, path []string) ([]byte, err
 	return textedit.Set(text, f, json.RawMessage(`{"*":`+string(now)+`}`), path...)
 }
 
-// journalLabel names the change of a client in the journal.
+// journalLabel returns the label of a client's changes in the journal.
 func journalLabel(id string) string { return "permissions " + id }
 
-// Apply makes the change, and says what the client does now, read again from its
-// files.
+// Apply writes the change, and returns the effect, read again from the files.
 func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
 	change, err := j.Write(p.from, p.text, journalLabel(p.Client), p.entries...)
 	if err != nil {
@@ -215,7 +212,7 @@ func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
 	return Outcome{p.Preview, true, change.ID, change.Backup}, err
 }
 
-// Outcome is a change of a client's file, made or not.
+// Outcome is a change of a client's file, written or not.
 type Outcome struct {
 	Preview
 	Written bool   `json:"written" doc:"Whether the file was changed"`
@@ -223,9 +220,9 @@ type Outcome struct {
 	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// Undo takes the last change of a client's permissions back that was not taken back
-// yet, byte for byte; in a file that was changed since the rules alone, where nobody
-// else writes at their place.
+// Undo undoes the last change of a client's permissions that is not undone yet, byte for
+// byte; in a file that was changed since, only the rules, if no other program writes
+// there.
 func Undo(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -243,9 +240,9 @@ func Undo(j *clients.Journal, e clients.Env, word string) (clients.Change, error
 	return clients.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }
 
-// WrittenChanges are the changes with which rules were written into a client's file, newest
-// first, that are not undone. Rules at the client's entry are not among them: they go
-// with the entry.
+// WrittenChanges returns the changes that wrote rules into a client's file and are not
+// undone, newest first, without rules in the client's entry, which are removed with the
+// entry.
 func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil || c.edits == nil || c.atEntry {
@@ -258,8 +255,8 @@ func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.C
 	}), err
 }
 
-// Withdraw takes all that was written of a client's permissions out of its file, and
-// leaves what others have written there.
+// Withdraw removes all rules that MCPProxy wrote into a client's file, and keeps those of
+// others.
 func Withdraw(j *clients.Journal, e clients.Env, word, server string, tools []Tool) (withdrawn []clients.Change, err error) {
 	changes, err := WrittenChanges(j, e, word)
 	if err != nil || len(changes) == 0 {

@@ -4,34 +4,33 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// client is what is known of one.
+// client describes a client's permissions.
 type client struct {
 	clients.Client
-	// basis says where what is known comes from.
+	// basis is the source of the facts.
 	basis string
-	// rules are the files that hold permissions, beside those of servers.
+	// rules returns the files with permissions, in addition to those of servers.
 	rules func(clients.Env) []clients.File
-	// more are files of another kind.
+	// otherFiles returns files of another kind.
 	otherFiles func(clients.Env) []file
 	decide     func(toolQuery) decision
-	// parts are the edits that make the rules; nil where there is no file for them.
+	// edits returns the edits that write the rules; nil without a file for them.
 	edits func(server string, tools []Tool) []edit
-	// target is the file that they belong into; nil: the user's file of rules, or of
-	// servers where there is none.
+	// target returns the file for the rules; nil: the user's file of rules, else of
+	// servers.
 	target func(clients.Env) clients.File
-	// atEntry says that the rules stand in the entry of the server, which must be
-	// there first.
+	// atEntry says that the rules are in the server's entry, which must exist.
 	atEntry bool
-	// notes are always said; hand is what to do where there is no file, or besides it.
+	// notes are always shown; manual is what to do without a file, or in addition.
 	notes  []string
 	manual string
-	// says are notes that follow from the files and the working directory.
+	// fileNotes returns notes that depend on the files and the working directory.
 	fileNotes func(all docs, dir string) []string
-	// ignored are rules that look as if they counted.
+	// ignored returns rules without effect.
 	ignored func(toolQuery) []Rule
 }
 
-// clientsByID has all clients by their ids.
+// clientsByID has all clients by id.
 var clientsByID = map[string]client{
 	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, ignored: claudeIgnored,
 		notes: []string{"--permission-mode, --allowedTools, --disallowedTools, a hook, and settings from a server of the vendor can decide otherwise."}},
@@ -71,7 +70,7 @@ var clientsByID = map[string]client{
 		manual: "Settings → Tools → Junie → Action Allowlist: allow %s of mcpproxy there; leave %s out. Do not tick \"Brave mode\", which asks for nothing. No file is documented, and no use of hints was found."},
 }
 
-// files are all that the client reads.
+// files returns all files that the client reads.
 func (c client) files(e clients.Env) []file {
 	var all []file
 	for _, f := range c.Files(e) {
@@ -88,7 +87,7 @@ func (c client) files(e clients.Env) []file {
 	return all
 }
 
-// targetFile is the file that the rules belong into.
+// targetFile returns the file for the rules.
 func (c client) targetFile(e clients.Env) file {
 	if c.target != nil {
 		return file{fileRules, c.target(e)}
@@ -101,7 +100,7 @@ func (c client) targetFile(e clients.Env) file {
 	return file{fileServers, c.Target(e)}
 }
 
-// findClient returns the client that a word means.
+// findClient returns the client with that id, name or alias.
 func findClient(word string) (client, error) {
 	known, err := clients.Find(word)
 	if err != nil {

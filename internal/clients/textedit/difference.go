@@ -6,15 +6,14 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Bounds: how much is shown around a change, and how many lines are compared
-// one by one.
+// Bounds: context lines around a change, and lines that are aligned.
 const (
 	contextLines     = 2
 	maxComparedLines = 2000
 )
 
-// Diff is what differs between two texts, line by line: each behind "- ", "+ "
-// or two spaces, with a little around it, and secrets masked.
+// Diff returns the line difference of two texts: each line after "- ", "+ " or two
+// spaces, with some context, and secrets masked.
 func Diff(before, after []byte) string {
 	old, now := textLines(before), textLines(after)
 	head := 0
@@ -42,8 +41,8 @@ func textLines(text []byte) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"), "\n")
 }
 
-// diffLines marks the lines of two texts by their longest common sequence; of very
-// long ones, all of them.
+// diffLines marks the lines of two texts by their longest common subsequence; very long
+// texts are not aligned.
 func diffLines(old, now []string) []string {
 	var marked []string
 	if len(old) > maxComparedLines || len(now) > maxComparedLines {
@@ -70,8 +69,8 @@ func diffLines(old, now []string) []string {
 	return marked
 }
 
-// lcsLengths are the lengths of the longest common sequences of what is left from i and
-// from j on.
+// lcsLengths returns the lengths of the longest common subsequences of the suffixes from
+// i and j.
 func lcsLengths(old, now []string) [][]int {
 	longest := make([][]int, len(old)+1)
 	for i := len(old); i >= 0; i-- {
@@ -86,7 +85,7 @@ func lcsLengths(old, now []string) [][]int {
 	return longest
 }
 
-// trimContext leaves out what is far from any change.
+// trimContext removes lines that are far from any change.
 func trimContext(marked []string) []string {
 	near := make([]bool, len(marked))
 	for i, line := range marked {

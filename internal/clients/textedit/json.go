@@ -29,8 +29,8 @@ func (jsonEditor) tree(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// decodeValue is what a value says. A name that an object has twice is refused: readers
-// differ in which counts.
+// decodeValue decodes a value. Duplicate names are rejected, because parsers differ in
+// which one counts.
 func decodeValue(text []byte, v hujson.Value) (any, error) {
 	c := ContainerOf(v)
 	switch v.Value.(type) {
@@ -90,7 +90,7 @@ func (jsonEditor) remove(text []byte, path []string) ([]byte, error) {
 	return d.Apply(d.Remove(object, object.IndexOf(path[len(path)-1]))), nil
 }
 
-// append adds a text to the list at a path, and dropAt takes out one of its elements.
+// append appends a string to the list at a path, and dropAt removes an element.
 func (jsonEditor) append(text []byte, path []string, value string) ([]byte, error) {
 	return editList(text, path, func(d *Document, list Container) []Splice {
 		return d.Insert(list, func(string, bool) string { return string(hujson.String(value)) })
@@ -101,7 +101,7 @@ func (jsonEditor) dropAt(text []byte, path []string, i int) ([]byte, error) {
 	return editList(text, path, func(d *Document, list Container) []Splice { return d.Remove(list, i) })
 }
 
-// editList changes the list at a path, which is there.
+// editList changes the existing list at a path.
 func editList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
 	d, err := documentOf(text)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Subtract takes back what the text after says differently from the text before, where
-// text still says it like after. The rest of text stays, and no object or list that
-// after has made stays empty.
+// Subtract undoes the difference from before to after where text still has it. The rest
+// of text stays, and objects or lists that after created do not stay empty.
 func Subtract(text, before, after []byte, f Format) ([]byte, error) {
 	old, err := formatEditors[f].tree(withoutBOM(before))
 	if err != nil {
@@ -25,7 +24,7 @@ func Subtract(text, before, after []byte, f Format) ([]byte, error) {
 	return s.text, err
 }
 
-// subtractor is a text from which changes are taken back.
+// subtractor is a text from which changes are removed.
 type subtractor struct {
 	text   []byte
 	format Format
@@ -44,7 +43,7 @@ func (s *subtractor) object(path []string, old, made map[string]any) error {
 	return nil
 }
 
-// encodeYAMLMember takes back what was made of one value.
+// member undoes the change of one value.
 func (s *subtractor) member(path []string, was any, had bool, made any) error {
 	now, there, err := s.now(path)
 	if err != nil || !there {

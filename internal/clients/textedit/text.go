@@ -11,23 +11,22 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Bounds on TOML and YAML, whose decoders take ever longer for more.
+// Bounds on TOML and YAML, whose decoders are slow for more.
 const (
 	maxKeys = 10_000
 	maxYAML = 256 << 10
 )
 
-// formatEditor is what a format takes. tree returns what a text says: map[string]any,
-// []any, string, bool, json.Number and nil, whatever the format; an empty text says
-// an empty map. set and remove return the new text; set's value is JSON, and the
-// entry may be there; remove's is there.
+// formatEditor edits one format. tree decodes a text into map[string]any, []any, string,
+// bool, json.Number and nil; an empty text is an empty map. set and remove return the new
+// text; set's value is JSON, and the entry may exist; remove's does.
 type formatEditor interface {
 	tree(text []byte) (map[string]any, error)
 	set(text []byte, path []string, value json.RawMessage) ([]byte, error)
 	remove(text []byte, path []string) ([]byte, error)
 }
 
-// decodeJSON is what a value in JSON says, in the terms of a tree.
+// decodeJSON decodes a JSON value like a tree.
 func decodeJSON(value json.RawMessage) (any, error) {
 	if value == nil {
 		return nil, nil
@@ -39,7 +38,7 @@ func decodeJSON(value json.RawMessage) (any, error) {
 	return v, err
 }
 
-// normalizeValue is a decoded value in the terms of a tree.
+// normalizeValue converts a decoded value to the types of a tree.
 func normalizeValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -62,7 +61,7 @@ func normalizeValue(v any) any {
 	return fmt.Sprint(v) // dates and times
 }
 
-// parseError is the refusal of a text with a mistake.
+// parseError returns the error for a text with a syntax error.
 func parseError(text []byte, offset int, message, hint string) error {
 	line, column := Position(text, offset)
 	return parseErrorAt(line, column, message, hint)
@@ -73,7 +72,7 @@ func parseErrorAt(line, column int, message, hint string) error {
 		With("line", line).With("column", column)
 }
 
-// asSentence is a hint as a sentence.
+// asSentence returns a hint as a sentence.
 func asSentence(hint string) string {
 	if hint == "" {
 		hint = "correct the file first; nothing was changed"
@@ -81,8 +80,7 @@ func asSentence(hint string) string {
 	return strings.ToUpper(hint[:1]) + strings.TrimSuffix(hint[1:], ".") + "."
 }
 
-// lineStart is where the line begins in which the byte at stands, lineEnd where the
-// next one begins.
+// lineStart returns the start of the line of a byte, lineEnd that of the next line.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
 func lineEnd(text []byte, at int) int {
@@ -92,7 +90,7 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// newlineOf is how the lines of a text end.
+// newlineOf returns the line end of a text.
 func newlineOf(text []byte) string {
 	if bytes.Contains(text, []byte("\r\n")) {
 		return "\r\n"
@@ -100,7 +98,7 @@ func newlineOf(text []byte) string {
 	return "\n"
 }
 
-// splice is a text with another one in the place of the bytes from, …, to-1.
+// splice replaces the bytes from, …, to-1 of a text.
 func splice(text []byte, from, to int, with string) []byte {
 	return slices.Concat(text[:from], []byte(with), text[to:])
 }

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Format is how a text is written.
+// Format is the format of a text.
 type Format uint8
 
 // The formats.
@@ -26,8 +26,8 @@ func (f Format) String() string { return [...]string{"JSON", "TOML", "YAML"}[f] 
 
 var formatEditors = [...]formatEditor{JSON: jsonEditor{}, TOML: tomlEditor{}, YAML: yamlEditor{}}
 
-// Get returns what stands at a path of names, as JSON. The error is a
-// *problem.Problem INVALID_CONFIG with line and column.
+// Get returns the value at a path of names, as JSON. The error is a *problem.Problem
+// INVALID_CONFIG with line and column.
 func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bool, err error) {
 	root, err := formatEditors[f].tree(withoutBOM(text))
 	if err != nil {
@@ -41,19 +41,18 @@ func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bo
 	return value, true, err
 }
 
-// Set sets what stands at a path of names, and makes the objects on the way that are
-// not there. An empty text is an empty file.
+// Set sets the value at a path of names, and creates missing objects. An empty text is an
+// empty file.
 func Set(text []byte, f Format, value json.RawMessage, path ...string) ([]byte, error) {
 	return edit(text, f, path, value)
 }
 
-// Remove takes out what stands at a path of names. What is not there is no error.
+// Remove removes the value at a path of names, if there is one.
 func Remove(text []byte, f Format, path ...string) ([]byte, error) {
 	return edit(text, f, path, nil)
 }
 
-// Restore makes what stands at the paths what it is in the text from before, and leaves
-// the rest.
+// Restore restores the values at the paths from the text before, and keeps the rest.
 func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	for _, path := range paths {
 		value, _, err := Get(before, f, path...)
@@ -67,7 +66,7 @@ func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	return text, nil
 }
 
-// Prune takes out the empty objects on a path that before does not have.
+// Prune removes empty objects on a path that before does not have.
 func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
 	for n := len(path); n > 0; n-- {
 		value, _, err := Get(text, f, path[:n]...)
@@ -84,7 +83,7 @@ func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
 	return text, nil
 }
 
-// Append adds a text to the list at a path, unless the list has it.
+// Append appends a string to the list at a path, unless the list has it.
 func Append(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := listAt(text, f, path)
 	if err != nil || slices.Contains(list, any(value)) {
@@ -97,7 +96,7 @@ func Append(text []byte, f Format, value string, path ...string) ([]byte, error)
 	return editAndVerify(text, f, path, longer, func(in []byte) ([]byte, error) { return jsonEditor{}.append(in, path, value) })
 }
 
-// Drop takes a text out of the list at a path, wherever it stands in it.
+// Drop removes a string from the list at a path.
 func Drop(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := listAt(text, f, path)
 	if err != nil {
@@ -114,7 +113,7 @@ func Drop(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	return text, err
 }
 
-// prune takes out the empty objects on a path.
+// prune removes empty objects on a path.
 func prune(root map[string]any, path []string) {
 	for n := len(path); n > 0; n-- {
 		if here, _ := valueAt(root, path[:n]); !reflect.DeepEqual(here, map[string]any{}) {
@@ -124,7 +123,7 @@ func prune(root map[string]any, path []string) {
 	}
 }
 
-// listAt returns the list at a path; nil when there is nothing.
+// listAt returns the list at a path; nil if it is missing.
 func listAt(text []byte, f Format, path []string) ([]any, error) {
 	root, err := formatEditors[f].tree(withoutBOM(text))
 	if err != nil {
@@ -149,10 +148,10 @@ func setList(text []byte, f Format, list []any, path []string) ([]byte, error) {
 	return Set(text, f, value, path...)
 }
 
-// withoutBOM is a text without its byte order mark.
+// withoutBOM returns a text without its byte order mark.
 func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
 
-// edit sets what stands at a path, or takes it out when value is nil.
+// edit sets the value at a path, or removes it when value is nil.
 func edit(text []byte, f Format, path []string, value json.RawMessage) ([]byte, error) {
 	if value == nil {
 		return editAndVerify(text, f, path, nil, func(in []byte) ([]byte, error) { return formatEditors[f].remove(in, path) })
@@ -167,9 +166,8 @@ func edit(text []byte, f Format, path []string, value json.RawMessage) ([]byte, 
 	return editAndVerify(text, f, path, wanted, func(in []byte) ([]byte, error) { return formatEditors[f].set(in, path, value) })
 }
 
-// editAndVerify makes a change, and holds the result against what it is to say: the same as
-// before but for what stands at the path, which is to be wanted, or nothing when
-// that is nil.
+// editAndVerify makes a change and verifies the result: it must equal the text before
+// except at the path, where it must be wanted, or nothing if that is nil.
 func editAndVerify(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
 	in := withoutBOM(text)
 	said, err := formatEditors[f].tree(in)
@@ -192,7 +190,7 @@ func editAndVerify(text []byte, f Format, path []string, wanted any, change func
 	}
 	says, err := formatEditors[f].tree(out)
 	if err == nil && wanted == nil && !reflect.DeepEqual(says, said) {
-		prune(said, path[:len(path)-1]) // a table of TOML is there as long as something in it is
+		prune(said, path[:len(path)-1]) // a TOML table only exists while it has an entry
 	}
 	if err != nil || !reflect.DeepEqual(says, said) {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing more of the file, as it is written.", strings.Join(path, ".")).
@@ -202,7 +200,7 @@ func editAndVerify(text []byte, f Format, path []string, wanted any, change func
 	return slices.Concat(text[:mark], out), nil
 }
 
-// valueAt finds what stands at a path.
+// valueAt returns the value at a path.
 func valueAt(root map[string]any, path []string) (any, bool) {
 	var here any = root
 	for _, name := range path {
@@ -217,7 +215,7 @@ func valueAt(root map[string]any, path []string) (any, bool) {
 	return here, true
 }
 
-// setValueAt sets what stands at a path.
+// setValueAt sets the value at a path.
 func setValueAt(root map[string]any, path []string, value any) error {
 	for i, name := range path[:len(path)-1] {
 		next, there := root[name]
@@ -235,7 +233,7 @@ func setValueAt(root map[string]any, path []string, value any) error {
 	return nil
 }
 
-// removeAt takes out what stands at a path, which is there.
+// removeAt removes the existing value at a path.
 func removeAt(root map[string]any, path []string) {
 	holder, _ := valueAt(root, path[:len(path)-1])
 	if object, ok := holder.(map[string]any); ok {

@@ -33,24 +33,23 @@ func (tomlEditor) tree(text []byte) (map[string]any, error) {
 	return normalizeValue(tree).(map[string]any), nil
 }
 
-// tomlStatement is a line of TOML, or several, that says something: the head of a
-// table, or a key with its value; or such a pair within an inline table.
+// tomlStatement is the head of a table, a key with its value, or such a pair within an
+// inline table.
 type tomlStatement struct {
 	path       []string
 	start, end int
 	head       bool // it begins a table
-	value      int  // where the value of a pair begins
+	value      int  // offset of a pair's value
 	table      []string
 	inline     bool // the value is an inline table
-	inside     bool // the pair stands in one
+	inside     bool // the pair is in an inline table
 }
 
-// listElement is what stands in a path for an element of a list of tables: no name leads
-// there.
+// listElement is in the path of an element of an array of tables, which no name leads to.
 const listElement = "\x00"
 
-// statementsOf returns the statements of a text in their order. What is not TOML ends
-// it: the decoder says what is wrong.
+// statementsOf returns the statements of a text in order, up to a syntax error, which the
+// decoder reports.
 func statementsOf(text []byte) (all []tomlStatement, err error) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -78,7 +77,7 @@ func statementsOf(text []byte) (all []tomlStatement, err error) {
 	return all, nil
 }
 
-// keyOf returns the names of a key, and where they begin and end.
+// keyOf returns the names of a key, and its start and end.
 func keyOf(e *unstable.Node) (names []string, start, end int) {
 	start = -1
 	for it := e.Key(); it.Next(); {
@@ -111,7 +110,7 @@ func appendPair(all []tomlStatement, text []byte, e *unstable.Node, table []stri
 	return all
 }
 
-// isBelow reports whether a statement is about what stands at a path.
+// isBelow reports whether a statement is at or below a path.
 func (s tomlStatement) isBelow(path []string) bool {
 	return len(s.path) >= len(path) && slices.Equal(s.path[:len(path)], path)
 }
@@ -125,7 +124,7 @@ func (t tomlEditor) set(text []byte, path []string, value json.RawMessage) ([]by
 		inline, err := encodeTOMLInline(value)
 		return splice(text, all[i].value, all[i].end, inline), err
 	}
-	place := -1 // where it began, if it is there
+	place := -1 // previous position, if it exists
 	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return s.isBelow(path) }); i >= 0 {
 		place = lineStart(text, all[i].start)
 		if text, err = t.remove(text, path); err != nil {
@@ -149,7 +148,7 @@ func (t tomlEditor) set(text []byte, path []string, value json.RawMessage) ([]by
 	return addPair(text, all, path, value)
 }
 
-// addTable adds a table of its own, at the end or where it stood before.
+// addTable adds a table at the end or at its previous position.
 func addTable(text []byte, path []string, value any, place int) ([]byte, error) {
 	var block strings.Builder
 	if err := writeTable(&block, path, value.(map[string]any)); err != nil {
@@ -177,7 +176,7 @@ func endsBlank(text []byte) bool {
 	return bytes.HasSuffix(text, []byte("\n\n")) || bytes.HasSuffix(text, []byte("\n\r\n"))
 }
 
-// addPair adds a key with its value to its table, which is made if it is not there.
+// addPair adds a key with its value to its table, which it creates if necessary.
 func addPair(text []byte, all []tomlStatement, path []string, value json.RawMessage) ([]byte, error) {
 	inline, err := encodeTOMLInline(value)
 	if err != nil {
@@ -185,7 +184,7 @@ func addPair(text []byte, all []tomlStatement, path []string, value json.RawMess
 	}
 	parent, newline := path[:len(path)-1], newlineOf(text)
 	line := encodeTOMLKey(path[len(path)-1]) + " = " + inline
-	last := -1 // of what the table has
+	last := -1 // last statement of the table
 	for i, s := range all {
 		if !s.inside && slices.Equal(s.table, parent) {
 			last = i
@@ -224,7 +223,7 @@ func addToInlineTable(text []byte, s tomlStatement, name string, value json.RawM
 	return splice(text, at, at, ", "+pair), nil
 }
 
-// remove takes out one statement after the other, the last one first.
+// remove removes the statements, last one first.
 func (tomlEditor) remove(text []byte, path []string) ([]byte, error) {
 	for {
 		all, err := statementsOf(text)
@@ -248,7 +247,7 @@ func (tomlEditor) remove(text []byte, path []string) ([]byte, error) {
 	}
 }
 
-// removeFromInlineTable takes a pair out of an inline table, with one comma.
+// removeFromInlineTable removes a pair and one comma from an inline table.
 func removeFromInlineTable(text []byte, s tomlStatement) []byte {
 	from, to := s.start, s.end
 	rest := bytes.TrimLeft(text[to:], " \t")
@@ -263,8 +262,7 @@ func removeFromInlineTable(text []byte, s tomlStatement) []byte {
 	return splice(text, from, to, "")
 }
 
-// removeLines takes out the lines of a statement, and of a head one empty line
-// beside it.
+// removeLines removes the lines of a statement, and one empty line next to a table head.
 func removeLines(text []byte, s tomlStatement) []byte {
 	from, to := lineStart(text, s.start), lineEnd(text, s.end)
 	if s.head {

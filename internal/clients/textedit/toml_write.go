@@ -13,7 +13,7 @@ import (
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// encodeTOMLKey writes a name as a key.
+// encodeTOMLKey encodes a key.
 func encodeTOMLKey(name string) string {
 	if bareKey.MatchString(name) {
 		return name
@@ -21,13 +21,12 @@ func encodeTOMLKey(name string) string {
 	return encodeTOMLString(name)
 }
 
-// encodeTOMLString writes a text as a basic string: as in JSON, but for the character that
-// JSON may leave as it is.
+// encodeTOMLString encodes a basic string: as in JSON, with DEL escaped.
 func encodeTOMLString(s string) string {
 	return strings.ReplaceAll(string(wirejson.AppendString(nil, s)), "\x7f", `\u007f`)
 }
 
-// writeTable writes a table with those within it, each under a head of its own.
+// writeTable writes a table and its nested tables, each with its own head.
 func writeTable(to *strings.Builder, path []string, table map[string]any) error {
 	var head []string
 	for _, name := range path {
@@ -56,7 +55,7 @@ func writeTable(to *strings.Builder, path []string, table map[string]any) error 
 	return nil
 }
 
-// encodeTOMLInline writes a value, given in JSON, on one line.
+// encodeTOMLInline encodes a JSON value on one line.
 func encodeTOMLInline(value json.RawMessage) (string, error) {
 	v, err := decodeJSON(value)
 	if err != nil {

@@ -25,7 +25,7 @@ func (yamlEditor) tree(text []byte) (tree map[string]any, err error) {
 	if len(text) > maxYAML {
 		return nil, parseErrorAt(1, 1, fmt.Sprintf("the file is larger than %d bytes", maxYAML), "change the file by hand")
 	}
-	// The text is anybody's, and the parser is known to panic on odd ones.
+	// The text is untrusted, and the parser may panic.
 	defer func() {
 		if recover() != nil {
 			tree, err = nil, parseErrorAt(1, 1, "the text is not YAML", "")
@@ -44,8 +44,8 @@ func (yamlEditor) tree(text []byte) (tree map[string]any, err error) {
 	return normalizeValue(tree).(map[string]any), nil
 }
 
-// yamlError is the refusal of a text that the parser does not take. Its own message
-// repeats the text, which may hold secrets.
+// yamlError returns the error for a syntax error. The parser's message repeats the text,
+// which may contain secrets.
 func yamlError(err error) error {
 	line, column := 1, 1
 	var wrong yaml.Error
@@ -57,10 +57,10 @@ func yamlError(err error) error {
 	return parseErrorAt(line, column, "the text is not YAML, or no object", "correct the line first; nothing was changed")
 }
 
-// toLF is a text whose lines end as the parser counts them right.
+// toLF returns a text with the line ends for which the parser's offsets are right.
 func toLF(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
-// parseYAML returns what the one document of a text holds; nil when it is empty.
+// parseYAML returns the body of the only document; nil if it is empty.
 func parseYAML(text []byte) (ast.Node, error) {
 	file, err := parser.ParseBytes(toLF(text), 0)
 	if err != nil {
@@ -101,12 +101,12 @@ func indexOfPair(pairs []*ast.MappingValueNode, name string) int {
 	})
 }
 
-// textByLines is a text by its lines, each with its end.
+// textByLines is a text split into lines with their ends.
 type textByLines [][]byte
 
 func splitLines(text []byte) textByLines { return slices.Collect(bytes.Lines(text)) }
 
-// indent is how far a line is indented, -1 when it is empty.
+// indent returns the indentation of a line, -1 if it is empty.
 func indent(line []byte) int {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return -1
@@ -114,8 +114,8 @@ func indent(line []byte) int {
 	return len(line) - len(bytes.TrimLeft(line, " "))
 }
 
-// memberLines returns the lines of a member: its key's, and those that belong to it. What
-// is empty or a comment behind it does not, unless more follows.
+// memberLines returns the lines of a member. Trailing empty lines and comments are
+// excluded.
 func (l textByLines) memberLines(p *ast.MappingValueNode) (from, to int) {
 	at := p.Key.GetToken().Position
 	from, to = at.Line-1, at.Line
@@ -133,7 +133,7 @@ func (l textByLines) memberLines(p *ast.MappingValueNode) (from, to int) {
 	return from, to
 }
 
-// replaceLines is the lines with others in the place of from, …, to-1.
+// replaceLines returns the text with the lines from, …, to-1 replaced.
 func (l textByLines) replaceLines(from, to int, with []byte) []byte {
 	before := bytes.Join(l[:from], nil)
 	if n := len(before); n > 0 && before[n-1] != '\n' && len(with) > 0 {
@@ -142,7 +142,7 @@ func (l textByLines) replaceLines(from, to int, with []byte) []byte {
 	return slices.Concat(before, with, bytes.Join(l[to:], nil))
 }
 
-// encodeYAMLMember writes a member as a block that is indented so far.
+// encodeYAMLMember encodes a member as an indented block.
 func encodeYAMLMember(name string, value json.RawMessage, depth int, newline string) ([]byte, error) {
 	object, err := wirejson.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
@@ -230,7 +230,7 @@ func (yamlEditor) remove(text []byte, path []string) ([]byte, error) {
 		if len(pairs) > 1 || len(path) == 1 {
 			return l.replaceLines(from, to, nil), nil
 		}
-		// The last one: what held it stays, empty.
+		// The last member: its parent stays, empty.
 		holder := from - 1
 		for holder > 0 && (indent(l[holder]) < 0 || indent(l[holder]) >= indent(l[from])) {
 			holder--

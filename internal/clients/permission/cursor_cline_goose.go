@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cursorDecision: the list of the files, joined; where there is one, that of the settings
-// does not count. The Run Mode is not in a file.
+// cursorDecision evaluates Cursor: the merged list of the files; if there is one, that of
+// the settings does not count. The Run Mode is in no file.
 func cursorDecision(q toolQuery) decision {
 	listed := false
 	var empty Rule
@@ -27,14 +27,14 @@ func cursorDecision(q toolQuery) decision {
 	return decision{Asks, empty, "in the Run Mode Allowlist; in Auto-review a classifier may pass it, Run Everything passes it"}
 }
 
-// cursorMatches reports whether server:tool, with wildcards, is about the tool.
+// cursorMatches reports whether a server:tool pattern matches the tool.
 func cursorMatches(rule, server, name string) bool {
 	ruleServer, ruleTool, ok := strings.Cut(rule, ":")
 	return ok && matchStar(ruleServer, server) && matchStar(ruleTool, name)
 }
 
-// cursorEdits are written with a * before the name: Cursor may give the server's id
-// a prefix.
+// cursorEdits writes patterns with a leading *, because Cursor may add a prefix to the
+// server's id.
 func cursorEdits(server string, tools []Tool) []edit {
 	var edits []edit
 	for _, name := range namesWithVerdict(tools, Asks) {
@@ -48,8 +48,7 @@ func cursorEdits(server string, tools []Tool) []edit {
 	return edits
 }
 
-// disabledInEntry is the decision where the server's own entry says that it is not to
-// be used.
+// disabledInEntry is the decision if the server's entry disables it.
 func disabledInEntry(q toolQuery) decision {
 	d, entry := q.docs.entry(q.server)
 	for key, off := range map[string]bool{"enabled": false, "disabled": true} {
@@ -60,8 +59,8 @@ func disabledInEntry(q toolQuery) decision {
 	return decision{}
 }
 
-// approvedListDecision is the judgement of clients with a list of approved tools at the server's
-// own entry.
+// approvedListDecision is for clients with a list of approved tools in the server's
+// entry.
 func approvedListDecision(q toolQuery) decision {
 	if off := disabledInEntry(q); off.verdict != "" {
 		return off
@@ -82,7 +81,8 @@ func approvedListDecision(q toolQuery) decision {
 	return decision{Asks, Rule{Text: "the server's entry has no autoApprove: the client asks"}, ""}
 }
 
-// clineDecision runs what is listed only where its menu Auto-approve has MCP servers ticked.
+// clineDecision evaluates Cline: it only uses the list if MCP servers are enabled in its
+// Auto-approve menu.
 func clineDecision(q toolQuery) decision {
 	said := approvedListDecision(q)
 	_, entry := q.docs.entry(q.server)
@@ -111,7 +111,7 @@ func approvedListEdits(at ...string) func(string, []Tool) []edit {
 	}
 }
 
-// gooseDecision: the mode first, then the user's lists, then the hints.
+// gooseDecision evaluates Goose: the mode first, then the user's lists, then the hints.
 func gooseDecision(q toolQuery) decision {
 	if off := disabledInEntry(q); off.verdict != "" {
 		return off
@@ -138,7 +138,7 @@ func gooseDecision(q toolQuery) decision {
 	return decision{Unknown, mode, "the mode is not one that is known here"}
 }
 
-// gooseLists is what the lists of the user say, and without them the hints.
+// gooseLists returns the decision of the user's lists, else of the hints.
 func gooseLists(q toolQuery, mode Rule) decision {
 	for _, list := range [...]struct {
 		name    string

@@ -7,17 +7,17 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// Connection is how a client reaches MCPProxy by an entry of its files.
+// Connection is how a client's entry reaches MCPProxy.
 type Connection struct {
-	// Path is that of the address: /mcp, /mcp/p/research, /mcp/all. What the client
-	// starts carries one of the first two.
+	// Path is the path of the URL: /mcp, /mcp/p/research, /mcp/all. A command entry has
+	// one of the first two.
 	Path    string
-	Profile string // that the path names
-	HTTP    bool   // it has the address itself
-	Token   string // that the entry holds, "" for none
+	Profile string // in the path
+	HTTP    bool   // the entry has a URL
+	Token   string // in the entry, or ""
 }
 
-// ConnectionOf reads an entry that leads to MCPProxy.
+// ConnectionOf parses an entry that points to MCPProxy.
 func ConnectionOf(entry Tree) Connection {
 	u := Connection{Path: "/mcp", Token: findToken(entry)}
 	if address, err := url.Parse(EntryURL(entry)); err == nil && address.Host != "" {
@@ -41,7 +41,7 @@ func ConnectionOf(entry Tree) Connection {
 	return u
 }
 
-// findToken returns the first agent token in the texts of a tree.
+// findToken returns the first agent token in a tree.
 func findToken(t Tree) string {
 	if token := auth.FindTokenText(t.Text()); token != "" {
 		return token

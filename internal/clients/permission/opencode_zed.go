@@ -8,17 +8,17 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// opencodeVerdicts are the words of opencode.
+// opencodeVerdicts are opencode's values.
 var opencodeVerdicts = map[string]Verdict{"allow": Runs, "ask": Asks, "deny": Denied}
 
-// opencodeRule is one that is about the tool.
+// opencodeRule is a rule that matches the tool.
 type opencodeRule struct {
 	verdict Verdict
 	rule    Rule
 }
 
-// opencodeDecision: of the rules in their order the last one that matches. Those of an agent
-// come after those for all, and the switches of the section tools before.
+// opencodeDecision evaluates opencode: the last matching rule counts. Rules of an agent
+// come after general ones, and the section tools before both.
 func opencodeDecision(q toolQuery) decision {
 	if off := disabledInEntry(q); off.verdict != "" {
 		return off
@@ -50,14 +50,14 @@ func opencodeDecision(q toolQuery) decision {
 	return said
 }
 
-// opencodePatternRule is a rule with the pattern that stands before it.
+// opencodePatternRule is a rule with its pattern.
 type opencodePatternRule struct {
 	key string
 	opencodeRule
 }
 
-// opencodeSection merges a section of all files as opencode does: a key keeps its
-// first place and has its last value.
+// opencodeSection merges a section of all files like opencode: a key keeps its first
+// position and its last value.
 func opencodeSection(settings docs, section string) []opencodePatternRule {
 	var merged []opencodePatternRule
 	for _, d := range settings {
@@ -77,8 +77,8 @@ func opencodeSection(settings docs, section string) []opencodePatternRule {
 	return merged
 }
 
-// opencodeValue reads a value: a word, a switch, or words by the patterns of what is
-// acted on, which of an MCP tool is *.
+// opencodeValue parses a value: a string, a boolean, or an object by argument pattern, of
+// which * applies to MCP tools.
 func opencodeValue(d doc, key string, value clients.Tree) opencodeRule {
 	if on, ok := value.Bool(); ok {
 		return opencodeRule{map[bool]Verdict{true: Runs, false: Denied}[on], d.rule(value, key)}
@@ -101,11 +101,11 @@ func opencodeEdits(server string, tools []Tool) []edit {
 	return edits
 }
 
-// zedVerdicts are the words of Zed.
+// zedVerdicts are Zed's values.
 var zedVerdicts = map[string]Verdict{"allow": Runs, "confirm": Asks, "deny": Denied}
 
-// zedDecision: the default of the tool before that for all. Patterns are for tools of Zed's
-// own.
+// zedDecision evaluates Zed: the tool's default before the general one. Patterns only
+// apply to Zed's own tools.
 func zedDecision(q toolQuery) decision {
 	if off := disabledInEntry(q); off.verdict != "" {
 		return off
@@ -141,7 +141,7 @@ func zedEdits(server string, tools []Tool) []edit {
 	return edits
 }
 
-// vscodeDecision goes by the hint unless everything is approved.
+// vscodeDecision evaluates VS Code: by the hint unless everything is approved.
 func vscodeDecision(q toolQuery) decision {
 	const key = "chat.tools.global.autoApprove"
 	if d, at := q.docs.ofKind(fileRules).strongest(key); at.Exists() {
@@ -155,7 +155,7 @@ func vscodeDecision(q toolQuery) decision {
 	return decision{Asks, Rule{Text: "VS Code asks for what is not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
 }
 
-// copilotDecision knows approvals by place, and flags that no file has.
+// copilotDecision evaluates Copilot: approvals by directory, and flags that no file has.
 func copilotDecision(q toolQuery) decision {
 	_, entry := q.docs.entry(q.server)
 	if tools := entry.Get("tools"); tools.IsList() {
@@ -184,8 +184,8 @@ func copilotDecision(q toolQuery) decision {
 	return decision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
 }
 
-// askByDefault is the judgement of clients that ask until a person says always in
-// their dialog, which no file says that they document.
+// askByDefault is for clients that ask until a user chooses "always" in their dialog,
+// which is in no documented file.
 func askByDefault(q toolQuery) decision {
 	said := approvedListDecision(q)
 	if said.verdict == Denied {
