@@ -89,7 +89,7 @@ func index(servers []installed) *scan.CrossRefs {
 		for i, d := range s.tools {
 			names[i] = d.ID.Tool
 		}
-		x.Set(s.name, names)
+		x.SetTools(s.name, names)
 	}
 	return x
 }
@@ -106,7 +106,7 @@ func (f *flags) count(servers []installed, print bool) {
 	for _, s := range servers {
 		for _, d := range s.tools {
 			f.tools++
-			found := x.Tool(&d).Across()
+			found := x.Tool(&d).CrossFindings()
 			if len(found) == 0 {
 				continue
 			}
@@ -159,9 +159,9 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 			peers[p.Server] = append(peers[p.Server], p.Name)
 		}
 		for server, tools := range peers {
-			beside.Set(server, tools)
+			beside.SetTools(server, tools)
 		}
-		found := beside.Tool(&d).Across()
+		found := beside.Tool(&d).CrossFindings()
 		if namesOther(d, names, m.Peers) {
 			r.naming++
 			if len(found) > 0 {
@@ -172,7 +172,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 			if len(found) > 0 || scan.Definition(d).Verdict != scan.Clean {
 				r.both++
 			}
-			if len(alone.Tool(&d).Across()) > 0 {
+			if len(alone.Tool(&d).CrossFindings()) > 0 {
 				r.unknown++
 			}
 		}

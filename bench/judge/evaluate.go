@@ -11,7 +11,7 @@ import (
 // tally counts what is found of some definitions.
 type tally struct{ all, review, block, judge, without int }
 
-func (t *tally) add(s *corpora.Sample, by scan.Trial) scan.Report {
+func (t *tally) add(s *corpora.Sample, by scan.Options) scan.Report {
 	r := by.Definition(s.Definition)
 	t.all++
 	if r.Verdict != scan.Clean {
@@ -20,10 +20,10 @@ func (t *tally) add(s *corpora.Sample, by scan.Trial) scan.Report {
 	if r.Verdict == scan.Block {
 		t.block++
 	}
-	if slices.ContainsFunc(r.Findings, func(f scan.Finding) bool { return f.Rule == scan.RuleJudged }) {
+	if slices.ContainsFunc(r.Findings, func(f scan.Finding) bool { return f.Rule == scan.RuleClassifier }) {
 		t.judge++
 	}
-	by.Judge = nil
+	by.Classifier = nil
 	if by.Definition(s.Definition).Verdict != scan.Clean {
 		t.without++
 	}
@@ -33,7 +33,7 @@ func (t *tally) add(s *corpora.Sample, by scan.Trial) scan.Report {
 // tallies are tallies by the corpus of the definitions.
 type tallies map[string]tally
 
-func (t tallies) add(s *corpora.Sample, by scan.Trial) scan.Report {
+func (t tallies) add(s *corpora.Sample, by scan.Options) scan.Report {
 	of := t[s.Corpus]
 	r := of.add(s, by)
 	t[s.Corpus] = of
@@ -72,7 +72,7 @@ func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally
 	next, third := (fold+1)%folds, (fold+2)%folds
 	m := t.model(set, fold, next, third).quantized()
 	calibrate(m, t.honestScores(m, next, third))
-	by := scan.Trial{Judge: m, Counts: func(pattern int) bool { return t.owners[pattern] != set }}
+	by := scan.Options{Classifier: m, PatternFilter: func(pattern int) bool { return t.owners[pattern] != set }}
 	for _, s := range t.samples {
 		switch {
 		case s.Malicious && s.Corpus == set:
@@ -86,7 +86,7 @@ func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally
 
 // further judges definitions that nothing was learned from.
 func further(samples []corpora.Sample, m *scan.Model, verbose bool) (attacks, honest tally) {
-	by := scan.Trial{Judge: m}
+	by := scan.Options{Classifier: m}
 	for k := range samples {
 		s := &samples[k]
 		if s.Malicious {

@@ -73,7 +73,7 @@ func run(shared, out string, unseen []string, verbose bool) error {
 		fmt.Fprintf(w, "%s\t%v\t%v\t\n", filepath.Base(filepath.Dir(file)), attacks, honest)
 	}
 	w.Flush()
-	fmt.Printf("thresholds: review %d, agree %d, in 1/%d\n", m.Review, m.Agree, scan.ModelUnit)
+	fmt.Printf("thresholds: review %d, agree %d, in 1/%d\n", m.Review, m.Support, scan.ModelUnit)
 	if out == "" {
 		return nil
 	}

@@ -87,7 +87,7 @@ func newTraining(samples []corpora.Sample) (*training, error) {
 
 // own notes which patterns of the scanner an attack has.
 func (t *training) own(s *corpora.Sample) {
-	scan.Trial{Counts: func(pattern int) bool {
+	scan.Options{PatternFilter: func(pattern int) bool {
 		if owner, known := t.owners[pattern]; known && owner != s.Corpus {
 			t.owners[pattern] = ""
 		} else {
@@ -113,8 +113,8 @@ func definitionOf(text string) (tool.Definition, error) {
 
 // phrasesOf returns the phrases of a definition that say something.
 func phrasesOf(d tool.Definition) (all []example) {
-	scan.Phrases(d, func(p *scan.Phrase) {
-		e := example{weight: 1, sum: p.Sum()}
+	scan.ClassifierPhrases(d, func(p *scan.Phrase) {
+		e := example{weight: 1, sum: p.Hash()}
 		for f := range p.Features {
 			e.features = append(e.features, f)
 		}
@@ -197,7 +197,7 @@ func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
 func calibrate(m *scan.Model, scores []int) {
 	slices.Sort(scores)
 	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
-	m.Review, m.Agree = at(reviewShare), at(agreeShare)
+	m.Review, m.Support = at(reviewShare), at(agreeShare)
 }
 
 // honestScores returns the highest score of each honest definition of some folds.
@@ -208,7 +208,7 @@ func (t *training) honestScores(m *scan.Model, of ...uint32) (scores []int) {
 			continue
 		}
 		best := math.MinInt16
-		scan.Phrases(s.Definition, func(p *scan.Phrase) { best = max(best, m.Score(p)) })
+		scan.ClassifierPhrases(s.Definition, func(p *scan.Phrase) { best = max(best, m.Score(p)) })
 		scores = append(scores, best)
 		for k := 1; k < curated && s.Corpus != crawl; k++ {
 			scores = append(scores, best)

@@ -40,7 +40,7 @@ func (c *chooser) choose(file string) error {
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	all := make([][]pair, len(lines)) // ranking → its figures on the sets
 	for i, line := range lines {
-		r := search.Default()
+		r := search.DefaultRanking()
 		if err := json.Unmarshal([]byte(line), r); err != nil {
 			return fmt.Errorf("%s:%d: %w", file, i+1, err)
 		}
@@ -87,7 +87,7 @@ func (s *set) figures(r *search.Ranking, most int) (sum pair) {
 	var parts []*search.Part
 	var ids []string
 	for _, server := range s.servers {
-		parts = append(parts, r.Part(server, s.lists[server]))
+		parts = append(parts, r.NewPart(server, s.lists[server]))
 		for i := range s.lists[server] {
 			ids = append(ids, s.ids[s.lists[server][i].ID])
 		}

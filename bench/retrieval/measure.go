@@ -49,7 +49,7 @@ func (s *set) measureLearned() map[string]figures {
 				uses = append(uses, search.Use{Query: q.Text, Tool: tools[label]})
 			}
 		}
-		habits[fold] = search.Learn(uses)
+		habits[fold] = search.LearnHabits(uses)
 	}
 	return s.measureUsed(func(i int) *search.Habits { return habits[i%folds] })
 }
@@ -57,7 +57,7 @@ func (s *set) measureLearned() map[string]figures {
 func (s *set) measureUsed(habits func(query int) *search.Habits) map[string]figures {
 	out := make(map[string]figures, len(s.queries))
 	for i, q := range s.queries {
-		hits, _ := s.catalog().SearchUsed(habits(i), q.Text, deep, nil)
+		hits, _ := s.catalog().Search(habits(i), q.Text, deep, nil)
 		found := make([]string, len(hits))
 		for i, h := range hits {
 			found[i] = s.ids[h.Tool.ID]

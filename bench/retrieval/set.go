@@ -140,7 +140,7 @@ func snapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	}
 	book := approval.NewBook(forgetful{}, nil)
 	_ = book.Load(context.Background()) // never fails
-	c := catalog.New(catalog.Options{Servers: cfg.Servers, Book: book, Logger: slog.New(slog.DiscardHandler)})
+	c := catalog.New(catalog.Options{Servers: cfg.Servers, Approvals: book, Logger: slog.New(slog.DiscardHandler)})
 	for server, tools := range lists {
 		c.ToolsListed(server, tools)
 	}

@@ -37,7 +37,7 @@ func readTools(dir string) (tools []published, err error) {
 			return nil, err
 		}
 	}
-	ranking := search.Default()
+	ranking := search.DefaultRanking()
 	for _, file := range learned {
 		err := readDefinitions(filepath.Join(dir, file), func(d *tool.Definition) {
 			if text := strings.ToLower(d.Description); !seen[text] {

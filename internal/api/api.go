@@ -93,7 +93,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 		return
 	}
 	from := caller(r, who.Actor)
-	from.Bounds = auth.Within(who.token, "", s.deps.Profiles)
+	from.Bounds = auth.CallerBounds(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(ops.Stream); ok && err == nil {
@@ -141,11 +141,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, done := r.Context(), func() {}
 	if auth.FromPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // who signs in may have a session that has ended
-		if why := auth.OwnPage(r); why != "" {
+		if why := auth.RefuseForeignPage(r); why != "" {
 			writeProblem(w, fromElsewhere(why))
 			return
 		}
-		actor, ctx, done = s.deps.Auth.Page(r)
+		actor, ctx, done = s.deps.Auth.EnterSession(r)
 	}
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
@@ -209,5 +209,5 @@ type actorKey struct{}
 // asking is who makes a request, and by which token, if by one.
 type asking struct {
 	auth.Actor
-	token *auth.Held
+	token *auth.ActiveToken
 }

@@ -140,7 +140,7 @@ func (in *input) member(name string) (field, error) {
 	}
 	p := problem.Newf(problem.InvalidRequest, "The body of the request has an unknown member '%s'.", problem.Brief(name)).
 		WithHint("The members are " + strings.Join(names, ", ") + ".")
-	if near := search.Meant(name, names); near != "" {
+	if near := search.ClosestName(name, names); near != "" {
 		p.WithHint("Did you mean " + near + "?")
 	}
 	return field{}, p

@@ -31,7 +31,7 @@ func caller(r *http.Request, a auth.Actor) ops.Caller {
 	if c.RequestID == "" || len(c.RequestID) > maxRequestID || !utf8.ValidString(c.RequestID) {
 		c.RequestID = rand.Text()
 	}
-	if a.Page {
+	if a.FromWebUI {
 		c.Source = activity.SourceUI // and no client: every browser says that it is Mozilla
 		return c
 	}

@@ -17,7 +17,7 @@ type OfferOps struct {
 // one segment.
 func declareOffers(kind tool.Kind, path, id, doc string) OfferOps {
 	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment: a slash in it is %2F."
-	what := "the definition of the " + kind.Word()
+	what := "the definition of the " + kind.Label()
 	ofKind := func(in *ops.OfferRef, _ url.Values) error { in.Kind = kind; return nil }
 	about := func(in *ops.OfferDecision, given url.Values) error { return ofKind(&in.OfferRef, given) }
 	return OfferOps{

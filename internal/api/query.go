@@ -49,7 +49,7 @@ func checkNames(known []string, values url.Values) error {
 		}
 		p := problem.Newf(problem.InvalidParameter, "There is no parameter '%s' here.", name).
 			With("parameter", name).With("value", values.Get(name)).With("allowed", nonNil(known))
-		if near := search.Meant(name, known); near != "" {
+		if near := search.ClosestName(name, known); near != "" {
 			return p.WithHint("Did you mean " + near + "?")
 		}
 		if len(known) == 0 {

@@ -40,7 +40,7 @@ func grants(a auth.Actor, r Right) bool {
 	case Call:
 		return a.Kind == auth.Admin || a.Kind == auth.Agent && a.Name != "" // by a token, within its scope
 	case Invite:
-		return a.Kind == auth.Admin && !a.Page
+		return a.Kind == auth.Admin && !a.FromWebUI
 	}
 	return a.Kind == auth.Admin
 }

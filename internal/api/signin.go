@@ -51,7 +51,7 @@ func fromElsewhere(why string) error {
 }
 
 func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISession, error) {
-	if why := auth.OwnPage(in.r); why != "" {
+	if why := auth.RefuseForeignPage(in.r); why != "" {
 		return UISession{}, fromElsewhere(why)
 	}
 	if (in.Code == "") == (in.Key == "") {
@@ -63,7 +63,7 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 		d.Refuse(ctx, gate.Refusal{Caller: c, Problem: refused})
 		return UISession{}, refused
 	}
-	_, cookies := auth.Presented(in.r)
+	_, cookies := auth.SessionCredentials(in.r)
 	opened := d.Auth.SignIns.Open(cookies)
 	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: opened.Cookie}, nil
 }
@@ -89,7 +89,7 @@ func proves(d *Deps, in SignInInput) *problem.Problem {
 type PageInput struct{ fromPage }
 
 func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
-	expires, ok := d.Auth.SignIns.Expires(auth.Presented(in.r))
+	expires, ok := d.Auth.SignIns.Expires(auth.SessionCredentials(in.r))
 	if !ok {
 		return UISession{}, problem.New(problem.Unauthorized, "The request has no session of the web UI.", "A page gets one with POST "+Prefix+"/session; programs need none.")
 	}
@@ -114,7 +114,7 @@ func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedO
 	if in.Everywhere {
 		return SignedOut{d.Auth.SignIns.SignOutEverywhere()}, nil
 	}
-	return SignedOut{d.Auth.SignIns.SignOut(auth.Presented(in.r))}, nil
+	return SignedOut{d.Auth.SignIns.SignOut(auth.SessionCredentials(in.r))}, nil
 }
 
 // SignInCode is a code for a page.

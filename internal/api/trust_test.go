@@ -208,7 +208,7 @@ func TestActionsOnOffersOfAllNames(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {
-		for _, kind := range tool.OfferKinds() {
+		for _, kind := range tool.PrimitiveKinds() {
 			for _, name := range []string{"plain", "a/b", "..", "x y", "ünï", "?q#f", "approve", "a/approve", "%2F", "file:///a/b%20c", "demo://{id}{?q*}", "a/diff"} {
 				if kind == tool.KindInstructions {
 					name = ""

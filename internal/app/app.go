@@ -207,7 +207,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
-		Applied: func(f config.InForce) { d.settings.Applied(f) }, Presence: true,
+		Applied: func(f config.AppliedText) { d.settings.Applied(f) }, Presence: true,
 	})
 	if err != nil {
 		return err
@@ -310,14 +310,14 @@ func (d *daemon) wire() error {
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
-		Servers: cfg.Servers, Keeper: verified{d.store, d.verify, d.logger}, Book: d.book, Observe: d.admitted, Logger: d.logger,
+		Servers: cfg.Servers, Store: verified{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.admitted, Logger: d.logger,
 	})
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
 	d.upstreams = compat.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger, person: d.person}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage, Account: account(d.logins),
+		MaxMessage: maxMessage, AccountFor: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.Open(cfg.DataDir, d.logger)
@@ -356,7 +356,7 @@ func (d *daemon) wire() error {
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
 		func(t *auth.Token) bool { return d.presence.Confirmed(ops.TokenClaim(t)) })
-	authenticator := auth.NewKept(d.key, d.tokens, cfg.DataDir, d.logger)
+	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyWriter(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)

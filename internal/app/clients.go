@@ -48,14 +48,16 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 		Place: func() ops.Place {
 			now := d.live.Current()
 			p := ops.Place{
-				Base: ops.BaseURL(d.tcp.Addr().String()), Command: self, Args: config.Flags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
+				Base: ops.BaseURL(d.tcp.Addr().String()), Command: self, Args: config.PathFlags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
 			}
 			for _, profile := range now.Profiles {
 				p.Profiles = append(p.Profiles, profile.Name)
 			}
 			return p
 		},
-		Run:    func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
+		Run: func(ctx context.Context, argv []string) (string, error) {
+			return process.RunCommand(ctx, argv, os.Environ())
+		},
 		Tokens: accessTokens{tokens},
 	}
 	return &ops.ClientOperations{Account: account, Journal: ops.Journal{Log: d.log, Logger: d.logger}}, err
@@ -66,7 +68,7 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 func (d *daemon) takeover(account *permission.Account, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
 	return ops.NewOperations(ops.NewImport(account.Env, account.Open), func(c ops.Caller) ops.Here {
 		return ops.Here{
-			Text: d.live.Read, Itself: d.live.Itself, Secret: store.Get,
+			Text: d.live.Read, Itself: d.live.CheckNotSelf, Secret: store.Get,
 			Names: func(ctx context.Context) (names []string, err error) {
 				all, err := a.Servers(ctx, c, ops.Nothing{})
 				for _, s := range all.Servers {

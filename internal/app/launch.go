@@ -61,7 +61,7 @@ func (l *launcher) apply() {
 		servers[i] = revealed
 		spec := specOf(cfg, revealed, l.book)
 		if err != nil {
-			spec.Lacks, spec.LacksVariable = err.Error(), s.NeedsVariable()
+			spec.MissingReason, spec.MissingVariable = err.Error(), s.NeedsVariable()
 		}
 		wanted = append(wanted, spec)
 	}
@@ -100,7 +100,7 @@ func targets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
 	}
 	var all []oauth.Target
 	for _, s := range servers {
-		if s.Transport != upstream.Stdio && s.Lacks == "" && !s.Proves() {
+		if s.Transport != upstream.Stdio && s.MissingReason == "" && !s.HasCredentials() {
 			all = append(all, oauth.Target{Name: s.Name, URL: s.URL, AllowPrivate: s.AllowPrivate, Settings: oauth.Settings(configured[s.Name])})
 		}
 	}

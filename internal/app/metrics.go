@@ -47,10 +47,10 @@ func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.Profil
 }
 
 // seesAll reports whether a token is bound to nothing less than all servers and lanes.
-func seesAll(token *auth.Held, profiles auth.Profiles) bool {
+func seesAll(token *auth.ActiveToken, profiles auth.Profiles) bool {
 	if token == nil {
 		return false
 	}
-	within := auth.Within(token, "", profiles).Scope()
+	within := auth.CallerBounds(token, "", profiles).Scope()
 	return within.AllServers() && within.AllLanes()
 }

@@ -56,7 +56,7 @@ func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, err
 	if !first { // the file waits for `config confirm`: whoever has reset presence may have changed it
 		return all, nil
 	}
-	file, err := d.live.Seal()
+	file, err := d.live.PrepareConfirmation()
 	return append(all, ops.Claims(file)...), err
 }
 

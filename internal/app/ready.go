@@ -29,7 +29,7 @@ func (d *daemon) unheard() (n int) {
 		return 0
 	}
 	for _, s := range d.catalog.Current().Servers() {
-		if s.Unheard() {
+		if s.AwaitsFirstList() {
 			n++
 		}
 	}

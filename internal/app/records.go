@@ -38,9 +38,9 @@ func (d *daemon) admitted(a catalog.Admission) {
 // many is a kind as the actions of records have it.
 func many(kind tool.Kind) string {
 	if kind == tool.KindInstructions {
-		return kind.Word()
+		return kind.Label()
 	}
-	return kind.Word() + "s"
+	return kind.Label() + "s"
 }
 
 // judged is one record of what became of one or many tools, or offers of a kind.
@@ -70,12 +70,12 @@ func judged(server string, all []approval.Evaluation, status activity.Status, ac
 
 // configChanged records what happened to the configuration.
 func (d *daemon) configChanged(c config.Change) {
-	d.events.ConfigChanged(slices.Concat(c.Keys, c.Waits), c.Err)
+	d.events.ConfigChanged(slices.Concat(c.Keys, c.Unconfirmed), c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
-	if c.Waits != nil {
+	if c.Unconfirmed != nil {
 		r.Status, r.ErrorMessage = activity.Blocked, "What the file widens waits for a person."
-		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.Brief(strings.Join(c.Waits, ", ")), ErrorCode: string(problem.PresenceRequired)}
+		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.Brief(strings.Join(c.Unconfirmed, ", ")), ErrorCode: string(problem.PresenceRequired)}
 	}
 	if c.Err != nil {
 		r.Status, r.ErrorMessage = activity.Failed, c.Err.Error()

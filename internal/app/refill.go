@@ -30,7 +30,7 @@ func (d *daemon) refill(ctx context.Context) {
 			case <-time.After(refillAgain):
 			}
 		}
-		d.catalog.Remember()
+		d.catalog.SaveAll()
 		d.record(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}
@@ -43,7 +43,7 @@ func (d *daemon) restore(ctx context.Context) error {
 // definition is the text of a definition, as long as its server lists it.
 func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json.RawMessage {
 	if kind != tool.KindTool {
-		if o := d.catalog.Offers(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
+		if o := d.catalog.Primitives(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
 			return o.Raw
 		}
 		return nil

@@ -44,7 +44,7 @@ func (v verified) LoadTools(ctx context.Context) (map[string][]json.RawMessage, 
 
 // signedTokens are the tokens in the store, which are known once it is known what is signed.
 type signedTokens struct {
-	auth.TokenKeeper
+	auth.TokenStore
 	gate *presence.Gate
 }
 
@@ -53,7 +53,7 @@ func (s signedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 	if err := s.gate.Ready(ctx); err != nil {
 		return nil, err
 	}
-	return s.TokenKeeper.LoadTokens(ctx)
+	return s.TokenStore.LoadTokens(ctx)
 }
 
 // demands tells that the configuration has changed.

@@ -10,13 +10,13 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// StatusNow is the status of a tool by what is decided at this moment: a
-// decision counts before the snapshot that has it is published.
-func (c *Catalog) StatusNow(t *Tool) policy.Status {
+// CurrentStatus returns a tool's status by the decisions of this moment. A decision
+// counts before the snapshot that contains it is published.
+func (c *Catalog) CurrentStatus(t *Tool) policy.Status {
 	if t.Status != policy.Callable {
 		return t.Status
 	}
-	decided := c.Book.View(t.ID.Server)
+	decided := c.Approvals.View(t.ID.Server)
 	entry := decided.Tool(t.ID.Tool)
 	return policy.StatusOf(policy.StatusFacts{
 		Known: decided.Known(), ServerEnabled: true,
@@ -24,22 +24,22 @@ func (c *Catalog) StatusNow(t *Tool) policy.Status {
 	})
 }
 
-// admit accepts of a list what the trust in the server allows, before it is
-// published. done is false when it has to be tried again. What came with this
-// list, against old, and waits is told of when tell is set.
-func (c *Catalog) admit(ctx context.Context, server string, old *list, entries []*entry, tell bool) (accepted int, done bool) {
-	_, infer, _ := c.configured(server)
-	before := old.set()
-	return judge(ctx, c, server, entries, func(e *entry) approval.Candidate { return e.candidate(infer) },
+// admit accepts the definitions of a list that the server's trust allows, before the list
+// is published. done is false when the caller has to retry. If tell is set, it reports
+// definitions that await approval and were not on the old list.
+func (c *Catalog) admit(ctx context.Context, server string, old *toolList, entries []*entry, tell bool) (accepted int, done bool) {
+	_, infer, _ := c.serverConfig(server)
+	before := old.entrySet()
+	return admitDefinitions(ctx, c, server, entries, func(e *entry) approval.Candidate { return e.candidate(infer) },
 		func(e *entry) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
 }
 
-// judge accepts of the definitions of a server, by what they are as candidates,
-// what the trust in it allows. It tells of that and of those that wait, unless
-// they were known before. done is false when it has to be tried again; why is
-// logged as failed.
-func judge[T any](ctx context.Context, c *Catalog, server string, all []T, candidate func(T) approval.Candidate, known func(T) bool, failed string) (accepted int, done bool) {
-	rules, decided, ok := c.rules(server)
+// admitDefinitions accepts the definitions that the server's trust allows. It reports
+// accepted definitions, and those that now await approval unless they were known before.
+// done is false when the caller has to retry; the error is logged with the message
+// failed.
+func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all []T, candidate func(T) approval.Candidate, known func(T) bool, failed string) (accepted int, done bool) {
+	rules, decided, ok := c.admissionRules(server)
 	if !ok {
 		return 0, false
 	}
@@ -53,7 +53,7 @@ func judge[T any](ctx context.Context, c *Catalog, server string, all []T, candi
 	if len(candidates) == 0 {
 		return 0, true
 	}
-	judged, err := c.Book.Admit(ctx, server, rules, candidates)
+	judged, err := c.Approvals.Admit(ctx, server, rules, candidates)
 	if err != nil && ctx.Err() == nil {
 		c.Logger.Warn(failed, "server", server, "error", err)
 	}
@@ -72,11 +72,11 @@ func judge[T any](ctx context.Context, c *Catalog, server string, all []T, candi
 			a.Held = append(a.Held, j)
 		}
 	}
-	c.tell(byKind)
+	c.reportAdmissions(byKind)
 	return accepted, err == nil
 }
 
-func (c *Catalog) tell(byKind map[tool.Kind]*Admission) {
+func (c *Catalog) reportAdmissions(byKind map[tool.Kind]*Admission) {
 	for _, a := range byKind {
 		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
 			c.Observe(*a)
@@ -84,30 +84,29 @@ func (c *Catalog) tell(byKind map[tool.Kind]*Admission) {
 	}
 }
 
-// rules are what definitions of a server are judged by, beside what is decided
-// about it; ok is false as long as either is not known.
-func (c *Catalog) rules(server string) (rules approval.Rules, decided *approval.View, ok bool) {
-	configured, _, there := c.configured(server)
-	decided = c.Book.View(server)
+// admissionRules returns what definitions of a server are evaluated by, and the decisions
+// about it. ok is false until both are known.
+func (c *Catalog) admissionRules(server string) (rules approval.Rules, decided *approval.View, ok bool) {
+	configured, _, there := c.serverConfig(server)
+	decided = c.Approvals.View(server)
 	return approval.Rules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, decided)}, decided, there && decided.Known()
 }
 
-// configured returns what the configuration says of a server, and what is made of
-// its tools that say nothing.
-func (c *Catalog) configured(server string) (s config.Server, infer policy.InferMode, there bool) {
+// serverConfig returns a server's configuration and its inference mode.
+func (c *Catalog) serverConfig(server string) (s config.Server, infer policy.InferMode, there bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.servers { // a config.Server is large to hand about
+	for i := range c.servers { // a config.Server is large to copy
 		if s := &c.servers[i]; s.Name == server {
-			return *s, infers(*s, c.infer), true
+			return *s, inferModeOf(*s, c.inferMode), true
 		}
 	}
-	return config.Server{}, c.infer, false
+	return config.Server{}, c.inferMode, false
 }
 
-// admitRest tries again what could not be accepted, and judges anew what a
-// changed configuration may judge otherwise. It reports whether nothing is left.
-func (c *Catalog) admitRest(ctx context.Context) (all bool) {
+// retryAdmissions retries definitions that could not be accepted, and evaluates all again
+// after a configuration change. It reports whether none is left.
+func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 	c.mu.Lock()
 	rest := map[string][]*entry{}
 	for server, l := range c.lists {
@@ -131,27 +130,27 @@ func (c *Catalog) admitRest(ctx context.Context) (all bool) {
 			c.mu.Unlock()
 		}
 	}
-	offers, allOffers := c.admitRestOffers(ctx)
+	offers, allOffers := c.retryPrimitiveAdmissions(ctx)
 	if total+offers > 0 {
 		c.Refresh()
 	}
 	return all && allOffers
 }
 
-// loadBook reads what is decided, until that succeeds.
-func (c *Catalog) loadBook(ctx context.Context) {
+// loadApprovals reads the decisions, and retries until that succeeds.
+func (c *Catalog) loadApprovals(ctx context.Context) {
 	select {
-	case <-c.Book.Loaded():
+	case <-c.Approvals.Loaded():
 		return
 	default:
 	}
 	for {
-		err := c.Book.Load(ctx)
+		err := c.Approvals.Load(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
 		c.Logger.Error("the approvals cannot be read, so no tool can be called", "error", err)
 		pause(ctx, time.Second)
 	}
-	c.admitRest(ctx)
+	c.retryAdmissions(ctx)
 }

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Store remembers the last known tools of servers across restarts.
+// Store saves the last known tools of servers across restarts.
 type Store interface {
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
@@ -32,64 +32,65 @@ type Store interface {
 // upstream.Observer and a config.Component.
 type Catalog struct {
 	Options
-	current atomic.Pointer[Snapshot]
-	names   *scan.CrossRefs // of all tools that servers have listed
-	doubts  doubts
+	current   atomic.Pointer[Snapshot]
+	crossRefs *scan.CrossRefs // of all listed tools
+	rechecks  recheckQueue
 
-	// wake tells Run that something changed; unsaved that a list was received.
+	// wake tells Run that something changed; unsaved tells saveLoop that a list was
+	// received.
 	wake, unsaved chan struct{}
 
-	// receiving has a place for each list that is being taken over.
-	receiving chan struct{}
+	// listSlots has a slot for each list that is being processed.
+	listSlots chan struct{}
 
-	// building is held while a snapshot is made, so that snapshots are
-	// published in the order of what they are made from.
-	building sync.Mutex
+	// publishMu is held while a snapshot is built, so that snapshots are published in the
+	// order of their inputs.
+	publishMu sync.Mutex
 
-	mu      sync.Mutex // guards the fields below
-	servers []config.Server
-	infer   policy.InferMode
-	judges  policy.JudgeMode
-	states  map[string]upstream.State
-	lists   map[string]*list
-	offers  map[string]*Offers
+	mu         sync.Mutex // guards the fields below
+	servers    []config.Server
+	inferMode  policy.InferMode
+	judgeMode  policy.JudgeMode
+	states     map[string]upstream.State
+	lists      map[string]*toolList
+	primitives map[string]*Primitives
 }
 
-// doubts has what was accepted held against the names of tools that have come
-// since: by one at a time, for all that have come meanwhile.
-type doubts struct {
-	mu         sync.Mutex // guards the fields below, and is not held while it is looked
-	came, done uint64     // how often something came; how much of that was looked at
-	running    bool
+// recheckQueue makes one goroutine at a time check accepted definitions against the names
+// of tools that were listed later, once for all requests so far.
+type recheckQueue struct {
+	mu                   sync.Mutex // guards the fields below; not held during a check
+	requested, completed uint64     // number of requests; number of them that are served
+	running              bool
 }
 
-// Options are what a Catalog is made of.
+// Options configure a Catalog.
 type Options struct {
-	Servers []config.Server  // that are configured at the start
-	Infer   policy.InferMode // as configured at the start
-	Judge   policy.JudgeMode
-	Keeper  Store
-	Book    *approval.Book
-	// Observe is told what became of definitions that were not approved before.
-	// It must not call the catalog. Nil when nobody wants to know.
+	Servers   []config.Server  // at the start
+	Infer     policy.InferMode // at the start
+	Judge     policy.JudgeMode
+	Store     Store
+	Approvals *approval.Book
+	// Observe receives the outcome for definitions that were not approved before. It must
+	// not call the catalog. May be nil.
 	Observe func(Admission)
 	Logger  *slog.Logger
 }
 
-// New makes a catalog of the configured servers; Run keeps it up to date.
+// New returns a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, infer: o.Infer, judges: o.Judge, names: scan.NewCrossRefs(),
-		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
+		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefs(),
+		states: map[string]upstream.State{}, lists: map[string]*toolList{}, primitives: map[string]*Primitives{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
-		receiving: make(chan struct{}, receivingPerCore*runtime.GOMAXPROCS(0)),
+		listSlots: make(chan struct{}, listsPerCore*runtime.GOMAXPROCS(0)),
 	}
 	c.Refresh()
-	o.Book.Follow(c.decided)
+	o.Approvals.Follow(c.onDecision)
 	return c
 }
 
-// Current is the latest snapshot.
+// Current returns the latest snapshot.
 func (c *Catalog) Current() *Snapshot { return c.current.Load() }
 
 // StateChanged implements upstream.Observer.
@@ -100,17 +101,17 @@ func (c *Catalog) StateChanged(s upstream.State) {
 	signal(c.wake)
 }
 
-// receivingPerCore is how many lists are taken over at a time. Were it all that come at
-// once, each would be done when the last is, and its time to be stored over by then.
-const receivingPerCore = 4
+// listsPerCore is how many lists are processed at a time. If all that arrive at once were
+// processed together, each would finish with the last one, after its time limit.
+const listsPerCore = 4
 
 // ToolsListed implements upstream.Observer.
 func (c *Catalog) ToolsListed(server string, tools []*tool.Definition) {
-	c.receiving <- struct{}{}
-	defer func() { <-c.receiving }()
-	ctx, cancel := context.WithTimeout(context.Background(), admitTime)
+	c.listSlots <- struct{}{}
+	defer func() { <-c.listSlots }()
+	ctx, cancel := context.WithTimeout(context.Background(), admitTimeout)
 	defer cancel()
-	if c.receive(ctx, server, tools, true) {
+	if c.storeList(ctx, server, tools, true) {
 		signal(c.unsaved)
 	}
 	signal(c.wake)
@@ -123,20 +124,20 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 		c.mu.Lock()
 		l := c.lists[s.Name]
 		c.mu.Unlock()
-		if l != nil && counts(infers(s, next.Intent.InferHints)) {
-			inferAll(l.entries)
+		if l != nil && enforced(inferModeOf(s, next.Intent.InferHints)) {
+			precomputeInference(l.entries)
 		}
 	}
 	return func() {
 		c.mu.Lock()
-		c.servers, c.infer, c.judges = next.Servers, next.Intent.InferHints, next.Intent.JudgeArguments
+		c.servers, c.inferMode, c.judgeMode = next.Servers, next.Intent.InferHints, next.Intent.JudgeArguments
 		for _, l := range c.lists {
-			l.admitted = false // by another trust, perhaps
+			l.admitted = false // the trust may have changed
 		}
-		for server, o := range c.offers {
+		for server, o := range c.primitives {
 			next := o.clone()
 			next.admitted = false
-			c.offers[server] = next
+			c.primitives[server] = next
 		}
 		c.mu.Unlock()
 		c.Refresh()
@@ -144,10 +145,9 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 	}, nil
 }
 
-// decided publishes what was decided. What a server listed that is launched in
-// another way from now on is found as before, but is not what it says of itself
-// any more.
-func (c *Catalog) decided(d approval.Decided) {
+// onDecision publishes a decision. After a change of how a server is launched, its tools
+// can still be found, but its list no longer counts as received.
+func (c *Catalog) onDecision(d approval.Decided) {
 	if d.Relaunched {
 		c.mu.Lock()
 		if l := c.lists[d.Server]; l != nil {
@@ -155,14 +155,14 @@ func (c *Catalog) decided(d approval.Decided) {
 			next.received = false
 			c.lists[d.Server] = &next
 		}
-		delete(c.offers, d.Server)
+		delete(c.primitives, d.Server)
 		c.mu.Unlock()
 	}
 	c.Refresh()
 }
 
-// Remember has all lists saved again: the store may have lost them.
-func (c *Catalog) Remember() {
+// SaveAll saves all lists again: the store may have lost them.
+func (c *Catalog) SaveAll() {
 	c.mu.Lock()
 	for _, l := range c.lists {
 		l.saved = false
@@ -171,51 +171,51 @@ func (c *Catalog) Remember() {
 	signal(c.unsaved)
 }
 
-// receive takes a list over and reports whether it differs from the one known.
-func (c *Catalog) receive(ctx context.Context, server string, tools []*tool.Definition, received bool) bool {
+// storeList replaces a server's list and reports whether it differs from the known one.
+func (c *Catalog) storeList(ctx context.Context, server string, tools []*tool.Definition, received bool) bool {
 	for {
-		_, infer, _ := c.configured(server)
+		_, infer, _ := c.serverConfig(server)
 		c.mu.Lock()
 		old := c.lists[server]
 		c.mu.Unlock()
 		if old != nil && old.received && !received {
-			return false // what a restart remembers never replaces what a server said
+			return false // a saved list never replaces a received one
 		}
-		// Analysing takes long, so it is done without the lock; whoever was
-		// quicker meanwhile makes it necessary to look again.
-		entries, changed := merge(old, tools, c.names)
+		// Analysis takes long, so it runs without the lock and repeats if the list was
+		// replaced meanwhile.
+		entries, changed := mergeEntries(old, tools, c.crossRefs)
 		if changed {
-			c.name(server, entries)
+			c.registerNames(server, entries)
 		}
-		if counts(infer) {
-			inferAll(entries)
+		if enforced(infer) {
+			precomputeInference(entries)
 		}
 		var part *search.Part
 		if changed {
 			part = search.NewPart(server, tools)
 		} else {
-			part = old.part
+			part = old.indexPart
 		}
-		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved, beyond: entriesBeyond(entries)}
+		next := &toolList{entries: entries, indexPart: part, received: received, saved: !received || !changed && old.saved, externalRefs: findExternalRefs(entries)}
 		if !changed {
-			next.beyond = old.beyond
+			next.externalRefs = old.externalRefs
 		}
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
-		if replace(c, c.lists, server, old, next) {
+		if replaceIfCurrent(c, c.lists, server, old, next) {
 			for i, e := range entries {
-				tools[i] = e.definition // who has listed them need not keep them as well
+				tools[i] = e.definition // so that the caller does not keep a second copy
 			}
 			if changed && received {
-				c.doubt(ctx, true)
+				c.recheck(ctx, true)
 			}
 			return changed
 		}
 	}
 }
 
-// replace puts next in the place of old in one of the catalog's maps by server,
-// unless something else stands there or the server is gone.
-func replace[T comparable](c *Catalog, of map[string]T, server string, old, next T) bool {
+// replaceIfCurrent replaces old by next in one of the catalog's maps by server, unless
+// the entry has changed or the server is gone.
+func replaceIfCurrent[T comparable](c *Catalog, of map[string]T, server string, old, next T) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of[server] != old {
@@ -225,13 +225,12 @@ func replace[T comparable](c *Catalog, of map[string]T, server string, old, next
 	return true
 }
 
-// Run loads the remembered tools, publishes what changes and remembers what is
-// received, until ctx ends.
+// Run loads the saved tools, publishes changes and saves received lists, until ctx ends.
 func (c *Catalog) Run(ctx context.Context) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
-		c.load(ctx)
-		c.keep(ctx)
+		c.loadSavedTools(ctx)
+		c.saveLoop(ctx)
 	})
 	defer keeping.Wait()
 	for {
@@ -242,8 +241,8 @@ func (c *Catalog) Run(ctx context.Context) {
 		}
 		started := time.Now()
 		c.Refresh()
-		// When many servers list at once, that takes a quarter of the time of a
-		// core at most; what arrives meanwhile goes into the next snapshot.
+		// When many servers list at once, snapshots use at most a quarter of a core. What
+		// arrives meanwhile goes into the next snapshot.
 		pause(ctx, 3*time.Since(started))
 	}
 }
@@ -258,15 +257,15 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// load takes over what an earlier process remembered: first what is decided.
-func (c *Catalog) load(ctx context.Context) {
-	remembered, err := c.Keeper.LoadTools(ctx)
+// loadSavedTools restores the tools that an earlier process saved, after the approvals.
+func (c *Catalog) loadSavedTools(ctx context.Context) {
+	remembered, err := c.Store.LoadTools(ctx)
 	for server, raws := range remembered {
-		c.names.SetListed(server, raws) // before anything is judged
+		c.crossRefs.SetListed(server, raws) // before any evaluation
 	}
-	c.loadBook(ctx)
+	c.loadApprovals(ctx)
 	if err != nil {
-		remembered, err = c.Keeper.LoadTools(ctx)
+		remembered, err = c.Store.LoadTools(ctx)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -276,31 +275,31 @@ func (c *Catalog) load(ctx context.Context) {
 	}
 	var taking sync.WaitGroup
 	for server, raws := range remembered {
-		taking.Go(func() { c.remembered(ctx, server, raws) })
+		taking.Go(func() { c.restoreTools(ctx, server, raws) })
 	}
 	taking.Wait()
-	c.doubts.again() // who came while not all of this was there
+	c.rechecks.reset() // for servers that listed before the restore was complete
 	signal(c.wake)
 	signal(c.unsaved)
 }
 
-// remembered takes over what a server listed in an earlier process.
-func (c *Catalog) remembered(ctx context.Context, server string, raws []json.RawMessage) {
-	c.receiving <- struct{}{}
-	defer func() { <-c.receiving }()
+// restoreTools restores what a server listed in an earlier process.
+func (c *Catalog) restoreTools(ctx context.Context, server string, raws []json.RawMessage) {
+	c.listSlots <- struct{}{}
+	defer func() { <-c.listSlots }()
 	tools := make([]*tool.Definition, 0, len(raws))
 	for _, raw := range raws {
 		if d, err := tool.ParseDefinition(server, raw); err == nil {
 			tools = append(tools, &d)
 		}
 	}
-	c.receive(ctx, server, tools, false)
+	c.storeList(ctx, server, tools, false)
 }
 
-// keep accepts what could not be accepted yet, saves lists that were received
-// and forgets those of servers that are no longer configured.
-func (c *Catalog) keep(ctx context.Context) {
-	var again <-chan time.Time // set while something could not be accepted
+// saveLoop retries pending admissions, saves received lists, and deletes those of servers
+// that are no longer configured.
+func (c *Catalog) saveLoop(ctx context.Context) {
+	var again <-chan time.Time // set while an admission has failed
 	for {
 		select {
 		case <-ctx.Done():
@@ -309,16 +308,16 @@ func (c *Catalog) keep(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		admitted, doubted := c.admitRest(ctx), c.doubt(ctx, false)
+		admitted, doubted := c.retryAdmissions(ctx), c.recheck(ctx, false)
 		if !admitted || !doubted {
-			again = time.After(admitAgain)
+			again = time.After(admitRetryInterval)
 		}
 		if !doubted {
-			continue // names that are remembered are taken for looked at
+			continue // saved names count as checked
 		}
-		save, forget := c.unkept()
+		save, forget := c.pendingSaves()
 		for server, l := range save {
-			if err := c.Keeper.SaveTools(ctx, server, l.raws()); err != nil {
+			if err := c.Store.SaveTools(ctx, server, l.rawTools()); err != nil {
 				if ctx.Err() == nil {
 					c.Logger.Warn("the tools of a server cannot be remembered", "server", server, "error", err)
 				}
@@ -328,32 +327,33 @@ func (c *Catalog) keep(ctx context.Context) {
 			l.saved = true
 			c.mu.Unlock()
 		}
-		c.lookBeyond()
+		c.warmExternalRefs()
 		for _, server := range forget {
-			if err := c.Keeper.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
+			if err := c.Store.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
 				c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
 			}
 		}
 	}
 }
 
-// unkept returns the lists to save, and takes away and names those to forget.
-func (c *Catalog) unkept() (save map[string]*list, forget []string) {
+// pendingSaves returns the lists to save and the servers whose saved lists to delete, and
+// drops the latter.
+func (c *Catalog) pendingSaves() (save map[string]*toolList, forget []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	save = map[string]*list{}
+	save = map[string]*toolList{}
 	configured := make(map[string]bool, len(c.servers))
 	for i := range c.servers {
 		configured[c.servers[i].Name] = true
 	}
-	maps.DeleteFunc(c.offers, func(server string, _ *Offers) bool { return !configured[server] })
+	maps.DeleteFunc(c.primitives, func(server string, _ *Primitives) bool { return !configured[server] })
 	for _, server := range slices.Sorted(maps.Keys(c.lists)) {
 		l := c.lists[server]
 		switch {
 		case !configured[server]:
 			delete(c.lists, server)
 			delete(c.states, server)
-			c.names.Remove(server)
+			c.crossRefs.Remove(server)
 			forget = append(forget, server)
 		case !l.saved:
 			save[server] = l
@@ -362,7 +362,7 @@ func (c *Catalog) unkept() (save map[string]*list, forget []string) {
 	return save, forget
 }
 
-// signal leaves a note that something is to be done; one note is enough.
+// signal sends without blocking; one pending signal is enough.
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -370,10 +370,10 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// Refresh publishes a snapshot of what is known now, before it returns.
+// Refresh publishes a snapshot of the current state before it returns.
 func (c *Catalog) Refresh() {
-	c.building.Lock()
-	defer c.building.Unlock()
+	c.publishMu.Lock()
+	defer c.publishMu.Unlock()
 
 	old := c.current.Load()
 	next := &Snapshot{byName: map[string]*Server{}, replaced: make(chan struct{})}
@@ -387,21 +387,21 @@ func (c *Catalog) Refresh() {
 	next.tools = make(map[tool.ID]*Tool, size)
 	tools := make([]*Tool, 0, size)
 	for _, configured := range c.servers {
-		decided := c.Book.View(configured.Name)
+		decided := c.Approvals.View(configured.Name)
 		server := &Server{
 			Name: configured.Name, Protocol: configured.Protocol,
 			Enabled: configured.Enabled, Quarantined: Quarantined(configured, decided),
 			State: c.states[configured.Name],
 		}
 		if l := c.lists[configured.Name]; l != nil {
-			server.Listed, server.Told = true, l.received
-			parts = append(parts, l.part)
+			server.Listed, server.ListedThisRun = true, l.received
+			parts = append(parts, l.indexPart)
 			first := len(tools)
 			for _, e := range l.entries {
-				t := newTool(configured, decided, infers(configured, c.infer), e)
-				t.Judges = c.judges
+				t := newTool(configured, decided, inferModeOf(configured, c.inferMode), e)
+				t.JudgeMode = c.judgeMode
 				tools = append(tools, t)
-				if amongWhich(t) == amongCallable {
+				if visibilityOf(t) == visibleCallable {
 					server.Callable++
 				}
 				next.tools[t.ID] = t
@@ -414,11 +414,11 @@ func (c *Catalog) Refresh() {
 	c.mu.Unlock()
 
 	slices.SortFunc(next.servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
-	var before *lookup
+	var before *searchIndex
 	if old != nil {
 		next.version, before = old.version+1, old.lookup
 	}
-	next.lookup = newLookup(before, parts, tools)
+	next.lookup = newSearchIndex(before, parts, tools)
 	c.current.Store(next)
 	if old != nil {
 		close(old.replaced)

@@ -85,7 +85,7 @@ func enabled(name string) config.Server {
 // snapshot that has them.
 func start(t *testing.T, keeper Store, servers ...config.Server) *Catalog {
 	t.Helper()
-	c := New(Options{Servers: servers, Keeper: keeper, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
+	c := New(Options{Servers: servers, Store: keeper, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -93,7 +93,7 @@ func start(t *testing.T, keeper Store, servers ...config.Server) *Catalog {
 	return c
 }
 
-// list announces tools and publishes the snapshot that has them.
+// toolList announces tools and publishes the snapshot that has them.
 func (c *Catalog) list(server string, tools []*tool.Definition) {
 	c.ToolsListed(server, tools)
 	c.Refresh()
@@ -131,8 +131,8 @@ func TestLockedToolsDoNotMoveTheScoresOfCallableOnes(t *testing.T) {
 	with := start(t, newMemory(), config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, DisabledTools: []string{"secret_*"}})
 	with.list("s", tools)
 	const query = "delete a repository"
-	a, totalA := without.Current().SearchUsed(nil, query, 10, nil)
-	b, totalB := with.Current().SearchUsed(nil, query, 10, nil)
+	a, totalA := without.Current().Search(nil, query, 10, nil)
+	b, totalB := with.Current().Search(nil, query, 10, nil)
 	same := func(x, y Hit) bool { return x.Score == y.Score && x.Tool.ID == y.Tool.ID }
 	if totalA != totalB || totalA == 0 || !slices.EqualFunc(a, b, same) {
 		t.Errorf("the answers differ: %v %d, %v %d", a, totalA, b, totalB)
@@ -178,8 +178,8 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	for got := ""; got != "a"; got = <-keeper.saved {
 	}
 
-	second := New(Options{Servers: []config.Server{enabled("a")}, Keeper: keeper, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
-	second.load(context.Background())
+	second := New(Options{Servers: []config.Server{enabled("a")}, Store: keeper, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
+	second.loadSavedTools(context.Background())
 	second.Refresh()
 	if n := second.Current().ToolCount(); n != 2 {
 		t.Fatalf("%d tools are known after a restart, want 2", n)
@@ -193,7 +193,7 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	}
 	// What the server says now replaces what was remembered, never the reverse.
 	second.list("a", named(t, "a", "z"))
-	second.load(context.Background())
+	second.loadSavedTools(context.Background())
 	second.Refresh()
 	if second.Current().Tool(tool.ID{Server: "a", Tool: "z"}) == nil || second.Current().ToolCount() != 1 {
 		t.Error("a remembered list replaced a received one")
@@ -249,7 +249,7 @@ func TestALockKeepsTheIndex(t *testing.T) {
 	if after.lookup.index != before.lookup.index {
 		t.Error("a locked tool made a new index")
 	}
-	if hits, _ := after.SearchUsed(nil, "x", 5, nil); len(hits) != 0 {
+	if hits, _ := after.Search(nil, "x", 5, nil); len(hits) != 0 {
 		t.Errorf("the locked tool is found as if it could be called: %v", hits[0].Tool.ID)
 	}
 	if hits, total := after.SearchLocked("x", 5, nil); total != 1 || hits[0].Tool.ID.Tool != "x" {
@@ -265,7 +265,7 @@ func TestConcurrentChangesEndInTheLast(t *testing.T) {
 			for i := range 50 {
 				c.ToolsListed(server, named(t, server, fmt.Sprintf("tool_%d", i)))
 				c.StateChanged(upstream.State{Name: server, Restarts: i})
-				c.Current().SearchUsed(nil, "tool", 5, nil)
+				c.Current().Search(nil, "tool", 5, nil)
 			}
 		})
 	}
@@ -281,10 +281,10 @@ func TestConcurrentChangesEndInTheLast(t *testing.T) {
 func TestNearestNames(t *testing.T) {
 	c := start(t, newMemory(), enabled("github"), enabled("gitlab"))
 	c.list("github", named(t, "github", "create_issue", "list_repos"))
-	if got := c.Current().Nearest(tool.ID{Server: "github", Tool: "creat_isue"}); len(got) == 0 || got[0] != "github:create_issue" {
+	if got := c.Current().SuggestIDs(tool.ID{Server: "github", Tool: "creat_isue"}); len(got) == 0 || got[0] != "github:create_issue" {
 		t.Errorf("nearest tool: %v", got)
 	}
-	if got := c.Current().Nearest(tool.ID{Server: "githb", Tool: "x"}); len(got) == 0 || got[0] != "github" {
+	if got := c.Current().SuggestIDs(tool.ID{Server: "githb", Tool: "x"}); len(got) == 0 || got[0] != "github" {
 		t.Errorf("nearest server: %v", got)
 	}
 }
@@ -319,7 +319,7 @@ func TestToolsForClientsAreFoundNowhere(t *testing.T) {
 		if known == nil || known.Status != policy.Callable || known.ForClients != theirs {
 			t.Fatalf("for clients %t: %+v", theirs, known)
 		}
-		_, open := s.SearchUsed(nil, "theirs", 10, nil)
+		_, open := s.Search(nil, "theirs", 10, nil)
 		_, locked := s.SearchLocked("theirs", 10, nil)
 		if found := open == 1; found == theirs || locked != 0 {
 			t.Errorf("for clients %t: %d found, %d of them locked", theirs, open, locked)

@@ -18,23 +18,23 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// list is the last known tools of one server.
-type list struct {
-	entries  []*entry
-	part     *search.Part // what of the index is this server's
-	received bool         // from the server itself, in this process
-	saved    bool
-	admitted bool // what may be accepted is, or is just being
-	// beyond are the entries that order something about tools that are not of this
-	// list: found when tools of another server first come.
-	beyond func() []*entry
+// toolList is the last known tools of one server.
+type toolList struct {
+	entries   []*entry
+	indexPart *search.Part // the server's part of the index
+	received  bool         // from the server itself, in this process
+	saved     bool
+	admitted  bool // admission is done or running
+	// externalRefs returns the entries that give instructions about tools outside this
+	// list. They are checked when tools of another server first appear.
+	externalRefs func() []*entry
 }
 
-// entriesBeyond returns how beyond is found.
-func entriesBeyond(entries []*entry) func() []*entry {
+// findExternalRefs returns the lazy function for toolList.externalRefs.
+func findExternalRefs(entries []*entry) func() []*entry {
 	return sync.OnceValue(func() (beyond []*entry) {
 		for _, e := range entries {
-			if e.scanned.Beyond() {
+			if e.scanned.RefersToUnlisted() {
 				beyond = append(beyond, e)
 			}
 		}
@@ -42,22 +42,22 @@ func entriesBeyond(entries []*entry) func() []*entry {
 	})
 }
 
-// entry is one definition with what is derived from it alone, so that it is
-// derived once however often the rest changes.
+// entry is one definition with everything derived from it alone, so that it is derived
+// only once.
 type entry struct {
-	definition *tool.Definition
-	compile    sync.Once
-	arguments  *schema.Schema
-	scanned    *scan.Scanned
-	nature     *classify.Analysis
+	definition     *tool.Definition
+	compile        sync.Once
+	arguments      *schema.Schema
+	scanned        *scan.Scanned
+	classification *classify.Analysis
 }
 
 func newEntry(d *tool.Definition, names *scan.CrossRefs) *entry {
-	return &entry{definition: d, scanned: names.Tool(d), nature: classify.NewAnalysis(d)}
+	return &entry{definition: d, scanned: names.Tool(d), classification: classify.NewAnalysis(d)}
 }
 
-// merge makes entries for tools, taking over those of old that did not change.
-func merge(old *list, tools []*tool.Definition, names *scan.CrossRefs) (entries []*entry, changed bool) {
+// mergeEntries returns entries for tools and reuses those of old that did not change.
+func mergeEntries(old *toolList, tools []*tool.Definition, names *scan.CrossRefs) (entries []*entry, changed bool) {
 	known := map[string]*entry{}
 	if old != nil {
 		for _, e := range old.entries {
@@ -75,7 +75,7 @@ func merge(old *list, tools []*tool.Definition, names *scan.CrossRefs) (entries 
 	return entries, old == nil || !slices.Equal(entries, old.entries)
 }
 
-func (l *list) raws() []json.RawMessage {
+func (l *toolList) rawTools() []json.RawMessage {
 	raws := make([]json.RawMessage, len(l.entries))
 	for i, e := range l.entries {
 		raws[i] = e.definition.Raw
@@ -83,8 +83,8 @@ func (l *list) raws() []json.RawMessage {
 	return raws
 }
 
-// set is the entries of a list.
-func (l *list) set() map[*entry]bool {
+// entrySet returns the entries of a list as a set.
+func (l *toolList) entrySet() map[*entry]bool {
 	if l == nil {
 		return nil
 	}
@@ -95,74 +95,73 @@ func (l *list) set() map[*entry]bool {
 	return set
 }
 
-// Tool is a tool as the product sees it. It is immutable.
+// Tool is a tool with its status and effective hints. It is immutable.
 type Tool struct {
 	*tool.Definition
-	// Effective is the override where it says something, else the server's hint,
-	// else, when the configuration enforces it, what is inferred.
-	Effective tool.Hints
-	CallWith  policy.Variant
-	Status    policy.Status
-	Blocked   bool             // a user has refused this very definition
-	Infers    policy.InferMode // what is made of it when it says nothing
-	Judges    policy.JudgeMode // what is made of what its arguments do
-	entry     *entry
-	inferred  bool           // neither the server nor an override says what it does
-	override  tool.Hints     // what a person has said
-	declared  *classify.Rule // by which a person has it judged
-	pin       *approval.Pin  // the approval of this definition, nil when there is none
-	judged    atomic.Pointer[tool.Facts]
+	// Effective is the override where it sets a hint, else the server's hint, else, when
+	// the configuration enforces inference, the inferred hint.
+	Effective  tool.Hints
+	CallWith   policy.Variant
+	Status     policy.Status
+	Blocked    bool             // a user has rejected this exact definition
+	InferMode  policy.InferMode // how inferred hints are used
+	JudgeMode  policy.JudgeMode // how the effect of its arguments is used
+	entry      *entry
+	undeclared bool           // neither the server nor an override declares its hints
+	override   tool.Hints     // from hint_overrides
+	laneRule   *classify.Rule // the configured rule that classifies its arguments
+	pin        *approval.Pin  // the approval of this definition, nil without one
+	factsCache atomic.Pointer[tool.Facts]
 }
 
 // Callable reports whether the tool can be called.
 func (t *Tool) Callable() bool { return t.Status == policy.Callable }
 
-// Arguments is the schema that the tool's arguments must satisfy; it is
-// compiled at the first use.
+// Arguments returns the schema for the tool's arguments. It is compiled at the first use.
 func (t *Tool) Arguments() *schema.Schema {
 	e := t.entry
 	e.compile.Do(func() { e.arguments = schema.Compile(e.definition.InputSchema) })
 	return e.arguments
 }
 
-// Inferred is what the tool seems to do, and why; nothing when it says so itself
-// or the configuration wants no inference.
+// Inferred returns the inferred operation and its reasons; the zero value if hints are
+// declared or inference is off.
 func (t *Tool) Inferred() classify.Inference {
-	if !t.inferred {
+	if !t.undeclared {
 		return classify.Inference{}
 	}
-	return t.entry.nature.Inferred()
+	return t.entry.classification.Inferred()
 }
 
-// Guessed reports whether neither the server nor an override says what the tool
-// does.
-func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }
+// Undeclared reports whether neither the server nor an override declares the tool's
+// hints.
+func (t *Tool) Undeclared() bool { return t.undeclared || policy.Silent(t.Effective) }
 
-// Corrected returns the hints that hint_overrides say, and whether they say any.
-func (t *Tool) Corrected() (tool.Hints, bool) { return t.override, t.override != tool.Hints{} }
+// HintOverrides returns the hints that hint_overrides set, and whether there are any.
+func (t *Tool) HintOverrides() (tool.Hints, bool) { return t.override, t.override != tool.Hints{} }
 
-// Candidate is the tool's definition as it is judged.
-func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }
+// Candidate returns the tool's definition as input for approval.
+func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.InferMode) }
 
-// candidate has the hints that are declared. Where what is inferred counts as
-// such, a change must not loosen that either.
+// candidate contains the declared hints. Where inferred hints are enforced, it contains
+// these too, because a change must not loosen them either.
 func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
 	hints := e.definition.Hints
-	if counts(infer) && policy.Silent(hints) {
-		hints = policy.Effective(hints, e.nature.Inferred().Operation, infer)
+	if enforced(infer) && policy.Silent(hints) {
+		hints = policy.Effective(hints, e.classification.Inferred().Operation, infer)
 	}
 	return approval.Candidate{
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
-		Definition: e.definition.Raw, Report: e.scanned.Report, Orders: e.scanned.Orders,
+		Definition: e.definition.Raw, Report: e.scanned.Report, Orders: e.scanned.RefersToOtherServer,
 	}
 }
 
-// infers is what is made of tools of a server that say nothing.
-func infers(s config.Server, general policy.InferMode) policy.InferMode {
+// inferModeOf returns a server's inference mode, or the general one.
+func inferModeOf(s config.Server, general policy.InferMode) policy.InferMode {
 	return cmp.Or(s.InferHints, general)
 }
 
-// counts reports whether what is inferred is part of the effective hints.
-func counts(infer policy.InferMode) bool {
+// enforced reports whether inferred hints are part of the effective hints.
+func enforced(infer policy.InferMode) bool {
 	return infer != policy.InferOff && infer != policy.InferAdvise
 }

@@ -7,51 +7,50 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Hit is one tool that a search found. Score is in (0, 1].
+// Hit is one search result. Score is in (0, 1].
 type Hit struct {
 	Tool  *Tool
 	Score float64
-	doc   int // in the index
+	doc   int // document number in the index
 }
 
-// lookup is what a snapshot is searched with: one index of all known tools,
-// and two views of it. Callable and locked tools are searched apart, because
-// what exists but cannot be called must not move the scores of what can.
-type lookup struct {
+// searchIndex has one index of all known tools and two views of it. Callable and locked
+// tools are searched separately, so that locked tools do not change the scores of
+// callable ones.
+type searchIndex struct {
 	parts            []*search.Part
 	index            *search.Index
 	callable, locked *search.View
-	found            []found // tool → in which view it is
-	tools            []*Tool // in the order of the index
+	visibility       []visibility // by document number
+	tools            []*Tool      // by document number
 }
 
-// found says where a tool is found.
-type found uint8
+// visibility says which view a tool is in.
+type visibility uint8
 
 const (
-	nowhere found = iota // it is for clients of its server's own address alone
-	amongCallable
-	amongLocked
+	notSearchable visibility = iota // only on its server's own endpoint
+	visibleCallable
+	visibleLocked
 )
 
-func amongWhich(t *Tool) found {
+func visibilityOf(t *Tool) visibility {
 	switch {
 	case t.Status != policy.Callable:
-		return amongLocked
+		return visibleLocked
 	case !t.ForClients:
-		return amongCallable
+		return visibleCallable
 	}
-	return nowhere
+	return notSearchable
 }
 
-// newLookup makes a lookup of the tools in parts. It takes over what old has
-// of it: the index when the parts are the same, the views when the same tools
-// can be called. So a tool that a person allows costs no index, and a server
-// that only changes its state costs nothing.
-func newLookup(old *lookup, parts []*search.Part, tools []*Tool) *lookup {
-	l := &lookup{parts: parts, tools: tools, found: make([]found, len(tools))}
+// newSearchIndex returns an index of the tools in parts. It reuses old's index when the
+// parts are the same, and its views when the same tools can be called. So an approval
+// needs no new index, and a change of a server's state nothing at all.
+func newSearchIndex(old *searchIndex, parts []*search.Part, tools []*Tool) *searchIndex {
+	l := &searchIndex{parts: parts, tools: tools, visibility: make([]visibility, len(tools))}
 	for i, t := range tools {
-		l.found[i] = amongWhich(t)
+		l.visibility[i] = visibilityOf(t)
 	}
 	sameParts := old != nil && slices.Equal(old.parts, parts)
 	if sameParts {
@@ -59,16 +58,16 @@ func newLookup(old *lookup, parts []*search.Part, tools []*Tool) *lookup {
 	} else {
 		l.index = search.Assemble(parts)
 	}
-	if sameParts && slices.Equal(old.found, l.found) {
+	if sameParts && slices.Equal(old.visibility, l.visibility) {
 		l.callable, l.locked = old.callable, old.locked
 		return l
 	}
-	l.callable = l.index.View(func(doc int) bool { return l.found[doc] == amongCallable })
-	l.locked = l.index.View(func(doc int) bool { return l.found[doc] == amongLocked })
+	l.callable = l.index.View(func(doc int) bool { return l.visibility[doc] == visibleCallable })
+	l.locked = l.index.View(func(doc int) bool { return l.visibility[doc] == visibleLocked })
 	return l
 }
 
-func (l *lookup) search(v *search.View, h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
+func (l *searchIndex) search(v *search.View, h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
 	var keepDoc func(int) bool
 	if keep != nil {
 		keepDoc = func(doc int) bool { return keep(l.tools[doc]) }

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// infers applies a configuration that differs in infer_hints.
+// inferModeOf applies a configuration that differs in infer_hints.
 func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	t.Helper()
 	commit, err := c.Prepare(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})
@@ -75,7 +75,7 @@ func TestInferredHints(t *testing.T) {
 			}
 		}
 	}
-	if h := c.Current().Tool(tool.ID{Server: "s", Tool: "delete_world"}).Effective; h.OpenWorld != tool.True || h.Destructive != tool.Unsaid {
+	if h := c.Current().Tool(tool.ID{Server: "s", Tool: "delete_world"}).Effective; h.OpenWorld != tool.True || h.Destructive != tool.Unset {
 		t.Errorf("what is inferred stays when it is switched off: %+v", h)
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// JudgedBy is by which argument the tool is judged: as a person has said, or as its schema
-// shows; nil when by none.
-func (t *Tool) JudgedBy() *classify.Rule {
-	if t.declared != nil {
-		return t.declared
+// LaneRule returns the rule that classifies calls by an argument: the configured one,
+// else the one that its schema implies; nil without one.
+func (t *Tool) LaneRule() *classify.Rule {
+	if t.laneRule != nil {
+		return t.laneRule
 	}
-	return t.entry.nature.ArgumentRule()
+	return t.entry.classification.ArgumentRule()
 }
 
-// ClassifyArguments says what a call of the tool does by its arguments; nothing where it is
-// judged by none.
+// ClassifyArguments returns what a call does according to its arguments; the zero value
+// without a rule.
 func (t *Tool) ClassifyArguments(args json.RawMessage) policy.Arguments {
-	rule := t.JudgedBy()
+	rule := t.LaneRule()
 	if rule == nil {
 		return policy.Arguments{}
 	}
 	return rule.Classify(args)
 }
 
-// declaredRule is the last of the rules of a server that is for a tool; nil without one.
-func declaredRule(rules []config.LaneRule, name string) (found *classify.Rule) {
+// configuredLaneRule returns the last of a server's rules that matches a tool, or nil.
+func configuredLaneRule(rules []config.LaneRule, name string) (found *classify.Rule) {
 	for _, r := range rules {
 		if policy.Matches(r.Pattern, name) {
 			found = &classify.Rule{By: r.By, Argument: r.Argument, Read: r.Read, Destructive: r.Destructive, Declared: true, Program: classify.ProgramOf(name)}

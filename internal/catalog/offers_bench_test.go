@@ -43,11 +43,11 @@ func BenchmarkOffers(b *testing.B) {
 		}
 		cfg := config.Default()
 		cfg.Servers = []config.Server{{Name: "s", Protocol: "stdio", Enabled: true, Trust: config.TrustScan}}
-		return catalog.New(catalog.Options{Servers: cfg.Servers, Book: book, Logger: slog.New(slog.DiscardHandler)})
+		return catalog.New(catalog.Options{Servers: cfg.Servers, Approvals: book, Logger: slog.New(slog.DiscardHandler)})
 	}
 	waiting := func(b *testing.B, c *catalog.Catalog, want int) {
 		got := 0
-		for _, count := range c.OffersNow("s").Counts() {
+		for _, count := range c.CurrentPrimitives("s").Counts() {
 			got += count.Waiting
 		}
 		if got != want {
@@ -60,24 +60,24 @@ func BenchmarkOffers(b *testing.B) {
 			b.StopTimer()
 			c := open(b)
 			b.StartTimer()
-			c.OffersListed(b.Context(), "s", tool.KindResource, all)
+			c.StorePrimitives(b.Context(), "s", tool.KindResource, all)
 			waiting(b, c, 0)
 		}
 	})
 	b.Run("100 changed", func(b *testing.B) {
 		c := open(b)
-		c.OffersListed(b.Context(), "s", tool.KindResource, resources(n, 0, 0))
+		c.StorePrimitives(b.Context(), "s", tool.KindResource, resources(n, 0, 0))
 		lists := [][]json.RawMessage{resources(n, changed, 1), resources(n, changed, 2)}
 		i := 0
 		for b.Loop() {
-			c.OffersListed(b.Context(), "s", tool.KindResource, lists[i%2])
+			c.StorePrimitives(b.Context(), "s", tool.KindResource, lists[i%2])
 			waiting(b, c, changed)
 			i++
 		}
 	})
 	b.Run("100 new", func(b *testing.B) {
 		c := open(b)
-		c.OffersListed(b.Context(), "s", tool.KindResource, resources(n, 0, 0))
+		c.StorePrimitives(b.Context(), "s", tool.KindResource, resources(n, 0, 0))
 		i := 0
 		for b.Loop() {
 			b.StopTimer()
@@ -86,7 +86,7 @@ func BenchmarkOffers(b *testing.B) {
 				list[k] = json.RawMessage(fmt.Sprintf(`{"uri":"file:///srv/new/%d-%d.md","name":"new.md","description":"Notes of another meeting."}`, i, k))
 			}
 			b.StartTimer()
-			c.OffersListed(b.Context(), "s", tool.KindResource, list)
+			c.StorePrimitives(b.Context(), "s", tool.KindResource, list)
 			if i < 400 { // then there is no room for more
 				waiting(b, c, 0)
 			}
@@ -95,16 +95,16 @@ func BenchmarkOffers(b *testing.B) {
 	})
 	b.Run("the same", func(b *testing.B) {
 		c, all := open(b), resources(n, 0, 0)
-		c.OffersListed(b.Context(), "s", tool.KindResource, all)
+		c.StorePrimitives(b.Context(), "s", tool.KindResource, all)
 		for b.Loop() {
-			c.OffersListed(b.Context(), "s", tool.KindResource, all)
+			c.StorePrimitives(b.Context(), "s", tool.KindResource, all)
 		}
 	})
 	b.Run("shown to a client", func(b *testing.B) {
 		c, all := open(b), resources(n, 0, 0)
-		c.OffersListed(b.Context(), "s", tool.KindResource, all)
+		c.StorePrimitives(b.Context(), "s", tool.KindResource, all)
 		for b.Loop() {
-			c.OffersShown(b.Context(), "s", tool.KindResource, all)
+			c.FilterPrimitives(b.Context(), "s", tool.KindResource, all)
 		}
 	})
 }

@@ -12,45 +12,45 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// followTime bounds the lists that nobody waits for.
-const followTime = 2 * time.Minute
+// followTimeout bounds lists in the background.
+const followTimeout = 2 * time.Minute
 
-// Hear has the catalog know the instructions of a server as they are now.
-func (g *PrimitiveGuard) Hear(ctx context.Context, s *Server) {
-	known := g.catalog.Offers(s.Name)
+// RefreshInstructions evaluates the current instructions of a server.
+func (g *PrimitiveGuard) RefreshInstructions(ctx context.Context, s *Server) {
+	known := g.catalog.Primitives(s.Name)
 	var raws []json.RawMessage
 	if s.State.Instructions != "" {
 		raws = append(raws, wirejson.AppendString(nil, s.State.Instructions))
 	}
 	old := known.Listed(tool.KindInstructions)
-	if known.Told(tool.KindInstructions) && len(old) == len(raws) && (len(raws) == 0 || bytes.Equal(old[0].Raw, raws[0])) {
+	if known.HasList(tool.KindInstructions) && len(old) == len(raws) && (len(raws) == 0 || bytes.Equal(old[0].Raw, raws[0])) {
 		return
 	}
 	if known == nil && raws == nil {
 		return
 	}
-	g.catalog.OffersListed(ctx, s.Name, tool.KindInstructions, raws)
+	g.catalog.StorePrimitives(ctx, s.Name, tool.KindInstructions, raws)
 }
 
-// Follow has what servers offer beside tools listed and judged whenever
-// they connect or say that it has changed, until ctx ends.
+// Follow lists and evaluates servers' primitives whenever they connect or announce a
+// change, until ctx ends.
 func (g *PrimitiveGuard) Follow(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
-	again := time.NewTicker(lostAfter)
+	again := time.NewTicker(retryAfter)
 	defer again.Stop()
 	done := make(chan string)
 	busy := map[string]bool{}
-	var settle <-chan time.Time // set while a doubt waits for its time
+	var settle <-chan time.Time // set while a stale list waits for its refresh
 	for {
 		snapshot := g.catalog.Current()
 		for _, s := range snapshot.Servers() {
-			if busy[s.Name] || g.Settled(snapshot, s) {
+			if busy[s.Name] || g.UpToDate(snapshot, s) {
 				continue
 			}
 			busy[s.Name] = true
 			following.Go(func() {
-				g.follow(ctx, s)
+				g.listAll(ctx, s)
 				select {
 				case done <- s.Name:
 				case <-ctx.Done():
@@ -66,49 +66,49 @@ func (g *PrimitiveGuard) Follow(ctx context.Context) {
 		case <-again.C:
 		case <-settle:
 			settle = nil
-		case <-g.doubts:
+		case <-g.stale:
 			if settle == nil {
-				settle = time.After(doubtPause)
+				settle = time.After(minRefreshInterval)
 			}
 		}
 	}
 }
 
-// follow lists what one server offers.
-func (g *PrimitiveGuard) follow(ctx context.Context, s *Server) {
-	ctx, cancel := context.WithTimeout(ctx, followTime)
+// listAll lists the primitives of one server.
+func (g *PrimitiveGuard) listAll(ctx context.Context, s *Server) {
+	ctx, cancel := context.WithTimeout(ctx, followTimeout)
 	defer cancel()
-	g.Hear(ctx, s)
-	for _, l := range []PrimitiveList{ListPrompts, ListResources, ListTemplates} {
-		if HasCapability(s, lists[l].capability) {
-			_ = g.know(ctx, s.Name, l, staleUseAfter) // it is logged, and tried again
+	g.RefreshInstructions(ctx, s)
+	for _, l := range []ListKind{ListPrompts, ListResources, ListTemplates} {
+		if HasCapability(s, listKinds[l].capability) {
+			_ = g.ensureListed(ctx, s.Name, l, useStaleAfter) // logged and retried
 		}
 	}
 }
 
-// Settled reports whether everything that a server offers has been asked for
-// since it last said that it may have changed. One that is not ready is not asked.
-func (g *PrimitiveGuard) Settled(snapshot *Snapshot, s *Server) bool {
+// UpToDate reports whether all lists of a server were requested since it last announced a
+// change. A server that is not ready is not asked.
+func (g *PrimitiveGuard) UpToDate(snapshot *Snapshot, s *Server) bool {
 	if s.State.Phase != upstream.Ready {
 		return true
 	}
-	known := g.catalog.Offers(s.Name)
-	if s.State.Instructions != "" && !known.Told(tool.KindInstructions) {
+	known := g.catalog.Primitives(s.Name)
+	if s.State.Instructions != "" && !known.HasList(tool.KindInstructions) {
 		return false
 	}
-	for _, l := range []PrimitiveList{ListPrompts, ListResources, ListTemplates} {
-		if !HasCapability(s, lists[l].capability) {
+	for _, l := range []ListKind{ListPrompts, ListResources, ListTemplates} {
+		if !HasCapability(s, listKinds[l].capability) {
 			continue
 		}
 		last := g.listings.of(snapshot, s.Name, l)
 		select {
-		case last.turn <- struct{}{}:
+		case last.sem <- struct{}{}:
 		default:
-			return false // somebody is asking
+			return false // a request is running
 		}
 		now := last.listingState
-		<-last.turn
-		if now.at.IsZero() || now.state != s.State.Offers || now.again() || now.lost && !now.answered && time.Since(now.at) >= lostAfter {
+		<-last.sem
+		if now.listedAt.IsZero() || now.primitivesVersion != s.State.Offers || now.refreshDue() || now.failed && !now.answered && time.Since(now.listedAt) >= retryAfter {
 			return false
 		}
 	}

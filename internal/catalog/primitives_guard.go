@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// PrimitiveSource is what a Guard needs of upstream.Set.
+// PrimitiveSource is the part of upstream.Set that PrimitiveGuard needs.
 type PrimitiveSource interface {
-	// Offered returns the whole list that a method asks for.
-	Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error)
-	// Learn has definitions of tools known that a client alone was listed.
-	Learn(server string, definitions []json.RawMessage) (news bool)
-	// Refresh has a server list its tools again.
-	Refresh(ctx context.Context, server string, since time.Time)
+	// ListPrimitives returns all pages of the list that a method requests.
+	ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error)
+	// AddDefinitions adds definitions of tools that a server listed only to a client.
+	AddDefinitions(server string, definitions []json.RawMessage) (news bool)
+	// RefreshTools lists a server's tools again.
+	RefreshTools(ctx context.Context, server string, since time.Time)
 }
 
-// PrimitiveGuard stands before the lists of all servers.
+// PrimitiveGuard filters the lists that servers send to clients, and checks uses of
+// primitives.
 type PrimitiveGuard struct {
 	catalog  *Catalog
 	source   PrimitiveSource
 	logger   *slog.Logger
 	listings listings
-	doubts   chan struct{} // cap 1: what a server lists may be another
+	stale    chan struct{} // cap 1: a list may have changed
 }
 
-// NewPrimitiveGuard makes a Guard.
+// NewPrimitiveGuard returns a PrimitiveGuard.
 func NewPrimitiveGuard(c *Catalog, s PrimitiveSource, l *slog.Logger) *PrimitiveGuard {
-	return &PrimitiveGuard{catalog: c, source: s, logger: l, doubts: make(chan struct{}, 1)}
+	return &PrimitiveGuard{catalog: c, source: s, logger: l, stale: make(chan struct{}, 1)}
 }

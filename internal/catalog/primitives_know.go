@@ -9,25 +9,25 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// errNotListed is about a server that has not said what it offers.
+// errNotListed is returned for a server that has not listed its primitives.
 var errNotListed = errors.New("it is not known what the server offers")
 
-// know has the catalog know a list of a server as it is now; good is how old that
-// may be where the server does not say when it changes. When the server cannot
-// be asked what it said last will do.
-func (g *PrimitiveGuard) know(ctx context.Context, server string, l PrimitiveList, good time.Duration) error {
+// ensureListed makes sure that the catalog has a server's current list. good is the
+// accepted age for servers that do not announce changes. If the server cannot be asked,
+// the last list is used.
+func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l ListKind, good time.Duration) error {
 	last := g.listings.of(g.catalog.Current(), server, l)
 	select {
-	case last.turn <- struct{}{}:
+	case last.sem <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-last.turn }()
-	s, list := g.catalog.Current().Server(server), &lists[l]
+	defer func() { <-last.sem }()
+	s, list := g.catalog.Current().Server(server), &listKinds[l]
 	if s == nil {
 		return errNotListed
 	}
-	told := g.catalog.Offers(server).Told(list.kind)
+	told := g.catalog.Primitives(server).HasList(list.kind)
 	if !told && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
 		return nil // it has none
 	}
@@ -38,7 +38,7 @@ func (g *PrimitiveGuard) know(ctx context.Context, server string, l PrimitiveLis
 		return nil
 	}
 	asked := time.Now()
-	raws, err := g.source.Offered(ctx, server, list.method, list.member)
+	raws, err := g.source.ListPrimitives(ctx, server, list.method, list.member)
 	took := time.Since(asked)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
@@ -47,42 +47,42 @@ func (g *PrimitiveGuard) know(ctx context.Context, server string, l PrimitiveLis
 		g.logger.Warn("what a server offers could not be listed", "server", server, "list", list.member, "error", err)
 		asked = time.Now()
 	}
-	last.listingState = listingState{state: s.State.Offers, at: asked, took: took, lost: err != nil, answered: upstream.Answered(err)}
+	last.listingState = listingState{primitivesVersion: s.State.Offers, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}
 	switch {
-	case err == nil, upstream.Answered(err) && (!told || len(raws) > 0):
-		g.catalog.OffersListed(ctx, server, list.kind, raws)
+	case err == nil, upstream.ServerAnswered(err) && (!told || len(raws) > 0):
+		g.catalog.StorePrimitives(ctx, server, list.kind, raws)
 	case !told:
 		return errNotListed
 	}
 	return nil
 }
 
-// doubt has a list asked for again before the next use: a client has been shown
-// another one.
-func (g *PrimitiveGuard) doubt(server string, l PrimitiveList) {
+// markStale requests the list again before the next use, because a client saw a different
+// one.
+func (g *PrimitiveGuard) markStale(server string, l ListKind) {
 	last := g.listings.of(g.catalog.Current(), server, l)
 	select {
-	case last.turn <- struct{}{}:
-		last.doubted = true
-		<-last.turn
-	default: // somebody is asking
+	case last.sem <- struct{}{}:
+		last.stale = true
+		<-last.sem
+	default: // a request is running
 		return
 	}
 	select {
-	case g.doubts <- struct{}{}:
+	case g.stale <- struct{}{}:
 	default:
 	}
 }
 
-// Of returns what a server has on a list, of what is approved, with what it said
-// last where it cannot be asked.
-func (g *PrimitiveGuard) Of(ctx context.Context, s *Server, l PrimitiveList) []*Offer {
-	kind := lists[l].kind
-	if g.know(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Offers(s.Name).Told(kind) {
+// ListApproved returns the approved primitives of a list, from the last list if the
+// server cannot be asked.
+func (g *PrimitiveGuard) ListApproved(ctx context.Context, s *Server, l ListKind) []*Primitive {
+	kind := listKinds[l].kind
+	if g.ensureListed(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).HasList(kind) {
 		return nil
 	}
-	listed, now := g.catalog.Offers(s.Name).Listed(kind), g.catalog.OffersNow(s.Name)
-	approved := make([]*Offer, 0, len(listed))
+	listed, now := g.catalog.Primitives(s.Name).Listed(kind), g.catalog.CurrentPrimitives(s.Name)
+	approved := make([]*Primitive, 0, len(listed))
 	for _, one := range listed {
 		if now.Approves(one) {
 			approved = append(approved, one)

@@ -6,20 +6,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// PrimitiveList is one of the lists that a server may have.
-type PrimitiveList uint8
+// ListKind is one of the lists that a server may have.
+type ListKind uint8
 
-// The lists.
+// The kinds of lists.
 const (
-	ListTools PrimitiveList = iota
+	ListTools ListKind = iota
 	ListPrompts
 	ListResources
 	ListTemplates
 )
 
-// lists are how they are called: by the method that asks for one, in its result,
-// in a server's capabilities, and the member that tells one element from another.
-var lists = [...]struct {
+// listKinds has each list's method, its name in the result and in the capabilities, and
+// the member that identifies an element.
+var listKinds = [...]struct {
 	method, member, capability, key string
 	kind                            tool.Kind
 }{
@@ -29,26 +29,26 @@ var lists = [...]struct {
 	ListTemplates: {mcp.ListTemplates, "resourceTemplates", "resources", "uriTemplate", tool.KindTemplate},
 }
 
-// ListOf returns the list that a method asks for.
-func ListOf(method string) (l PrimitiveList, ok bool) {
-	for i := range lists {
-		if lists[i].method == method {
-			return PrimitiveList(i), true
+// ListKindOf returns the list that a method requests.
+func ListKindOf(method string) (l ListKind, ok bool) {
+	for i := range listKinds {
+		if listKinds[i].method == method {
+			return ListKind(i), true
 		}
 	}
 	return 0, false
 }
 
-// Member returns what the list is called in a result.
-func (l PrimitiveList) Member() string { return lists[l].member }
+// Member returns the list's name in a result.
+func (l ListKind) Member() string { return listKinds[l].member }
 
-// Capability returns the capability that servers have which have the list.
-func (l PrimitiveList) Capability() string { return lists[l].capability }
+// Capability returns the server capability that includes the list.
+func (l ListKind) Capability() string { return listKinds[l].capability }
 
-// Key returns the member that tells one element from another.
-func (l PrimitiveList) Key() string { return lists[l].key }
+// Key returns the member that identifies an element.
+func (l ListKind) Key() string { return listKinds[l].key }
 
-// HasCapability reports whether a server has said that it has the capability.
+// HasCapability reports whether a server declares the capability.
 func HasCapability(s *Server, capability string) bool {
 	return wirejson.Kind(wirejson.Find(s.State.Capabilities, capability)) == '{'
 }

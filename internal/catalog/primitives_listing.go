@@ -8,55 +8,55 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// doubtPause is the shortest time between two lists that clients bring about by
-// what they are shown.
-const doubtPause = 2 * time.Second
+// minRefreshInterval is the shortest time between two lists that clients' answers cause.
+const minRefreshInterval = 2 * time.Second
 
-// How long a list is good for of a server that does not say when it changes:
-// when all servers are listed, and when something of one is used.
+// How long a list is valid for a server that does not announce changes: when all servers
+// are listed, and when a primitive is used.
 const (
 	staleAfter    = 10 * time.Second
-	staleUseAfter = time.Minute
+	useStaleAfter = time.Minute
 )
 
 const (
-	// usePause is how many times as long as a list takes it is good for when something on it is
-	// used, whatever the server says of changes. So uses without end keep the server at work on
-	// lists for a fifth of the time at most.
-	usePause = 4
-	// lostAfter is when a list is asked for again that could not be had: a server
-	// that hangs must not hold up the others each time.
-	lostAfter = 30 * time.Second
-	// useListTime bounds how long a use waits for a list that is not known.
-	useListTime = 30 * time.Second
+	// reuseFactor is how many times its own duration a list is valid for uses, whatever
+	// the server announces. So endless uses keep a server busy with lists for a fifth of
+	// the time at most.
+	reuseFactor = 4
+	// retryAfter is the time until a failed list is requested again, so that a server
+	// that hangs does not delay the others each time.
+	retryAfter = 30 * time.Second
+	// useListTimeout bounds how long a use waits for an unknown list.
+	useListTimeout = 30 * time.Second
 )
 
-// listings remember when the lists of servers were asked for. What they say the
-// catalog keeps.
+// listings records when servers' lists were requested. The catalog stores the lists.
 type listings struct {
 	mu   sync.Mutex // guards last
-	last map[string]*[len(lists)]*listing
+	last map[string]*[len(listKinds)]*listing
 }
 
 type listing struct {
-	turn chan struct{} // cap 1: held by who asks, and guards what follows
+	sem chan struct{} // cap 1: held during a request, guards the fields below
 	listingState
 }
 
 type listingState struct {
-	state    uint64 // upstream.State.Offers when it was asked for
-	at       time.Time
-	took     time.Duration
-	lost     bool // it could not be had then
-	answered bool // but the server has said something
-	doubted  bool // a client was shown another one since
+	primitivesVersion uint64 // upstream.State.Offers at the time of the request
+	listedAt          time.Time
+	duration          time.Duration
+	failed            bool // the request failed
+	answered          bool // but the server answered
+	stale             bool // a client saw a different list since
 }
 
-// again reports whether a list is to be asked for again because it was doubted.
-func (l *listingState) again() bool { return l.doubted && !l.lost && time.Since(l.at) > doubtPause }
+// refreshDue reports whether a stale list has to be requested again.
+func (l *listingState) refreshDue() bool {
+	return l.stale && !l.failed && time.Since(l.listedAt) > minRefreshInterval
+}
 
-// of returns the listing of a server's offers of a kind.
-func (l *listings) of(s *Snapshot, server string, of PrimitiveList) *listing {
+// of returns the listing of a server's list.
+func (l *listings) of(s *Snapshot, server string, of ListKind) *listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last[server] == nil {
@@ -66,32 +66,32 @@ func (l *listings) of(s *Snapshot, server string, of PrimitiveList) *listing {
 			}
 		}
 		if l.last == nil {
-			l.last = map[string]*[len(lists)]*listing{}
+			l.last = map[string]*[len(listKinds)]*listing{}
 		}
-		all := new([len(lists)]*listing)
+		all := new([len(listKinds)]*listing)
 		for i := range all {
-			all[i] = &listing{turn: make(chan struct{}, 1)}
+			all[i] = &listing{sem: make(chan struct{}, 1)}
 		}
 		l.last[server] = all
 	}
 	return l.last[server][of]
 }
 
-// due reports whether a list is to be asked for.
-func (l *listing) due(s *Server, of PrimitiveList, told bool, good time.Duration) bool {
+// due reports whether a list has to be requested.
+func (l *listing) due(s *Server, of ListKind, told bool, good time.Duration) bool {
 	if told && s.State.Phase != upstream.Ready {
-		// One that does not run is started by its use, and what it lists then comes first.
-		return good == staleUseAfter
+		// The use starts a server that does not run; its list is requested first.
+		return good == useStaleAfter
 	}
-	if l.at.IsZero() || !told && !l.lost || l.state != s.State.Offers || l.again() {
+	if l.listedAt.IsZero() || !told && !l.failed || l.primitivesVersion != s.State.Offers || l.refreshDue() {
 		return true
 	}
-	if good == staleUseAfter && !l.lost && time.Since(l.at) >= min(usePause*l.took, staleUseAfter) {
-		return true // it may have changed without a word
+	if good == useStaleAfter && !l.failed && time.Since(l.listedAt) >= min(reuseFactor*l.duration, useStaleAfter) {
+		return true // it may have changed unannounced
 	}
 	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(s.State.Capabilities, of.Capability()), "listChanged"))
-	if l.lost {
-		says, good = false, lostAfter
+	if l.failed {
+		says, good = false, retryAfter
 	}
-	return !says && time.Since(l.at) >= good
+	return !says && time.Since(l.listedAt) >= good
 }

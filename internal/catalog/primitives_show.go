@@ -13,40 +13,40 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Audience says to whom an answer is shown, and when it was asked for.
+// Audience is the recipient's scope for an answer, and the time of the request.
 type Audience struct {
-	Within auth.Scope
-	Asked  time.Time
+	Scope       auth.Scope
+	RequestedAt time.Time
 }
 
-// Show leaves out of a server's answer what nobody has approved, and the tools that
+// FilterResult removes from a server's answer what is not approved, and the tools that
 // the client may not reach.
-func (g *PrimitiveGuard) Show(ctx context.Context, server, method string, result json.RawMessage, to Audience) (json.RawMessage, error) {
-	l, lists := ListOf(method)
+func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string, result json.RawMessage, to Audience) (json.RawMessage, error) {
+	l, lists := ListKindOf(method)
 	switch {
-	case lists && !oneMember(result, l.Member()):
-		return nil, inTwoWays(server, l)
+	case lists && !hasSingleMember(result, l.Member()):
+		return nil, ambiguousListError(server, l)
 	case lists && l != ListTools:
-		return g.shown(ctx, server, l, result)
+		return g.filterPrimitives(ctx, server, l, result)
 	case lists:
-		return ownCache(g.visible(ctx, server, result, to), to.Within), nil
+		return setPrivateCacheScope(g.filterTools(ctx, server, result, to), to.Scope), nil
 	case method == mcp.Discover, method == mcp.Initialize:
-		return g.introduced(ctx, server, result), nil
+		return g.filterInstructions(ctx, server, result), nil
 	}
 	return result, nil
 }
 
-func inTwoWays(server string, l PrimitiveList) *problem.Problem {
+func ambiguousListError(server string, l ListKind) *problem.Problem {
 	return problem.Newf(problem.UpstreamError, "Server '%s' lists its %s in a way that can be read in two.", server, l.Member()).
 		WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + server + "`.")
 }
 
-// shown leaves out of a server's list what nobody has approved.
-func (g *PrimitiveGuard) shown(ctx context.Context, server string, l PrimitiveList, result json.RawMessage) (json.RawMessage, error) {
-	list := &lists[l]
+// filterPrimitives removes from a server's list what is not approved.
+func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l ListKind, result json.RawMessage) (json.RawMessage, error) {
+	list := &listKinds[l]
 	all := wirejson.Find(result, list.member)
 	if all != nil && wirejson.Kind(all) != '[' && wirejson.Kind(all) != 'n' {
-		return nil, inTwoWays(server, l)
+		return nil, ambiguousListError(server, l)
 	}
 	if wirejson.Kind(all) != '[' {
 		return result, nil
@@ -56,9 +56,9 @@ func (g *PrimitiveGuard) shown(ctx context.Context, server string, l PrimitiveLi
 		raws = append(raws, raw)
 		return nil
 	})
-	pass, strange := g.catalog.OffersShown(ctx, server, list.kind, raws)
+	pass, strange := g.catalog.FilterPrimitives(ctx, server, list.kind, raws)
 	if strange {
-		g.doubt(server, l)
+		g.markStale(server, l)
 	}
 	kept, left := wirejson.Filter(all, func(i int, _ []byte) bool { return pass[i] })
 	if left == 0 {
@@ -67,15 +67,15 @@ func (g *PrimitiveGuard) shown(ctx context.Context, server string, l PrimitiveLi
 	return wirejson.SetMember(result, list.member, kept), nil
 }
 
-// introduced leaves the instructions out of what a server says of itself, unless
-// they are approved.
-func (g *PrimitiveGuard) introduced(ctx context.Context, server string, result json.RawMessage) json.RawMessage {
+// filterInstructions removes the instructions from a handshake result unless they are
+// approved.
+func (g *PrimitiveGuard) filterInstructions(ctx context.Context, server string, result json.RawMessage) json.RawMessage {
 	said := json.RawMessage(wirejson.Find(result, instructionsMember))
-	if oneMember(result, instructionsMember) {
+	if hasSingleMember(result, instructionsMember) {
 		if said == nil || wirejson.Kind(said) == 'n' || string(said) == `""` {
 			return result
 		}
-		if pass, _ := g.catalog.OffersShown(ctx, server, tool.KindInstructions, []json.RawMessage{said}); pass[0] {
+		if pass, _ := g.catalog.FilterPrimitives(ctx, server, tool.KindInstructions, []json.RawMessage{said}); pass[0] {
 			return result
 		}
 	}
@@ -94,24 +94,24 @@ func (g *PrimitiveGuard) introduced(ctx context.Context, server string, result j
 
 const instructionsMember = "instructions"
 
-// The time that the catalog gets to take over a list that was just told.
+// How long to wait for the catalog to process a new list.
 const (
-	catalogTime = 500 * time.Millisecond
-	catalogLook = 5 * time.Millisecond
+	catalogWait         = 500 * time.Millisecond
+	catalogPollInterval = 5 * time.Millisecond
 )
 
-// visible leaves out of a list the tools that cannot be called. A tool that is
-// not what the catalog knows is not callable either; before it is left out the
-// catalog gets the chance to learn of it: from the client's list, where the
-// server has it for some clients only, else from our own.
-func (g *PrimitiveGuard) visible(ctx context.Context, server string, result json.RawMessage, to Audience) json.RawMessage {
+// filterTools removes the tools that cannot be called from a list. A tool that differs
+// from the catalog's is not callable. Before it is removed, the catalog gets a chance to
+// update: from the client's list if the server has the tool only for some clients, else
+// from MCPProxy's own list.
+func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result json.RawMessage, to Audience) json.RawMessage {
 	tools := wirejson.Find(result, "tools")
 	if wirejson.Kind(tools) != '[' {
 		return result
 	}
-	kept, hidden, strange := judgePrimitives(g.catalog.Current(), server, tools, to.Within)
+	kept, hidden, strange := filterCallable(g.catalog.Current(), server, tools, to.Scope)
 	settle := func() {
-		limit, look := time.NewTimer(catalogTime), time.NewTicker(catalogLook)
+		limit, look := time.NewTimer(catalogWait), time.NewTicker(catalogPollInterval)
 		defer limit.Stop()
 		defer look.Stop()
 		for waiting := true; waiting && len(strange) > 0; {
@@ -122,14 +122,14 @@ func (g *PrimitiveGuard) visible(ctx context.Context, server string, result json
 			case <-ctx.Done():
 				waiting = false
 			}
-			kept, hidden, strange = judgePrimitives(g.catalog.Current(), server, tools, to.Within)
+			kept, hidden, strange = filterCallable(g.catalog.Current(), server, tools, to.Scope)
 		}
 	}
-	if len(strange) > 0 && g.source.Learn(server, strange) {
+	if len(strange) > 0 && g.source.AddDefinitions(server, strange) {
 		settle()
 	}
 	if len(strange) > 0 {
-		g.source.Refresh(ctx, server, to.Asked)
+		g.source.RefreshTools(ctx, server, to.RequestedAt)
 		settle()
 	}
 	if hidden == 0 {
@@ -138,25 +138,25 @@ func (g *PrimitiveGuard) visible(ctx context.Context, server string, result json
 	return wirejson.SetMember(result, "tools", kept)
 }
 
-// judgePrimitives returns the tools of a list that can be called and the number of the
-// others. strange are those that the catalog knows otherwise, or not at all.
-func judgePrimitives(s *Snapshot, server string, tools json.RawMessage, within auth.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
+// filterCallable returns the callable tools of a list and the number of the others.
+// strange are those that the catalog does not know, or knows differently.
+func filterCallable(s *Snapshot, server string, tools json.RawMessage, within auth.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
 	kept, hidden = wirejson.Filter(tools, func(_ int, raw []byte) bool {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
 		same := t != nil && sameDefinition(t, server, raw)
 		if !same {
-			if _, err := tool.ParseDefinition(server, raw); err == nil { // what cannot be used nobody will know
+			if _, err := tool.ParseDefinition(server, raw); err == nil { // unusable definitions never reach the catalog
 				strange = append(strange, raw)
 			}
 		}
-		return same && t.Callable() && t.In(within)
+		return same && t.Callable() && t.InScope(within)
 	})
 	return kept, hidden, strange
 }
 
-// ownCache has a list that is one client's alone be kept for no other.
-func ownCache(result json.RawMessage, within auth.Scope) json.RawMessage {
+// setPrivateCacheScope marks a list for one client as not cacheable for others.
+func setPrivateCacheScope(result json.RawMessage, within auth.Scope) json.RawMessage {
 	if said, _ := wirejson.String(wirejson.Find(result, cacheScope)); said == "" || !within.Bounded() {
 		return result
 	}

@@ -14,18 +14,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// primitiveNamed is an offer that a request is about.
-type primitiveNamed struct {
+// primitiveRef is a primitive that a request uses.
+type primitiveRef struct {
 	kind tool.Kind
 	name string
 }
 
-// about finds what a request would use. bad is a request that does not say it
-// in a way that everybody reads alike.
-func about(r *session.Request) (used []primitiveNamed, bad *problem.Problem) {
+// primitivesIn returns the primitives that a request would use. bad is the error for an
+// ambiguous request.
+func primitivesIn(r *session.Request) (used []primitiveRef, bad *problem.Problem) {
 	params := r.Params
 	find := func(part json.RawMessage, member string) json.RawMessage {
-		if !oneMember(part, member) {
+		if !hasSingleMember(part, member) {
 			bad = problem.Newf(problem.InvalidParameter, "%s is spelled in a way that can be read in two", member).With("parameter", member)
 		}
 		return wirejson.Find(part, member)
@@ -35,13 +35,13 @@ func about(r *session.Request) (used []primitiveNamed, bad *problem.Problem) {
 		own, ok := wirejson.String(value)
 		switch {
 		case value == nil:
-			return // which the server says itself
+			return // the server's own method
 		case !ok:
 			bad = problem.Newf(problem.InvalidParameter, "%s must be a string: what %s is about", member, r.Method).With("parameter", member)
 			return
 		}
 		for _, kind := range kinds {
-			used = append(used, primitiveNamed{kind, own})
+			used = append(used, primitiveRef{kind, own})
 		}
 	}
 	switch r.Method {
@@ -61,87 +61,87 @@ func about(r *session.Request) (used []primitiveNamed, bad *problem.Problem) {
 	return used, bad
 }
 
-// PrimitiveLocked is the refusal of a use of something that nobody has approved.
-type PrimitiveLocked struct {
-	What    string // as the record names it
+// PrimitiveLockedError rejects the use of a primitive that is not approved.
+type PrimitiveLockedError struct {
+	What    string // its name in the activity record
 	Problem *problem.Problem
 }
 
-func (e *PrimitiveLocked) Error() string { return e.Problem.Error() }
-func (e *PrimitiveLocked) Unwrap() error { return e.Problem }
+func (e *PrimitiveLockedError) Error() string { return e.Problem.Error() }
+func (e *PrimitiveLockedError) Unwrap() error { return e.Problem }
 
-// Use refuses the use of what nobody has approved, and returns the request
-// otherwise, a subscription without what may not be used. Its errors are a Locked,
-// a problem, or ctx.Err().
-func (g *PrimitiveGuard) Use(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
+// CheckUse rejects the use of what is not approved. Otherwise it returns the request, a
+// subscription without what may not be used. Its errors are a PrimitiveLockedError, a
+// problem, or ctx.Err().
+func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	if r.Method == mcp.Listen {
-		return g.listen(ctx, server, r)
+		return g.filterSubscription(ctx, server, r)
 	}
-	used, bad := about(r)
+	used, bad := primitivesIn(r)
 	if bad != nil {
 		return nil, bad
 	}
 	if len(used) == 0 {
 		return r, nil
 	}
-	if err := g.knowUsed(ctx, server, used[0].kind); err != nil {
-		return nil, locked(server, used[0], policy.DisabledUnknown, err)
+	if err := g.ensureListedForUse(ctx, server, used[0].kind); err != nil {
+		return nil, lockedError(server, used[0], policy.DisabledUnknown, err)
 	}
 	for _, u := range used {
-		if status := g.catalog.OfferUse(server, u.kind, u.name); status != policy.Callable {
-			return nil, locked(server, u, status, nil)
+		if status := g.catalog.UseStatus(server, u.kind, u.name); status != policy.Callable {
+			return nil, lockedError(server, u, status, nil)
 		}
 	}
 	return r, nil
 }
 
-// knowUsed has the catalog know what the server offers as far as the use of
-// something of that kind depends on it.
-func (g *PrimitiveGuard) knowUsed(ctx context.Context, server string, kind tool.Kind) error {
-	ctx, cancel := context.WithTimeout(ctx, useListTime)
+// ensureListedForUse makes sure that the catalog has the lists that a use of that kind
+// depends on.
+func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, kind tool.Kind) error {
+	ctx, cancel := context.WithTimeout(ctx, useListTimeout)
 	defer cancel()
-	wanted := []PrimitiveList{ListResources, ListTemplates}
+	wanted := []ListKind{ListResources, ListTemplates}
 	if kind == tool.KindPrompt {
-		wanted = []PrimitiveList{ListPrompts}
+		wanted = []ListKind{ListPrompts}
 	}
 	for _, l := range wanted {
-		if err := g.know(ctx, server, l, staleUseAfter); err != nil {
+		if err := g.ensureListed(ctx, server, l, useStaleAfter); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// locked refuses the use of an offer; err is why its status is not known.
-func locked(server string, u primitiveNamed, status policy.Status, err error) error {
+// lockedError rejects the use of a primitive; err is why its status is unknown.
+func lockedError(server string, u primitiveRef, status policy.Status, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what := u.kind.Word() + " '" + problem.Brief(u.name) + "'"
+	what := u.kind.Label() + " '" + problem.Brief(u.name) + "'"
 	p := problem.Newf(problem.OfferLocked, "The %s of server '%s' cannot be used: its status is %s.", what, server, status).
 		WithHint(status.PrimitiveRemedy()).With("status", status.String()).With("server", server)
 	if err != nil {
 		p.Because(err)
 	}
-	return &PrimitiveLocked{what, p}
+	return &PrimitiveLockedError{what, p}
 }
 
-// listen takes out of a subscription the resources that may not be read.
-func (g *PrimitiveGuard) listen(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
+// filterSubscription removes the resources that may not be read from a subscription.
+func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	wanted := wirejson.Find(r.Params, "notifications")
 	uris := wirejson.Find(wanted, "resourceSubscriptions")
-	if !oneMember(r.Params, "notifications") || !oneMember(wanted, "resourceSubscriptions") {
+	if !hasSingleMember(r.Params, "notifications") || !hasSingleMember(wanted, "resourceSubscriptions") {
 		return nil, problem.New(problem.InvalidParameter, "notifications.resourceSubscriptions is spelled in a way that can be read in two", "")
 	}
 	if wirejson.Kind(uris) != '[' {
 		return r, nil
 	}
-	if err := g.knowUsed(ctx, server, tool.KindResource); err != nil {
-		return nil, locked(server, primitiveNamed{tool.KindResource, "*"}, policy.DisabledUnknown, err)
+	if err := g.ensureListedForUse(ctx, server, tool.KindResource); err != nil {
+		return nil, lockedError(server, primitiveRef{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
 	kept, left := wirejson.Filter(uris, func(_ int, raw []byte) bool {
 		uri, ok := wirejson.String(raw)
-		return ok && g.catalog.OfferUse(server, tool.KindResource, uri) == policy.Callable
+		return ok && g.catalog.UseStatus(server, tool.KindResource, uri) == policy.Callable
 	})
 	if left == 0 {
 		return r, nil
@@ -151,10 +151,10 @@ func (g *PrimitiveGuard) listen(ctx context.Context, server string, r *session.R
 	return &less, nil
 }
 
-// oneMember reports whether an object has no member of a name but the one that
-// is spelled so. Of several, or in another spelling, a client may take the one
-// that was not looked at.
-func oneMember(object json.RawMessage, wanted string) bool {
+// hasSingleMember reports whether an object has at most one member of that name in any
+// case, in exactly this spelling. Of several, another parser may pick the one that was
+// not checked.
+func hasSingleMember(object json.RawMessage, wanted string) bool {
 	found := 0
 	_ = wirejson.Members(object, func(name, _ []byte) error {
 		if bytes.EqualFold(name, []byte(wanted)) {

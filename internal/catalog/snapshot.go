@@ -12,29 +12,31 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Server is a configured server as the product sees it. It is immutable.
+// Server is a configured server with its state and tools. It is immutable.
 type Server struct {
 	Name        string
 	Protocol    string
 	Enabled     bool
-	Quarantined bool // by its configuration, or since its launch is not the approved one
+	Quarantined bool // by its configuration, or because its launch is not the approved one
 	State       upstream.State
-	// Listed reports whether the server has told its tools, now or in an earlier
-	// life of the daemon.
+	// Listed reports whether the server's tools are known, from this or an earlier
+	// process.
 	Listed bool
-	// Told reports whether it has done so since it is launched as it is, in this life.
-	Told     bool
-	Tools    []*Tool // in the server's order
-	Callable int     // how many of them are found by who looks for tools that can be called
+	// ListedThisRun reports whether it has listed them in this process, launched as it is
+	// now.
+	ListedThisRun bool
+	Tools         []*Tool // in the server's order
+	Callable      int     // how many of them a search for callable tools finds
 }
 
-// Unheard reports whether the server is to run, and has neither told its tools nor failed to.
-func (s *Server) Unheard() bool {
+// AwaitsFirstList reports whether the server is starting and has neither listed its tools
+// nor failed.
+func (s *Server) AwaitsFirstList() bool {
 	begins := s.State.Phase == "" || s.State.Phase == upstream.Stopped || s.State.Phase == upstream.Connecting
 	return s.Enabled && !s.Quarantined && !s.Listed && begins && s.State.FailedAt.IsZero()
 }
 
-// DefinitionBytes is how many bytes its tools' definitions have.
+// DefinitionBytes returns the total size of its tools' definitions.
 func (s *Server) DefinitionBytes() (n int) {
 	for _, t := range s.Tools {
 		n += len(t.Raw)
@@ -42,52 +44,51 @@ func (s *Server) DefinitionBytes() (n int) {
 	return n
 }
 
-// Snapshot is one consistent view of everything. It never changes.
+// Snapshot is one consistent view of all servers and tools. It never changes.
 type Snapshot struct {
 	version uint64
 	servers []*Server // by name
 	byName  map[string]*Server
 	tools   map[tool.ID]*Tool
-	lookup  *lookup
+	lookup  *searchIndex
 
-	replaced chan struct{} // closed when another one is published
-	narrowed narrowed
+	replaced chan struct{} // closed when the next one is published
+	scoped   scopedSnapshots
 }
 
-// maxNarrowed is how many scopes a snapshot is kept for.
-const maxNarrowed = 64
+// maxScopedSnapshots bounds the scopes for which a snapshot is cached.
+const maxScopedSnapshots = 64
 
-// narrowed are a snapshot's parts that scopes let through, each made when it is first
-// asked for.
-type narrowed struct {
+// scopedSnapshots caches the snapshot for each scope, computed at its first use.
+type scopedSnapshots struct {
 	mu  sync.Mutex // guards all
-	all map[policy.ScopeKey]*narrow
+	all map[policy.ScopeKey]*scopedSnapshot
 }
 
-type narrow struct {
-	once sync.Once
-	of   *Snapshot
+type scopedSnapshot struct {
+	once     sync.Once
+	snapshot *Snapshot
 }
 
-// Replaced is closed when there is a later snapshot than this one.
+// Replaced returns a channel that is closed when there is a later snapshot.
 func (s *Snapshot) Replaced() <-chan struct{} { return s.replaced }
 
 // Version grows with each snapshot.
 func (s *Snapshot) Version() uint64 { return s.version }
 
-// Servers are the configured servers, by name.
+// Servers returns the configured servers by name.
 func (s *Snapshot) Servers() []*Server { return s.servers }
 
-// Server is the named server, or nil.
+// Server returns the named server, or nil.
 func (s *Snapshot) Server(name string) *Server { return s.byName[name] }
 
-// Tool is the tool with that id, callable or not, or nil.
+// Tool returns the tool with that id, callable or not, or nil.
 func (s *Snapshot) Tool(id tool.ID) *Tool { return s.tools[id] }
 
-// ToolCount is the number of known tools, callable or not.
+// ToolCount returns the number of known tools, callable or not.
 func (s *Snapshot) ToolCount() int { return len(s.tools) }
 
-// DefinitionBytes is how many bytes the definitions of all known tools have.
+// DefinitionBytes returns the total size of all known definitions.
 func (s *Snapshot) DefinitionBytes() (n int) {
 	for _, server := range s.servers {
 		n += server.DefinitionBytes()
@@ -95,41 +96,41 @@ func (s *Snapshot) DefinitionBytes() (n int) {
 	return n
 }
 
-// maxNearest is how many names are suggested for one that does not exist.
-const maxNearest = 3
+// maxSuggestions bounds the suggestions for an unknown name.
+const maxSuggestions = 3
 
-// Nearest suggests names for an id that does not exist: server names when there
-// is no such server, else callable tools of it, as "server:tool".
-func (s *Snapshot) Nearest(id tool.ID) []string {
+// SuggestIDs returns similar names for an unknown id: server names if there is no such
+// server, else callable tools of it, as "server:tool".
+func (s *Snapshot) SuggestIDs(id tool.ID) []string {
 	server := s.byName[id.Server]
 	var names []string
 	if server == nil {
 		for _, x := range s.servers {
 			names = append(names, x.Name)
 		}
-		return search.Nearest(id.Server, names, maxNearest)
+		return search.Nearest(id.Server, names, maxSuggestions)
 	}
 	for _, t := range server.Tools {
 		if t.Status == policy.Callable {
 			names = append(names, t.ID.Tool)
 		}
 	}
-	near := search.Nearest(id.Tool, names, maxNearest)
+	near := search.Nearest(id.Tool, names, maxSuggestions)
 	for i, name := range near {
 		near[i] = tool.ID{Server: id.Server, Tool: name}.String()
 	}
 	return near
 }
 
-// Named suggests names, as "server:tool", for one that is no id: of the callable
-// tools that it names without their server, or with another mark between the two.
-func (s *Snapshot) Named(name string) []string {
+// SuggestByToolName returns "server:tool" ids of callable tools for a name that lacks the
+// server, or has another separator.
+func (s *Snapshot) SuggestByToolName(name string) []string {
 	var found []string
 	for _, server := range s.servers {
 		own, _ := strings.CutPrefix(name, server.Name)
 		own = strings.TrimLeft(own, "_-./ ")
 		for _, t := range server.Tools {
-			if (t.ID.Tool == name || t.ID.Tool == own) && t.Status == policy.Callable && len(found) < maxNearest {
+			if (t.ID.Tool == name || t.ID.Tool == own) && t.Status == policy.Callable && len(found) < maxSuggestions {
 				found = append(found, t.ID.String())
 			}
 		}
@@ -138,72 +139,71 @@ func (s *Snapshot) Named(name string) []string {
 }
 
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
-	t := underRules(server, infer, e)
+	t := configuredTool(server, infer, e)
 	if pin := decided.Tool(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
 		t.pin = pin
 	}
-	t.Status = policy.StatusOf(facts(server, decided, e))
+	t.Status = policy.StatusOf(statusFacts(server, decided, e))
 	block := decided.Tool(e.definition.ID.Tool).Block
 	t.Blocked = block != nil && block.Fingerprint == e.definition.Fingerprint()
 	return t
 }
 
-// underRules is a tool as far as its definition and the configuration say what it is.
-func underRules(server config.Server, infer policy.InferMode, e *entry) *Tool {
-	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
+// configuredTool returns the tool by its definition and the configuration alone.
+func configuredTool(server config.Server, infer policy.InferMode, e *entry) *Tool {
+	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, InferMode: infer}
 	for _, o := range server.HintOverrides {
 		if policy.Matches(o.Pattern, t.ID.Tool) {
-			t.override = o.Hints.Over(t.override)
+			t.override = o.Hints.WithDefaults(t.override)
 		}
 	}
-	t.Effective = t.override.Over(t.Effective)
+	t.Effective = t.override.WithDefaults(t.Effective)
 	if infer != policy.InferOff && policy.Silent(t.Effective) {
-		t.inferred = true
-		if counts(infer) { // else it is worked out when somebody asks
-			t.Effective = policy.Effective(t.Effective, e.nature.Inferred().Operation, infer)
+		t.undeclared = true
+		if enforced(infer) { // else it is inferred on demand
+			t.Effective = policy.Effective(t.Effective, e.classification.Inferred().Operation, infer)
 		}
 	}
 	t.CallWith = policy.CallWith(t.Effective)
-	t.declared = declaredRule(server.Lanes, t.ID.Tool)
+	t.laneRule = configuredLaneRule(server.Lanes, t.ID.Tool)
 	return t
 }
 
-// inferAll works out, without a lock, what a snapshot will need.
-func inferAll(entries []*entry) {
+// precomputeInference infers, without a lock, what a snapshot will need.
+func precomputeInference(entries []*entry) {
 	for _, e := range entries {
 		if policy.Silent(e.definition.Hints) {
-			e.nature.Inferred()
+			e.classification.Inferred()
 		}
 	}
 }
 
-// SearchUsed ranks the callable tools that keep accepts (nil accepts all), with
-// what was learned from use as a prior (nil is nothing). It returns the best n
-// and the number of all that match.
-func (s *Snapshot) SearchUsed(h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
+// Search ranks the callable tools that keep accepts (nil accepts all), with learned
+// habits as a prior (nil is none). It returns the best n and the number of all matches.
+func (s *Snapshot) Search(h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
 	return s.lookup.search(s.lookup.callable, h, query, n, keep)
 }
 
-// SearchLocked is SearchUsed without a prior over the tools that exist but cannot
-// be called.
+// SearchLocked is Search without habits over the tools that cannot be called.
 func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
 	return s.lookup.search(s.lookup.locked, nil, query, n, keep)
 }
 
-// Explain returns why SearchUsed found a tool.
+// Explain returns why Search found a tool.
 func (s *Snapshot) Explain(used *search.Habits, query string, h Hit) []search.Reason {
 	return s.lookup.callable.Explain(used, query, h.doc, h.Tool.Definition)
 }
 
-// CallableCount is the number of tools that can be called.
+// CallableCount returns the number of callable tools.
 func (s *Snapshot) CallableCount() int { return s.lookup.callable.Len() }
 
-// facts is what the status of a tool follows from.
-func facts(server config.Server, decided *approval.View, e *entry) policy.StatusFacts {
+// statusFacts returns the inputs of a tool's status.
+func statusFacts(server config.Server, decided *approval.View, e *entry) policy.StatusFacts {
 	entry := decided.Tool(e.definition.ID.Tool)
-	denies := denied(server, e.definition.ID.Tool)
+	denies := deniedByConfig(server, e.definition.ID.Tool)
 	return policy.StatusFacts{
-		// What the configuration alone locks is locked for a known reason.
+		// If the configuration alone locks a tool, the reason is known without the
+		// approvals.
 		Known:          decided.Known() || !server.Enabled || server.Quarantined || denies,
 		ServerEnabled:  server.Enabled,
 		Quarantined:    Quarantined(server, decided),

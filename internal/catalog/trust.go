@@ -9,40 +9,36 @@ import (
 )
 
 const (
-	// admitTime is how long storing what is accepted may hold up a server.
-	admitTime = 5 * time.Second
-	// admitAgain is the time between two tries to accept what could not be
-	// stored.
-	admitAgain = 5 * time.Second
+	// admitTimeout bounds how long storing approvals may delay a server.
+	admitTimeout = 5 * time.Second
+	// admitRetryInterval is the time between two attempts to store approvals.
+	admitRetryInterval = 5 * time.Second
 )
 
-// Admission is what became of the definitions of one list that were not
-// approved before.
+// Admission is the outcome for the definitions of one list that were not approved before.
 type Admission struct {
 	Server   string
 	Kind     tool.Kind
 	Trust    approval.Trust
-	Accepted []approval.Evaluation // by the trust in the server
-	Held     []approval.Evaluation // that wait for a person from now on
+	Accepted []approval.Evaluation // automatically, by the server's trust
+	Held     []approval.Evaluation // newly awaiting approval
 }
 
-// Quarantined reports whether a server waits for review: its configuration says
-// so, or it is launched otherwise than the person approved who reviewed it.
+// Quarantined reports whether a server awaits review: its configuration says so, or its
+// launch differs from the reviewed one.
 func Quarantined(s config.Server, decided *approval.View) bool {
 	reviewed := decided.Reviewed()
 	return s.Quarantined || reviewed != nil && *reviewed != s.LaunchFingerprint()
 }
 
-// LaunchApproved reports whether a person has approved how the server is
-// launched.
+// LaunchApproved reports whether a user has approved the server's current launch.
 func LaunchApproved(s config.Server, decided *approval.View) bool {
 	launch := decided.Launch()
 	return launch != nil && launch.Fingerprint == s.LaunchFingerprint()
 }
 
-// MayStart reports whether a server may be started or contacted: it is enabled,
-// and if it waits for review, a person has approved how it is launched. While
-// it is not known what was approved, nothing may.
+// MayStart reports whether a server may be started or contacted: it is enabled and, if it
+// awaits review, its launch is approved. While the approvals are unknown, no server may.
 func MayStart(s config.Server, decided *approval.View) bool {
 	return s.Enabled && decided.Known() && (!Quarantined(s, decided) || LaunchApproved(s, decided))
 }

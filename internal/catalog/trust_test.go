@@ -112,7 +112,7 @@ func (o *told) take() (accepted, held []string) {
 func TestAdmissionsAreToldOnce(t *testing.T) {
 	var o told
 	server := enabled("s")
-	c := New(Options{Servers: []config.Server{server}, Book: new(approvaltest.Memory).Book(), Observe: o.observe, Logger: quiet()})
+	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.Memory).Book(), Observe: o.observe, Logger: quiet()})
 	expect := func(when string, accepted, held []string) {
 		t.Helper()
 		gotAccepted, gotHeld := o.take()
@@ -135,7 +135,7 @@ func TestAdmissionsAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit()
-	c.admitRest(t.Context())
+	c.retryAdmissions(t.Context())
 	expect("a configuration without a change", nil, nil)
 	server.Quarantined = true
 	if commit, err = c.Prepare(&config.Config{Servers: []config.Server{server}}); err != nil {
@@ -152,7 +152,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(approvaltest.Memory)
 		memory.Fail(errors.New("the disk sleeps"))
-		c := New(Options{Servers: []config.Server{enabled("s")}, Keeper: newMemory(), Book: approval.NewBook(memory, nil), Logger: quiet()})
+		c := New(Options{Servers: []config.Server{enabled("s")}, Store: newMemory(), Approvals: approval.NewBook(memory, nil), Logger: quiet()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx) })
@@ -166,7 +166,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 			t.Errorf("before the approvals are read: %s", s)
 		}
 		memory.Fail(nil)
-		<-c.Book.Loaded()
+		<-c.Approvals.Loaded()
 		if s := status("a"); s != policy.Callable {
 			t.Errorf("after: %s", s)
 		}
@@ -177,7 +177,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 		}
 		memory.Fail(nil)
 		for status("b") != policy.Callable {
-			pause(ctx, admitAgain) // of the bubble
+			pause(ctx, admitRetryInterval) // of the bubble
 		}
 	})
 }
@@ -186,17 +186,17 @@ func TestListsWaitForTheBook(t *testing.T) {
 // when its turn comes.
 func TestListsAreTakenOverInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Servers: []config.Server{enabled("s")}, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
-		for range cap(c.receiving) {
-			c.receiving <- struct{}{}
+		c := New(Options{Servers: []config.Server{enabled("s")}, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
+		for range cap(c.listSlots) {
+			c.listSlots <- struct{}{}
 		}
 		var listing sync.WaitGroup
 		listing.Go(func() { c.ToolsListed("s", named(t, "s", "a")) })
-		pause(t.Context(), 2*admitTime) // of the bubble
+		pause(t.Context(), 2*admitTimeout) // of the bubble
 		if c.lists["s"] != nil {
 			t.Error("a list is taken over while others have all places")
 		}
-		<-c.receiving
+		<-c.listSlots
 		listing.Wait()
 		c.Refresh()
 		if s := c.Current().Tool(tool.ID{Server: "s", Tool: "a"}).Status; s != policy.Callable {
@@ -209,7 +209,7 @@ func TestListsAreTakenOverInTurn(t *testing.T) {
 func TestATrustThatChanges(t *testing.T) {
 	server := enabled("s")
 	server.Trust = config.TrustManual
-	c := New(Options{Servers: []config.Server{server}, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
+	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
 	c.list("s", named(t, "s", "a"))
 	for _, step := range []struct {
 		trust config.Trust
@@ -221,7 +221,7 @@ func TestATrustThatChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		commit()
-		c.admitRest(t.Context())
+		c.retryAdmissions(t.Context())
 		if s := c.Current().Tool(tool.ID{Server: "s", Tool: "a"}).Status; s != step.want {
 			t.Errorf("trust %s: %s", step.trust, s)
 		}
@@ -238,7 +238,7 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	}
 	keeper.tools["s"] = raws
 	book := memory.Book()
-	c := New(Options{Servers: []config.Server{enabled("s")}, Keeper: keeper, Book: book, Logger: quiet()})
+	c := New(Options{Servers: []config.Server{enabled("s")}, Store: keeper, Approvals: book, Logger: quiet()})
 	c.list("s", named(t, "s", "a", "b"))
 	if err := book.Switch(t.Context(), tool.ID{Server: "s", Tool: "b"}, false, "admin"); err != nil {
 		t.Fatal(err)
@@ -247,8 +247,8 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 		server config.Server
 		a, b   policy.Status
 	}{{enabled("s"), policy.Callable, policy.DisabledByUser}, {config.Server{Name: "s"}, policy.ServerDisabled, policy.ServerDisabled}} {
-		again := New(Options{Servers: []config.Server{s.server}, Keeper: keeper, Book: memory.Book(), Logger: quiet()})
-		again.load(t.Context())
+		again := New(Options{Servers: []config.Server{s.server}, Store: keeper, Approvals: memory.Book(), Logger: quiet()})
+		again.loadSavedTools(t.Context())
 		again.Refresh()
 		a, b := again.Current().Tool(tool.ID{Server: "s", Tool: "a"}), again.Current().Tool(tool.ID{Server: "s", Tool: "b"})
 		if a.Status != s.a || b.Status != s.b {
@@ -305,7 +305,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 				want = row.status
 			}
 		}
-		if got := policy.StatusOf(facts(server, book.View("s"), newEntry(d, scan.NewCrossRefs()))); got != want {
+		if got := policy.StatusOf(statusFacts(server, book.View("s"), newEntry(d, scan.NewCrossRefs()))); got != want {
 			t.Errorf("%07b: %s, want %s", bits, got, want)
 		}
 	}

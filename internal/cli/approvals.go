@@ -35,7 +35,7 @@ func writeWaiting(p *printer, waiting ops.Waiting) {
 		if slices.ContainsFunc(waiting.Forgotten, func(s ops.Forgotten) bool { return s.Name == w.of.Server }) {
 			continue // approved with their server
 		}
-		t.add(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
+		t.add(visibleLine(w.of.id()), w.of.Kind.Label()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
 	}
 	t.write()
 	for _, warning := range waiting.Warnings {

@@ -24,7 +24,7 @@ type approveFlags struct {
 
 // which is what is to be approved: all of a server, or one definition.
 func (f approveFlags) which(kind tool.Kind, args []string) (server string, one definition, err error) {
-	ofTools, word := kind == tool.KindTool, kind.Word()
+	ofTools, word := kind == tool.KindTool, kind.Label()
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
 	case ofTools && either && !both:
@@ -165,7 +165,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	}
 	noteLeftOut(p, kind, waiting)
 	if len(wanted) > 0 {
-		if err := r.consented(ctx, f.consent, "Approve "+counted(len(wanted), kind.Word())+" of "+visibleLine(server)+"?",
+		if err := r.consented(ctx, f.consent, "Approve "+counted(len(wanted), kind.Label())+" of "+visibleLine(server)+"?",
 			"Look with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	done.approve(ctx, c, wanted)
 	err = r.print(done, func(p *printer) {
 		if len(done.Approved) > 0 || kind != tool.KindTool {
-			p.line("Approved %s.", counted(len(done.Approved), kind.Word()))
+			p.line("Approved %s.", counted(len(done.Approved), kind.Label()))
 		}
 		for _, one := range done.Failed {
 			p.note("Not approved: %s: %s", visibleLine(one.Name), printable(one.Error.Message))
@@ -182,7 +182,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	if err != nil || len(done.Failed) == 0 {
 		return err
 	}
-	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", counted(len(done.Failed), kind.Word())).
+	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", counted(len(done.Failed), kind.Label())).
 		WithHint("See what waits now with `mcpproxy approvals`.")
 }
 

@@ -20,7 +20,7 @@ func clientsOf(r *run) (clients.Env, error) {
 		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
 	}
 	env.Getenv = func(name string) string { value, _ := r.lookup(name); return value }
-	env.Program = func(name string) string { return process.Find(name, env.Getenv("PATH")) }
+	env.Program = func(name string) string { return process.FindCommand(name, env.Getenv("PATH")) }
 	if home, set := r.lookup("HOME"); set && env.GOOS != "windows" {
 		env.Home = home
 	}

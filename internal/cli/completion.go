@@ -74,9 +74,9 @@ func vocabulary(name string) []string {
 
 // kindWords are the kinds of what servers offer, tools first.
 func kindWords() []string {
-	all := []string{tool.KindTool.Word()}
-	for _, kind := range tool.OfferKinds() {
-		all = append(all, kind.Word())
+	all := []string{tool.KindTool.Label()}
+	for _, kind := range tool.PrimitiveKinds() {
+		all = append(all, kind.Label())
 	}
 	return all
 }

@@ -327,8 +327,10 @@ func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 		Account: &permission.Account{
 			Env: env, Tools: func() []permission.Tool { tools, _ := ownTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
-		Place:  func() ops.Place { return place },
-		Run:    func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
+		Place: func() ops.Place { return place },
+		Run: func(ctx context.Context, argv []string) (string, error) {
+			return process.RunCommand(ctx, argv, os.Environ())
+		},
 		Tokens: daemonTokens{r},
 	}
 }

@@ -18,8 +18,8 @@ type kindFlag string
 
 // kind reads the flag.
 func (k kindFlag) kind() (tool.Kind, error) {
-	for _, kind := range append(tool.OfferKinds(), tool.KindTool) {
-		if kind.Word() == string(k) {
+	for _, kind := range append(tool.PrimitiveKinds(), tool.KindTool) {
+		if kind.Label() == string(k) {
 			return kind, nil
 		}
 	}
@@ -65,7 +65,7 @@ func (d definition) arg() string {
 	if d.Kind == tool.KindTool {
 		return quotedWord(d.id())
 	}
-	return "--kind " + d.Kind.Word() + " " + quotedWord(d.id())
+	return "--kind " + d.Kind.Label() + " " + quotedWord(d.id())
 }
 
 // title is how it is called in a sentence.
@@ -76,7 +76,7 @@ func (d definition) title() string {
 	case tool.KindInstructions:
 		return "the instructions of " + visibleLine(d.Server)
 	}
-	return "the " + d.Kind.Word() + " " + visibleLine(d.id())
+	return "the " + d.Kind.Label() + " " + visibleLine(d.id())
 }
 
 // heading is title where a sentence begins.
@@ -111,7 +111,7 @@ func (d definition) diff(ctx context.Context, c *api.Client) (difference, error)
 		return difference{"Tool", t.Name, t, t}, err
 	}
 	o, err := api.Offers[d.Kind].Diff.Call(ctx, c, ops.OfferRef(d))
-	return difference{sentence(o.Kind.Word()), definition{o.Server, o.Kind, o.Name}.id(), ops.ToolDiff{
+	return difference{sentence(o.Kind.Label()), definition{o.Server, o.Kind, o.Name}.id(), ops.ToolDiff{
 		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Compared: o.Compared, Scanned: o.Scanned,
 	}, o}, err
 }

@@ -56,7 +56,7 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 		return out
 	}
 	here := ops.Here{
-		Text: live.Read, Itself: live.Itself,
+		Text: live.Read, Itself: live.CheckNotSelf,
 		Names:  func(context.Context) ([]string, error) { return nil, nil },
 		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
 	}

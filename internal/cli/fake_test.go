@@ -256,7 +256,7 @@ func records() []activity.Record {
 	full.OwnUS = 312
 	approved := at("2026-01-14T08:00:00Z")
 	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", Facts: tool.Facts{
-		Hints:    tool.JudgeHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
+		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
 		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
 	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
 	first, last := at("2026-01-15T09:29:30Z"), at("2026-01-15T09:31:05Z")

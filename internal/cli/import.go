@@ -33,7 +33,7 @@ func upstreamImport(r *run) command {
 		flags: map[string]any{"keyring": &f.keyring, "no-keyring": &f.noKeyring, "remove": &f.remove, "quarantined": &f.quarantined,
 			"dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
 		complete: firstOnly(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return clients.SourceIDs(), cobra.ShellCompDirectiveDefault // or a file
+			return clients.ImportSourceIDs(), cobra.ShellCompDirectiveDefault // or a file
 		}),
 		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 			from := ""
@@ -183,7 +183,7 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 		return nil, err
 	}
 	account := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) })
-	_, unknown := clients.FindSource(from)
+	_, unknown := clients.FindImportSource(from)
 	if from == "" || unknown == nil {
 		return account.Look(ctx, here, from)
 	}
@@ -230,7 +230,7 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 		return here, err
 	}
 	return ops.Here{
-		Text: live.Read, Itself: live.Itself, Secret: kept.Store.Get,
+		Text: live.Read, Itself: live.CheckNotSelf, Secret: kept.Store.Get,
 		Names: func(ctx context.Context) (names []string, err error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 			if api.Absent(err) {
@@ -462,7 +462,7 @@ func undoImport(r *run, client string) error {
 	}
 	if wrong := r.print(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undone(change.Path, change.Created, change.Partly))
+			p.line("%s", undone(change.Path, change.Created, change.PartlyUndone))
 		}
 	}); wrong != nil {
 		return wrong

@@ -44,7 +44,7 @@ func writeReviewed(p *printer, v ops.ServerReview, full bool) {
 
 // writeReviewedKind writes the table of the definitions of one kind.
 func writeReviewedKind(p *printer, all []ops.ReviewedOffer, kind tool.Kind) {
-	name := strings.ToUpper(kind.Word())
+	name := strings.ToUpper(kind.Label())
 	t := table{p: p, header: []string{name, "WAITS", "SCANNER", "DESCRIPTION"}, narrow: slices.Concat(
 		shorten("DESCRIPTION", 20), leaveOut("DESCRIPTION"), shorten(name, 24), shorten("SCANNER", 9), leaveOut("WAITS"), shorten(name, 8))}
 	for _, o := range all {
@@ -54,7 +54,7 @@ func writeReviewedKind(p *printer, all []ops.ReviewedOffer, kind tool.Kind) {
 		}
 	}
 	if len(t.rows) > 0 {
-		fmt.Fprintf(p, "\n%s\n", counted(len(t.rows), kind.Word()))
+		fmt.Fprintf(p, "\n%s\n", counted(len(t.rows), kind.Label()))
 		t.write()
 	}
 }

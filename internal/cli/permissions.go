@@ -211,6 +211,6 @@ func undoPermissions(r *run, env clients.Env, client string) error {
 		return err
 	}
 	return r.print(change, func(p *printer) {
-		p.line("%s", undone(change.Path, change.Created, change.Partly))
+		p.line("%s", undone(change.Path, change.Created, change.PartlyUndone))
 	})
 }

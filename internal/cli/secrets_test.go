@@ -13,7 +13,7 @@ import (
 
 // Without a daemon secrets are kept all the same.
 func TestSecretsWithoutDaemon(t *testing.T) {
-	t.Setenv(secret.NoKeyring, "1")
+	t.Setenv(secret.NoKeyringEnv, "1")
 	dir := t.TempDir()
 	config := filepath.Join(dir, "mcp_config.json")
 	if err := os.WriteFile(config, []byte(`{"mcpServers": {"tickets": {"command": "x", "env": {"T": "${keyring:TICKETS}"}}}}`), 0o600); err != nil {

@@ -93,7 +93,7 @@ func (r *run) self() (path string, flags []string, err error) {
 		return "", nil, err
 	}
 	dir, err := r.dataDirectory()
-	return path, config.Flags(file, dir, r.lookup), err
+	return path, config.PathFlags(file, dir, r.lookup), err
 }
 
 func serviceInstall(r *run) command {

@@ -117,7 +117,7 @@ func profileShow(r *run) command {
 			names = append(names, one.Name)
 		}
 		hint := "See the profiles with `mcpproxy profile list`."
-		if near := search.Meant(args[0], names); near != "" {
+		if near := search.ClosestName(args[0], names); near != "" {
 			hint = "Did you mean '" + near + "'? " + hint
 		}
 		return problem.Newf(problem.NotFound, "There is no profile '%s'.", printable(args[0])).WithHint(hint)

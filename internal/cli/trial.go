@@ -67,7 +67,7 @@ func ofFile(err error, path string) error {
 	for _, m := range mistakes {
 		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
 	}
-	whole := config.Refusal(filepath.Base(path), lines)
+	whole := config.MistakesError(filepath.Base(path), lines)
 	return problem.New(p.Code, whole.Message, "Nothing was tried. `mcpproxy config validate "+quotedWord(path)+"` checks the file.").With("mistakes", mistakes)
 }
 

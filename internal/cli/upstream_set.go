@@ -118,7 +118,7 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 	switch {
 	case !slices.Contains(keys, key):
 		hint := "The keys are " + strings.Join(keys, ", ") + "."
-		if near := search.Meant(key, keys); near != "" {
+		if near := search.ClosestName(key, keys); near != "" {
 			hint = "Did you mean " + near + "?"
 		}
 		return nil, usage("There is no key '"+printable(key)+"' that can be set like this.", hint)

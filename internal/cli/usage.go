@@ -59,7 +59,7 @@ func unknownCommand(parent *cobra.Command, name string) error {
 		}
 	}
 	hint := "See `" + parent.CommandPath() + " --help`."
-	if near := search.Meant(name, names); near != "" {
+	if near := search.ClosestName(name, names); near != "" {
 		hint = "Did you mean `" + parent.CommandPath() + " " + near + "`?"
 	} else if parent.Name() == "call" && strings.Contains(name, ":") {
 		hint = "Say what the call does before the name: " + strings.Join(names, ", ") + ". `mcpproxy tools show " + quotedWord(name) + "` says which one fits."

@@ -7,37 +7,38 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Client is what is known of one.
+// Client describes an MCP client.
 type Client struct {
 	ID, Name string
-	// HTTP says that it connects to addresses; else it starts commands alone.
+	// HTTP says that it connects to URLs; else it only starts commands.
 	HTTP bool
-	// Reload is what a person does until a change of its files counts, "" for nothing.
+	// Reload is what a user does to make a change of its files take effect, "" for
+	// nothing.
 	Reload string
 
-	also     []string // other words for it
-	programs []string // that show that it is installed
-	signs    func(Env) []string
-	files    func(Env) []File
-	target   func(Env) File
-	entry    func(Address) object
-	add      func(name string, a Address) []string // its own command; nil for none
-	remove   func(name string) []string
+	aliases      []string // other names for it
+	programs     []string // executables that show that it is installed
+	installPaths func(Env) []string
+	files        func(Env) []File
+	target       func(Env) File
+	entry        func(Address) entryObject
+	add          func(name string, a Address) []string // its own command; may be nil
+	remove       func(name string) []string
 }
 
-// Scope says whose a file is.
+// Scope is the scope of a file.
 type Scope string
 
-// The scopes of files.
+// The scopes.
 const (
-	Managed Scope = "managed" // an administrator's
+	Managed Scope = "managed" // set by an administrator
 	User    Scope = "user"
 	Project Scope = "project"
 	Local   Scope = "local"  // the user's, for one project
-	System  Scope = "system" // of the whole machine, weaker than the user's
+	System  Scope = "system" // machine-wide, with lower precedence than the user's
 )
 
-// File is one that a client reads. Key leads to the object of servers in it.
+// File is a file that a client reads. Key is the path of its servers object.
 type File struct {
 	Scope  Scope
 	Path   string
@@ -45,10 +46,10 @@ type File struct {
 	Key    []string
 }
 
-// Files are all that may hold servers, the weakest first.
+// Files returns all files that may contain servers, lowest precedence first.
 func (c Client) Files(e Env) []File { return c.files(e) }
 
-// Target is the user's file into which a server is written.
+// Target returns the user's file into which a server is written.
 func (c Client) Target(e Env) File {
 	if c.target != nil {
 		return c.target(e)
@@ -61,20 +62,20 @@ func (c Client) Target(e Env) File {
 	return File{}
 }
 
-// Roots are the directories below which a link of one of its files may lead: the
-// account's, and the file's own.
-func (f File) Roots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
+// AllowedRoots returns the directories that a symbolic link of the file may point into:
+// the home directory, and the file's own.
+func (f File) AllowedRoots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
 
-// Found returns what shows that the client is installed, a program or a path.
-func (c Client) Found(e Env) (by string, ok bool) {
+// Installed returns what shows that the client is installed, a program or a path.
+func (c Client) Installed(e Env) (by string, ok bool) {
 	for _, program := range c.programs {
-		if path := e.program(program); path != "" {
+		if path := e.findProgram(program); path != "" {
 			return path, true
 		}
 	}
 	signs := []string{c.Target(e).Path}
-	if c.signs != nil {
-		signs = append(signs, c.signs(e)...)
+	if c.installPaths != nil {
+		signs = append(signs, c.installPaths(e)...)
 	}
 	for _, path := range signs {
 		if filepath.IsAbs(path) && Exists(path) {
@@ -84,16 +85,16 @@ func (c Client) Found(e Env) (by string, ok bool) {
 	return "", false
 }
 
-// program is the client's own, "" when it is not on the path.
+// findProgram returns the path of the client's program, "" if it is not on the PATH.
 func (c Client) program(e Env) string {
 	if len(c.programs) == 0 {
 		return ""
 	}
-	return e.program(c.programs[0])
+	return e.findProgram(c.programs[0])
 }
 
-// AddCommand is the client's own command that adds a server, nil where there is none
-// on this machine, or where it would show a token to other users.
+// AddCommand returns the client's own command that adds a server; nil if there is none,
+// or if it would show a token to other users.
 func (c Client) AddCommand(e Env, name string, a Address) []string {
 	if c.add == nil || a.Token != "" || c.program(e) == "" {
 		return nil
@@ -101,7 +102,7 @@ func (c Client) AddCommand(e Env, name string, a Address) []string {
 	return c.add(name, a)
 }
 
-// RemoveCommand is the client's own command that removes a server, or nil.
+// RemoveCommand returns the client's own command that removes a server, or nil.
 func (c Client) RemoveCommand(e Env, name string) []string {
 	if c.remove == nil || c.program(e) == "" {
 		return nil
@@ -109,6 +110,5 @@ func (c Client) RemoveCommand(e Env, name string) []string {
 	return c.remove(name)
 }
 
-// Entry is MCPProxy as the client writes a server. The order of members is the usual
-// one.
+// Entry returns MCPProxy's entry in the client's format, with members in the usual order.
 func (c Client) Entry(a Address) (json.RawMessage, error) { return c.entry(a).MarshalJSON() }

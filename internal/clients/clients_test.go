@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.Server)...)
+			text, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.DefaultServerName)...)
 			if err != nil {
 				t.Fatal(c.ID, err)
 			}
@@ -50,10 +50,10 @@ func TestTable(t *testing.T) {
 				fmt.Fprintf(&b, "%s\n", text)
 			}
 			d, err := f.Parse(text)
-			if at, found := clients.Ours([]clients.Doc{d}, nil); err != nil || !found || at.Server != clients.Server || (clients.URL(at.Entry) == address.URL) != c.HTTP {
+			if at, found := clients.FindRegistration([]clients.Doc{d}, nil); err != nil || !found || at.Server != clients.DefaultServerName || (clients.EntryURL(at.Entry) == address.URL) != c.HTTP {
 				t.Errorf("%s does not find itself: %v %+v", c.ID, err, at)
 			}
-			if c.AddCommand(account("linux", ""), clients.Server, address) != nil {
+			if c.AddCommand(account("linux", ""), clients.DefaultServerName, address) != nil {
 				t.Errorf("%s has a command without a program", c.ID)
 			}
 		}
@@ -87,7 +87,7 @@ func TestFind(t *testing.T) {
 func TestFound(t *testing.T) {
 	for _, c := range clients.All() {
 		e := account("linux", t.TempDir())
-		if by, found := c.Found(e); found {
+		if by, found := c.Installed(e); found {
 			t.Errorf("%s is found in an empty account by %s", c.ID, by)
 		}
 		path := c.Target(e).Path
@@ -97,14 +97,14 @@ func TestFound(t *testing.T) {
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, found := c.Found(e); !found {
+		if _, found := c.Installed(e); !found {
 			t.Errorf("%s is not found by its file", c.ID)
 		}
 	}
 	e := account("linux", t.TempDir())
 	e.Program = func(name string) string { return map[string]string{"codex": "/usr/bin/codex"}[name] }
 	c, _ := clients.Find("codex")
-	if by, found := c.Found(e); !found || by != "/usr/bin/codex" {
+	if by, found := c.Installed(e); !found || by != "/usr/bin/codex" {
 		t.Error(by, found)
 	}
 	plain := clients.Address{URL: "http://127.0.0.1:8080/mcp"}
@@ -149,7 +149,7 @@ func TestOurs(t *testing.T) {
 				}
 				docs = append(docs, d)
 			}
-			at, found := clients.Ours(docs, ours)
+			at, found := clients.FindRegistration(docs, ours)
 			if found != (c.server != "") || found && at.Server != c.server {
 				t.Errorf("%+v, %v", at, found)
 			}
@@ -166,7 +166,7 @@ func TestReaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
-		if said := clients.Reaches(d.Entry(name)); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "0123456789") {
+		if said := clients.DescribeEntry(d.Entry(name)); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "0123456789") {
 			t.Error(said)
 		}
 	}

@@ -10,21 +10,21 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// reaching are the members of an entry that say how its server is reached, as any
-// client spells them.
-var reaching = []string{"type", "transport", "url", "serverUrl", "httpUrl", "uri", "command", "cmd", "args", "cwd", "bearer_token_env_var"}
+// connectionKeys are the members that say how a server is reached, in any client's
+// spelling.
+var connectionKeys = []string{"type", "transport", "url", "serverUrl", "httpUrl", "uri", "command", "cmd", "args", "cwd", "bearer_token_env_var"}
 
-// proving are those that carry credentials.
-var proving = []string{"headers", "http_headers", "env_http_headers", "env", "envs", "oauth"}
+// credentialKeys are the members with credentials.
+var credentialKeys = []string{"headers", "http_headers", "env_http_headers", "env", "envs", "oauth"}
 
-// With returns the text of a file with MCPProxy as one of its servers. What an entry
-// of that name says beside how it is reached, such as permissions, stays; so do its
-// credentials, unless a token is given or it led elsewhere.
-func (c Client) With(d Doc, server string, a Address, ours func(url string) bool) ([]byte, error) {
+// WithServer returns the text of a file with MCPProxy as a server. Other members of an
+// existing entry, such as permissions, stay. So do its credentials, unless a token is
+// given or it pointed elsewhere.
+func (c Client) WithServer(d Doc, server string, a Address, ours func(url string) bool) ([]byte, error) {
 	entry := c.entry(a)
 	path := append(slices.Clone(d.ServersKey()), server)
 	if len(d.Key) < len(d.ServersKey()) { // opencode 2 has disabled instead
-		entry = slices.DeleteFunc(entry, func(m member) bool { return m.name == "enabled" })
+		entry = slices.DeleteFunc(entry, func(m entryMember) bool { return m.name == "enabled" })
 	}
 	there := d.Entry(server)
 	if !there.IsObject() {
@@ -34,19 +34,19 @@ func (c Client) With(d Doc, server string, a Address, ours func(url string) bool
 		}
 		return textedit.Set(d.Text, d.Format, value, path...)
 	}
-	return entry.into(d, path, slices.Concat(reaching, switches(d, server), credentials(a.Token != "" || !Leads(there, ours))))
+	return entry.mergeInto(d, path, slices.Concat(connectionKeys, disableKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours))))
 }
 
-// credentials are the members to be taken out when they are of no more use.
-func credentials(stale bool) []string {
+// staleCredentialKeys returns the credential members to remove if stale.
+func staleCredentialKeys(stale bool) []string {
 	if stale {
-		return proving
+		return credentialKeys
 	}
 	return nil
 }
 
-// switches are the members that switch the entry off.
-func switches(d Doc, server string) []string {
+// disableKeys returns the members that disable the entry.
+func disableKeys(d Doc, server string) []string {
 	var off []string
 	for name, says := range map[string]bool{"disabled": true, "enabled": false} {
 		if value, ok := d.Entry(server).Get(name).Bool(); ok && value == says {
@@ -56,12 +56,12 @@ func switches(d Doc, server string) []string {
 	return off
 }
 
-// into writes the members into the entry at a path, and takes those of stale out that
+// mergeInto writes the members into the entry at a path, and removes the stale ones that
 // it does not have.
-func (o object) into(d Doc, path, stale []string) (text []byte, err error) {
+func (o entryObject) mergeInto(d Doc, path, stale []string) (text []byte, err error) {
 	text = d.Text
 	for _, name := range stale {
-		if slices.ContainsFunc(o, func(m member) bool { return m.name == name }) {
+		if slices.ContainsFunc(o, func(m entryMember) bool { return m.name == name }) {
 			continue
 		}
 		if text, err = textedit.Remove(text, d.Format, append(slices.Clone(path), name)...); err != nil {
@@ -80,11 +80,10 @@ func (o object) into(d Doc, path, stale []string) (text []byte, err error) {
 	return text, nil
 }
 
-// Back returns the text of a client's file with the entries that a change was about as
-// they were before it, and the rest as it is now. The change is called by what was done
-// and the client's id. The error is a *problem.Problem: CONFLICT for what was taken over
-// and stands there anew, as another one.
-func (e Env) Back(what string, entries [][]string, now, before []byte) ([]byte, error) {
+// RestoreEntries returns the text of a client's file with the entries of a change
+// restored, and the rest as it is now. what names the change and the client. The error is
+// a *problem.Problem: CONFLICT if an entry was removed and then added differently.
+func (e Env) RestoreEntries(what string, entries [][]string, now, before []byte) ([]byte, error) {
 	done, id, _ := strings.Cut(what, " ")
 	c, err := Find(id)
 	if err != nil {
@@ -103,7 +102,7 @@ func (e Env) Back(what string, entries [][]string, now, before []byte) ([]byte, 
 	return textedit.Restore(now, before, format, entries)
 }
 
-// Without returns the text of a file without a server.
-func (d Doc) Without(server string) ([]byte, error) {
+// WithoutServer returns the text of a file without a server.
+func (d Doc) WithoutServer(server string) ([]byte, error) {
 	return textedit.Remove(d.Text, d.Format, append(slices.Clone(d.ServersKey()), server)...)
 }

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Address is where a client finds MCPProxy. Clients that connect have the URL, those
-// that start commands the command. Token is the text of an agent token, or "".
+// Address is where a client reaches MCPProxy: by URL, or by a command. Token is an agent
+// token, or "".
 type Address struct {
 	URL     string
 	Command string // an absolute path
@@ -15,22 +15,22 @@ type Address struct {
 	Token   string
 }
 
-// Server is the name under which MCPProxy stands in clients.
-const Server = "mcpproxy"
+// DefaultServerName is MCPProxy's name in clients.
+const DefaultServerName = "mcpproxy"
 
-// tokenVariable has the agent token of `mcpproxy stdio`.
+// tokenVariable is the environment variable with the agent token of `mcpproxy stdio`.
 const tokenVariable = "MCPPROXY_TOKEN"
 
-// member and object keep the order in which an entry is written.
-type member struct {
+// entryMember and entryObject keep the order of members.
+type entryMember struct {
 	name  string
 	value any
 }
 
-type object []member
+type entryObject []entryMember
 
-// MarshalJSON writes the members in their order.
-func (o object) MarshalJSON() ([]byte, error) {
+// MarshalJSON encodes the members in order.
+func (o entryObject) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, m := range o {
 		value, err := wirejson.Marshal(m.value)
@@ -45,48 +45,48 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// headers are what carries the token over HTTP, none without one.
-func headers(a Address, key string) object {
+// authHeaders returns the header with the token, none without a token.
+func authHeaders(a Address, key string) entryObject {
 	if a.Token == "" {
 		return nil
 	}
-	return object{{key, object{{"Authorization", "Bearer " + a.Token}}}}
+	return entryObject{{key, entryObject{{"Authorization", "Bearer " + a.Token}}}}
 }
 
-// at is an entry with the address under a key.
-func at(key string) func(Address) object {
-	return func(a Address) object { return append(object{{key, a.URL}}, headers(a, "headers")...) }
+// entryWithURLKey returns an entry with the URL under that key.
+func entryWithURLKey(key string) func(Address) entryObject {
+	return func(a Address) entryObject { return append(entryObject{{key, a.URL}}, authHeaders(a, "headers")...) }
 }
 
-// typed is an entry that says how the address is spoken to.
-func typed(kind string) func(Address) object {
-	return func(a Address) object {
-		return append(object{{"type", kind}, {"url", a.URL}}, headers(a, "headers")...)
+// entryWithType returns an entry with a transport type.
+func entryWithType(kind string) func(Address) entryObject {
+	return func(a Address) entryObject {
+		return append(entryObject{{"type", kind}, {"url", a.URL}}, authHeaders(a, "headers")...)
 	}
 }
 
-// started is an entry with a command.
-func started(a Address) object {
-	o := object{{"command", a.Command}, {"args", a.Args}}
+// commandEntry returns an entry with a command.
+func commandEntry(a Address) entryObject {
+	o := entryObject{{"command", a.Command}, {"args", a.Args}}
 	if a.Token != "" {
-		o = append(o, member{"env", object{{tokenVariable, a.Token}}})
+		o = append(o, entryMember{"env", entryObject{{tokenVariable, a.Token}}})
 	}
 	return o
 }
 
-func codexEntry(a Address) object {
-	return append(object{{"url", a.URL}}, headers(a, "http_headers")...)
+func codexEntry(a Address) entryObject {
+	return append(entryObject{{"url", a.URL}}, authHeaders(a, "http_headers")...)
 }
 
-func copilotEntry(a Address) object {
-	return append(append(object{{"type", "http"}, {"url", a.URL}}, headers(a, "headers")...), member{"tools", []string{"*"}})
+func copilotEntry(a Address) entryObject {
+	return append(append(entryObject{{"type", "http"}, {"url", a.URL}}, authHeaders(a, "headers")...), entryMember{"tools", []string{"*"}})
 }
 
-func opencodeEntry(a Address) object {
-	return append(append(object{{"type", "remote"}, {"url", a.URL}}, headers(a, "headers")...), member{"enabled", true})
+func opencodeEntry(a Address) entryObject {
+	return append(append(entryObject{{"type", "remote"}, {"url", a.URL}}, authHeaders(a, "headers")...), entryMember{"enabled", true})
 }
 
-func gooseEntry(a Address) object {
-	o := object{{"name", Server}, {"description", "All MCP servers behind one"}, {"type", "streamable_http"}, {"uri", a.URL}, {"enabled", true}, {"timeout", 300}}
-	return append(o, headers(a, "headers")...)
+func gooseEntry(a Address) entryObject {
+	o := entryObject{{"name", DefaultServerName}, {"description", "All MCP servers behind one"}, {"type", "streamable_http"}, {"uri", a.URL}, {"enabled", true}, {"timeout", 300}}
+	return append(o, authHeaders(a, "headers")...)
 }

@@ -7,74 +7,73 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// Env is the account whose clients are looked at.
+// Env is the account whose clients are inspected.
 type Env struct {
 	GOOS    string // as in runtime
 	Home    string
-	Dir     string // where a client would be started: its project's files are read; "" for none
-	Root    string // before the paths of the whole machine; "" in earnest
+	Dir     string // working directory of a client, for project files; "" for none
+	Root    string // prefix of machine-wide paths in tests; else ""
 	Getenv  func(name string) string
-	Program func(name string) string // the path of a program, "" when it is not there
+	Program func(name string) string // the path of a program, "" if it is missing
 }
 
-// SystemEnv is the account and the working directory of this process.
+// SystemEnv returns the account and working directory of this process.
 func SystemEnv(goos string) (Env, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return Env{}, err
 	}
 	dir, err := os.Getwd()
-	return Env{GOOS: goos, Home: home, Dir: dir, Getenv: os.Getenv, Program: func(name string) string { return process.Find(name, "") }}, err
+	return Env{GOOS: goos, Home: home, Dir: dir, Getenv: os.Getenv, Program: func(name string) string { return process.FindCommand(name, "") }}, err
 }
 
-// InHome is a path in the account.
+// InHome returns a path in the home directory.
 func (e Env) InHome(elements ...string) string {
 	return filepath.Join(append([]string{e.Home}, elements...)...)
 }
 
-// InDir is a path in the working directory; relative, and so none, where there is
-// no such directory.
+// InDir returns a path in the working directory; a relative, unusable one without a
+// working directory.
 func (e Env) InDir(elements ...string) string {
 	return filepath.Join(append([]string{e.Dir}, elements...)...)
 }
 
-// Or is a directory that a variable names, or one in the account.
-func (e Env) Or(variable string, elements ...string) string {
+// VariableOrHome returns the directory in a variable, or one in the home directory.
+func (e Env) VariableOrHome(variable string, elements ...string) string {
 	if set := e.Getenv(variable); set != "" {
 		return set
 	}
 	return e.InHome(elements...)
 }
 
-// System is a path of the whole machine: of Linux, macOS or Windows.
-func (e Env) System(linux, mac, windows string) string {
+// SystemPath returns a machine-wide path for Linux, macOS or Windows.
+func (e Env) SystemPath(linux, mac, windows string) string {
 	return filepath.Join(e.Root, map[string]string{"darwin": mac, "windows": windows}[e.GOOS]+map[bool]string{true: linux}[e.GOOS != "darwin" && e.GOOS != "windows"])
 }
 
-// Application is where applications keep their settings.
-func (e Env) Application(elements ...string) string {
-	dir := e.Or("XDG_CONFIG_HOME", ".config")
+// ApplicationDir returns a path in the system's directory for application settings.
+func (e Env) ApplicationDir(elements ...string) string {
+	dir := e.VariableOrHome("XDG_CONFIG_HOME", ".config")
 	switch e.GOOS {
 	case "darwin":
 		dir = e.InHome("Library", "Application Support")
 	case "windows":
-		dir = e.Or("APPDATA", "AppData", "Roaming")
+		dir = e.VariableOrHome("APPDATA", "AppData", "Roaming")
 	}
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 
-// Config is a path in ~/.config, on macOS too, or where a client has it below
-// %APPDATA% on Windows.
-func (e Env) Config(windows []string, elements ...string) string {
+// ConfigPath returns a path in ~/.config, also on macOS, or below %APPDATA% on Windows.
+func (e Env) ConfigPath(windows []string, elements ...string) string {
 	if e.GOOS == "windows" && windows != nil {
-		return filepath.Join(append([]string{e.Or("APPDATA", "AppData", "Roaming")}, windows...)...)
+		return filepath.Join(append([]string{e.VariableOrHome("APPDATA", "AppData", "Roaming")}, windows...)...)
 	}
-	return filepath.Join(append([]string{e.Or("XDG_CONFIG_HOME", ".config")}, elements...)...)
+	return filepath.Join(append([]string{e.VariableOrHome("XDG_CONFIG_HOME", ".config")}, elements...)...)
 }
 
-// upwards are the directories from the root of the project, which has .git, down to
-// the working directory; that one alone where there is no root.
-func (e Env) upwards() []string {
+// projectDirs returns the directories from the project's root, which has .git, to the
+// working directory; only the latter without a root.
+func (e Env) projectDirs() []string {
 	var dirs []string
 	for dir := e.Dir; ; dir = filepath.Dir(dir) {
 		dirs = append([]string{dir}, dirs...)
@@ -87,22 +86,22 @@ func (e Env) upwards() []string {
 	}
 }
 
-// program returns where a program is, "" when it is not on the path.
-func (e Env) program(name string) string {
+// findProgram returns the path of a program, "" if it is not on the PATH.
+func (e Env) findProgram(name string) string {
 	if e.Program == nil {
 		return ""
 	}
 	return e.Program(name)
 }
 
-// Exists reports whether there is a file or directory of that path.
+// Exists reports whether a file or directory exists.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// firstThere is the first of the paths that is there, or the first.
-func firstThere(paths ...string) string {
+// firstExisting returns the first path that exists, else the first.
+func firstExisting(paths ...string) string {
 	for _, path := range paths {
 		if Exists(path) {
 			return path

@@ -8,17 +8,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// All are the clients, in the order in which they are listed.
-func All() []Client { return append([]Client(nil), table...) }
+// All returns the clients in listing order.
+func All() []Client { return append([]Client(nil), allClients...) }
 
-// Sources are the clients whose servers can be taken over: all, and those that are only read.
-func Sources() []Client { return append(All(), sources...) }
+// ImportSources returns the clients whose servers can be imported: all, and import-only
+// ones.
+func ImportSources() []Client { return append(All(), importOnlyClients...) }
 
-// SourceIDs are the names of Sources.
-func SourceIDs() []string { return ids(Sources()) }
+// ImportSourceIDs returns the ids of ImportSources.
+func ImportSourceIDs() []string { return ids(ImportSources()) }
 
-// IDs are the names of all clients.
-func IDs() []string { return ids(table) }
+// IDs returns the ids of all clients.
+func IDs() []string { return ids(allClients) }
 
 func ids(clients []Client) []string {
 	var ids []string
@@ -28,17 +29,17 @@ func ids(clients []Client) []string {
 	return ids
 }
 
-// Find returns the client that a word means: its id, its name or a usual word for
-// it. The error is a *problem.Problem NOT_FOUND.
-func Find(word string) (Client, error) { return find(word, table) }
+// Find returns the client with that id, name or alias. The error is a *problem.Problem
+// NOT_FOUND.
+func Find(word string) (Client, error) { return findClient(word, allClients) }
 
-// FindSource is Find among Sources.
-func FindSource(word string) (Client, error) { return find(word, Sources()) }
+// FindImportSource is Find among ImportSources.
+func FindImportSource(word string) (Client, error) { return findClient(word, ImportSources()) }
 
-func find(word string, clients []Client) (Client, error) {
+func findClient(word string, clients []Client) (Client, error) {
 	plain := strings.ToLower(strings.Join(strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == '_' || r == '-' }), "-"))
 	for _, c := range clients {
-		for _, name := range append([]string{c.ID, strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")}, c.also...) {
+		for _, name := range append([]string{c.ID, strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")}, c.aliases...) {
 			if plain == name {
 				return c, nil
 			}

@@ -23,7 +23,7 @@ func TestGuide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.Server)...)
+		want, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.DefaultServerName)...)
 		if err != nil {
 			t.Fatal(c.ID, err)
 		}

@@ -12,67 +12,66 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// builder makes an entry of ours of a client's.
-type builder struct {
-	*reader
-	client  string
-	server  ServerEntry
-	from    map[string]string // our keys that are said already, and by which name
-	exclude []string
-	include []string // nil: everything
-	unfit   string   // why the server cannot be taken over
+// entryBuilder converts a client's server into an entry.
+type entryBuilder struct {
+	*importReader
+	client     string
+	server     ServerEntry
+	seenKeys   map[string]string // keys that are set, with the client's name for them
+	exclude    []string
+	include    []string // nil: everything
+	skipReason string   // why the server cannot be imported
 }
 
-func (b *builder) tell(m fileMember, message, hint string) {
+func (b *entryBuilder) addNote(m nodeMember, message, hint string) {
 	b.note(&b.server.Notes, m.at, m.name, message, hint)
 }
 
-// read reads the keys of a server, in their order, and then what takes several of
-// them together.
-func (b *builder) read(n *node) {
-	b.from = map[string]string{}
-	b.members(n)
-	b.tools(fileMember{name: "", at: n.at})
-	b.useless(n)
+// read converts the keys of a server in order, and then combinations of keys.
+func (b *entryBuilder) read(n *node) {
+	b.seenKeys = map[string]string{}
+	b.readMembers(n)
+	b.setTools(nodeMember{name: "", at: n.at})
+	b.dropUnused(n)
 	e := &b.server.Entry
-	dir := rewritten(e.WorkingDir, b.client, false, func(string, string) {})
+	dir := rewriteReferences(e.WorkingDir, b.client, false, func(string, string) {})
 	if dir != "" && !filepath.IsAbs(dir) && dir != "~" && !strings.HasPrefix(dir, "~/") && !strings.HasPrefix(dir, "${env:") {
 		e.WorkingDir = ""
-		b.tell(b.given("working_dir", n), "the directory is not absolute, and left out", "set one that begins with / or ~/")
+		b.addNote(b.memberFor("working_dir", n), "the directory is not absolute, and left out", "set one that begins with / or ~/")
 	}
-	b.references(n)
+	b.rewriteReferences(n)
 }
 
-// members reads the keys of an object. Continue has those that say how the server is
-// reached in an object of their own.
-func (b *builder) members(n *node) {
+// readMembers converts the keys of an object. Continue has a nested object for the
+// connection.
+func (b *entryBuilder) readMembers(n *node) {
 	for _, m := range n.members {
 		switch {
-		case m.value.kind == null:
-		case m.name == "transport" && m.value.is(fileObject):
-			b.members(m.value)
+		case m.value.kind == nullNode:
+		case m.name == "transport" && m.value.is(objectNode):
+			b.readMembers(m.value)
 		default:
-			b.member(m)
+			b.readMember(m)
 		}
 	}
 }
 
-// given is the member that says a key of ours, or for want of one, the server.
-func (b *builder) given(key string, n *node) fileMember {
+// memberFor returns the member that set a key, or else the server.
+func (b *entryBuilder) memberFor(key string, n *node) nodeMember {
 	for _, m := range n.members {
-		if m.name == b.from[key] || m.name == key {
+		if m.name == b.seenKeys[key] || m.name == key {
 			return m
 		}
 	}
-	return fileMember{name: key, at: n.at}
+	return nodeMember{name: key, at: n.at}
 }
 
-// useless leaves out what only the other kind of server has a use for.
-func (b *builder) useless(n *node) {
+// dropUnused removes keys that only apply to the other kind of server.
+func (b *entryBuilder) dropUnused(n *node) {
 	e := &b.server.Entry
 	drop := func(key string, there bool, needs string) {
 		if there {
-			b.tell(b.given(key, n), quote(key)+" has no effect without "+needs+", and is left out", "")
+			b.addNote(b.memberFor(key, n), quote(key)+" has no effect without "+needs+", and is left out", "")
 		}
 	}
 	switch {
@@ -87,101 +86,101 @@ func (b *builder) useless(n *node) {
 	}
 }
 
-// fileMember reads one key: what only one client has, then what is ours by this or
-// another name, then what is known to have no effect.
-func (b *builder) member(m fileMember) {
-	if read := special[m.name]; read != nil && read(b, m) {
+// readMember converts one key: client-specific ones, then those of MCPProxy by any name,
+// then those known to have no effect.
+func (b *entryBuilder) readMember(m nodeMember) {
+	if read := clientKeys[m.name]; read != nil && read(b, m) {
 		return
 	}
 	key, inverse := config.ServerKey(m.name)
 	advice, foreign := config.ForeignKey(m.name, jsonKind(m.value))
 	switch {
 	case foreign:
-		b.tell(m, quote(m.name)+" has no effect here, and is left out", advice)
+		b.addNote(m, quote(m.name)+" has no effect here, and is left out", advice)
 	case key == "":
-		b.tell(m, quote(m.name)+" is not known here, and left out", "")
-	case b.from[key] != "" && key == "enabled_tools":
-		b.unfit = fmt.Sprintf("%s and %s both say which tools are allowed", quote(m.name), quote(b.from[key]))
-	case b.from[key] != "" && !narrows(key): // of two that narrow both count
-		b.tell(m, fmt.Sprintf("%s says the same as %s, and is left out", quote(m.name), quote(b.from[key])), "")
-	case !b.own(m, key, inverse):
-		b.tell(m, quote(m.name)+" has a value that cannot be read, and is left out", "")
-		if narrows(key) {
-			b.unfit = quote(m.name) + " has a value that cannot be read"
+		b.addNote(m, quote(m.name)+" is not known here, and left out", "")
+	case b.seenKeys[key] != "" && key == "enabled_tools":
+		b.skipReason = fmt.Sprintf("%s and %s both say which tools are allowed", quote(m.name), quote(b.seenKeys[key]))
+	case b.seenKeys[key] != "" && !isRestriction(key): // two restrictions both apply
+		b.addNote(m, fmt.Sprintf("%s says the same as %s, and is left out", quote(m.name), quote(b.seenKeys[key])), "")
+	case !b.setKey(m, key, inverse):
+		b.addNote(m, quote(m.name)+" has a value that cannot be read, and is left out", "")
+		if isRestriction(key) {
+			b.skipReason = quote(m.name) + " has a value that cannot be read"
 		}
 	default:
-		b.from[key] = m.name
+		b.seenKeys[key] = m.name
 	}
 }
 
-// narrows reports whether a key takes something away, so that a server without
-// it can do more than was meant.
-func narrows(key string) bool {
+// isRestriction reports whether a key restricts a server, so that without it the server
+// could do more than intended.
+func isRestriction(key string) bool {
 	return slices.Contains([]string{"enabled", "quarantined", "enabled_tools", "disabled_tools"}, key)
 }
 
-// jsonKind is the first byte that a value has in JSON.
+// jsonKind returns the first byte of the value in JSON.
 func jsonKind(n *node) byte {
-	if n.is(boolean) {
+	if n.is(boolNode) {
 		return n.text[0]
 	}
 	return byte(n.kind)
 }
 
-// own reads a key of ours, and reports whether its value can be used.
-func (b *builder) own(m fileMember, key string, inverse bool) bool {
+// setKey sets a key of MCPProxy, and reports whether the value is usable.
+func (b *entryBuilder) setKey(m nodeMember, key string, inverse bool) bool {
 	e := &b.server.Entry
 	v := m.value
 	switch key {
 	case "name":
 		return true
 	case "protocol":
-		return b.protocol(v)
+		return b.readProtocol(v)
 	case "command":
-		return b.command(v)
+		return b.readCommand(v)
 	case "args":
-		args, ok := texts(v)
+		args, ok := stringList(v)
 		e.Args = append(e.Args, args...)
 		return ok
 	case "env":
-		return merge(&e.Env, v)
+		return mergeStrings(&e.Env, v)
 	case "headers":
-		return merge(&e.Headers, v)
+		return mergeStrings(&e.Headers, v)
 	case "working_dir":
-		return set(&e.WorkingDir, v)
+		return setString(&e.WorkingDir, v)
 	case "url":
-		return set(&e.URL, v)
+		return setString(&e.URL, v)
 	case "enabled":
 		on := v.text == "true"
 		if on == inverse {
 			e.Enabled = new(bool)
 		}
-		return v.is(boolean)
+		return v.is(boolNode)
 	case "quarantined":
 		e.Quarantined = v.text == "true"
-		return v.is(boolean)
+		return v.is(boolNode)
 	case "enabled_tools":
-		tools, ok := texts(v)
+		tools, ok := stringList(v)
 		b.include = append([]string{}, tools...)
 		return ok
 	case "disabled_tools":
-		tools, ok := texts(v)
+		tools, ok := stringList(v)
 		b.exclude = append(b.exclude, tools...)
 		return ok
 	case "call_timeout":
-		return v.is(text) && set(&e.CallTimeout, v)
+		return v.is(stringNode) && setString(&e.CallTimeout, v)
 	case "trust":
 		if v.text == string(config.TrustManual) {
 			e.Trust = config.TrustManual
 			return true
 		}
 	}
-	b.tell(m, quote(m.name)+" is not taken over from a text", "set it afterwards: mcpproxy upstream set "+b.server.Name+" "+key)
+	b.addNote(m, quote(m.name)+" is not taken over from a text", "set it afterwards: mcpproxy upstream set "+b.server.Name+" "+key)
 	return true
 }
 
-// protocol reads how the server is reached.
-func (b *builder) protocol(v *node) bool {
+// readProtocol converts the transport type.
+func (b *entryBuilder) readProtocol(v *node) bool {
 	switch v.text {
 	case "stdio", "sse", "http":
 		b.server.Entry.Protocol = v.text
@@ -189,138 +188,135 @@ func (b *builder) protocol(v *node) bool {
 		b.server.Entry.Protocol = "http"
 	case "local", "remote", "auto":
 	case "builtin", "platform", "frontend", "inline_python":
-		b.unfit = "it is built into the client"
+		b.skipReason = "it is built into the client"
 	default:
 		return false
 	}
-	return v.is(text)
+	return v.is(stringNode)
 }
 
-// command reads the program to start: a text, a list with its arguments, or an
-// fileObject of both.
-func (b *builder) command(v *node) bool {
+// readCommand converts a command: a string, a list with arguments, or an object of both.
+func (b *entryBuilder) readCommand(v *node) bool {
 	e := &b.server.Entry
 	switch v.kind {
-	case list:
-		words, ok := texts(v)
+	case listNode:
+		words, ok := stringList(v)
 		if !ok || len(words) == 0 {
 			return false
 		}
 		e.Command, e.Args = words[0], append(words[1:], e.Args...)
 		return true
-	case fileObject:
+	case objectNode:
 		args, ok := []string(nil), true
 		if given := v.get("args"); given != nil {
-			args, ok = texts(given)
+			args, ok = stringList(given)
 		}
 		e.Args = append(args, e.Args...)
 		if env := v.get("env"); env != nil {
-			ok = merge(&e.Env, env) && ok
+			ok = mergeStrings(&e.Env, env) && ok
 		}
-		return set(&e.Command, v.get("path")) && ok
+		return setString(&e.Command, v.get("path")) && ok
 	}
-	return set(&e.Command, v)
+	return setString(&e.Command, v)
 }
 
-// milliseconds are the clients that count timeout in them, seconds the others
-// of which it is known.
+// milliseconds and seconds are the clients whose timeout has that unit.
 var (
 	milliseconds = []string{claudeCode, gemini}
 	seconds      = []string{cline, goose}
 )
 
-// special are the keys that mean something in one client, or in few. What they
-// return reports whether they have read it.
-var special = map[string]func(*builder, fileMember) bool{
-	"timeout": func(b *builder, m fileMember) bool {
+// clientKeys are client-specific keys. The functions report whether they handled it.
+var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
+	"timeout": func(b *entryBuilder, m nodeMember) bool {
 		switch {
 		case slices.Contains(milliseconds, b.client):
-			return b.timeout(m, time.Millisecond)
+			return b.readTimeout(m, time.Millisecond)
 		case slices.Contains(seconds, b.client):
-			return b.timeout(m, time.Second)
+			return b.readTimeout(m, time.Second)
 		}
 		return false
 	},
-	"tool_timeout_sec": func(b *builder, m fileMember) bool { return b.timeout(m, time.Second) },
-	"uri": func(b *builder, m fileMember) bool {
-		return b.client == goose && set(&b.server.Entry.URL, m.value)
+	"tool_timeout_sec": func(b *entryBuilder, m nodeMember) bool { return b.readTimeout(m, time.Second) },
+	"uri": func(b *entryBuilder, m nodeMember) bool {
+		return b.client == goose && setString(&b.server.Entry.URL, m.value)
 	},
-	"cmd": func(b *builder, m fileMember) bool {
-		return b.client == goose && set(&b.server.Entry.Command, m.value)
+	"cmd": func(b *entryBuilder, m nodeMember) bool {
+		return b.client == goose && setString(&b.server.Entry.Command, m.value)
 	},
-	"envs": func(b *builder, m fileMember) bool {
-		return b.client == goose && merge(&b.server.Entry.Env, m.value)
+	"envs": func(b *entryBuilder, m nodeMember) bool {
+		return b.client == goose && mergeStrings(&b.server.Entry.Env, m.value)
 	},
-	"env_keys": func(b *builder, m fileMember) bool { return b.client == goose && b.variables(m) },
-	"env_vars": func(b *builder, m fileMember) bool { return b.client == codex && b.variables(m) },
-	"available_tools": func(b *builder, m fileMember) bool {
+	"env_keys": func(b *entryBuilder, m nodeMember) bool { return b.client == goose && b.readVariables(m) },
+	"env_vars": func(b *entryBuilder, m nodeMember) bool { return b.client == codex && b.readVariables(m) },
+	"available_tools": func(b *entryBuilder, m nodeMember) bool {
 		if b.client != goose {
 			return false
 		}
-		tools, ok := texts(m.value)
+		tools, ok := stringList(m.value)
 		if !ok {
-			b.unfit = quote(m.name) + " has a value that cannot be read"
+			b.skipReason = quote(m.name) + " has a value that cannot be read"
 		}
 		if len(tools) > 0 { // in Goose an empty list allows all
 			b.include = tools
 		}
 		return true
 	},
-	"http_headers": func(b *builder, m fileMember) bool { return merge(&b.server.Entry.Headers, m.value) },
-	"requestOptions": func(b *builder, m fileMember) bool {
+	"http_headers": func(b *entryBuilder, m nodeMember) bool { return mergeStrings(&b.server.Entry.Headers, m.value) },
+	"requestOptions": func(b *entryBuilder, m nodeMember) bool {
 		headers := m.value.get("headers")
-		return headers != nil && merge(&b.server.Entry.Headers, headers)
+		return headers != nil && mergeStrings(&b.server.Entry.Headers, headers)
 	},
-	"env_http_headers": func(b *builder, m fileMember) bool {
+	"env_http_headers": func(b *entryBuilder, m nodeMember) bool {
 		for _, h := range m.value.members {
-			if h.value.is(text) {
-				clientfilePut(&b.server.Entry.Headers, h.name, "${env:"+h.value.text+"}")
+			if h.value.is(stringNode) {
+				putString(&b.server.Entry.Headers, h.name, "${env:"+h.value.text+"}")
 			}
 		}
-		return m.value.is(fileObject)
+		return m.value.is(objectNode)
 	},
-	"bearer_token_env_var": func(b *builder, m fileMember) bool {
-		if m.value.is(text) {
-			clientfilePut(&b.server.Entry.Headers, "Authorization", "Bearer ${env:"+m.value.text+"}")
+	"bearer_token_env_var": func(b *entryBuilder, m nodeMember) bool {
+		if m.value.is(stringNode) {
+			putString(&b.server.Entry.Headers, "Authorization", "Bearer ${env:"+m.value.text+"}")
 		}
-		return m.value.is(text)
+		return m.value.is(stringNode)
 	},
-	"uses": func(b *builder, m fileMember) bool {
-		b.unfit = "it is a block of the client's hub, which says elsewhere how it is started"
+	"uses": func(b *entryBuilder, m nodeMember) bool {
+		b.skipReason = "it is a block of the client's hub, which says elsewhere how it is started"
 		return true
 	},
-	"oauth": func(b *builder, m fileMember) bool {
-		b.tell(m, `"oauth" is not taken over from a text`, "log in with: mcpproxy upstream login "+b.server.Name)
+	"oauth": func(b *entryBuilder, m nodeMember) bool {
+		b.addNote(m, `"oauth" is not taken over from a text`, "log in with: mcpproxy upstream login "+b.server.Name)
 		return true
 	},
 }
 
-// variables reads a list of variables that the client hands on.
-func (b *builder) variables(m fileMember) bool {
-	names, ok := texts(m.value)
+// readVariables converts a list of environment variables to pass on.
+func (b *entryBuilder) readVariables(m nodeMember) bool {
+	names, ok := stringList(m.value)
 	for _, name := range names {
-		clientfilePut(&b.server.Entry.Env, name, "${env:"+name+"}")
+		putString(&b.server.Entry.Env, name, "${env:"+name+"}")
 	}
 	if ok && len(names) > 0 {
-		b.tell(m, quote(m.name)+" is written as references in env", "set these variables where MCPProxy is started")
+		b.addNote(m, quote(m.name)+" is written as references in env", "set these variables where MCPProxy is started")
 	}
 	return ok
 }
 
-// timeout reads how long a call may take.
-func (b *builder) timeout(m fileMember, unit time.Duration) bool {
+// readTimeout converts a call timeout.
+func (b *entryBuilder) readTimeout(m nodeMember, unit time.Duration) bool {
 	n, err := strconv.ParseFloat(m.value.text, 64)
 	limit := time.Duration(n * float64(unit))
 	if err != nil || n > float64(24*time.Hour/unit) || limit < time.Millisecond {
 		return false
 	}
 	b.server.Entry.CallTimeout = strconv.FormatFloat(limit.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
-	b.tell(m, fmt.Sprintf("%s is written as call_timeout %s", quote(m.name), b.server.Entry.CallTimeout), "")
+	b.addNote(m, fmt.Sprintf("%s is written as call_timeout %s", quote(m.name), b.server.Entry.CallTimeout), "")
 	return true
 }
 
-// tools makes one list of those that clients have: here they exclude each other.
-func (b *builder) tools(m fileMember) {
+// setTools merges the client's tool lists into one, because here they exclude each other.
+func (b *entryBuilder) setTools(m nodeMember) {
 	e := &b.server.Entry
 	switch {
 	case b.include == nil || slices.Equal(b.include, []string{"*"}):
@@ -332,27 +328,27 @@ func (b *builder) tools(m fileMember) {
 			forbidden[name] = true
 		}
 		b.include = slices.DeleteFunc(b.include, func(name string) bool { return forbidden[name] })
-		b.tell(m, "the tools that are allowed and those that are forbidden are written as one list", "")
+		b.addNote(m, "the tools that are allowed and those that are forbidden are written as one list", "")
 		for _, name := range append(b.include, b.exclude...) {
 			if strings.ContainsAny(name, "*?") {
-				b.unfit = "it allows tools by a pattern, and forbids others"
+				b.skipReason = "it allows tools by a pattern, and forbids others"
 			}
 		}
 	}
 	e.EnabledTools = b.include
 	if len(b.include) == 0 {
 		e.EnabledTools, e.Enabled = nil, new(bool)
-		b.tell(m, "no tool is allowed, so that the server is switched off", "")
+		b.addNote(m, "no tool is allowed, so that the server is switched off", "")
 	}
 }
 
-// references writes what is certain to be a reference as it is written here.
-func (b *builder) references(n *node) {
+// rewriteReferences rewrites certain references into MCPProxy's syntax.
+func (b *entryBuilder) rewriteReferences(n *node) {
 	e := &b.server.Entry
 	rewrite := func(key string, shell bool, texts ...*string) {
-		m := b.given(key, n)
+		m := b.memberFor(key, n)
 		for _, s := range texts {
-			*s = rewritten(*s, b.client, shell, func(message, hint string) { b.tell(m, message, hint) })
+			*s = rewriteReferences(*s, b.client, shell, func(message, hint string) { b.addNote(m, message, hint) })
 		}
 	}
 	all := func(key string, values map[string]string) {

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// fromJSONOrYAML reads a text that looks like JSON, and is YAML if its first key has
-// no quotes and it has servers as YAML. Else the mistake is that of the JSON.
+// fromJSONOrYAML parses a text that looks like JSON, or as YAML if its first key has no
+// quotes and it has servers as YAML. Otherwise it returns the JSON error.
 func fromJSONOrYAML(data []byte) (*node, error) {
 	root, err := fromJSON(data)
 	first := bytes.TrimLeft(data, "{ \t\r\n")
@@ -22,24 +22,23 @@ func fromJSONOrYAML(data []byte) (*node, error) {
 	if wrong != nil {
 		return nil, err
 	}
-	if f, wrong := fileOf(again, false); wrong != nil || len(f.Servers) == 0 {
+	if f, wrong := readServersFile(again, false); wrong != nil || len(f.Servers) == 0 {
 		return nil, err
 	}
 	return again, nil
 }
 
-type format uint8
+type fileFormat uint8
 
 const (
-	inJSON format = iota
+	inJSON fileFormat = iota
 	inTOML
 	inYAML
 )
 
-// formatOf looks at the first line that says something: an assignment or the head
-// of a table is TOML, a key with a colon or a list YAML, everything else is read,
-// or refused, as JSON.
-func formatOf(text []byte) format {
+// detectFormat checks the first relevant line: an assignment or a table head is TOML, a
+// key with a colon or a list is YAML, everything else JSON.
+func detectFormat(text []byte) fileFormat {
 	for line := range bytes.Lines(text) {
 		s := strings.TrimSpace(string(line))
 		colon, equals := strings.IndexByte(s, ':'), strings.IndexByte(s, '=')
@@ -63,9 +62,9 @@ func formatOf(text []byte) format {
 	return inJSON
 }
 
-// clientfileRefused makes the error for a text that cannot be read.
-func clientfileRefused(err error) error {
-	var m *mistake
+// parseError returns the error for a text that cannot be parsed.
+func parseError(err error) error {
+	var m *syntaxError
 	if !errors.As(err, &m) {
 		return problem.Newf(problem.InvalidConfig, "The text cannot be read: %v", err).WithHint("Copy the text once more, as the client has it.")
 	}

@@ -24,17 +24,17 @@ func parseServers(text []byte) (*ServersFile, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	root, err := read(text)
 	if err != nil {
-		return nil, clientfileRefused(err)
+		return nil, parseError(err)
 	}
-	found, err := sectionsOf(root)
+	found, err := findSections(root)
 	if err != nil {
-		return nil, clientfileRefused(err)
+		return nil, parseError(err)
 	}
-	r := reader{file: &ServersFile{}, taken: Names{}}
+	r := importReader{file: &ServersFile{}, taken: ServerNames{}}
 	for _, s := range found {
 		r.file.Client = s.client
 		if err := r.section(s); err != nil {
-			return nil, clientfileRefused(err)
+			return nil, parseError(err)
 		}
 	}
 	return r.file, nil
@@ -42,11 +42,11 @@ func parseServers(text []byte) (*ServersFile, error) {
 
 // read makes a tree of the text, in the format that it looks like.
 func read(text []byte) (*node, error) {
-	if wrong := textedit.Bounded(text); wrong != nil {
+	if wrong := textedit.CheckText(text); wrong != nil {
 		line, column := textedit.Position(text, wrong.Offset)
-		return nil, &mistake{place{line, column}, wrong.Message, wrong.Hint}
+		return nil, &syntaxError{position{line, column}, wrong.Message, wrong.Hint}
 	}
-	switch formatOf(text) {
+	switch detectFormat(text) {
 	case inTOML:
 		return fromTOML(text)
 	case inYAML:
@@ -290,8 +290,8 @@ func TestManyNotes(t *testing.T) {
 		fmt.Fprintf(&text, `"k%d": 1,`, i)
 	}
 	f, err := parseServers([]byte(`{"mcpServers": {"a": {"command": "x", ` + text.String() + `}}}`))
-	if err != nil || len(f.Servers[0].Notes) != maxNotes || f.More != 50_000-maxNotes {
-		t.Errorf("%v: %d more", err, f.More)
+	if err != nil || len(f.Servers[0].Notes) != maxNotes || f.OmittedNotes != 50_000-maxNotes {
+		t.Errorf("%v: %d more", err, f.OmittedNotes)
 	}
 }
 

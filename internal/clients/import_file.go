@@ -1,24 +1,24 @@
 package clients
 
-// fileOf reads servers that are named in an object of their own, or stand where a
-// client's file has them, or are one alone.
-func fileOf(root *node, named bool) (*ServersFile, error) {
-	found, err := sectionsOf(root)
+// readServersFile reads servers from an object of servers, a client's file, or a single
+// server.
+func readServersFile(root *node, named bool) (*ServersFile, error) {
+	found, err := findSections(root)
 	switch {
 	case named, err != nil && areServers(root):
-		found = []section{{servers: root}}
-	case err != nil && root.is(fileObject) && isServerNode(root):
-		name := nameOf(root)
-		if given := root.get("name"); given.is(text) {
+		found = []serverSection{{servers: root}}
+	case err != nil && root.is(objectNode) && isServerNode(root):
+		name := nameFor(root)
+		if given := root.get("name"); given.is(stringNode) {
 			name = given.text
 		}
-		one := &node{kind: fileObject, at: root.at}
-		one.add(fileMember{name, root.at, root})
-		found = []section{{servers: one}}
+		one := &node{kind: objectNode, at: root.at}
+		one.add(nodeMember{name, root.at, root})
+		found = []serverSection{{servers: one}}
 	case err != nil:
 		return nil, err
 	}
-	r := reader{file: &ServersFile{}, taken: Names{}}
+	r := importReader{file: &ServersFile{}, taken: ServerNames{}}
 	for _, s := range found {
 		r.file.Client = s.client
 		if err := r.section(s); err != nil {
@@ -30,11 +30,11 @@ func fileOf(root *node, named bool) (*ServersFile, error) {
 
 // areServers reports whether all members of an object are servers.
 func areServers(n *node) bool {
-	if !n.is(fileObject) {
+	if !n.is(objectNode) {
 		return false
 	}
 	for _, m := range n.members {
-		if !m.value.is(fileObject) || !isServerNode(m.value) {
+		if !m.value.is(objectNode) || !isServerNode(m.value) {
 			return false
 		}
 	}

@@ -6,27 +6,27 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// fromJSON reads JSON, with or without comments and trailing commas.
+// fromJSON parses JSON with optional comments and trailing commas.
 func fromJSON(data []byte) (*node, error) {
 	tree, wrong := textedit.Parse(data)
 	if wrong != nil {
 		line, column := textedit.Position(data, wrong.Offset)
-		return nil, &mistake{place{line, column}, wrong.Message, wrong.Hint}
+		return nil, &syntaxError{position{line, column}, wrong.Message, wrong.Hint}
 	}
-	return jsonNode(tree, newLines(data))
+	return jsonNode(tree, newLineIndex(data))
 }
 
-func jsonNode(v hujson.Value, l *lines) (*node, error) {
-	n := &node{kind: kind(v.Value.Kind()), at: l.at(v.StartOffset)}
+func jsonNode(v hujson.Value, l *lineIndex) (*node, error) {
+	n := &node{kind: nodeKind(v.Value.Kind()), at: l.position(v.StartOffset)}
 	switch value := v.Value.(type) {
 	case hujson.Literal:
 		switch n.kind {
-		case text:
+		case stringNode:
 			n.text = value.String()
-		case number:
+		case numberNode:
 			n.text = string(value)
 		case 't', 'f':
-			n.kind, n.text = boolean, string(value)
+			n.kind, n.text = boolNode, string(value)
 		}
 	case *hujson.Array:
 		for _, e := range value.Elements {
@@ -39,14 +39,14 @@ func jsonNode(v hujson.Value, l *lines) (*node, error) {
 	case *hujson.Object:
 		for _, m := range value.Members {
 			name, _ := m.Name.Value.(hujson.Literal)
-			at := l.at(m.Name.StartOffset)
+			at := l.position(m.Name.StartOffset)
 			inner, err := jsonNode(m.Value, l)
 			if err != nil {
 				return nil, err
 			}
-			n.add(fileMember{name.String(), at, inner})
+			n.add(nodeMember{name.String(), at, inner})
 		}
-		return n, n.distinct()
+		return n, n.checkDuplicates()
 	}
 	return n, nil
 }

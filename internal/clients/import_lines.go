@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// lines finds the places of bytes in a text, for many at a time.
-type lines struct {
+// lineIndex converts byte offsets to positions.
+type lineIndex struct {
 	data   []byte
 	starts []int
 }
 
-func newLines(data []byte) *lines {
-	l := &lines{data, []int{0}}
+func newLineIndex(data []byte) *lineIndex {
+	l := &lineIndex{data, []int{0}}
 	for i, c := range data {
 		if c == '\n' {
 			l.starts = append(l.starts, i+1)
@@ -21,13 +21,13 @@ func newLines(data []byte) *lines {
 	return l
 }
 
-// at returns the place of a byte. The column counts characters, and in a very long
-// line, bytes.
-func (l *lines) at(offset int) place {
+// position returns the position of a byte. The column counts characters, in a very long
+// line bytes.
+func (l *lineIndex) position(offset int) position {
 	line := sort.SearchInts(l.starts, offset+1)
 	start := l.starts[line-1]
 	if offset-start > 1000 {
-		return place{line, offset - start + 1}
+		return position{line, offset - start + 1}
 	}
-	return place{line, utf8.RuneCount(l.data[start:offset]) + 1}
+	return position{line, utf8.RuneCount(l.data[start:offset]) + 1}
 }

@@ -8,19 +8,19 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// Names are the names that servers have, by what they look like.
-type Names map[string]string
+// ServerNames are used server names, by confusable form.
+type ServerNames map[string]string
 
-// Take notes that a name is taken.
-func (n Names) Take(name string) {
-	for _, look := range config.Looks(name) {
+// Add marks a name as used.
+func (n ServerNames) Add(name string) {
+	for _, look := range config.ConfusableNames(name) {
 		n[look] = name
 	}
 }
 
-// Free returns a name for what a client calls a server, that no other one has or
-// seems to have: numbered, if need be.
-func (n Names) Free(called string) string {
+// Unique returns a valid name, derived from a client's, that is not confusable with a
+// used one: numbered if necessary.
+func (n ServerNames) Unique(called string) string {
 	base := validName(called)
 	name := base
 	for i := 2; n.isTaken(name); i++ {
@@ -29,8 +29,8 @@ func (n Names) Free(called string) string {
 	return name
 }
 
-func (n Names) isTaken(name string) bool {
-	for _, look := range config.Looks(name) {
+func (n ServerNames) isTaken(name string) bool {
+	for _, look := range config.ConfusableNames(name) {
 		if n[look] != "" {
 			return true
 		}
@@ -38,7 +38,7 @@ func (n Names) isTaken(name string) bool {
 	return false
 }
 
-// validName makes a name that a server can have of what a client calls it.
+// validName converts a client's name into a valid server name.
 func validName(called string) string {
 	if tool.CheckServerName(called) == nil {
 		return called
@@ -63,7 +63,7 @@ func validName(called string) string {
 	return out
 }
 
-// numbered is a name with a number, as long as a name may be.
+// numbered returns a name with a number, within the maximum length.
 func numbered(name string, n int) string {
 	end := "-" + strconv.Itoa(n)
 	return name[:min(len(name), tool.MaxServerName-len(end))] + end

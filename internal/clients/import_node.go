@@ -10,85 +10,85 @@ import (
 // maxDepth bounds the nesting of a text.
 const maxDepth = 32
 
-// place is a line and a column, from 1.
-type place struct{ line, column int }
+// position is a line and a column, from 1.
+type position struct{ line, column int }
 
-// mistake is why a text cannot be read.
-type mistake struct {
-	at            place
+// syntaxError is why a text cannot be parsed.
+type syntaxError struct {
+	at            position
 	message, hint string
 }
 
-func (m *mistake) Error() string { return m.message }
+func (m *syntaxError) Error() string { return m.message }
 
-// kind is what a node is, by the first byte of its JSON.
-type kind byte
+// nodeKind is the kind of a node: the first byte of its JSON.
+type nodeKind byte
 
 const (
-	fileObject kind = '{'
-	list       kind = '['
-	text       kind = '"'
-	number     kind = '0'
-	boolean    kind = 't'
-	null       kind = 'n'
+	objectNode nodeKind = '{'
+	listNode   nodeKind = '['
+	stringNode nodeKind = '"'
+	numberNode nodeKind = '0'
+	boolNode   nodeKind = 't'
+	nullNode   nodeKind = 'n'
 )
 
-// node is a value, from whatever format.
+// node is a value in any format.
 type node struct {
-	kind    kind
-	text    string // of a text, a number, true or false
-	members []fileMember
+	kind    nodeKind
+	text    string // of a string, number or boolean
+	members []nodeMember
 	items   []*node
-	at      place
+	at      position
 }
 
-// fileMember is a member of an object. No object has two of one name.
-type fileMember struct {
+// nodeMember is a member of an object. Names are unique.
+type nodeMember struct {
 	name  string
-	at    place
+	at    position
 	value *node
 }
 
 // add appends a member.
-func (n *node) add(m fileMember) { n.members = append(n.members, m) }
+func (n *node) add(m nodeMember) { n.members = append(n.members, m) }
 
-// distinct returns the mistake in an object that says something twice.
-func (n *node) distinct() error {
-	first := map[string]place{}
+// checkDuplicates returns an error for duplicate member names.
+func (n *node) checkDuplicates() error {
+	first := map[string]position{}
 	for _, m := range n.members {
 		if at, twice := first[m.name]; twice {
-			return &mistake{m.at, quote(m.name) + " is there twice", fmt.Sprintf("the first one is on line %d: take one of them out", at.line)}
+			return &syntaxError{m.at, quote(m.name) + " is there twice", fmt.Sprintf("the first one is on line %d: take one of them out", at.line)}
 		}
 		first[m.name] = m.at
 	}
 	return nil
 }
 
-// get returns a member's value, nil without one or when it is null.
+// get returns a member's value, nil if it is missing or null.
 func (n *node) get(name string) *node {
 	if n == nil {
 		return nil
 	}
 	for _, m := range n.members {
-		if m.name == name && m.value.kind != null {
+		if m.name == name && m.value.kind != nullNode {
 			return m.value
 		}
 	}
 	return nil
 }
 
-// is reports whether there is a node of that kind.
-func (n *node) is(k kind) bool { return n != nil && n.kind == k }
+// is reports whether the node exists and has that kind.
+func (n *node) is(k nodeKind) bool { return n != nil && n.kind == k }
 
-// scalar returns what a text, a number, true or false says.
+// scalar returns the text of a string, number or boolean.
 func (n *node) scalar() (string, bool) {
-	if !n.is(text) && !n.is(number) && !n.is(boolean) {
+	if !n.is(stringNode) && !n.is(numberNode) && !n.is(boolNode) {
 		return "", false
 	}
 	return n.text, true
 }
 
-// quote makes a name safe to read in a message, and not too long.
+// quote makes a name safe to read in a message, and shortens it.
 func quote(s string) string {
 	if cut := wirejson.Clip(s, 80); cut != s {
 		s = cut + "…"
@@ -96,9 +96,9 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// tooDeep returns the mistake of a text with too many brackets in one another. It
-// is for parsers that recurse, and takes the brackets in strings for brackets.
-func tooDeep(data []byte) error {
+// checkDepth returns an error for too many nested brackets, for recursive parsers. It
+// also counts brackets in strings.
+func checkDepth(data []byte) error {
 	depth, line, column := 0, 1, 0
 	for _, c := range data {
 		column++
@@ -111,12 +111,12 @@ func tooDeep(data []byte) error {
 			depth = max(depth-1, 0)
 		}
 		if depth > maxDepth {
-			return errDeep(place{line, column})
+			return errDeep(position{line, column})
 		}
 	}
 	return nil
 }
 
-func errDeep(at place) error {
-	return &mistake{at, fmt.Sprintf("the text is nested deeper than %d", maxDepth), "take over only the part with the servers"}
+func errDeep(at position) error {
+	return &syntaxError{at, fmt.Sprintf("the text is nested deeper than %d", maxDepth), "take over only the part with the servers"}
 }

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Format is what a text was taken for.
+// Format is the detected format of a text.
 type Format string
 
 // The formats.
@@ -20,44 +20,43 @@ const (
 	FormatURL     Format = "url"
 )
 
-// Words are all formats, and "" for a text of none.
+// Words returns all formats, and "" for none.
 func (Format) Words() []string { return []string{"json", "toml", "yaml", "command", "url", ""} }
 
-// ParsePasted reads what a person has pasted: a client's file as Parse does; a part of
-// one, such as a server with its name and without the braces around it; a server
-// alone; one command line, also one that adds a server to a client; or a URL. What
-// was copied from a text with curly quotes, and has no others, is read as if they
-// were straight. The error is as of Parse; the format is known with it, too.
+// ParsePasted parses pasted text: a client's file like Parse; a part of one, such as a
+// server with its name but without braces; a single server; a command line, also one that
+// adds a server to a client; or a URL. Curly quotes are replaced if the text has no
+// others. The error is as of Parse; the format is returned with it.
 func ParsePasted(given []byte) (*ServersFile, Format, error) {
 	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
-	if wrong := textedit.Bounded(given); wrong != nil {
+	if wrong := textedit.CheckText(given); wrong != nil {
 		line, column := textedit.Position(given, wrong.Offset)
-		return nil, "", clientfileRefused(&mistake{place{line, column}, wrong.Message, wrong.Hint})
+		return nil, "", parseError(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
 	trimmed := strings.TrimSpace(string(given))
 	switch {
 	case trimmed == "":
-		return nil, "", clientfileRefused(&mistake{place{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
+		return nil, "", parseError(&syntaxError{position{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
 	case isURL(trimmed):
-		s := newServer()
+		s := newCommandServer()
 		s.url = trimmed
-		servers, err := s.node("")
-		return pasted(servers, err, FormatURL, 0)
+		servers, err := s.toNode("")
+		return readPasted(servers, err, FormatURL, 0)
 	case isCommand(trimmed):
-		servers, err := command(trimmed)
-		return pasted(servers, err, FormatCommand, 0)
+		servers, err := parseCommandLine(trimmed)
+		return readPasted(servers, err, FormatCommand, 0)
 	}
-	format := map[format]Format{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[formatOf(given)]
+	format := map[fileFormat]Format{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[detectFormat(given)]
 	above := 0
 	if trimmed[0] == '"' || strings.HasPrefix(trimmed, "“") || format == FormatYAML && strings.HasPrefix(trimmed, `'`) {
-		// Members without the object around them.
+		// Members without the enclosing object.
 		given, format, above = []byte("{\n"+string(given)+"\n}"), FormatJSON, 1
 	}
 	root, err := readAs(given, format)
 	if firstLine, _, _ := strings.Cut(trimmed, "\n"); err != nil && above > 0 && strings.HasSuffix(strings.TrimSpace(firstLine), ":") {
-		// A quoted key in front of a block is YAML.
-		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(fileObject) {
-			if f, wrong := fileOf(again, false); wrong == nil && len(f.Servers) > 0 {
+		// A quoted key before a block is YAML.
+		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(objectNode) {
+			if f, wrong := readServersFile(again, false); wrong == nil && len(f.Servers) > 0 {
 				return f, FormatYAML, nil
 			}
 		}
@@ -68,14 +67,14 @@ func ParsePasted(given []byte) (*ServersFile, Format, error) {
 			root, err = again, nil
 		}
 	}
-	return pasted(root, err, format, above)
+	return readPasted(root, err, format, above)
 }
 
 // isCommand reports whether a text is one command line.
 func isCommand(s string) bool {
 	for line := range strings.Lines(strings.ReplaceAll(s, "\\\r\n", "\\\n")) {
 		if !strings.HasSuffix(line, "\\\n") && strings.HasSuffix(line, "\n") {
-			return false // it goes on in another line
+			return false // it continues on the next line
 		}
 	}
 	first, _, _ := strings.Cut(s, " ")
@@ -93,31 +92,31 @@ func readAs(data []byte, f Format) (*node, error) {
 	return fromJSONOrYAML(data)
 }
 
-// pasted takes the servers out of what was read. So many lines stand above the
-// text that was given.
-func pasted(root *node, err error, f Format, above int) (*ServersFile, Format, error) {
+// readPasted returns the servers of a parsed text. above is the number of lines added
+// above it.
+func readPasted(root *node, err error, f Format, above int) (*ServersFile, Format, error) {
 	var out *ServersFile
 	if err == nil {
-		out, err = fileOf(root, f == FormatCommand || f == FormatURL)
+		out, err = readServersFile(root, f == FormatCommand || f == FormatURL)
 	}
-	var m *mistake
+	var m *syntaxError
 	if errors.As(err, &m) && above > 0 {
 		m.at.line = max(m.at.line-above, min(m.at.line, 1))
-		if strings.HasSuffix(m.message, "ends too early") { // behind the text, and what is open counts from above it
+		if strings.HasSuffix(m.message, "ends too early") { // the error is after the text
 			m.hint = "is a closing bracket or quote missing?"
 		}
 	}
 	if err != nil {
-		return nil, f, clientfileRefused(err)
+		return nil, f, parseError(err)
 	}
-	lift(out.Notes, above)
+	shiftLines(out.Notes, above)
 	for _, s := range out.Servers {
-		lift(s.Notes, above)
+		shiftLines(s.Notes, above)
 	}
 	return out, f, nil
 }
 
-func lift(notes []Note, above int) {
+func shiftLines(notes []Note, above int) {
 	for i := range notes {
 		notes[i].Line = max(notes[i].Line-above, 0)
 	}

@@ -1,22 +1,22 @@
 package clients
 
-// Bounds on what is read of a file.
+// Bounds per file.
 const (
 	maxServers = 256
 	maxNotes   = 200
 )
 
-// reader gathers the servers of a file.
-type reader struct {
+// importReader collects the servers of a file.
+type importReader struct {
 	file  *ServersFile
-	taken Names
+	taken ServerNames
 	notes int
 }
 
-// note adds a note to some, within the bound on all.
-func (r *reader) note(to *[]Note, at place, key, message, hint string) {
+// note adds a note, up to the maximum number.
+func (r *importReader) note(to *[]Note, at position, key, message, hint string) {
 	if r.notes == maxNotes {
-		r.file.More++
+		r.file.OmittedNotes++
 		return
 	}
 	r.notes++

@@ -8,11 +8,11 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// rewritten is a text with what is certain to be a reference in the client written
-// as it is here. told gets what was changed, and what stays as it is.
-func rewritten(s, client string, shell bool, told func(message, hint string)) string {
+// rewriteReferences rewrites a client's certain references into MCPProxy's syntax. told
+// receives what was changed, and what was not.
+func rewriteReferences(s, client string, shell bool, told func(message, hint string)) string {
 	var out strings.Builder
-	rest := 0 // where what is not written yet begins
+	rest := 0 // start of the text not written yet
 	for _, r := range config.ForeignReferences(s) {
 		name := ""
 		switch {
@@ -26,7 +26,7 @@ func rewritten(s, client string, shell bool, told func(message, hint string)) st
 			name = r.Name
 		}
 		if r.Kind == config.VariableDefault && !shell {
-			out.WriteString(s[rest:r.Start] + rewritten(r.Default, client, shell, told))
+			out.WriteString(s[rest:r.Start] + rewriteReferences(r.Default, client, shell, told))
 			rest = r.End
 			told("${"+r.Name+":-…} is written as its default", "to use the variable, write ${env:"+r.Name+"} and set it where MCPProxy is started")
 			continue
@@ -50,7 +50,7 @@ func rewritten(s, client string, shell bool, told func(message, hint string)) st
 	return out.String() + s[rest:]
 }
 
-// variableName is the name of a variable for what a client asks a person for.
+// variableName returns a variable name for a client's input prompt.
 func variableName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -64,7 +64,7 @@ func variableName(id string) string {
 	return strings.ToUpper(name)
 }
 
-// isShell reports whether a command has references of its own in its arguments.
+// isShell reports whether a command expands references in its arguments itself.
 func isShell(command string) bool {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(command, `\`, "/")), ".exe")
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh", "env"}, name)

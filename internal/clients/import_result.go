@@ -7,23 +7,23 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ServersFile is what was found in a client's file.
+// ServersFile is the servers found in a client's file.
 type ServersFile struct {
-	Client  string // which client's it seems to be; "" when many write it like this
-	Servers []ServerEntry
-	Notes   []Note // on what was left out of the file as a whole
-	More    int    // notes beyond the bound, of servers or of the file, which are only counted
+	Client       string // the detected client; "" if ambiguous
+	Servers      []ServerEntry
+	Notes        []Note // about the file as a whole
+	OmittedNotes int    // number of notes beyond the bound
 }
 
-// ServerEntry is a server that a client has.
+// ServerEntry is a client's server.
 type ServerEntry struct {
-	Name   string // what it can be called here
-	Called string // what the client calls it
-	Entry  Entry
-	Notes  []Note
+	Name         string // unique valid name
+	OriginalName string // the client's name for it
+	Entry        Entry
+	Notes        []Note
 }
 
-// Entry is a server as it may stand in our file. References are not resolved.
+// Entry is a server as a configuration entry. References are not resolved.
 type Entry struct {
 	config.Launch
 	Protocol      string       `json:"protocol,omitempty"`
@@ -35,12 +35,12 @@ type Entry struct {
 	CallTimeout   string       `json:"call_timeout,omitempty"`
 }
 
-// JSON is the entry as it is written into our file.
+// JSON returns the entry as written into the configuration file.
 func (e Entry) JSON() (json.RawMessage, error) { return wirejson.Marshal(e) }
 
-// Note says what is different here from what a file says. Line and Column count
-// from 1. Key is the client's key, "" when the note is on the server as a whole.
-// No note repeats a value that may be a secret.
+// Note is a difference between the entry and the client's file. Line and Column count
+// from 1. Key is the client's key, "" for the server as a whole. No note repeats a value
+// that may be a secret.
 type Note struct {
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`

@@ -8,19 +8,19 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// section reads the servers of one part of the file.
-func (r *reader) section(s section) error {
+// section reads the servers of one section of the file.
+func (r *importReader) section(s serverSection) error {
 	for _, m := range s.servers.members {
 		if err := r.server(s, m); err != nil {
 			return err
 		}
 	}
 	for _, item := range s.servers.items {
-		m := fileMember{at: item.at, value: item}
-		if name := item.get("name"); name.is(text) {
+		m := nodeMember{at: item.at, value: item}
+		if name := item.get("name"); name.is(stringNode) {
 			m.name, m.at = name.text, name.at
-		} else if transport := item.get("transport"); transport.is(fileObject) {
-			m.name = nameOf(transport)
+		} else if transport := item.get("transport"); transport.is(objectNode) {
+			m.name = nameFor(transport)
 		}
 		if err := r.server(s, m); err != nil {
 			return err
@@ -29,24 +29,24 @@ func (r *reader) section(s section) error {
 	return nil
 }
 
-// server reads one server. One that cannot be used is left out with a note.
-func (r *reader) server(s section, m fileMember) error {
-	if !m.value.is(fileObject) {
+// server reads one server. An unusable one is skipped with a note.
+func (r *importReader) server(s serverSection, m nodeMember) error {
+	if !m.value.is(objectNode) {
 		r.note(&r.file.Notes, m.at, "", "server "+quote(m.name)+" is left out: it is not an object", "see how the client's own file has it")
 		return nil
 	}
 	if len(r.file.Servers) == maxServers {
-		return &mistake{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "take them over in parts"}
+		return &syntaxError{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "take them over in parts"}
 	}
-	b := builder{reader: r, client: s.client, server: ServerEntry{Called: m.name}}
-	b.server.Name = r.taken.Free(m.name)
+	b := entryBuilder{importReader: r, client: s.client, server: ServerEntry{OriginalName: m.name}}
+	b.server.Name = r.taken.Unique(m.name)
 	b.read(m.value)
 	encoded, err := b.server.Entry.JSON()
 	if err != nil {
 		return err
 	}
-	if mistakes := config.CheckServer(b.server.Name, encoded); len(mistakes) > 0 || b.unfit != "" {
-		why, hint := b.unfit, ""
+	if mistakes := config.CheckServer(b.server.Name, encoded); len(mistakes) > 0 || b.skipReason != "" {
+		why, hint := b.skipReason, ""
 		if why == "" {
 			why, hint = mistakes[0].Message, mistakes[0].Hint
 		}
@@ -63,7 +63,7 @@ func (r *reader) server(s section, m fileMember) error {
 	slices.SortStableFunc(b.server.Notes, func(x, y Note) int {
 		return cmp.Or(x.Line-y.Line, x.Column-y.Column)
 	})
-	r.taken.Take(b.server.Name)
+	r.taken.Add(b.server.Name)
 	r.file.Servers = append(r.file.Servers, b.server)
 	return nil
 }

@@ -2,7 +2,7 @@ package clients
 
 import "strings"
 
-// The clients whose files can be told from others, as far as it matters.
+// Clients whose files can be recognized, as far as it matters.
 const (
 	claudeCode = "Claude Code"
 	cline      = "Cline"
@@ -14,29 +14,29 @@ const (
 	zed        = "Zed"
 )
 
-// section is a part of a file that holds servers: an object (name → server), or a
-// list of objects with name.
-type section struct {
+// serverSection is a part of a file with servers: an object (name → server), or a list
+// of objects with name.
+type serverSection struct {
 	client  string
 	servers *node
-	project string // of which project, in a file with several
+	project string // in a file with several projects
 }
 
-// sectionsOf finds the servers in a file, whichever client's it is.
-func sectionsOf(root *node) ([]section, error) {
-	if !root.is(fileObject) {
+// findSections finds the servers in any client's file.
+func findSections(root *node) ([]serverSection, error) {
+	if !root.is(objectNode) {
 		return nil, noServers(root)
 	}
-	var found []section
+	var found []serverSection
 	add := func(client, project string, servers *node) {
-		if servers.is(fileObject) || servers.is(list) {
-			found = append(found, section{client, servers, project})
+		if servers.is(objectNode) || servers.is(listNode) {
+			found = append(found, serverSection{client, servers, project})
 		}
 	}
 	if own := root.get("mcpServers"); own != nil {
-		add(writer(root, own), "", own)
+		add(clientOf(root, own), "", own)
 	}
-	if projects := root.get("projects"); projects.is(fileObject) {
+	if projects := root.get("projects"); projects.is(objectNode) {
 		for _, p := range projects.members {
 			add(claudeCode, p.name, p.value.get("mcpServers"))
 		}
@@ -44,20 +44,20 @@ func sectionsOf(root *node) ([]section, error) {
 	add(vscode, "", root.get("servers"))
 	if mcp := root.get("mcp"); mcp != nil {
 		switch inner := mcp.get("servers"); {
-		case !says(mcp, "type", "local", "remote") && (!inner.is(fileObject) || isServerNode(inner)): // Crush
+		case !keyHasValue(mcp, "type", "local", "remote") && (!inner.is(objectNode) || isServerNode(inner)): // Crush
 			add("", "", mcp)
-		case !inner.is(fileObject) || isServerNode(inner):
+		case !inner.is(objectNode) || isServerNode(inner):
 			add(opencode, "", mcp)
-		case says(inner, "type", "local", "remote"):
+		case keyHasValue(inner, "type", "local", "remote"):
 			add(opencode, "", inner)
-		default: // the settings of VS Code, as they once were
+		default: // old settings of VS Code
 			add(vscode, "", inner)
 		}
 	}
 	add(zed, "", root.get("context_servers"))
 	add(codex, "", root.get("mcp_servers"))
 	add(goose, "", root.get("extensions"))
-	if experimental := root.get("experimental"); experimental != nil { // Continue before it had YAML
+	if experimental := root.get("experimental"); experimental != nil { // Continue before YAML
 		add("", "", experimental.get("modelContextProtocolServers"))
 	}
 	if len(found) == 0 {
@@ -67,26 +67,26 @@ func sectionsOf(root *node) ([]section, error) {
 }
 
 func noServers(root *node) error {
-	return &mistake{root.at, "there are no servers in the text",
+	return &syntaxError{root.at, "there are no servers in the text",
 		`they stand under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
 }
 
-// writer tells by what its entries say which client wrote an object that many
-// clients call the same.
-func writer(root, servers *node) string {
+// clientOf detects the client by the entries of an object that many clients name the
+// same.
+func clientOf(root, servers *node) string {
 	switch {
-	case has(servers, "httpUrl", "includeTools", "excludeTools") || says(servers, "trust", "true", "false"):
+	case hasKey(servers, "httpUrl", "includeTools", "excludeTools") || keyHasValue(servers, "trust", "true", "false"):
 		return gemini
-	case has(servers, "alwaysAllow") || says(servers, "type", "streamableHttp"):
+	case hasKey(servers, "alwaysAllow") || keyHasValue(servers, "type", "streamableHttp"):
 		return cline
-	case root.get("projects").is(fileObject):
+	case root.get("projects").is(objectNode):
 		return claudeCode
 	}
 	return ""
 }
 
-// has reports whether a server has one of the keys.
-func has(servers *node, keys ...string) bool {
+// hasKey reports whether any server has one of the keys.
+func hasKey(servers *node, keys ...string) bool {
 	for _, s := range servers.members {
 		for _, key := range keys {
 			if s.value.get(key) != nil {
@@ -97,8 +97,8 @@ func has(servers *node, keys ...string) bool {
 	return false
 }
 
-// says reports whether the key of a server is one of the words.
-func says(servers *node, key string, words ...string) bool {
+// keyHasValue reports whether any server's key has one of the values.
+func keyHasValue(servers *node, key string, words ...string) bool {
 	for _, s := range servers.members {
 		if value, ok := s.value.get(key).scalar(); ok && strings.Contains(" "+strings.Join(words, " ")+" ", " "+value+" ") {
 			return true
@@ -109,5 +109,5 @@ func says(servers *node, key string, words ...string) bool {
 
 // isServerNode reports whether an object is a server, and not one of servers.
 func isServerNode(n *node) bool {
-	return n.get("command") != nil || n.get("url").is(text) || n.get("type").is(text)
+	return n.get("command") != nil || n.get("url").is(stringNode) || n.get("type").is(stringNode)
 }

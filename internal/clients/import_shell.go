@@ -5,19 +5,19 @@ import (
 	"unicode"
 )
 
-// word is a word of a command line.
-type word struct {
+// shellWord is a word of a command line.
+type shellWord struct {
 	text string
-	at   place
+	at   position
 }
 
-// words splits a command line as a shell does, into words without their quotes. A
-// variable becomes ${NAME}, as clients' files have it. What a shell would do
-// beyond that, such as a second command, is a mistake.
-func words(line string) ([]word, error) {
-	s := splitter{column: 1, line: 1}
+// splitWords splits a command line like a shell, into words without quotes. Variables
+// become ${NAME}, as in clients' files. Other shell syntax, such as a second command, is
+// an error.
+func splitWords(line string) ([]shellWord, error) {
+	s := shellSplitter{column: 1, line: 1}
 	for _, r := range line {
-		if err := s.take(r); err != nil {
+		if err := s.next(r); err != nil {
 			return nil, err
 		}
 		if s.column++; r == '\n' {
@@ -25,52 +25,52 @@ func words(line string) ([]word, error) {
 		}
 	}
 	if s.quote != 0 || s.escaped {
-		return nil, &mistake{s.opened, "the quote at this place is not closed", "close it"}
+		return nil, &syntaxError{s.opened, "the quote at this place is not closed", "close it"}
 	}
-	s.end()
+	s.endWord()
 	return s.all, nil
 }
 
-// splitter is what of a command line was read so far.
-type splitter struct {
-	all          []word
+// shellSplitter is the state of the split.
+type shellSplitter struct {
+	all          []shellWord
 	line, column int
 	word         strings.Builder
-	begun        bool  // a word, which may be empty
-	begin        place // of it
-	quote        rune  // 0 outside of quotes
-	opened       place // of the quote
+	begun        bool     // a word has begun; it may be empty
+	begin        position // of the word
+	quote        rune     // 0 outside quotes
+	opened       position // of the quote
 	escaped      bool
-	variable     bool // a $ was read
+	variable     bool // after a $
 	named        bool // and letters after it
 }
 
-func (s *splitter) at() place { return place{s.line, s.column} }
+func (s *shellSplitter) at() position { return position{s.line, s.column} }
 
-func (s *splitter) start() {
+func (s *shellSplitter) startWord() {
 	if !s.begun {
 		s.begun, s.begin = true, s.at()
 	}
 }
 
-// close ends the name of a variable.
-func (s *splitter) close() {
+// endVariable ends the name of a variable.
+func (s *shellSplitter) endVariable() {
 	if s.named {
 		s.word.WriteByte('}')
 	}
 	s.variable, s.named = false, false
 }
 
-func (s *splitter) end() {
-	s.close()
+func (s *shellSplitter) endWord() {
+	s.endVariable()
 	if s.begun {
-		s.all = append(s.all, word{s.word.String(), s.begin})
+		s.all = append(s.all, shellWord{s.word.String(), s.begin})
 	}
 	s.word.Reset()
 	s.begun = false
 }
 
-func (s *splitter) take(r rune) error {
+func (s *shellSplitter) next(r rune) error {
 	isName := r == '_' || r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
 	if s.variable {
 		if isName {
@@ -82,17 +82,17 @@ func (s *splitter) take(r rune) error {
 			return nil
 		}
 		if !s.named && r == '(' {
-			return &mistake{s.at(), "a command within the command is not run", "write what it says"}
+			return &syntaxError{s.at(), "a command within the command is not run", "write what it says"}
 		}
-		s.close()
+		s.endVariable()
 	}
 	switch {
 	case s.escaped:
 		s.escaped = false
 		if r == '\n' || r == '\r' {
-			return nil // the line goes on
+			return nil // a line continuation
 		}
-		s.start()
+		s.startWord()
 		s.word.WriteRune(r)
 	case s.quote == '\'' && r != '\'':
 		s.word.WriteRune(r)
@@ -101,22 +101,22 @@ func (s *splitter) take(r rune) error {
 	case r == s.quote:
 		s.quote = 0
 	case s.quote == 0 && (r == '\'' || r == '"'):
-		s.start()
+		s.startWord()
 		s.quote, s.opened = r, s.at()
 	case r == '$':
-		s.start()
+		s.startWord()
 		s.variable = true
 		s.word.WriteByte('$')
 	case r == '`':
-		return &mistake{s.at(), "a command within the command is not run", "write what it says"}
+		return &syntaxError{s.at(), "a command within the command is not run", "write what it says"}
 	case s.quote != 0:
 		s.word.WriteRune(r)
 	case unicode.IsSpace(r):
-		s.end()
+		s.endWord()
 	case strings.ContainsRune("|&;<>()", r):
-		return &mistake{s.at(), "one command alone can be a server: " + quote(string(r)) + " joins it with another, or with a file", "give the one command that starts the server"}
+		return &syntaxError{s.at(), "one command alone can be a server: " + quote(string(r)) + " joins it with another, or with a file", "give the one command that starts the server"}
 	default:
-		s.start()
+		s.startWord()
 		s.word.WriteRune(r)
 	}
 	return nil

@@ -12,16 +12,16 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// maxKeys bounds the keys of a text: the decoder takes ever longer for more.
+// maxKeys bounds the keys of a text: the decoder is slow for more.
 const maxKeys = 10_000
 
-// fromTOML reads TOML. What a text means is the library's business; the places
-// and the order of the keys are taken from its syntax.
+// fromTOML parses TOML. The library decodes the values; positions and order come from the
+// syntax tree.
 func fromTOML(data []byte) (*node, error) {
-	if err := tooDeep(data); err != nil {
+	if err := checkDepth(data); err != nil {
 		return nil, err
 	}
-	places := &tomlPlaces{lines: newLines(data), root: &tomlPlace{}}
+	places := &tomlPositions{lines: newLineIndex(data), root: &tomlPosition{}}
 	if err := places.read(data); err != nil {
 		return nil, err
 	}
@@ -29,41 +29,40 @@ func fromTOML(data []byte) (*node, error) {
 	if err := toml.Unmarshal(data, &tree); err != nil {
 		var wrong *toml.DecodeError
 		if !errors.As(err, &wrong) {
-			return nil, &mistake{place{1, 1}, "the text is not TOML", "copy the file once more, as the client has it"}
+			return nil, &syntaxError{position{1, 1}, "the text is not TOML", "copy the file once more, as the client has it"}
 		}
 		line, column := wrong.Position()
-		return nil, &mistake{place{line, column}, "the text is not TOML: " + strings.TrimPrefix(wrong.Error(), "toml: "), "correct the line, or copy the file once more"}
+		return nil, &syntaxError{position{line, column}, "the text is not TOML: " + strings.TrimPrefix(wrong.Error(), "toml: "), "correct the line, or copy the file once more"}
 	}
 	return places.node(tree, places.root), nil
 }
 
-// tomlPlace is where a key stands, and those within it.
-type tomlPlace struct {
+// tomlPosition is the position of a key and of those within it.
+type tomlPosition struct {
 	offset int
-	inner  map[string]*tomlPlace
+	inner  map[string]*tomlPosition
 }
 
-// to returns the place of a key, which is at the offset if nothing was known of
-// it.
-func (p *tomlPlace) to(key string, offset int) *tomlPlace {
+// child returns the position of a key within, at the offset if it is new.
+func (p *tomlPosition) child(key string, offset int) *tomlPosition {
 	if p.inner[key] == nil {
 		if p.inner == nil {
-			p.inner = map[string]*tomlPlace{}
+			p.inner = map[string]*tomlPosition{}
 		}
-		p.inner[key] = &tomlPlace{offset: offset}
+		p.inner[key] = &tomlPosition{offset: offset}
 	}
 	return p.inner[key]
 }
 
-// tomlPlaces gathers the places of keys.
-type tomlPlaces struct {
-	lines *lines
-	root  *tomlPlace
+// tomlPositions collects the positions of keys.
+type tomlPositions struct {
+	lines *lineIndex
+	root  *tomlPosition
 	keys  int
 }
 
-// read reads a text. A mistake in the syntax ends it: it is told by who decodes.
-func (p *tomlPlaces) read(data []byte) error {
+// read reads a text up to a syntax error, which the decoder reports.
+func (p *tomlPositions) read(data []byte) error {
 	var parser unstable.Parser
 	parser.Reset(data)
 	table, depth := p.root, 0
@@ -83,7 +82,7 @@ func (p *tomlPlaces) read(data []byte) error {
 }
 
 // pair reads a key with its value.
-func (p *tomlPlaces) pair(n *unstable.Node, table *tomlPlace, depth int) error {
+func (p *tomlPositions) pair(n *unstable.Node, table *tomlPosition, depth int) error {
 	at, depth, err := p.dotted(n, table, depth)
 	if err != nil {
 		return err
@@ -98,45 +97,45 @@ func (p *tomlPlaces) pair(n *unstable.Node, table *tomlPlace, depth int) error {
 	return nil
 }
 
-// dotted reads a dotted key, and returns where it leads.
-func (p *tomlPlaces) dotted(n *unstable.Node, to *tomlPlace, depth int) (*tomlPlace, int, error) {
+// dotted reads a dotted key, and returns the position of its last part.
+func (p *tomlPositions) dotted(n *unstable.Node, to *tomlPosition, depth int) (*tomlPosition, int, error) {
 	for it := n.Key(); it.Next(); {
 		key := it.Node()
-		at := p.lines.at(int(key.Raw.Offset))
+		at := p.lines.position(int(key.Raw.Offset))
 		if depth++; depth > maxDepth {
 			return nil, 0, errDeep(at)
 		}
 		if p.keys++; p.keys > maxKeys {
-			return nil, 0, &mistake{at, fmt.Sprintf("there are more than %d keys", maxKeys), "take over only the part with the servers"}
+			return nil, 0, &syntaxError{at, fmt.Sprintf("there are more than %d keys", maxKeys), "take over only the part with the servers"}
 		}
-		to = to.to(string(key.Data), int(key.Raw.Offset))
+		to = to.child(string(key.Data), int(key.Raw.Offset))
 	}
 	return to, depth, nil
 }
 
-// node makes a node of a decoded value. What stands in a list has the place of the
-// first that has its name.
-func (p *tomlPlaces) node(v any, at *tomlPlace) *node {
-	n := &node{kind: text, at: p.lines.at(at.offset)}
+// node converts a decoded value. Elements of a list share the position of the first with
+// their name.
+func (p *tomlPositions) node(v any, at *tomlPosition) *node {
+	n := &node{kind: stringNode, at: p.lines.position(at.offset)}
 	switch v := v.(type) {
 	case map[string]any:
-		n.kind = fileObject
-		names := slices.SortedFunc(maps.Keys(v), func(a, b string) int { return at.to(a, at.offset).offset - at.to(b, at.offset).offset })
+		n.kind = objectNode
+		names := slices.SortedFunc(maps.Keys(v), func(a, b string) int { return at.child(a, at.offset).offset - at.child(b, at.offset).offset })
 		for _, name := range names {
-			inner := at.to(name, at.offset)
-			n.add(fileMember{name, p.lines.at(inner.offset), p.node(v[name], inner)})
+			inner := at.child(name, at.offset)
+			n.add(nodeMember{name, p.lines.position(inner.offset), p.node(v[name], inner)})
 		}
 	case []any:
-		n.kind = list
+		n.kind = listNode
 		for _, e := range v {
 			n.items = append(n.items, p.node(e, at))
 		}
 	case string:
 		n.text = v
 	case bool:
-		n.kind, n.text = boolean, strconv.FormatBool(v)
+		n.kind, n.text = boolNode, strconv.FormatBool(v)
 	case int64, float64:
-		n.kind, n.text = number, fmt.Sprint(v)
+		n.kind, n.text = numberNode, fmt.Sprint(v)
 	default: // dates and times
 		n.text = fmt.Sprint(v)
 	}

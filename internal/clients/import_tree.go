@@ -7,40 +7,39 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Tree is a value in a text of any format, with its line. The zero Tree is the one
-// that is not there: it has nothing in it.
+// Tree is a value in a text of any format, with its line. The zero Tree is a missing
+// value.
 type Tree struct {
 	n    *node
 	line int
 }
 
-// ParseTree reads a whole text. An empty one is the zero Tree; the error is a
-// *problem.Problem INVALID_CONFIG with line and column, and repeats no string of
-// the text.
+// ParseTree parses a whole text. An empty one is the zero Tree; the error is a
+// *problem.Problem INVALID_CONFIG with line and column, and repeats no string of the
+// text.
 func ParseTree(text []byte, f textedit.Format) (Tree, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	if len(bytes.TrimSpace(text)) == 0 {
 		return Tree{}, nil
 	}
-	if wrong := textedit.Bounded(text); wrong != nil {
+	if wrong := textedit.CheckText(text); wrong != nil {
 		line, column := textedit.Position(text, wrong.Offset)
-		return Tree{}, clientfileRefused(&mistake{place{line, column}, wrong.Message, wrong.Hint})
+		return Tree{}, parseError(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
 	n, err := map[textedit.Format]func([]byte) (*node, error){textedit.JSON: fromJSON, textedit.TOML: fromTOML, textedit.YAML: fromYAML}[f](text)
 	if err != nil {
-		return Tree{}, clientfileRefused(err)
+		return Tree{}, parseError(err)
 	}
 	return Tree{n, n.at.line}, nil
 }
 
-// There reports whether there is a value, be it null.
-func (t Tree) There() bool { return t.n != nil }
+// Exists reports whether there is a value, including null.
+func (t Tree) Exists() bool { return t.n != nil }
 
-// Line is where the value stands, or the key of a member: from 1; 0 when nothing
-// is there.
+// Line returns the line of the value, or of its key, from 1; 0 if it is missing.
 func (t Tree) Line() int { return t.line }
 
-// Get returns what stands under the keys.
+// Get returns the value at a path of keys.
 func (t Tree) Get(keys ...string) Tree {
 	for _, key := range keys {
 		t = t.member(key)
@@ -57,24 +56,23 @@ func (t Tree) member(key string) Tree {
 	return Tree{}
 }
 
-// Servers reads the value as the servers of a client, by its name, of which it is
-// known that it wrote them; project is where it has them, "" for everywhere. Where
-// nothing stands there are none. The error is as of Parse.
+// Servers reads the value as the servers of a known client; project is the project they
+// are for, "" for all. A missing value has none. The error is as of Parse.
 func (t Tree) Servers(client, project string) (*ServersFile, error) {
-	r := reader{file: &ServersFile{Client: client}, taken: Names{}}
+	r := importReader{file: &ServersFile{Client: client}, taken: ServerNames{}}
 	if !t.IsObject() && !t.IsList() {
 		return r.file, nil
 	}
-	if err := r.section(section{client, t.n, project}); err != nil {
-		return nil, clientfileRefused(err)
+	if err := r.section(serverSection{client, t.n, project}); err != nil {
+		return nil, parseError(err)
 	}
 	return r.file, nil
 }
 
-// Members are those of an object, in their order.
+// Members iterates over an object's members in order.
 func (t Tree) Members() iter.Seq2[string, Tree] {
 	return func(yield func(string, Tree) bool) {
-		if !t.n.is(fileObject) {
+		if !t.n.is(objectNode) {
 			return
 		}
 		for _, m := range t.n.members {
@@ -85,9 +83,9 @@ func (t Tree) Members() iter.Seq2[string, Tree] {
 	}
 }
 
-// Items are those of a list.
+// Items returns the elements of a list.
 func (t Tree) Items() []Tree {
-	if !t.n.is(list) {
+	if !t.n.is(listNode) {
 		return nil
 	}
 	items := make([]Tree, len(t.n.items))
@@ -97,42 +95,42 @@ func (t Tree) Items() []Tree {
 	return items
 }
 
-// IsList and IsObject report what the value is.
-func (t Tree) IsList() bool   { return t.n.is(list) }
-func (t Tree) IsObject() bool { return t.n.is(fileObject) }
+// IsList and IsObject report the kind of the value.
+func (t Tree) IsList() bool   { return t.n.is(listNode) }
+func (t Tree) IsObject() bool { return t.n.is(objectNode) }
 
-// Text returns a text; anything else is none.
+// Text returns a string; other values give "".
 func (t Tree) Text() string {
-	if !t.n.is(text) {
+	if !t.n.is(stringNode) {
 		return ""
 	}
 	return t.n.text
 }
 
-// Number returns a number as it is written, "" for anything else.
+// Number returns a number as written; other values give "".
 func (t Tree) Number() string {
-	if !t.n.is(number) {
+	if !t.n.is(numberNode) {
 		return ""
 	}
 	return t.n.text
 }
 
-// Bool returns true or false, and whether the value is one.
+// Bool returns a boolean, and whether the value is one.
 func (t Tree) Bool() (value, ok bool) {
-	if !t.n.is(boolean) {
+	if !t.n.is(boolNode) {
 		return false, false
 	}
 	return t.n.text == "true", true
 }
 
-// Texts are the texts of a list, or the one that stands in its place.
+// Texts returns the strings of a list, or a single string.
 func (t Tree) Texts() []Tree {
-	if t.n.is(text) {
+	if t.n.is(stringNode) {
 		return []Tree{t}
 	}
 	var texts []Tree
 	for _, item := range t.Items() {
-		if item.n.is(text) {
+		if item.n.is(stringNode) {
 			texts = append(texts, item)
 		}
 	}

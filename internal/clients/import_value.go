@@ -1,7 +1,7 @@
 package clients
 
-// set takes over a text, and reports whether there is one.
-func set(to *string, v *node) bool {
+// setString copies a string, and reports whether v is one.
+func setString(to *string, v *node) bool {
 	s, ok := v.scalar()
 	if ok {
 		*to = s
@@ -9,8 +9,8 @@ func set(to *string, v *node) bool {
 	return ok
 }
 
-// texts are the elements of a list. Numbers and truth values are texts, too.
-func texts(v *node) ([]string, bool) {
+// stringList returns the elements of a list. Numbers and booleans are converted.
+func stringList(v *node) ([]string, bool) {
 	var out []string
 	for _, item := range v.items {
 		s, ok := item.scalar()
@@ -19,27 +19,27 @@ func texts(v *node) ([]string, bool) {
 		}
 		out = append(out, s)
 	}
-	return out, v.is(list)
+	return out, v.is(listNode)
 }
 
-// merge takes over the members of an object of texts.
-func merge(to *map[string]string, v *node) bool {
-	if !v.is(fileObject) {
+// mergeStrings copies the members of an object of strings.
+func mergeStrings(to *map[string]string, v *node) bool {
+	if !v.is(objectNode) {
 		return false
 	}
 	for _, m := range v.members {
 		s, ok := m.value.scalar()
-		if !ok && m.value.kind != null {
+		if !ok && m.value.kind != nullNode {
 			return false
 		}
 		if ok {
-			clientfilePut(to, m.name, s)
+			putString(to, m.name, s)
 		}
 	}
 	return true
 }
 
-func clientfilePut(to *map[string]string, name, value string) {
+func putString(to *map[string]string, name, value string) {
 	if *to == nil {
 		*to = map[string]string{}
 	}

@@ -12,28 +12,27 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds for the parser of YAML, which recurses, and takes ever longer for more
-// keys.
+// Bounds for the YAML parser, which recurses and is slow for many keys.
 const (
 	maxYAML   = 256 << 10
 	maxIndent = 100
 )
 
-// fromYAML reads YAML with its aliases and merge keys, within maxExpanded.
+// fromYAML parses YAML with aliases and merge keys, up to maxExpanded.
 func fromYAML(data []byte) (root *node, err error) {
 	if len(data) > maxYAML {
-		return nil, &mistake{place{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "take over only the part with the servers"}
+		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "take over only the part with the servers"}
 	}
-	if err := tooDeep(data); err != nil {
+	if err := checkDepth(data); err != nil {
 		return nil, err
 	}
 	if err := tooIndented(data); err != nil {
 		return nil, err
 	}
-	// The text is anybody's, and the parser is known to panic on odd ones.
+	// The text is untrusted, and the parser may panic.
 	defer func() {
 		if recover() != nil {
-			root, err = nil, &mistake{place{1, 1}, "the text is not YAML", "copy the file once more, as the client has it"}
+			root, err = nil, &syntaxError{position{1, 1}, "the text is not YAML", "copy the file once more, as the client has it"}
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0)
@@ -47,62 +46,61 @@ func fromYAML(data []byte) (root *node, err error) {
 		}
 	}
 	if len(bodies) != 1 {
-		return nil, &mistake{place{1, 1}, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "take over only the one with the servers"}
+		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "take over only the one with the servers"}
 	}
-	r := yamlReader{anchors: map[string]anchor{}}
+	r := yamlReader{anchors: map[string]yamlAnchor{}}
 	return r.node(bodies[0], 0)
 }
 
 func yamlMistake(err error) error {
-	at, message := place{1, 1}, ""
+	at, message := position{1, 1}, ""
 	var wrong yaml.Error
 	if errors.As(err, &wrong) {
 		message = ": " + wrong.GetMessage()
 		at = yamlPlace(wrong.GetToken())
 	}
-	return &mistake{at, "the text is not YAML" + message, "correct the line, or copy the file once more"}
+	return &syntaxError{at, "the text is not YAML" + message, "correct the line, or copy the file once more"}
 }
 
-func yamlPlace(t *token.Token) place {
+func yamlPlace(t *token.Token) position {
 	if t == nil || t.Position == nil {
-		return place{1, 1}
+		return position{1, 1}
 	}
-	return place{t.Position.Line, t.Position.Column}
+	return position{t.Position.Line, t.Position.Column}
 }
 
-// tooIndented refuses lines that begin with more white space, dashes and question
-// marks than a person writes: each may be a level.
+// tooIndented rejects lines with very long indentation: every character may be a level.
 func tooIndented(data []byte) error {
 	line := 0
 	for text := range bytes.Lines(data) {
 		line++
 		if n := len(text) - len(bytes.TrimLeft(text, " \t-?!&*")); n > maxIndent && n < len(bytes.TrimRight(text, "\r\n")) {
-			return &mistake{place{line, maxIndent + 1}, fmt.Sprintf("the line is indented by more than %d characters", maxIndent), "take over only the part with the servers"}
+			return &syntaxError{position{line, maxIndent + 1}, fmt.Sprintf("the line is indented by more than %d characters", maxIndent), "take over only the part with the servers"}
 		}
 	}
 	return nil
 }
 
-// maxExpanded bounds how many values aliases and merge keys repeat, since a text
-// that repeats itself can stand for more than fits into memory.
+// maxExpanded bounds the values that aliases and merge keys repeat, to prevent
+// exponential expansion.
 const maxExpanded = 10_000
 
-// anchor is a value that aliases repeat, with its number of values and its depth.
-type anchor struct {
+// yamlAnchor is an anchored value, with its number of values and its depth.
+type yamlAnchor struct {
 	node          *node
 	values, depth int
 }
 
-// yamlReader makes a tree of the parsed text.
+// yamlReader converts the parsed text into nodes.
 type yamlReader struct {
-	anchors map[string]anchor
-	aliases int // values that aliases and merge keys have repeated
+	anchors map[string]yamlAnchor
+	aliases int // number of repeated values
 }
 
-// extent returns the number of values in a tree and its depth.
-func extent(n *node) (values, depth int) {
+// treeSize returns the number of values in a tree and its depth.
+func treeSize(n *node) (values, depth int) {
 	count := func(inner *node) {
-		v, d := extent(inner)
+		v, d := treeSize(inner)
 		values, depth = values+v, max(depth, d)
 	}
 	for _, m := range n.members {
@@ -114,28 +112,28 @@ func extent(n *node) (values, depth int) {
 	return values + 1, depth + 1
 }
 
-// anchored reads a value and keeps it for the aliases that follow.
-func (r *yamlReader) anchored(v *ast.AnchorNode, depth int) (*node, error) {
+// readAnchor reads a value and stores it for aliases.
+func (r *yamlReader) readAnchor(v *ast.AnchorNode, depth int) (*node, error) {
 	n, err := r.node(v.Value, depth+1)
 	if err != nil {
 		return nil, err
 	}
-	a := anchor{node: n}
-	a.values, a.depth = extent(n)
+	a := yamlAnchor{node: n}
+	a.values, a.depth = treeSize(n)
 	r.anchors[v.Name.GetToken().Value] = a
 	return n, nil
 }
 
-// alias returns the value that an alias repeats.
-func (r *yamlReader) alias(v *ast.AliasNode, depth int) (*node, error) {
+// readAlias returns the value of an alias.
+func (r *yamlReader) readAlias(v *ast.AliasNode, depth int) (*node, error) {
 	at := yamlPlace(v.GetToken())
 	name := v.Value.GetToken().Value
 	a, known := r.anchors[name]
 	if !known {
-		return nil, &mistake{at, "no anchor before it is called " + quote(name), "write the value out in its place"}
+		return nil, &syntaxError{at, "no anchor before it is called " + quote(name), "write the value out in its place"}
 	}
 	if r.aliases += a.values; r.aliases > maxExpanded {
-		return nil, &mistake{at, fmt.Sprintf("aliases repeat more than %d values", maxExpanded), "write the values out in their place"}
+		return nil, &syntaxError{at, fmt.Sprintf("aliases repeat more than %d values", maxExpanded), "write the values out in their place"}
 	}
 	if depth+a.depth > maxDepth {
 		return nil, errDeep(at)
@@ -150,14 +148,14 @@ func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, errDeep(at)
 	}
-	n := &node{kind: text, at: at}
+	n := &node{kind: stringNode, at: at}
 	switch v := v.(type) {
 	case *ast.MappingNode:
 		return r.object(v.Values, n, depth)
 	case *ast.MappingValueNode:
 		return r.object([]*ast.MappingValueNode{v}, n, depth)
 	case *ast.SequenceNode:
-		n.kind = list
+		n.kind = listNode
 		for _, e := range v.Values {
 			item, err := r.node(e, depth+1)
 			if err != nil {
@@ -166,19 +164,19 @@ func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
 			n.items = append(n.items, item)
 		}
 	case *ast.AnchorNode:
-		return r.anchored(v, depth)
+		return r.readAnchor(v, depth)
 	case *ast.TagNode:
 		return r.node(v.Value, depth+1)
 	case *ast.AliasNode:
-		return r.alias(v, depth)
+		return r.readAlias(v, depth)
 	case *ast.NullNode:
-		n.kind = null
+		n.kind = nullNode
 	case *ast.BoolNode:
-		n.kind, n.text = boolean, strconv.FormatBool(v.Value)
+		n.kind, n.text = boolNode, strconv.FormatBool(v.Value)
 	case *ast.IntegerNode:
-		n.kind, n.text = number, fmt.Sprint(v.Value)
+		n.kind, n.text = numberNode, fmt.Sprint(v.Value)
 	case *ast.FloatNode:
-		n.kind, n.text = number, v.Token.Value
+		n.kind, n.text = numberNode, v.Token.Value
 	case *ast.StringNode:
 		n.text = v.Value
 	case *ast.LiteralNode:
@@ -190,7 +188,7 @@ func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
 }
 
 func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) (*node, error) {
-	n.kind = fileObject
+	n.kind = objectNode
 	var merged []*node
 	for _, m := range values {
 		token := m.Key.GetToken()
@@ -200,7 +198,7 @@ func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) 
 			return nil, err
 		}
 		if m.Key.IsMergeKey() {
-			objects, err := mergeable(inner, at)
+			objects, err := mergeObjects(inner, at)
 			if err != nil {
 				return nil, err
 			}
@@ -211,31 +209,31 @@ func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) 
 		if s, ok := m.Key.(*ast.StringNode); ok {
 			name = s.Value
 		}
-		n.add(fileMember{name, at, inner})
+		n.add(nodeMember{name, at, inner})
 	}
-	if err := n.distinct(); err != nil {
+	if err := n.checkDuplicates(); err != nil {
 		return nil, err
 	}
 	n.merge(merged)
 	return n, nil
 }
 
-// mergeable returns the objects that a merge key names: one, or a list of them.
-func mergeable(n *node, at place) ([]*node, error) {
+// mergeObjects returns the objects of a merge key: one, or a list.
+func mergeObjects(n *node, at position) ([]*node, error) {
 	objects := []*node{n}
-	if n.is(list) {
+	if n.is(listNode) {
 		objects = n.items
 	}
 	for _, o := range objects {
-		if !o.is(fileObject) {
-			return nil, &mistake{at, "the merge key (<<) names something that is not an object", "write the values out in its place"}
+		if !o.is(objectNode) {
+			return nil, &syntaxError{at, "the merge key (<<) names something that is not an object", "write the values out in its place"}
 		}
 	}
 	return objects, nil
 }
 
-// merge adds the members of objects that n does not have. The first object that has
-// one wins, as YAML says.
+// merge adds the members that n does not have. The first object with a member wins, as in
+// YAML.
 func (n *node) merge(objects []*node) {
 	has := map[string]bool{}
 	for _, m := range n.members {

@@ -13,20 +13,20 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Doc is a file of a client as it was read.
+// Doc is a client's file that was read.
 type Doc struct {
 	File
 	Text []byte
 	Tree Tree
-	// Broken is why it cannot be read, "" when it can.
+	// Broken is why it cannot be parsed, "" if it can.
 	Broken string
 }
 
-// Read reads a file; ok is false when it is not there.
+// Read reads a file; ok is false if it does not exist.
 func (f File) Read() (d Doc, ok bool) {
 	d = Doc{File: f}
-	text, err := load(f.Path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNowhere) {
+	text, err := readRegular(f.Path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoPath) {
 		return d, false
 	}
 	if err == nil {
@@ -34,12 +34,12 @@ func (f File) Read() (d Doc, ok bool) {
 		d.Tree, err = ParseTree(text, f.Format)
 	}
 	if err != nil {
-		d.Broken = reason(err)
+		d.Broken = readErrorText(err)
 	}
 	return d, true
 }
 
-// Parse reads a text as the file. The error is a *problem.Problem INVALID_CONFIG that
+// Parse parses a text as this file. The error is a *problem.Problem INVALID_CONFIG that
 // names the file.
 func (f File) Parse(text []byte) (Doc, error) {
 	tree, err := ParseTree(text, f.Format)
@@ -50,8 +50,8 @@ func (f File) Parse(text []byte) (Doc, error) {
 	return Doc{File: f, Text: text, Tree: tree}, nil
 }
 
-// ServersKey leads to the object of servers: of opencode 2 it is one deeper than the
-// file's key.
+// ServersKey returns the path of the servers object: in opencode 2 it is one level below
+// the file's key.
 func (d Doc) ServersKey() []string {
 	if len(d.Key) == 1 && d.Key[0] == "mcp" {
 		if inner := d.Tree.Get("mcp", "servers"); inner.IsObject() && !isServer(inner) {
@@ -61,59 +61,59 @@ func (d Doc) ServersKey() []string {
 	return d.Key
 }
 
-// Entry is the server's own section.
+// Entry returns a server's entry.
 func (d Doc) Entry(server string) Tree { return d.Tree.Get(d.ServersKey()...).Get(server) }
 
 func isServer(entry Tree) bool {
 	for _, key := range []string{"command", "cmd", "url", "type"} {
-		if entry.Get(key).There() && !entry.Get(key).IsObject() {
+		if entry.Get(key).Exists() && !entry.Get(key).IsObject() {
 			return true
 		}
 	}
 	return false
 }
 
-// Standing is MCPProxy as it stands in a client.
-type Standing struct {
-	Server string // the name of the entry
+// Registration is MCPProxy's entry in a client.
+type Registration struct {
+	Server string // name of the entry
 	Doc    Doc    // the file
 	Entry  Tree
 }
 
-// Ours finds MCPProxy in files, the weakest first: in the strongest one under its own
-// name, or else the first entry that starts it or leads to one of its addresses.
-func Ours(docs []Doc, address func(url string) bool) (Standing, bool) {
-	var other *Standing
+// FindRegistration finds MCPProxy in files, lowest precedence first: in the highest one
+// by its own name, or else the first entry that points to it.
+func FindRegistration(docs []Doc, address func(url string) bool) (Registration, bool) {
+	var other *Registration
 	for i := len(docs) - 1; i >= 0; i-- {
 		d := docs[i]
-		if entry := d.Entry(Server); entry.IsObject() {
-			return Standing{Server, d, entry}, true
+		if entry := d.Entry(DefaultServerName); entry.IsObject() {
+			return Registration{DefaultServerName, d, entry}, true
 		}
 		for name, entry := range d.Tree.Get(d.ServersKey()...).Members() {
-			if other == nil && Leads(entry, address) {
-				other = &Standing{name, d, entry}
+			if other == nil && PointsToMCPProxy(entry, address) {
+				other = &Registration{name, d, entry}
 			}
 		}
 	}
 	if other != nil {
 		return *other, true
 	}
-	return Standing{Server: Server}, false
+	return Registration{Server: DefaultServerName}, false
 }
 
-// Leads reports whether an entry starts MCPProxy, or leads to one of its addresses.
-func Leads(entry Tree, address func(url string) bool) bool {
-	command, _ := Command(entry)
+// PointsToMCPProxy reports whether an entry starts MCPProxy or has one of its URLs.
+func PointsToMCPProxy(entry Tree, address func(url string) bool) bool {
+	command, _ := EntryCommand(entry)
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
-	if strings.TrimSuffix(strings.ToLower(base), ".exe") == Server {
+	if strings.TrimSuffix(strings.ToLower(base), ".exe") == DefaultServerName {
 		return true
 	}
-	url := URL(entry)
+	url := EntryURL(entry)
 	return url != "" && address != nil && address(url)
 }
 
-// URL is the address of an entry, "" when it has none.
-func URL(entry Tree) string {
+// EntryURL returns the URL of an entry, or "".
+func EntryURL(entry Tree) string {
 	for _, key := range []string{"url", "serverUrl", "httpUrl", "uri"} {
 		if text := entry.Get(key).Text(); text != "" {
 			return text
@@ -122,8 +122,8 @@ func URL(entry Tree) string {
 	return ""
 }
 
-// Command is what an entry starts, and its arguments.
-func Command(entry Tree) (command string, args []string) {
+// EntryCommand returns the command of an entry, and its arguments.
+func EntryCommand(entry Tree) (command string, args []string) {
 	for _, key := range []string{"command", "cmd"} {
 		for _, text := range entry.Get(key).Texts() {
 			args = append(args, text.Text())
@@ -138,23 +138,22 @@ func Command(entry Tree) (command string, args []string) {
 	return args[0], args[1:]
 }
 
-// Reaches is what an entry leads to, in a line: its address, or what it starts, with
-// secrets masked.
-func Reaches(entry Tree) string {
-	if url := URL(entry); url != "" {
+// DescribeEntry returns an entry's URL or command in one line, with secrets masked.
+func DescribeEntry(entry Tree) string {
+	if url := EntryURL(entry); url != "" {
 		return redact.URL(url)
 	}
-	command, args := Command(entry)
+	command, args := EntryCommand(entry)
 	return strings.TrimSpace(command + " " + strings.Join(redact.Args(args), " "))
 }
 
-// errNowhere is for a file that has no path on this system.
-var errNowhere = errors.New("no path")
+// errNoPath is for a file without a path on this system.
+var errNoPath = errors.New("no path")
 
-// load reads a regular file within bounds.
-func load(path string) ([]byte, error) {
+// readRegular reads a regular file within bounds.
+func readRegular(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
-		return nil, errNowhere
+		return nil, errNoPath
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -171,8 +170,8 @@ func load(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
-// reason is why a file cannot be read, without its path.
-func reason(err error) string {
+// readErrorText returns why a file cannot be read, without its path.
+func readErrorText(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err.Error()

@@ -9,52 +9,52 @@ import (
 
 var mcpServers = []string{"mcpServers"}
 
-// table are all clients, in the order in which they are listed.
-var table = []Client{
-	{ID: "claude-code", Name: "Claude Code", HTTP: true, also: []string{"claude"}, programs: []string{"claude"}, signs: homes(".claude"),
-		files: claudeFiles, entry: typed("http"), Reload: "Sessions that run see it after a restart.",
+// allClients are all clients in listing order.
+var allClients = []Client{
+	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: homePaths(".claude"),
+		files: claudeFiles, entry: entryWithType("http"), Reload: "Sessions that run see it after a restart.",
 		add: func(name string, a Address) []string {
 			return []string{"claude", "mcp", "add", "--scope", "user", "--transport", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"claude", "mcp", "remove", "--scope", "user", name} }},
-	{ID: "claude-desktop", Name: "Claude Desktop", also: []string{"desktop"}, signs: applications("Claude"),
-		files: desktopFiles, entry: started, Reload: "Quit Claude Desktop and start it again."},
-	{ID: "cursor", Name: "Cursor", HTTP: true, programs: []string{"cursor", "cursor-agent"}, signs: homes(".cursor"), files: cursorFiles, entry: at("url")},
-	{ID: "vscode", Name: "VS Code", HTTP: true, also: []string{"code", "copilot-chat"}, programs: []string{"code"}, signs: applications("Code", "User"), files: vscodeFiles, entry: typed("http")},
-	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, signs: homes(".codex"),
+	{ID: "claude-desktop", Name: "Claude Desktop", aliases: []string{"desktop"}, installPaths: applicationPaths("Claude"),
+		files: desktopFiles, entry: commandEntry, Reload: "Quit Claude Desktop and start it again."},
+	{ID: "cursor", Name: "Cursor", HTTP: true, programs: []string{"cursor", "cursor-agent"}, installPaths: homePaths(".cursor"), files: cursorFiles, entry: entryWithURLKey("url")},
+	{ID: "vscode", Name: "VS Code", HTTP: true, aliases: []string{"code", "copilot-chat"}, programs: []string{"code"}, installPaths: applicationPaths("Code", "User"), files: vscodeFiles, entry: entryWithType("http")},
+	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, installPaths: homePaths(".codex"),
 		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Sessions that run see it after a restart.",
 		add:    func(name string, a Address) []string { return []string{"codex", "mcp", "add", name, "--url", a.URL} },
 		remove: func(name string) []string { return []string{"codex", "mcp", "remove", name} }},
-	{ID: "gemini", Name: "Gemini CLI", HTTP: true, also: []string{"gemini-cli"}, programs: []string{"gemini"}, signs: homes(".gemini/settings.json"),
-		files: geminiFiles, entry: at("httpUrl"), Reload: "Sessions that run see it after a restart.",
+	{ID: "gemini", Name: "Gemini CLI", HTTP: true, aliases: []string{"gemini-cli"}, programs: []string{"gemini"}, installPaths: homePaths(".gemini/settings.json"),
+		files: geminiFiles, entry: entryWithURLKey("httpUrl"), Reload: "Sessions that run see it after a restart.",
 		add: func(name string, a Address) []string {
 			return []string{"gemini", "mcp", "add", "-s", "user", "-t", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"gemini", "mcp", "remove", "-s", "user", name} }},
-	{ID: "windsurf", Name: "Windsurf", HTTP: true, also: []string{"cascade"}, programs: []string{"windsurf"}, signs: homes(".codeium/windsurf"),
-		files: inHome(".codeium", "windsurf", "mcp_config.json"), entry: at("serverUrl"), Reload: "In Cascade, refresh the list of MCP servers."},
-	{ID: "opencode", Name: "opencode", HTTP: true, programs: []string{"opencode"}, signs: configs("opencode"),
+	{ID: "windsurf", Name: "Windsurf", HTTP: true, aliases: []string{"cascade"}, programs: []string{"windsurf"}, installPaths: homePaths(".codeium/windsurf"),
+		files: homeFile(".codeium", "windsurf", "mcp_config.json"), entry: entryWithURLKey("serverUrl"), Reload: "In Cascade, refresh the list of MCP servers."},
+	{ID: "opencode", Name: "opencode", HTTP: true, programs: []string{"opencode"}, installPaths: configPaths("opencode"),
 		files: opencodeFiles, target: opencodeTarget, entry: opencodeEntry, Reload: "Start opencode again."},
-	{ID: "zed", Name: "Zed", HTTP: true, programs: []string{"zed", "zeditor"}, signs: configs("zed"), files: zedFiles, entry: at("url")},
-	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, also: []string{"copilot-cli"}, programs: []string{"copilot"}, signs: homes(".copilot"),
+	{ID: "zed", Name: "Zed", HTTP: true, programs: []string{"zed", "zeditor"}, installPaths: configPaths("zed"), files: zedFiles, entry: entryWithURLKey("url")},
+	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, aliases: []string{"copilot-cli"}, programs: []string{"copilot"}, installPaths: homePaths(".copilot"),
 		files: copilotFiles, entry: copilotEntry, Reload: "Sessions that run see it after a restart."},
-	{ID: "goose", Name: "Goose", HTTP: true, programs: []string{"goose"}, signs: func(e Env) []string { return []string{filepath.Dir(gooseFiles(e)[0].Path)} },
+	{ID: "goose", Name: "Goose", HTTP: true, programs: []string{"goose"}, installPaths: func(e Env) []string { return []string{filepath.Dir(gooseFiles(e)[0].Path)} },
 		files: gooseFiles, entry: gooseEntry, Reload: "Sessions that run see it after a restart."},
-	{ID: "cline", Name: "Cline", HTTP: true, programs: []string{"cline"}, signs: func(e Env) []string { return []string{filepath.Dir(filepath.Dir(clineFiles(e)[1].Path))} },
-		files: clineFiles, target: clineTarget, entry: typed("streamableHttp")},
-	{ID: "lmstudio", Name: "LM Studio", HTTP: true, also: []string{"lm-studio"}, programs: []string{"lms"}, signs: homes(".lmstudio"),
-		files: lmstudioFiles, entry: at("url")},
-	{ID: "kiro", Name: "Kiro", HTTP: true, programs: []string{"kiro", "kiro-cli"}, signs: homes(".kiro"), files: kiroFiles, entry: at("url")},
-	{ID: "junie", Name: "Junie", programs: []string{"junie"}, signs: homes(".junie"),
-		files: junieFiles, entry: started, Reload: "Start the IDE, or Junie, again."},
+	{ID: "cline", Name: "Cline", HTTP: true, programs: []string{"cline"}, installPaths: func(e Env) []string { return []string{filepath.Dir(filepath.Dir(clineFiles(e)[1].Path))} },
+		files: clineFiles, target: clineTarget, entry: entryWithType("streamableHttp")},
+	{ID: "lmstudio", Name: "LM Studio", HTTP: true, aliases: []string{"lm-studio"}, programs: []string{"lms"}, installPaths: homePaths(".lmstudio"),
+		files: lmstudioFiles, entry: entryWithURLKey("url")},
+	{ID: "kiro", Name: "Kiro", HTTP: true, programs: []string{"kiro", "kiro-cli"}, installPaths: homePaths(".kiro"), files: kiroFiles, entry: entryWithURLKey("url")},
+	{ID: "junie", Name: "Junie", programs: []string{"junie"}, installPaths: homePaths(".junie"),
+		files: junieFiles, entry: commandEntry, Reload: "Start the IDE, or Junie, again."},
 }
 
-// sources are clients whose servers are read alone: MCPProxy does not write into their files.
-var sources = []Client{
-	{ID: "continue", Name: "Continue", HTTP: true, signs: homes(".continue"), files: continueFiles},
+// importOnlyClients are clients whose files MCPProxy only reads.
+var importOnlyClients = []Client{
+	{ID: "continue", Name: "Continue", HTTP: true, installPaths: homePaths(".continue"), files: continueFiles},
 }
 
-// continueFiles are its configuration and the files in its folders for servers, one or more in each.
+// continueFiles returns the configuration and the files in the folders for servers.
 func continueFiles(e Env) []File {
 	files := []File{{User, e.InHome(".continue", "config.yaml"), textedit.YAML, mcpServers}}
 	if !Exists(files[0].Path) { // else it does not read this one
@@ -65,7 +65,7 @@ func continueFiles(e Env) []File {
 		if err != nil {
 			return // there is none
 		}
-		for _, entry := range entries[:min(len(entries), maxBlocks)] {
+		for _, entry := range entries[:min(len(entries), maxFolderFiles)] {
 			path := filepath.Join(folder, entry.Name())
 			switch filepath.Ext(path) {
 			case ".json":
@@ -80,11 +80,11 @@ func continueFiles(e Env) []File {
 	return files
 }
 
-// maxBlocks bounds how many files of a folder are looked at.
-const maxBlocks = 200
+// maxFolderFiles bounds the files read of a folder.
+const maxFolderFiles = 200
 
-// homes are paths in the account that show that a client is there.
-func homes(paths ...string) func(Env) []string {
+// homePaths returns paths in the home directory that show that a client is installed.
+func homePaths(paths ...string) func(Env) []string {
 	return func(e Env) []string {
 		var all []string
 		for _, path := range paths {
@@ -94,16 +94,16 @@ func homes(paths ...string) func(Env) []string {
 	}
 }
 
-func applications(elements ...string) func(Env) []string {
-	return func(e Env) []string { return []string{e.Application(elements...)} }
+func applicationPaths(elements ...string) func(Env) []string {
+	return func(e Env) []string { return []string{e.ApplicationDir(elements...)} }
 }
 
-func configs(name string) func(Env) []string {
-	return func(e Env) []string { return []string{e.Config([]string{name}, name)} }
+func configPaths(name string) func(Env) []string {
+	return func(e Env) []string { return []string{e.ConfigPath([]string{name}, name)} }
 }
 
-// inHome is the one file of a client in the account.
-func inHome(elements ...string) func(Env) []File {
+// homeFile returns the one file of a client in the home directory.
+func homeFile(elements ...string) func(Env) []File {
 	return func(e Env) []File { return []File{{User, e.InHome(elements...), textedit.JSON, mcpServers}} }
 }
 
@@ -120,7 +120,7 @@ func claudeFiles(e Env) []File {
 }
 
 func desktopFiles(e Env) []File {
-	return []File{{User, e.Application("Claude", "claude_desktop_config.json"), textedit.JSON, mcpServers}}
+	return []File{{User, e.ApplicationDir("Claude", "claude_desktop_config.json"), textedit.JSON, mcpServers}}
 }
 
 func cursorFiles(e Env) []File {
@@ -132,7 +132,7 @@ func cursorFiles(e Env) []File {
 
 func vscodeFiles(e Env) []File {
 	return []File{
-		{User, e.Application("Code", "User", "mcp.json"), textedit.JSON, []string{"servers"}},
+		{User, e.ApplicationDir("Code", "User", "mcp.json"), textedit.JSON, []string{"servers"}},
 		{Project, e.InDir(".vscode", "mcp.json"), textedit.JSON, []string{"servers"}},
 	}
 }
@@ -140,13 +140,13 @@ func vscodeFiles(e Env) []File {
 func codexFiles(e Env) []File {
 	key := []string{"mcp_servers"}
 	files := []File{
-		{System, e.System("/etc/codex/config.toml", "/etc/codex/config.toml", `C:\ProgramData\OpenAI\Codex\config.toml`), textedit.TOML, key},
-		{User, filepath.Join(e.Or("CODEX_HOME", ".codex"), "config.toml"), textedit.TOML, key},
+		{System, e.SystemPath("/etc/codex/config.toml", "/etc/codex/config.toml", `C:\ProgramData\OpenAI\Codex\config.toml`), textedit.TOML, key},
+		{User, filepath.Join(e.VariableOrHome("CODEX_HOME", ".codex"), "config.toml"), textedit.TOML, key},
 	}
-	for _, dir := range e.upwards() {
+	for _, dir := range e.projectDirs() {
 		files = append(files, File{Project, filepath.Join(dir, ".codex", "config.toml"), textedit.TOML, key})
 	}
-	managed := e.System("/etc/codex/managed_config.toml", "/etc/codex/managed_config.toml", "")
+	managed := e.SystemPath("/etc/codex/managed_config.toml", "/etc/codex/managed_config.toml", "")
 	if e.GOOS == "windows" {
 		managed = e.InHome(".codex", "managed_config.toml")
 	}
@@ -167,12 +167,12 @@ func geminiFiles(e Env) []File {
 	}
 }
 
-// GeminiSystem is the directory of Gemini CLI that an administrator has.
+// GeminiSystem returns the administrator's directory of Gemini CLI.
 func GeminiSystem(e Env) string {
-	return e.System("/etc/gemini-cli", "/Library/Application Support/GeminiCli", `C:\ProgramData\gemini-cli`)
+	return e.SystemPath("/etc/gemini-cli", "/Library/Application Support/GeminiCli", `C:\ProgramData\gemini-cli`)
 }
 
-// opencodeFiles: of two endings of a name the later one is read later.
+// opencodeFiles returns opencode's files: .jsonc has precedence over .json.
 func opencodeFiles(e Env) []File {
 	key := []string{"mcp"}
 	var files []File
@@ -181,22 +181,22 @@ func opencodeFiles(e Env) []File {
 			files = append(files, File{scope, path, textedit.JSON, key})
 		}
 	}
-	global := e.Config(nil, "opencode")
+	global := e.ConfigPath(nil, "opencode")
 	add(User, filepath.Join(global, "config.json"), filepath.Join(global, "opencode.json"), filepath.Join(global, "opencode.jsonc"))
 	if set := e.Getenv("OPENCODE_CONFIG"); set != "" {
 		add(User, set)
 	}
-	for _, dir := range e.upwards() {
+	for _, dir := range e.projectDirs() {
 		add(Project, filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc"))
 	}
-	for _, dir := range e.upwards() {
+	for _, dir := range e.projectDirs() {
 		add(Project, filepath.Join(dir, ".opencode", "opencode.json"), filepath.Join(dir, ".opencode", "opencode.jsonc"))
 	}
 	return files
 }
 
-// opencodeTarget is the file of the user that is there, opencode.jsonc before
-// opencode.json, or the latter.
+// opencodeTarget returns the existing user file, opencode.jsonc before opencode.json,
+// else the latter.
 func opencodeTarget(e Env) File {
 	files := opencodeFiles(e)
 	if Exists(files[2].Path) {
@@ -205,51 +205,52 @@ func opencodeTarget(e Env) File {
 	return files[1]
 }
 
-// zedFiles: on macOS and Windows sources differ, so what is there counts.
+// zedFiles returns Zed's files. Sources disagree for macOS and Windows, so the existing
+// one counts.
 func zedFiles(e Env) []File {
-	paths := []string{e.Config([]string{"Zed", "settings.json"}, "zed", "settings.json")}
+	paths := []string{e.ConfigPath([]string{"Zed", "settings.json"}, "zed", "settings.json")}
 	switch e.GOOS {
 	case "darwin":
-		paths = append(paths, e.Application("Zed", "settings.json"))
+		paths = append(paths, e.ApplicationDir("Zed", "settings.json"))
 	case "windows":
 		paths = append(paths, e.InHome(".config", "zed", "settings.json"))
 	}
-	return []File{{User, firstThere(paths...), textedit.JSON, []string{"context_servers"}}}
+	return []File{{User, firstExisting(paths...), textedit.JSON, []string{"context_servers"}}}
 }
 
 func copilotFiles(e Env) []File {
 	return []File{
-		{User, filepath.Join(e.Or("COPILOT_HOME", ".copilot"), "mcp-config.json"), textedit.JSON, mcpServers},
+		{User, filepath.Join(e.VariableOrHome("COPILOT_HOME", ".copilot"), "mcp-config.json"), textedit.JSON, mcpServers},
 		{Project, e.InDir(".mcp.json"), textedit.JSON, mcpServers},
 	}
 }
 
 func gooseFiles(e Env) []File {
-	path := e.Config([]string{"Block", "goose", "config", "config.yaml"}, "goose", "config.yaml")
+	path := e.ConfigPath([]string{"Block", "goose", "config", "config.yaml"}, "goose", "config.yaml")
 	return []File{{User, path, textedit.YAML, []string{"extensions"}}}
 }
 
-// clineFiles are those of its own program and of its extension of VS Code.
+// clineFiles returns the files of the program and of the VS Code extension.
 func clineFiles(e Env) []File {
 	return []File{
 		{User, e.InHome(".cline", "data", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
-		{User, e.Application("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
+		{User, e.ApplicationDir("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
 	}
 }
 
-// clineTarget is the file of the extension, unless only the program is there.
+// clineTarget returns the file of the extension, unless only the program is installed.
 func clineTarget(e Env) File {
 	files := clineFiles(e)
 	extension := filepath.Dir(filepath.Dir(files[1].Path))
-	if !Exists(extension) && (Exists(files[0].Path) || e.program("cline") != "") {
+	if !Exists(extension) && (Exists(files[0].Path) || e.findProgram("cline") != "") {
 		return files[0]
 	}
 	return files[1]
 }
 
-// lmstudioFiles: older versions keep it in the cache.
+// lmstudioFiles returns LM Studio's files. Older versions keep it in the cache.
 func lmstudioFiles(e Env) []File {
-	return []File{{User, firstThere(e.InHome(".lmstudio", "mcp.json"), e.InHome(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
+	return []File{{User, firstExisting(e.InHome(".lmstudio", "mcp.json"), e.InHome(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
 }
 
 func kiroFiles(e Env) []File {

@@ -12,69 +12,69 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSize bounds what is read, in bytes.
+// maxSize bounds a file, in bytes.
 const maxSize = 16 << 20
 
-// UserFile is a file as it was read.
+// UserFile is a file that was read.
 type UserFile struct {
 	Path   string
-	Target string // where Path leads, if it is a link; else Path
+	Target string // target of Path if it is a link; else Path
 	Text   []byte
 	Exists bool
-	Mode   fs.FileMode // its permissions; those of a new file are 0600
+	Mode   fs.FileMode // permissions; a new file gets 0600
 
 	roots []string
 }
 
-// ReadUserFile reads a file; one that is not there is no error. A link has to lead below one
-// of the roots. The error is a *problem.Problem.
+// ReadUserFile reads a file; a missing one is no error. A link must point below one of
+// the roots. The error is a *problem.Problem.
 func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	f := UserFile{Path: path, Target: path, Mode: 0o600, roots: roots}
 	target, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(path); err == nil {
-			return f, refused(path, "is a link to a file that is not there", "Mend the link, or remove it.")
+			return f, refusedError(path, "is a link to a file that is not there", "Mend the link, or remove it.")
 		}
 		return f, f.checkFolder()
 	case err != nil:
-		return f, unreadable(path, err)
+		return f, readError(path, err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		f.Target = target
-		if !below(target, roots) {
-			return f, refused(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
+		if !isBelow(target, roots) {
+			return f, refusedError(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
 		}
 	}
 	return f, f.read()
 }
 
-// read reads what the path leads to.
+// read reads the target of the path.
 func (f *UserFile) read() error {
 	opened, err := openRegular(f.Target)
 	if err != nil {
-		return unreadable(f.Path, err)
+		return readError(f.Path, err)
 	}
 	defer opened.Close()
 	info, err := opened.Stat()
 	switch {
 	case err != nil:
-		return unreadable(f.Path, err)
+		return readError(f.Path, err)
 	case !info.Mode().IsRegular():
-		return refused(f.Path, "is no regular file", "Put the client's own file there.")
-	case !owned(info):
-		return refused(f.Path, "belongs to another user", "Change it as that user.")
+		return refusedError(f.Path, "is no regular file", "Put the client's own file there.")
+	case !ownedByUser(info):
+		return refusedError(f.Path, "belongs to another user", "Change it as that user.")
 	case info.Size() > maxSize:
 		return problem.Newf(problem.TooLarge, "%s is larger than %d bytes.", f.Path, maxSize).WithHint("Change it by hand.")
 	}
 	f.Exists, f.Mode = true, info.Mode().Perm()
 	if f.Text, err = io.ReadAll(io.LimitReader(opened, maxSize+1)); err != nil {
-		return unreadable(f.Path, err)
+		return readError(f.Path, err)
 	}
 	return nil
 }
 
-// checkFolder refuses a new file below something that is no directory of the user.
+// checkFolder rejects a new file below a directory that is not the user's.
 func (f *UserFile) checkFolder() error {
 	dir := filepath.Dir(f.Path)
 	for {
@@ -84,18 +84,18 @@ func (f *UserFile) checkFolder() error {
 			dir = filepath.Dir(dir)
 			continue
 		case err != nil:
-			return unreadable(f.Path, err)
+			return readError(f.Path, err)
 		case !info.IsDir():
-			return refused(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
-		case !owned(info):
-			return refused(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
+			return refusedError(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
+		case !ownedByUser(info):
+			return refusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}
 		return nil
 	}
 }
 
-// below reports whether a path is in one of the directories, links followed.
-func below(path string, roots []string) bool {
+// isBelow reports whether a path is in one of the directories, following links.
+func isBelow(path string, roots []string) bool {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
 			root = real
@@ -107,8 +107,8 @@ func below(path string, roots []string) bool {
 	return false
 }
 
-// same reports whether a file is still as it was read.
-func (f UserFile) same() (bool, error) {
+// unchanged reports whether the file is still as it was read.
+func (f UserFile) unchanged() (bool, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
 		return false, err
@@ -116,14 +116,14 @@ func (f UserFile) same() (bool, error) {
 	return now.Target == f.Target && now.Exists == f.Exists && sha256.Sum256(now.Text) == sha256.Sum256(f.Text), nil
 }
 
-func refused(path, what, hint string) error {
+func refusedError(path, what, hint string) error {
 	return problem.New(problem.Conflict, path+" "+what+".", hint)
 }
 
-func unreadable(path string, err error) error {
+func readError(path string, err error) error {
 	var on *fs.PathError
 	if errors.As(err, &on) {
-		err = on.Err // without the path, which stands there already
+		err = on.Err // without the path, which the message has already
 	}
 	return problem.Newf(problem.Conflict, "%s cannot be read: %v.", path, err).WithHint("Check its permissions.").Because(err)
 }

@@ -17,81 +17,78 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Change is a change of a file that was made.
+// Change is a change of a file.
 type Change struct {
-	ID      string      `json:"id"`
-	Path    string      `json:"path"`
-	Target  string      `json:"target,omitempty"` // where a link leads
-	What    string      `json:"what"`
-	Run     string      `json:"run,omitempty"`    // what belongs together: see For
-	Backup  string      `json:"backup,omitempty"` // the text from before; none for a file that was made
-	At      time.Time   `json:"at"`
-	Created bool        `json:"created,omitempty"`
-	Removed bool        `json:"removed,omitempty"` // the file was taken away
-	Mode    fs.FileMode `json:"mode"`
-	After   string      `json:"after"` // SHA-256 of what was written, in hex
-	Undone  *time.Time  `json:"undone,omitempty"`
-	Partly  bool        `json:"partly,omitempty"` // undone, but for what somebody else has changed
-	Roots   []string    `json:"roots,omitempty"`
-	Entries [][]string  `json:"entries,omitempty"` // what in the file was changed, for a Back
+	ID           string      `json:"id"`
+	Path         string      `json:"path"`
+	Target       string      `json:"target,omitempty"` // target of a link
+	What         string      `json:"what"`
+	Group        string      `json:"run,omitempty"`    // group of changes: see WithGroup
+	Backup       string      `json:"backup,omitempty"` // previous text; none for a new file
+	At           time.Time   `json:"at"`
+	Created      bool        `json:"created,omitempty"`
+	Removed      bool        `json:"removed,omitempty"` // the file was deleted
+	Mode         fs.FileMode `json:"mode"`
+	After        string      `json:"after"` // SHA-256 of the written text, in hex
+	Undone       *time.Time  `json:"undone,omitempty"`
+	PartlyUndone bool        `json:"partly,omitempty"` // undone, except for later changes by others
+	Roots        []string    `json:"roots,omitempty"`
+	Entries      [][]string  `json:"entries,omitempty"` // the changed entries, for a RestoreFunc
 }
 
-// BackFunc returns the text of a file that was changed since with the entries of a change
-// as they were before it, and the rest as it is now.
-type BackFunc func(what string, entries [][]string, now, before []byte) ([]byte, error)
+// RestoreFunc returns the text of a file that was changed since, with the entries of a
+// change restored.
+type RestoreFunc func(what string, entries [][]string, now, before []byte) ([]byte, error)
 
-// maxChanges is how many changes are remembered: the oldest are forgotten, with their
-// backups.
+// maxChanges bounds the stored changes: the oldest are deleted, with their backups.
 const maxChanges = 200
 
-// Journal keeps what was changed, in a directory that nobody else can read: a file for
-// each change, and one with the text from before.
-type Journal struct{ dir, run string }
+// Journal stores changes in a private directory: a file per change, and one with the
+// previous text.
+type Journal struct{ dir, group string }
 
-// OpenJournal opens the journal in a directory, which is made when it is needed.
+// OpenJournal opens the journal in a directory, which is created when needed.
 func OpenJournal(dir string) (*Journal, error) {
 	absolute, err := filepath.Abs(dir)
 	return &Journal{dir: absolute}, err
 }
 
-// For is the journal for changes that belong together and are undone together. The
-// name of the run is in each of them.
-func (j *Journal) For(run string) *Journal { return &Journal{j.dir, run} }
+// WithGroup returns the journal for changes that are undone together.
+func (j *Journal) WithGroup(run string) *Journal { return &Journal{j.dir, run} }
 
-// Write puts text in the place of a file as it was read, and reads it again. The error
-// is a *problem.Problem: CONFLICT when the file is not as it was read any more, or may
-// not be written.
+// Write replaces the text of a file that was read. The error is a *problem.Problem:
+// CONFLICT if the file has changed since, or may not be written.
 func (j *Journal) Write(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
-	if f.Exists && !writable(f.Mode) {
-		return Change{}, refused(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
+	if f.Exists && !ownerCanWrite(f.Mode) {
+		return Change{}, refusedError(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
 	}
 	unlock, err := j.lock()
 	if err != nil {
 		return Change{}, err
 	}
 	defer unlock()
-	c, err := j.begin(f, what, sum(text), entries)
+	c, err := j.begin(f, what, hexSHA256(text), entries)
 	if err != nil {
 		return Change{}, err
 	}
-	if err := replace(f, text); err != nil {
-		return Change{}, errors.Join(err, j.forget(c))
+	if err := replaceFile(f, text); err != nil {
+		return Change{}, errors.Join(err, j.remove(c))
 	}
 	written, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
 		return c, err
 	}
-	if sum(written.Text) != c.After {
-		return c, refused(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
+	if hexSHA256(written.Text) != c.After {
+		return c, refusedError(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
 	}
 	return c, j.prune()
 }
 
-// begin keeps that a file is changed, and its text from before.
+// begin stores a change and the previous text before the write.
 func (j *Journal) begin(f UserFile, what, after string, entries [][]string) (Change, error) {
 	now := time.Now().UTC()
 	c := Change{
-		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Run: j.run, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots, Entries: entries,
+		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Group: j.group, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots, Entries: entries,
 	}
 	if f.Target != f.Path {
 		c.Target = f.Target
@@ -99,38 +96,38 @@ func (j *Journal) begin(f UserFile, what, after string, entries [][]string) (Cha
 	if f.Exists {
 		c.Backup = filepath.Join(j.dir, c.ID+"-"+filepath.Base(f.Path)+".bak")
 		if err := ondisk.WriteNew(c.Backup, f.Text); err != nil {
-			return Change{}, failed(c.Backup, err)
+			return Change{}, writeError(c.Backup, err)
 		}
 	}
-	return c, j.keep(c)
+	return c, j.save(c)
 }
 
-// Remove takes a file away as it was read. The error is as of Write.
+// Remove deletes a file that was read. The error is as of Write.
 func (j *Journal) Remove(f UserFile, what string, entries ...[]string) (Change, error) {
 	unlock, err := j.lock()
 	if err != nil {
 		return Change{}, err
 	}
 	defer unlock()
-	if same, err := f.same(); err != nil || !same {
-		return Change{}, errors.Join(err, refused(f.Path, "was changed meanwhile", "Try again."))
+	if same, err := f.unchanged(); err != nil || !same {
+		return Change{}, errors.Join(err, refusedError(f.Path, "was changed meanwhile", "Try again."))
 	}
-	c, err := j.begin(f, what, sum(nil), entries)
+	c, err := j.begin(f, what, hexSHA256(nil), entries)
 	if err != nil {
 		return Change{}, err
 	}
 	c.Removed = true
 	if err := os.Remove(f.Target); err != nil {
-		return Change{}, errors.Join(failed(f.Path, err), j.forget(c))
+		return Change{}, errors.Join(writeError(f.Path, err), j.remove(c))
 	}
-	return c, errors.Join(j.keep(c), j.prune())
+	return c, errors.Join(j.save(c), j.prune())
 }
 
-// Changes returns what was changed, newest first.
+// Changes returns the changes, newest first.
 func (j *Journal) Changes() ([]Change, error) {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, failed(j.dir, err)
+		return nil, writeError(j.dir, err)
 	}
 	all := []Change{}
 	for _, e := range slices.Backward(entries) {
@@ -143,23 +140,22 @@ func (j *Journal) Changes() ([]Change, error) {
 			err = json.Unmarshal(text, &c)
 		}
 		if err != nil {
-			return nil, failed(filepath.Join(j.dir, e.Name()), err)
+			return nil, writeError(filepath.Join(j.dir, e.Name()), err)
 		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// Undo makes a file what it was before a change, byte for byte. In one that was changed
-// since, back puts the entries of the change back; nil is for nobody who could. The
-// error is a *problem.Problem: NOT_FOUND for a change that is not known, CONFLICT for
-// one that is undone, or of a file that was changed since.
-func (j *Journal) Undo(id string, back BackFunc) (Change, error) { return j.undo(id, back, false) }
+// Undo restores a file byte for byte. If it was changed since, back restores the entries
+// of the change; it may be nil. The error is a *problem.Problem: NOT_FOUND for an unknown
+// change, CONFLICT for one that is undone already, or a file that was changed since.
+func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) { return j.undo(id, back, false) }
 
-// Withdraw is Undo where back can also put back a change without entries.
-func (j *Journal) Withdraw(id string, back BackFunc) (Change, error) { return j.undo(id, back, true) }
+// UndoAll is Undo where back can also restore a change without entries.
+func (j *Journal) UndoAll(id string, back RestoreFunc) (Change, error) { return j.undo(id, back, true) }
 
-func (j *Journal) undo(id string, back BackFunc, always bool) (Change, error) {
+func (j *Journal) undo(id string, back RestoreFunc, always bool) (Change, error) {
 	unlock, err := j.lock()
 	if err != nil {
 		return Change{}, err
@@ -177,17 +173,17 @@ func (j *Journal) undo(id string, back BackFunc, always bool) (Change, error) {
 	if c.Undone != nil {
 		return c, problem.New(problem.Conflict, "The change of "+c.Path+" is undone already.", "Nothing has to be done.")
 	}
-	if c.Partly, err = c.revert(back, always); err != nil {
+	if c.PartlyUndone, err = c.revert(back, always); err != nil {
 		return c, err
 	}
 	now := time.Now().UTC()
 	c.Undone = &now
-	return c, j.keep(c)
+	return c, j.save(c)
 }
 
-// revert puts the text from before back, or in a file that was changed since the entries
-// alone, and reports whether it was the latter.
-func (c Change) revert(back BackFunc, always bool) (partly bool, err error) {
+// revert restores the previous text, or only the entries in a file that was changed
+// since, and reports whether it was the latter.
+func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
 	f, err := ReadUserFile(c.Path, c.Roots...)
 	if err != nil {
 		return false, err
@@ -195,21 +191,21 @@ func (c Change) revert(back BackFunc, always bool) (partly bool, err error) {
 	var before []byte
 	if c.Backup != "" {
 		if before, err = os.ReadFile(c.Backup); err != nil {
-			return false, failed(c.Backup, err)
+			return false, writeError(c.Backup, err)
 		}
 	}
 	if c.Removed && !f.Exists {
 		f.Mode = c.Mode
-		return false, replace(f, before)
+		return false, replaceFile(f, before)
 	}
 	switch there := f.Exists && (c.Target == "" || f.Target == c.Target); {
-	case there && sum(f.Text) == c.After && c.Created:
+	case there && hexSHA256(f.Text) == c.After && c.Created:
 		if err := os.Remove(f.Target); err != nil {
-			return false, failed(c.Path, err)
+			return false, writeError(c.Path, err)
 		}
 		return false, nil
-	case there && sum(f.Text) == c.After:
-		return false, replace(f, before)
+	case there && hexSHA256(f.Text) == c.After:
+		return false, replaceFile(f, before)
 	case there && back != nil && (always || len(c.Entries) > 0):
 		text, err := back(c.What, c.Entries, f.Text, before)
 		if err != nil {
@@ -218,83 +214,83 @@ func (c Change) revert(back BackFunc, always bool) (partly bool, err error) {
 		if c.Created && always && IsBlank(text) {
 			return false, os.Remove(f.Target)
 		}
-		return true, replace(f, text)
+		return true, replaceFile(f, text)
 	}
 	hint := "Take the entry out by hand."
 	if c.Backup != "" {
 		hint = "The text from before is in " + c.Backup + ": take from it what you need."
 	}
-	return false, refused(c.Path, "was changed since, so that undoing would lose that", hint)
+	return false, refusedError(c.Path, "was changed since, so that undoing would lose that", hint)
 }
 
-// IsBlank reports whether a text says nothing: it is empty, or an empty object.
+// IsBlank reports whether a text is empty or an empty object.
 func IsBlank(text []byte) bool {
 	said := strings.Join(strings.Fields(string(text)), "")
 	return said == "" || said == "{}"
 }
 
-// replace puts text in the place of what was read, at once or not at all.
-func replace(f UserFile, text []byte) error {
+// replaceFile replaces a file atomically.
+func replaceFile(f UserFile, text []byte) error {
 	dir := filepath.Dir(f.Target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return failed(f.Path, err)
+		return writeError(f.Path, err)
 	}
 	next := filepath.Join(dir, "."+filepath.Base(f.Target)+".mcpproxy")
 	defer os.Remove(next)
 	if err := ondisk.WriteNew(next, text); err != nil {
-		return failed(f.Path, err)
+		return writeError(f.Path, err)
 	}
 	if err := os.Chmod(next, f.Mode); err != nil {
-		return failed(f.Path, err)
+		return writeError(f.Path, err)
 	}
-	// As late as possible: what somebody writes meanwhile must not be lost.
-	switch same, err := f.same(); {
+	// As late as possible, so that a concurrent write is not lost.
+	switch same, err := f.unchanged(); {
 	case err != nil:
 		return err
 	case !same:
-		return refused(f.Path, "was changed meanwhile", "Try again; close the client first if it keeps writing.")
+		return refusedError(f.Path, "was changed meanwhile", "Try again; close the client first if it keeps writing.")
 	}
 	if err := os.Rename(next, f.Target); err != nil {
-		return failed(f.Path, err)
+		return writeError(f.Path, err)
 	}
-	_ = ondisk.SyncDir(dir) // not every file system can; the file itself is synced
+	_ = ondisk.SyncDir(dir) // not supported by every file system; the file itself is synced
 	return nil
 }
 
-// Alone keeps others from what takes several changes, until it is released. The error
-// is a *problem.Problem: CONFLICT while another one is at it.
-func (j *Journal) Alone() (release func(), err error) { return j.hold("run.lock") }
+// LockRun prevents concurrent groups of changes until it is released. The error is a
+// *problem.Problem: CONFLICT if another one is running.
+func (j *Journal) LockRun() (release func(), err error) { return j.lockFile("run.lock") }
 
-// lock makes the journal's directory, and keeps other processes out.
-func (j *Journal) lock() (unlock func(), err error) { return j.hold("lock") }
+// lock creates the journal's directory, and locks out other processes.
+func (j *Journal) lock() (unlock func(), err error) { return j.lockFile("lock") }
 
-func (j *Journal) hold(name string) (release func(), err error) {
+func (j *Journal) lockFile(name string) (release func(), err error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return nil, failed(j.dir, err)
+		return nil, writeError(j.dir, err)
 	}
 	held, err := ondisk.Lock(filepath.Join(j.dir, name))
 	if errors.Is(err, ondisk.ErrLocked) {
 		return nil, problem.New(problem.Conflict, "Another MCPProxy is changing files of clients just now.", "Try again.")
 	}
 	if err != nil {
-		return nil, failed(j.dir, err)
+		return nil, writeError(j.dir, err)
 	}
 	return func() { _ = held.Close() }, nil
 }
 
-func (j *Journal) keep(c Change) error {
+func (j *Journal) save(c Change) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(j.dir, c.ID+".json")
 	if err := ondisk.Replace(path, append(text, '\n')); err != nil {
-		return failed(path, err)
+		return writeError(path, err)
 	}
 	return nil
 }
 
-func (j *Journal) forget(c Change) error {
+func (j *Journal) remove(c Change) error {
 	err := os.Remove(filepath.Join(j.dir, c.ID+".json"))
 	if c.Backup != "" {
 		err = errors.Join(err, os.Remove(c.Backup))
@@ -308,16 +304,16 @@ func (j *Journal) prune() error {
 		return err
 	}
 	for _, old := range all[min(len(all), maxChanges):] {
-		err = errors.Join(err, j.forget(old))
+		err = errors.Join(err, j.remove(old))
 	}
 	return err
 }
 
-func sum(text []byte) string {
+func hexSHA256(text []byte) string {
 	s := sha256.Sum256(text)
 	return hex.EncodeToString(s[:])
 }
 
-func failed(path string, err error) error {
+func writeError(path string, err error) error {
 	return problem.New(problem.Conflict, fmt.Sprintf("%s cannot be written: %v.", path, err), "Check the permissions of its directory, and the space on the disk.").Because(err)
 }

@@ -9,7 +9,7 @@ import (
 
 func openRegular(path string) (*os.File, error) { return os.Open(path) }
 
-// owned is not known here: the account's own directories are what is looked into.
-func owned(fs.FileInfo) bool { return true }
+// ownedByUser is always true here: only the account's own directories are read.
+func ownedByUser(fs.FileInfo) bool { return true }
 
-func writable(mode fs.FileMode) bool { return mode&0o200 != 0 }
+func ownerCanWrite(mode fs.FileMode) bool { return mode&0o200 != 0 }

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// openRegular opens a file to read. Nothing waits for who writes into a pipe, and a
-// link that has come into its place meanwhile is not followed.
+// openRegular opens a file for reading, without waiting for a pipe's writer and without
+// following a new link.
 func openRegular(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
-// owned reports whether a file belongs to who runs this.
-func owned(info fs.FileInfo) bool {
+// ownedByUser reports whether the current user owns a file.
+func ownedByUser(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// writable reports whether its owner may write a file.
-func writable(mode fs.FileMode) bool { return mode&0o200 != 0 }
+// ownerCanWrite reports whether the owner may write a file.
+func ownerCanWrite(mode fs.FileMode) bool { return mode&0o200 != 0 }

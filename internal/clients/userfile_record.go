@@ -1,10 +1,10 @@
 package clients
 
-// Record keeps a change that another program has made to a file since it was read, so
-// that it can be undone like one of ours. Nothing is kept of a file that is as it was.
+// Record stores a change that another program made since the file was read, so that it
+// can be undone. An unchanged file is not stored.
 func (j *Journal) Record(f UserFile, what string, entries ...[]string) (Change, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
-	if err != nil || !now.Exists || f.Exists && sum(now.Text) == sum(f.Text) {
+	if err != nil || !now.Exists || f.Exists && hexSHA256(now.Text) == hexSHA256(f.Text) {
 		return Change{}, err
 	}
 	unlock, err := j.lock()
@@ -12,7 +12,7 @@ func (j *Journal) Record(f UserFile, what string, entries ...[]string) (Change, 
 		return Change{}, err
 	}
 	defer unlock()
-	c, err := j.begin(f, what, sum(now.Text), entries)
+	c, err := j.begin(f, what, hexSHA256(now.Text), entries)
 	if err != nil {
 		return Change{}, err
 	}

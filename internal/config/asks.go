@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Asks says by which rule a person is asked about a call of a tool that counts as a lane:
-// the general rules and those of its server, and what the profiles of its caller add.
+// Asks returns the rule by which a user is asked about a call in that lane: from the
+// general rules, those of the server, and the additions of the caller's profiles.
 func (c *Config) Asks(id tool.ID, within policy.Scope, lane policy.Operation) policy.AskedBy {
 	var own *policy.AskRules
 	if s := c.Server(id.Server); s != nil {
@@ -25,8 +25,7 @@ func (c *Config) Asks(id tool.ID, within policy.Scope, lane policy.Operation) po
 	return caught
 }
 
-// MayAsk reports whether there are rules by which a person may be asked about a call to a
-// server.
+// MayAsk reports whether any rule may ask a user about a call to a server.
 func (c *Config) MayAsk(server string, within policy.Scope) bool {
 	if c.Ask.Any() {
 		return true
@@ -45,8 +44,8 @@ func (c *Config) MayAsk(server string, within policy.Scope) bool {
 // defaultWait is for a configuration that was not parsed.
 const defaultWait = 45 * time.Second
 
-// AskWait is how long a call to a server waits for the answer.
-func (c *Config) AskWait(server string) time.Duration {
+// AskTimeout returns how long a call to a server waits for the answer.
+func (c *Config) AskTimeout(server string) time.Duration {
 	own := time.Duration(0)
 	if s := c.Server(server); s != nil {
 		own = s.Ask.Wait
@@ -54,8 +53,8 @@ func (c *Config) AskWait(server string) time.Duration {
 	return cmp.Or(own, c.Ask.Wait, defaultWait)
 }
 
-// AnswersByClient reports whether the form of a client that presents the token of that name
-// approves. Who presents none has no name, and never does.
-func (c *Config) AnswersByClient(token string) bool {
+// ClientMayApprove reports whether the elicitation form of a client with that token may
+// approve. A client without a token has no name, and may never.
+func (c *Config) ClientMayApprove(token string) bool {
 	return token != "" && c.Presence == PresenceNone && slices.Contains(c.AnswerByClient, token)
 }

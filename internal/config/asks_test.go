@@ -37,8 +37,8 @@ func TestAsks(t *testing.T) {
 			t.Errorf("%s:%s may not be asked about, and is", w.server, w.tool)
 		}
 	}
-	if c.AskWait("a") != 10*time.Second || c.AskWait("b") != 45*time.Second || (&Config{}).AskWait("a") != 45*time.Second {
-		t.Errorf("it waits %v, %v", c.AskWait("a"), c.AskWait("b"))
+	if c.AskTimeout("a") != 10*time.Second || c.AskTimeout("b") != 45*time.Second || (&Config{}).AskTimeout("a") != 45*time.Second {
+		t.Errorf("it waits %v, %v", c.AskTimeout("a"), c.AskTimeout("b"))
 	}
 	if d := mustParse(t, `{"mcpServers": {"a": {"command": "x", "ask": {"write": "ask"}}}}`); d.MayAsk("b", none) || !d.MayAsk("a", none) {
 		t.Error("a server's rules are those of others")
@@ -46,13 +46,13 @@ func TestAsks(t *testing.T) {
 	if w := mustParse(t, `{"ask": {"tools": {"paymnts:*": "ask"}}, "mcpServers": {"payments": {"command": "x"}}}`).warnings; len(w) != 1 || !strings.Contains(w[0], `"paymnts:*"`) {
 		t.Errorf("a pattern without a server: %q", w)
 	}
-	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.Basis() != other.Basis() || one.Revision() == other.Revision() {
+	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.SharedRevision() != other.SharedRevision() || one.Revision() == other.Revision() {
 		t.Error("where an instance listens makes another basis, or no other revision")
 	}
-	if mustParse(t, `{"tools_limit": 3}`).Basis() == mustParse(t, `{}`).Basis() {
+	if mustParse(t, `{"tools_limit": 3}`).SharedRevision() == mustParse(t, `{}`).SharedRevision() {
 		t.Error("what decides is no part of the basis")
 	}
-	if d := mustParse(t, `{"ask": {"answer_by_client": ["cursor", "claude"]}}`); !d.AnswersByClient("claude") || d.AnswersByClient("codex") || d.AnswersByClient("") || c.AnswersByClient("claude") {
+	if d := mustParse(t, `{"ask": {"answer_by_client": ["cursor", "claude"]}}`); !d.ClientMayApprove("claude") || d.ClientMayApprove("codex") || d.ClientMayApprove("") || c.ClientMayApprove("claude") {
 		t.Error("who approves by a form of its own is another one")
 	}
 	if mustParse(t, `{"ask": {"write": "ask"}}`).Revision() == mustParse(t, `{}`).Revision() {

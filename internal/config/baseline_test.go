@@ -55,9 +55,9 @@ func present(t *testing.T, text string) (*fixture, *person) {
 	f, p := open(t, text, inDir(dir)), newPerson()
 	p.on = false
 	check(t, f.Verify(p, "here"))
-	claims, err := f.Seal()
+	claims, err := f.PrepareConfirmation()
 	check(t, err)
-	again, err := f.Seal()
+	again, err := f.PrepareConfirmation()
 	check(t, err)
 	if fmt.Sprint(claims) != fmt.Sprint(again) {
 		t.Errorf("what is made ready twice is not the same: %q, %q", claims, again)
@@ -105,7 +105,7 @@ func (f *fixture) holds(t *testing.T, holds func(*Config) bool, waits ...string)
 	if !holds(f.Current()) {
 		t.Errorf("in force is %v", f.Current())
 	}
-	if got := keysOf(f.Unconfirmed().Differences); !slices.Equal(got, append([]string{}, waits...)) {
+	if got := differenceKeys(f.Unconfirmed().Differences); !slices.Equal(got, append([]string{}, waits...)) {
 		t.Errorf("these wait: %q, want %q", got, waits)
 	}
 	if warned := slices.ContainsFunc(f.Warnings(), func(w string) bool { return strings.Contains(w, "mcpproxy config confirm") }); warned != (len(waits) > 0 || f.Unconfirmed().Why != "") {
@@ -131,7 +131,7 @@ func TestWhatWidensWaits(t *testing.T) {
 		return c.ToolsLimit == 7 && c.RequireMCPAuth && trustOf(c, "a") == TrustManual && c.Server("b") == nil && slices.Equal(c.Server("a").DisabledTools, []string{"t"})
 	}
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
-	if f.next(t); !slices.Equal(f.next(t).Waits, []string{"mcpServers.b", "mcpServers.a.trust"}) {
+	if f.next(t); !slices.Equal(f.next(t).Unconfirmed, []string{"mcpServers.b", "mcpServers.a.trust"}) {
 		t.Error("nobody is told what waits")
 	}
 	f = f.restart(t, p, "")
@@ -404,13 +404,13 @@ func TestTriedThenSignedWithMore(t *testing.T) {
 // TestVerifyKeepsARefusedFileRefused.
 func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	f, p := present(t, signedText)
-	inForce := f.InForce().ETag()
+	inForce := f.AppliedText().ETag()
 	write(t, f.path, `{"nonsense": 1}`)
 	if f.Reload() == nil {
 		t.Fatal("it is accepted")
 	}
 	check(t, f.Verify(p, "here"))
-	if f.LastError() == nil || f.InForce().ETag() != inForce || f.Current().Server("a") == nil {
+	if f.LastError() == nil || f.AppliedText().ETag() != inForce || f.Current().Server("a") == nil {
 		t.Errorf("%v", f.LastError())
 	}
 	if _, err := f.Confirm(p.permit); err == nil {

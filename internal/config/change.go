@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// Change is what happened to the configuration. It holds no values.
+// Change is a change of the configuration. It contains no values.
 type Change struct {
-	// Keys are the paths that changed: "tools_limit", "mcpServers.github".
+	// Keys are the changed paths: "tools_limit", "mcpServers.github".
 	Keys []string
-	// NeedsRestart are the keys whose value waits for a restart, from this
-	// change or an earlier one.
+	// NeedsRestart are the keys whose value takes effect after a restart, from this or an
+	// earlier change.
 	NeedsRestart []string
-	// Waits are the keys that a file widens which was saved, so that they wait for a
-	// person: told by itself, when they are others than before.
-	Waits []string
-	// Err is why the file was refused; nil when it was applied.
+	// Unconfirmed are the keys of a saved file that await confirmation. Reported
+	// separately when they differ from before.
+	Unconfirmed []string
+	// Err is why the file was rejected; nil when it was applied.
 	Err error
 }
 
-// changed names what differs between two configurations, among the keys that
+// changedKeys returns the keys that differ between two configurations, among those that
 // matter.
-func changed(a, b *Config, matters func(key) bool) []string {
+func changedKeys(a, b *Config, matters func(key) bool) []string {
 	var out []string
 	after := b.keys()
 	for i, k := range a.keys() {
 		switch {
-		case k.to == nil || !matters(k) || same(k, after[i]):
+		case k.field == nil || !matters(k) || sameValue(k, after[i]):
 		case k.kind() == servers:
 			out = append(out, changedServers(a.Servers, b.Servers)...)
 		default:
@@ -36,12 +36,12 @@ func changed(a, b *Config, matters func(key) bool) []string {
 	return out
 }
 
-// everyKey is for changed: every key matters.
+// everyKey accepts every key.
 func everyKey(key) bool { return true }
 
-func same(a, b key) bool {
-	if a.field().Kind() == reflect.Slice && a.field().Len() == 0 && b.field().Len() == 0 {
-		return true // not given, or given without anything in it
+func sameValue(a, b key) bool {
+	if a.reflectField().Kind() == reflect.Slice && a.reflectField().Len() == 0 && b.reflectField().Len() == 0 {
+		return true // absent or empty
 	}
 	return reflect.DeepEqual(a.value(), b.value())
 }

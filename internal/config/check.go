@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// The checks of single values. An error says what is wrong and, after "; ",
-// what to do. It never repeats the value: it may be a resolved secret.
+// Checks of single values. An error says what is wrong and, after "; ", what to do. It
+// never repeats the value, which may be a resolved secret.
 
 func checkFilled(s string) error {
 	if strings.TrimSpace(s) == "" {
@@ -45,7 +45,7 @@ func checkListen(s string) error {
 	return nil
 }
 
-// loopback reports whether nobody but this machine reaches the address.
+// loopback reports whether only this machine reaches the address.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && dialpolicy.IsLocalName(host)
@@ -150,8 +150,8 @@ func checkEnvName(s string) error {
 	return nil
 }
 
-// checkNoNUL is for what comes by another way than the file, where no string has
-// one: a process cannot be started with it.
+// checkNoNUL is for values that do not come from the file, whose strings have none: a
+// process cannot be started with it.
 func checkNoNUL(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return errors.New("the value holds a NUL character, with which a process cannot be started; take it out")
@@ -173,8 +173,7 @@ func checkHeaderValue(s string) error {
 	return nil
 }
 
-// checkPattern is for the names of tools, in which * and ? have their meaning
-// and everything else stands for itself.
+// checkPattern checks a tool pattern, in which only * and ? are special.
 func checkPattern(s string) error {
 	if s == "" {
 		return errors.New("the pattern is empty; * stands for every tool")
@@ -190,8 +189,8 @@ func checkPattern(s string) error {
 	return nil
 }
 
-// CheckProfileName returns why a profile cannot have a name: the rule is that of
-// servers, and the gates beside a profile's have theirs.
+// CheckProfileName returns why a profile cannot have that name. The rules are those of
+// server names, because profiles share their URLs.
 func CheckProfileName(name string) error {
 	if name == "all" || name == "mcp" {
 		return errors.New("the name " + quote(name) + " is taken by an address of MCPProxy")
@@ -222,13 +221,13 @@ func checkLane(s string) error {
 	return nil
 }
 
-// The bounds of how long a call waits for a person.
+// Bounds of how long a call waits for a user.
 const (
 	shortestWait = time.Second
-	longestWait  = 10 * time.Minute // less than a question waits
+	longestWait  = 10 * time.Minute // shorter than the lifetime of a question
 )
 
-// checkToolPattern is for names or patterns of server:tool.
+// checkToolPattern checks a server:tool name or pattern.
 func checkToolPattern(s string) error {
 	server, name, ok := strings.Cut(s, ":")
 	if !ok {

@@ -22,12 +22,12 @@ import (
 func TestEveryKeySaysWhetherItWidens(t *testing.T) {
 	for object, keys := range map[string][]key{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(LaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
-			if k.widens.wider == nil && k.widens.when == "" {
+			if k.grants.grantsMore == nil && k.grants.when == "" {
 				t.Errorf("%s: %s does not say which of its changes widen", object, k.name)
 			}
 		}
 	}
-	if !(widening{}).by(1, 2) || (widening{}).by([]string{"a"}, []string{"a"}) {
+	if !(grantRule{}).grants(1, 2) || (grantRule{}).grants([]string{"a"}, []string{"a"}) {
 		t.Error("a change of a key that says nothing does not widen")
 	}
 }
@@ -44,7 +44,7 @@ func widened(t testing.TB, was, next string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", next, err)
 	}
-	return keysOf(widenings(a, b))
+	return differenceKeys(grants(a, b))
 }
 
 // directions are, for each key, a file that says it and changes of it: one that widens
@@ -235,7 +235,7 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 func TestWhatIsShownOfWhatWidens(t *testing.T) {
 	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
 	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
-	all := widenings(a, b)
+	all := grants(a, b)
 	if text := fmt.Sprintf("%s", all); len(all) != 3 || strings.Contains(text, "s3cret") {
 		t.Errorf("%s", text)
 	}
@@ -339,23 +339,23 @@ func TestClamp(t *testing.T) {
 		if next2 := rapid.SampledFrom([]string{"other", "same"}).Draw(t, "next is"); next2 == "same" {
 			next = was
 		}
-		live, found := clamp(was, next, nil)
-		if again := widenings(was, live); len(again) != 0 {
-			t.Fatalf("what is clamped widens %s", keysOf(again))
+		live, found := clampExcept(was, next, nil)
+		if again := grants(was, live); len(again) != 0 {
+			t.Fatalf("what is clamped widens %s", differenceKeys(again))
 		}
 		if len(found) == 0 && !sameConfig(live, next) {
 			a, _ := live.canonical()
 			b, _ := next.canonical()
-			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", keysOf(differences(live, next)), a, b)
+			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", differenceKeys(differences(live, next)), a, b)
 		}
 		// What differs from next is what was found, and nothing else.
-		differ := keysOf(differences(live, next))
+		differ := differenceKeys(differences(live, next))
 		for _, d := range differ {
-			if strings.HasSuffix(d, "abled_tools") && slices.ContainsFunc(keysOf(found), func(f string) bool { return strings.HasSuffix(f, "abled_tools") }) {
+			if strings.HasSuffix(d, "abled_tools") && slices.ContainsFunc(differenceKeys(found), func(f string) bool { return strings.HasSuffix(f, "abled_tools") }) {
 				continue // the two exclude each other
 			}
-			if !slices.Contains(keysOf(found), d) && d != "profiles" && d != "mcpServers" {
-				t.Fatalf("%s is not as in next, and does not widen: %s", d, keysOf(found))
+			if !slices.Contains(differenceKeys(found), d) && d != "profiles" && d != "mcpServers" {
+				t.Fatalf("%s is not as in next, and does not widen: %s", d, differenceKeys(found))
 			}
 		}
 		for _, f := range found {
@@ -364,12 +364,12 @@ func TestClamp(t *testing.T) {
 			}
 		}
 		if twice := Clamp(was, live); !sameConfig(twice, live) {
-			t.Fatalf("clamping twice is not as once: %s", keysOf(differences(twice, live)))
+			t.Fatalf("clamping twice is not as once: %s", differenceKeys(differences(twice, live)))
 		}
-		if let, rest := clamp(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
+		if let, rest := clampExcept(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
 			a, _ := let.canonical()
 			b, _ := next.canonical()
-			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", keysOf(differences(let, next)), a, b, asText(let.shown), asText(next.shown))
+			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", differenceKeys(differences(let, next)), a, b, asText(let.shown), asText(next.shown))
 		}
 	})
 }
@@ -381,7 +381,7 @@ func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+st
 func sameConfig(a, b *Config) bool {
 	textA, errA := a.canonical()
 	textB, errB := b.canonical()
-	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(differences(a, b)) == 0 && a.revision == b.revision && a.basis == b.basis
+	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(differences(a, b)) == 0 && a.revision == b.revision && a.sharedRevision == b.sharedRevision
 }
 
 // TestCanonicalTextSaysTheSame: read again, it is the same configuration, to the launch and
@@ -436,13 +436,13 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 		if denies(before) && !denies(s) {
 			t.Fatalf("%s is no longer denied", id)
 		}
-		tri := rapid.SampledFrom([]tool.Tri{tool.Unsaid, tool.False, tool.True})
+		tri := rapid.SampledFrom([]tool.Tri{tool.Unset, tool.False, tool.True})
 		says := tool.Hints{ReadOnly: tri.Draw(t, "ro"), Destructive: tri.Draw(t, "d"), Idempotent: tri.Draw(t, "i"), OpenWorld: tri.Draw(t, "o")}
 		effective := func(s *Server) tool.Hints {
 			h := says
 			for _, o := range s.HintOverrides {
 				if fits(o.Pattern) {
-					h = o.Hints.Over(h)
+					h = o.Hints.WithDefaults(h)
 				}
 			}
 			return h
@@ -451,7 +451,7 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 			switch t {
 			case strict:
 				return 0
-			case tool.Unsaid:
+			case tool.Unset:
 				return 1
 			}
 			return 2

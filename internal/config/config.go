@@ -1,15 +1,18 @@
-// Package config is the configuration file: the table of its keys (tests make
-// the JSON Schema and the reference from it), strict decoding with positions,
-// defaults, validation of everything at once, and Live, the two-phase
-// application of a change.
+// Package config reads the configuration file: the table of its keys (keys.go; tests
+// generate the JSON Schema and the reference from it), strict decoding with positions,
+// defaults, validation, and Live (live.go), which applies changes in two phases.
+// confirmed.go and clamp.go withhold changes that grant more access until a user confirms
+// them. edit*.go and text.go change the file.
 //
-// It guarantees that a bad file changes nothing and is explained completely
-// (line, column, nearest known key), that a Config is immutable once it is out,
-// and that what is printed of it, in whatever way, holds no secret and no
-// resolved reference. It writes to the file only what a command asked for, and
-// keeps the rest of it byte for byte. Nobody stores a *Config: whoever needs a
-// value asks Live for the current one, or prepares itself when Live announces
-// the next.
+// Guarantees:
+//   - A bad file changes nothing. Its errors are reported completely, with line, column
+//     and nearest known key.
+//   - A published Config is immutable. No printed form of it contains a secret or a
+//     resolved reference.
+//   - It writes to the file only on a command, and keeps the rest of it byte for byte.
+//
+// No code stores a *Config: it asks Live for the current one, or is a Component that
+// prepares for the next.
 package config
 
 import (
@@ -21,13 +24,13 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Config is a decoded, validated configuration with defaults filled in and
-// references (${env:NAME}) resolved. Those to secrets (${keyring:NAME}) wait
-// until a server is started: see Server.Reveal.
+// Config is a decoded, validated configuration with defaults and resolved references
+// (${env:NAME}). References to secrets (${keyring:NAME}) are resolved when a server
+// starts: see Server.Reveal.
 type Config struct {
 	Listen            string
 	DataDir           string
-	Database          string // "sqlite": a file in the data directory; else the address of a PostgreSQL database
+	Database          string // "sqlite": a file in the data directory; else the URL of a PostgreSQL database
 	APIKey            string // empty: the one in the data directory
 	RequireMCPAuth    bool
 	TrustedHosts      []string
@@ -50,32 +53,32 @@ type Config struct {
 	LogLevel          string
 	LogFormat         string
 	Ask               policy.AskRules
-	AnswerByClient    []string // see AnswersByClient
+	AnswerByClient    []string // see ClientMayApprove
 	Presence          Presence
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
-	Servers           []Server  // in the order of the file
-	Profiles          []Profile // in the order of the file
+	Servers           []Server  // in file order
+	Profiles          []Profile // in file order
 
-	// written is how the file says it, with the references and with the secrets; shown
-	// is what may be shown of that; both are nil when it was not parsed. warnings are
-	// what its file should have otherwise; revision and basis are short for shown.
-	written  *Config
-	shown    *Config
-	warnings []string
-	revision string
-	basis    string
+	// asWritten has the file's values, with references and secrets; shown is what may be
+	// shown of it; both are nil if it was not parsed. warnings are about its file;
+	// revision and sharedRevision are hashes of shown.
+	asWritten      *Config
+	shown          *Config
+	warnings       []string
+	revision       string
+	sharedRevision string
 }
 
-// Revision stands for all that may be shown of a parsed configuration, in 12
-// hexadecimal digits: that of another one differs. Comments, order and spelling make no
-// difference, nor do secrets: who has the log must not be able to guess them by it.
+// Revision is a hash of the shown configuration, in 12 hexadecimal digits. Comments,
+// order and spelling do not change it. Secrets do not either, so that it cannot be used
+// to guess them.
 func (c *Config) Revision() string { return c.revision }
 
-// Basis is Revision without what waits for a restart, such as the address at which this
-// instance listens: instances that decide alike have the same.
-func (c *Config) Basis() string { return c.basis }
+// SharedRevision is Revision without keys that need a restart, such as the listen
+// address: instances with the same policy have the same.
+func (c *Config) SharedRevision() string { return c.sharedRevision }
 
-// Server returns the server of that name; nil when there is none.
+// Server returns the server of that name, or nil.
 func (c *Config) Server(name string) *Server {
 	for i := range c.Servers {
 		if c.Servers[i].Name == name {
@@ -85,7 +88,7 @@ func (c *Config) Server(name string) *Server {
 	return nil
 }
 
-// Profile returns the profile of that name; nil when there is none.
+// Profile returns the profile of that name, or nil.
 func (c *Config) Profile(name string) *Profile {
 	for i := range c.Profiles {
 		if c.Profiles[i].Name == name {
@@ -95,8 +98,7 @@ func (c *Config) Profile(name string) *Profile {
 	return nil
 }
 
-// ProfileRule returns what a profile lets through; nil when there is no profile of
-// that name.
+// ProfileRule returns the scope rule of a profile, or nil.
 func (c *Config) ProfileRule(name string) *policy.ScopeRule {
 	if p := c.Profile(name); p != nil {
 		return p.rule
@@ -104,8 +106,7 @@ func (c *Config) ProfileRule(name string) *policy.ScopeRule {
 	return nil
 }
 
-// Validation returns what happens to arguments that violate the schema of a tool of a
-// server.
+// Validation returns the mode of argument validation for a server's tools.
 func (c *Config) Validation(server string) Validation {
 	if s := c.Server(server); s != nil && s.ValidateArguments != "" {
 		return s.ValidateArguments
@@ -113,7 +114,7 @@ func (c *Config) Validation(server string) Validation {
 	return c.ValidateArguments
 }
 
-// Activity is what concerns the log.
+// Activity configures the activity log.
 type Activity struct {
 	RetentionDays   int
 	MaxRecords      int
@@ -122,11 +123,11 @@ type Activity struct {
 	Durability      Durability
 }
 
-// Server is one entry of mcpServers.
+// Server is an entry of mcpServers.
 type Server struct {
 	Name     string
-	Protocol string // auto, stdio, http, sse; auto is resolved: never in a Config that is out
-	TrySSE   bool   // http was not said but follows from url: it may turn out to be sse
+	Protocol string // auto, stdio, http, sse; auto is resolved in a published Config
+	TrySSE   bool   // http was derived from url: it may be sse
 	Launch
 	AllowPrivate      bool
 	OAuth             OAuth
@@ -134,41 +135,41 @@ type Server struct {
 	Quarantined       bool
 	Lazy              bool
 	Session           Session
-	Trust             Trust    // never "" in a Config that is out
-	EnabledTools      []string // globs; exclusive with DisabledTools
+	Trust             Trust    // never "" in a published Config
+	EnabledTools      []string // patterns; exclusive with DisabledTools
 	DisabledTools     []string
-	HintOverrides     []HintOverride   // in the order of the file; the last match wins per hint
+	HintOverrides     []HintOverride   // in file order; the last match wins per hint
 	CallTimeout       time.Duration    // 0 = the general one
-	MaxConcurrent     int              // 0 = no limit of its own
+	MaxConcurrent     int              // 0 = no own limit
 	ValidateArguments Validation       // "" = the general one
 	InferHints        policy.InferMode // "" = the general one
-	Lanes             []LaneRule       // in the order of the file; the last match wins
-	Ask               policy.AskRules  // its own, beside the general ones
-	Selections        []Selection      // likewise
+	Lanes             []LaneRule       // in file order; the last match wins
+	Ask               policy.AskRules  // in addition to the general ones
+	Selections        []Selection      // in file order; the last match wins
 
-	// written and shown are as those of Config, launch is how the file launches it, and
-	// launchFingerprint identifies that; nil when it was not parsed.
-	revealed          []string // the secrets in it, after Reveal
-	unset             []string // the environment variables that it names and that are not set
-	written           *Server
+	// asWritten and shown are as in Config, launch is the launch in the file,
+	// launchFingerprint identifies it; nil if it was not parsed.
+	revealed          []string // its secrets, after Reveal
+	unsetVariables    []string // referenced environment variables that are not set
+	asWritten         *Server
 	shown             *Server
 	launch            *LaunchView
 	launchFingerprint *tool.Fingerprint
 }
 
-// Profile is one entry of profiles: a part of all that there is. What is nil does
-// not limit.
+// Profile is an entry of profiles: a subset of servers, tools and lanes. Nil does not
+// limit.
 type Profile struct {
 	Name    string
 	Servers []string            // names or patterns
-	Tools   []policy.ScopeTools // in the order of the file
+	Tools   []policy.ScopeTools // in file order
 	Lanes   []string
-	Ask     policy.AskRules // which are added; without Wait
+	Ask     policy.AskRules // additional rules; without Wait
 
-	rule *policy.ScopeRule // that follows from it; nil when it was not parsed
+	rule *policy.ScopeRule // derived; nil if it was not parsed
 }
 
-// OAuth is how a person logs in to a server over HTTP that asks for it.
+// OAuth configures the login to an HTTP server.
 type OAuth struct {
 	ClientID            string
 	ClientSecret        string
@@ -178,14 +179,14 @@ type OAuth struct {
 	RedirectPort        int
 }
 
-// HintOverride corrects the hints of the tools that Pattern (a name or a glob) matches.
+// HintOverride overrides the hints of tools that Pattern (a name or pattern) matches.
 type HintOverride struct {
 	Pattern string
 	Hints   tool.Hints
 }
 
-// LaneRule says by which argument the tools that Pattern (a name or a glob) matches are
-// judged.
+// LaneRule sets the argument that determines the lane of calls to tools that Pattern (a
+// name or pattern) matches.
 type LaneRule struct {
 	Pattern     string
 	By          policy.LaneBy
@@ -195,11 +196,11 @@ type LaneRule struct {
 	Destructive []string
 }
 
-// Selection says what the results of the tools that Pattern (a name or a glob) matches are
-// shown as, where the caller does not say.
+// Selection selects a part of the results of tools that Pattern (a name or pattern)
+// matches, unless the caller does.
 type Selection struct {
 	Pattern    string
-	Expression string // of jq
+	Expression string // in jq
 	compiled   *policy.Selection
 }
 
@@ -209,7 +210,7 @@ func NewSelection(pattern, expression string) (Selection, error) {
 	return Selection{pattern, expression, compiled}, err
 }
 
-// Selection returns what the results of a tool are shown as; nil as they are.
+// Selection returns the selection for a tool's results; nil for none.
 func (c *Config) Selection(id tool.ID) *policy.Selection {
 	s := c.Server(id.Server)
 	if s == nil {
@@ -223,18 +224,18 @@ func (c *Config) Selection(id tool.ID) *policy.Selection {
 	return nil
 }
 
-// The types of keys that have a few words.
+// Types of keys with fixed values.
 type (
-	Detail     string // how much retrieve_tools says about a tool
+	Detail     string // how much retrieve_tools returns for a tool
 	Management string // what agents may do with upstream_servers
 	Validation string // what happens to arguments that violate a tool's schema
-	Session    string // whose a session with the server is
-	Trust      string // which tools of a server are accepted without a person; "" is not said: treat it as TrustManual
+	Session    string // how clients' sessions map to server sessions
+	Trust      string // which tools of a server are accepted automatically; "" is unset: treat it as TrustManual
 	Durability string // what a record survives
-	Presence   string // what shows that a person decides: see package presence
+	Presence   string // how a user proves a decision: see package presence
 )
 
-// The words.
+// The values.
 const (
 	Auto    Detail = "auto" // the best matches as full, the others as compact
 	Full    Detail = "full"
@@ -263,22 +264,22 @@ const (
 	PresencePasskey    Presence = "passkey"
 )
 
-// TrustWords are the kinds of trust, as the file has them.
+// TrustWords returns the values of trust.
 func TrustWords() []string {
 	return []string{string(TrustManual), string(TrustScan), string(TrustAuto)}
 }
 
-// InferWords are what may be made of tools that say nothing, as the file has them.
+// InferWords returns the values of infer_hints.
 func InferWords() []string {
 	return []string{string(policy.InferOff), string(policy.InferAdvise), string(policy.InferEnforce)}
 }
 
-// judgeWords are what may be made of what a call does by its arguments, as the file has them.
+// judgeWords returns the values of judge_arguments.
 func judgeWords() []string {
 	return []string{string(policy.JudgeOff), string(policy.JudgeAdvise), string(policy.JudgeEnforce)}
 }
 
-// ShownLaunch is how s is launched, as it may be shown.
+// ShownLaunch returns the launch of s as it may be shown.
 func (s Server) ShownLaunch() LaunchView { return launchOf(s.Shown()) }
 
 func launchOf(s Server) LaunchView {
@@ -288,9 +289,9 @@ func launchOf(s Server) LaunchView {
 	}
 }
 
-// ExactLaunch is how s is launched as the file says it: with the references, but
-// with nothing masked. It is for the person who decides about the launch, since
-// a command can be made to look like a secret.
+// ExactLaunch returns the launch of s as in the file: with references, but nothing
+// masked. It is for the user who approves the launch, because a command can be disguised
+// as a secret.
 func (s Server) ExactLaunch() LaunchView {
 	if s.launch != nil {
 		return *s.launch
@@ -298,9 +299,8 @@ func (s Server) ExactLaunch() LaunchView {
 	return launchOf(s)
 }
 
-// LaunchFingerprint identifies how s is launched as the file says it: with the
-// references, not with what they stand for, and with what is masked when it is
-// shown.
+// LaunchFingerprint identifies the launch of s as in the file: with references instead of
+// their values, and nothing masked.
 func (s Server) LaunchFingerprint() tool.Fingerprint {
 	if s.launchFingerprint != nil {
 		return *s.launchFingerprint

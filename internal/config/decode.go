@@ -13,51 +13,49 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// decoder fills a Config from a syntax tree and gathers what is wrong. Every
-// value goes to two places: resolved to the configuration, and as the file has
-// it to the one that is shown.
+// decoder decodes a Config from a syntax tree and collects errors. Every value is decoded
+// twice: resolved for the configuration, and as written for the one that is shown.
 type decoder struct {
 	source
 	lookup    func(string) (string, bool)
 	newServer Server // a server with the defaults
 	mistakes  []Mistake
-	more      int // mistakes beyond the bound, which are only counted
+	more      int // number of mistakes beyond the bound
 	warnings  warnings
-	// within is the name of the server that is being decoded, withinPath its place.
-	within, withinPath string
-	// literally leaves every reference alone that cannot be resolved.
-	literally bool
-	// parked is set inside a disabled server: a variable that is not set does
-	// no harm there.
-	parked bool
-	// inServer is set inside a server. lacks are the variables that it names and that are not
-	// set: they keep that server from starting, and no other one.
-	inServer bool
-	lacks    []string
+	// serverName is the server that is being decoded, serverPath its path.
+	serverName, serverPath string
+	// keepReferences leaves unresolvable references unchanged.
+	keepReferences bool
+	// inDisabledServer is set inside a disabled server, where unset variables are
+	// harmless.
+	inDisabledServer bool
+	// inServer is set inside a server. unsetVariables are its unset variables: they keep
+	// that server from starting, and no other one.
+	inServer       bool
+	unsetVariables []string
 }
 
 func newDecoder(src source, lookup func(string) (string, bool)) *decoder {
 	d := &decoder{source: src, lookup: lookup}
-	fill(d.newServer.keys())
+	setDefaults(d.newServer.keys())
 	return d
 }
 
-func (d *decoder) wrong(offset int, path, message, hint string) {
-	if d.enough() {
+func (d *decoder) addMistake(offset int, path, message, hint string) {
+	if d.countOnly() {
 		return
 	}
 	d.mistakes = append(d.mistakes, d.mistake(offset, path, message, hint))
 }
 
-// nowhere reports what is not wrong at one place of the file.
-func (d *decoder) nowhere(path, message, hint string) {
+// addGlobalMistake reports a mistake that has no position.
+func (d *decoder) addGlobalMistake(path, message, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
 }
 
-// enough reports whether one more mistake is only counted, and counts it:
-// finding places and suggestions for each would take long in a file of another
-// kind.
-func (d *decoder) enough() bool {
+// countOnly reports whether a further mistake is only counted, and counts it: positions
+// and suggestions for each would take long in a file of another kind.
+func (d *decoder) countOnly() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
 	}
@@ -65,13 +63,12 @@ func (d *decoder) enough() bool {
 	return true
 }
 
-// given are the members of an object, by the canonical names of their keys.
-type given map[string]hujson.ObjectMember
+// objectMembers are the members of an object, by canonical key.
+type objectMembers map[string]hujson.ObjectMember
 
-// object decodes v by the keys into what they are bound to: keys has what counts,
-// shown what may be shown.
-func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
-	members := given{}
+// object decodes v into the fields of keys (resolved) and shown (as may be shown).
+func (d *decoder) object(v hujson.Value, path string, keys, shown []key) objectMembers {
+	members := objectMembers{}
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		d.wrongType(v, path, "an object")
@@ -79,23 +76,23 @@ func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 	}
 	for m, name := range d.members(obj, path) {
 		at := join(path, name)
-		if group := within(keys, name); len(group) > 0 {
-			d.object(m.Value, at, group, within(shown, name))
+		if group := keysInGroup(keys, name); len(group) > 0 {
+			d.object(m.Value, at, group, keysInGroup(shown, name))
 			members[name] = m
 			continue
 		}
-		i, inverse := find(keys, name)
+		i, inverse := findKey(keys, name)
 		if d.foreign(m, path, at, name) {
 			continue
 		}
 		if i < 0 {
-			d.unknown(m, at, name, names(keys))
+			d.unknown(m, at, name, keyNames(keys))
 			continue
 		}
 		k := keys[i]
 		if before, twice := members[k.name]; twice {
 			first, _ := before.Name.Value.(hujson.Literal)
-			d.wrong(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quote(name), quote(first.String())), "keep one of them")
+			d.addMistake(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quote(name), quote(first.String())), "keep one of them")
 			continue
 		}
 		members[k.name] = m
@@ -111,8 +108,8 @@ func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 	return members
 }
 
-// members walks the members of an object. A name that was there already is a
-// mistake and left out.
+// members iterates over the members of an object. A duplicate name is a mistake and
+// skipped.
 func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
 	return func(yield func(hujson.ObjectMember, string) bool) {
 		seen := map[string]int{}
@@ -122,12 +119,12 @@ func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujso
 				continue
 			}
 			first, twice := seen[name]
-			if twice && d.enough() {
+			if twice && d.countOnly() {
 				continue
 			}
 			if twice {
 				line, _ := d.position(first)
-				d.wrong(m.Name.StartOffset, join(path, name), fmt.Sprintf("%s is there twice", quote(name)),
+				d.addMistake(m.Name.StartOffset, join(path, name), fmt.Sprintf("%s is there twice", quote(name)),
 					fmt.Sprintf("the first one is on line %d", line))
 				continue
 			}
@@ -139,9 +136,9 @@ func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujso
 	}
 }
 
-// find returns the place of the key with that name or alias, -1 without one;
-// inverse when it is the name that says the opposite.
-func find(keys []key, name string) (at int, inverse bool) {
+// findKey returns the index of the key with that name or alias, -1 without one; inverse
+// if the name has the opposite meaning.
+func findKey(keys []key, name string) (at int, inverse bool) {
 	at = slices.IndexFunc(keys, func(k key) bool {
 		return k.name == name || slices.Contains(k.aliases, name) || k.inverse == name && name != ""
 	})
@@ -155,21 +152,21 @@ func inverted(v hujson.Value) hujson.Value {
 	return v
 }
 
-// unknown reports a key that does not exist, with the nearest one that does.
+// unknown reports an unknown key, with the nearest known one.
 func (d *decoder) unknown(m hujson.ObjectMember, path, name string, known []string) {
-	if d.enough() {
+	if d.countOnly() {
 		return
 	}
-	hint := elsewhere(name)
-	if near := search.Meant(name, known); near != "" && hint == "" {
+	hint := ownerObject(name)
+	if near := search.ClosestName(name, known); near != "" && hint == "" {
 		hint = "did you mean " + quote(near) + "?"
 	}
-	d.wrong(m.Name.StartOffset, path, "unknown key "+quote(name), hint)
+	d.addMistake(m.Name.StartOffset, path, "unknown key "+quote(name), hint)
 }
 
-// elsewhere says where a key belongs that is known in another object.
-func elsewhere(name string) string {
-	if at, _ := find(new(Server).keys(), name); at >= 0 {
+// ownerObject says in which other object a key is known.
+func ownerObject(name string) string {
+	if at, _ := findKey(new(Server).keys(), name); at >= 0 {
 		return "it belongs to a server in mcpServers"
 	}
 	for _, k := range new(Config).keys() {
@@ -183,8 +180,8 @@ func elsewhere(name string) string {
 	return ""
 }
 
-// names are the keys that can be suggested.
-func names(keys []key) []string {
+// keyNames returns the names for suggestions.
+func keyNames(keys []key) []string {
 	var out []string
 	for _, k := range keys {
 		name := k.name
@@ -198,8 +195,8 @@ func names(keys []key) []string {
 	return out
 }
 
-// value decodes one value: as it counts, and as the file has it. What is wrong
-// with it leaves the default, and returns nil.
+// value decodes one value: resolved, and as written. An invalid value keeps the default,
+// and returns nil.
 func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) {
 	switch k.kind() {
 	case text:
@@ -240,63 +237,63 @@ func (d *decoder) literal(v hujson.Value, path string) (string, bool) {
 	s := l.String()
 	switch {
 	case strings.ContainsRune(s, 0):
-		d.wrong(v.StartOffset, path, "the string holds a NUL character", "")
+		d.addMistake(v.StartOffset, path, "the string holds a NUL character", "")
 		return "", false
 	case strings.ContainsRune(s, '\uFFFD') && !strings.Contains(strings.ToLower(string(l)), `\ufffd`) && !strings.ContainsRune(string(l), '\uFFFD'):
-		d.wrong(v.StartOffset, path, "the string holds half of a surrogate pair", "")
+		d.addMistake(v.StartOffset, path, "the string holds half of a surrogate pair", "")
 		return "", false
 	}
 	return s, true
 }
 
-// str decodes a string of a key and resolves the references in it.
-func (d *decoder) str(v hujson.Value, path string, k key) (resolved, raw string, ok bool) {
+// expandString decodes a string of a key and resolves its references.
+func (d *decoder) expandString(v hujson.Value, path string, k key) (resolved, raw string, ok bool) {
 	raw, ok = d.literal(v, path)
 	if !ok {
 		return "", "", false
 	}
 	e := expand(raw, d.lookup)
 	switch {
-	case d.parked:
+	case d.inDisabledServer:
 	case d.inServer:
-		d.lack(v, path, e.missing)
+		d.addUnsetVariables(v, path, e.missing)
 	default:
 		for _, m := range e.missing {
 			e.mistakes = append(e.mistakes, m.mistake())
 		}
 	}
-	if !k.secrets && holdsSecret(e.text) {
+	if !k.secrets && hasSecretReference(e.text) {
 		e.wrong("${keyring:NAME} cannot stand in "+label(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
 	}
 	d.foreignReferences(v, path, raw)
 	for _, m := range e.mistakes {
-		d.wrong(v.StartOffset, path, m.Message, m.Hint)
+		d.addMistake(v.StartOffset, path, m.Message, m.Hint)
 	}
 	return e.text, raw, len(e.mistakes) == 0
 }
 
-// maxLacks bounds the variables of one server that are named: one is enough to say what is wrong.
-const maxLacks = 20
+// maxUnsetVariables bounds the reported variables of one server.
+const maxUnsetVariables = 20
 
-// lack notes the variables that a server names and that are not set, with a warning for each.
-func (d *decoder) lack(v hujson.Value, path string, missing []unset) {
+// addUnsetVariables records a server's unset variables, with a warning for each.
+func (d *decoder) addUnsetVariables(v hujson.Value, path string, missing []unsetVariable) {
 	for _, variable := range missing {
-		if len(d.lacks) < maxLacks && !slices.Contains(d.lacks, string(variable)) {
-			d.lacks = append(d.lacks, string(variable))
+		if len(d.unsetVariables) < maxUnsetVariables && !slices.Contains(d.unsetVariables, string(variable)) {
+			d.unsetVariables = append(d.unsetVariables, string(variable))
 		}
 		m := variable.mistake()
 		d.warn(v.StartOffset, path, m.Message, "the server cannot start without it: "+variable.remedy())
 	}
 }
 
-// unresolved reports whether a reference was left alone, because its server is
-// off, because its variable is not set or because it is to a secret.
+// unresolved reports whether the string contains an unresolved reference: its server is
+// disabled, its variable is unset or it refers to a secret.
 func (d *decoder) unresolved(s string) bool {
-	return (d.parked || d.inServer) && referencePattern.MatchString(s) || holdsSecret(s)
+	return (d.inDisabledServer || d.inServer) && referencePattern.MatchString(s) || hasSecretReference(s)
 }
 
 func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {
-	resolved, raw, ok := d.str(v, path, k)
+	resolved, raw, ok := d.expandString(v, path, k)
 	if !ok {
 		return nil, nil
 	}
@@ -308,7 +305,7 @@ func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {
 			return nil, nil
 		}
 		if !slices.Contains(k.oneOf, resolved) {
-			d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(k.oneOf), quote(raw)), "")
+			d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(k.oneOf), quote(raw)), "")
 			return nil, nil
 		}
 		raw = resolved
@@ -324,14 +321,14 @@ func (d *decoder) checked(v hujson.Value, path string, k key, resolved string) b
 	if k.check == nil || d.unresolved(resolved) {
 		return true
 	}
-	return d.sound(v.StartOffset, path, k.check(resolved))
+	return d.reportCheck(v.StartOffset, path, k.check(resolved))
 }
 
-// sound reports what a check found.
-func (d *decoder) sound(offset int, path string, err error) bool {
+// reportCheck reports the error of a check.
+func (d *decoder) reportCheck(offset int, path string, err error) bool {
 	if err != nil {
 		message, hint, _ := strings.Cut(err.Error(), "; ")
-		d.wrong(offset, path, message, hint)
+		d.addMistake(offset, path, message, hint)
 	}
 	return err == nil
 }
@@ -356,7 +353,7 @@ func (d *decoder) integer(v hujson.Value, path string, k key) any {
 	}
 	n, err := strconv.ParseInt(string(l), 10, 64)
 	if err != nil || n < k.min || n > k.max {
-		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", label(path), k.min, k.max, clip(string(l))), "")
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", label(path), k.min, k.max, clip(string(l))), "")
 		return nil
 	}
 	return n
@@ -365,23 +362,23 @@ func (d *decoder) integer(v hujson.Value, path string, k key) any {
 func (d *decoder) duration(v hujson.Value, path string, k key) any {
 	const want = `a duration such as "30s" or "2m"`
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
-		if string(l) == "0" && k.shortest == 0 { // no time needs no unit
+		if string(l) == "0" && k.shortest == 0 { // zero needs no unit
 			return time.Duration(0)
 		}
-		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
 		return nil
 	}
-	resolved, raw, ok := d.str(v, path, k)
+	resolved, raw, ok := d.expandString(v, path, k)
 	if !ok || d.unresolved(resolved) {
 		return nil
 	}
 	n, err := time.ParseDuration(resolved)
 	switch {
 	case err != nil:
-		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), want, quote(raw)), "the units are ms, s, m, h")
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), want, quote(raw)), "the units are ms, s, m, h")
 		return nil
 	case n < k.shortest || n > k.longest:
-		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", label(path), short(k.shortest), short(k.longest), quote(raw)), "")
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", label(path), short(k.shortest), short(k.longest), quote(raw)), "")
 		return nil
 	}
 	return n
@@ -396,7 +393,7 @@ func (d *decoder) list(v hujson.Value, path string, k key) (any, any) {
 	resolved, raw := []string{}, []string{}
 	for i, e := range array.Elements {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		r, w, ok := d.str(e, at, k)
+		r, w, ok := d.expandString(e, at, k)
 		if ok && d.checked(e, at, k, r) {
 			resolved, raw = append(resolved, r), append(raw, w)
 		}
@@ -413,15 +410,15 @@ func (d *decoder) dictionary(v hujson.Value, path string, k key) (any, any) {
 	resolved, raw, taken := map[string]string{}, map[string]string{}, map[string]bool{}
 	for m, n := range d.members(obj, path) {
 		at := join(path, n)
-		if !d.sound(m.Name.StartOffset, at, k.checkName(n)) {
+		if !d.reportCheck(m.Name.StartOffset, at, k.checkName(n)) {
 			continue
 		}
 		if k.folded && taken[strings.ToLower(n)] {
-			d.wrong(m.Name.StartOffset, at, quote(n)+" is there twice", "upper and lower case are the same here")
+			d.addMistake(m.Name.StartOffset, at, quote(n)+" is there twice", "upper and lower case are the same here")
 			continue
 		}
 		taken[strings.ToLower(n)] = true
-		r, w, ok := d.str(m.Value, at, k)
+		r, w, ok := d.expandString(m.Value, at, k)
 		if ok && d.checked(m.Value, at, k, r) {
 			resolved[n], raw[n] = r, w
 		}
@@ -429,7 +426,7 @@ func (d *decoder) dictionary(v hujson.Value, path string, k key) (any, any) {
 	return resolved, raw
 }
 
-// overrides decodes hint_overrides, in the order of the file.
+// overrides decodes hint_overrides in file order.
 func (d *decoder) overrides(v hujson.Value, path string) any {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -439,7 +436,7 @@ func (d *decoder) overrides(v hujson.Value, path string) any {
 	out := []HintOverride{}
 	for m, pattern := range d.members(obj, path) {
 		at := join(path, pattern)
-		if !d.sound(m.Name.StartOffset, at, checkPattern(pattern)) {
+		if !d.reportCheck(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue
 		}
 		o := HintOverride{Pattern: pattern}
@@ -450,7 +447,7 @@ func (d *decoder) overrides(v hujson.Value, path string) any {
 	return out
 }
 
-// wrongType reports a value of another type than wanted.
+// wrongType reports a value of the wrong type.
 func (d *decoder) wrongType(v hujson.Value, path, want string) {
 	got, hint := "null", "take the key out to have the default"
 	if v.Value.Kind() != 'n' {
@@ -463,5 +460,5 @@ func (d *decoder) wrongType(v hujson.Value, path, want string) {
 	case what == "command" && v.Value.Kind() == '[':
 		hint = "write the program here, and the rest of the list in args"
 	}
-	d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", what, want, got), hint)
+	d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", what, want, got), hint)
 }

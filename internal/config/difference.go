@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Difference is a key whose value is another one in two configurations:
-// "tools_limit", "mcpServers.github.env". The values are those that may be shown;
-// null is none: of a server that only one of them has, whose key is
-// "mcpServers.github".
+// Difference is a key that differs between two configurations: "tools_limit",
+// "mcpServers.github.env". The values are as shown. A server that only one of them has is
+// null in the other; its key is "mcpServers.github".
 type Difference struct {
 	Key      string
 	From, To json.RawMessage
@@ -16,25 +15,25 @@ type Difference struct {
 
 var null = json.RawMessage("null")
 
-// differences returns what differs between two configurations. Values that are
-// masked may look the same.
+// differences returns the differences between two configurations. Masked values may look
+// equal.
 func differences(a, b *Config) (out []Difference) {
 	from, to := a.Shown().keys(), b.Shown().keys()
 	after := b.keys()
 	for i, k := range a.keys() {
 		switch {
-		case k.to == nil || same(k, after[i]):
+		case k.field == nil || sameValue(k, after[i]):
 		case k.kind() == servers:
 			out = append(out, serverDifferences(a.Servers, b.Servers)...)
 		default:
-			out = append(out, Difference{k.name, encoded(from[i]), encoded(to[i])})
+			out = append(out, Difference{k.name, encodedValue(from[i]), encodedValue(to[i])})
 		}
 	}
 	return out
 }
 
-// encoded is the value of a key as the file has it.
-func encoded(k key) json.RawMessage {
+// encodedValue returns the value of a key as in the file.
+func encodedValue(k key) json.RawMessage {
 	value, err := encodeValue(k.value())
 	if err != nil {
 		return null
@@ -44,14 +43,14 @@ func encoded(k key) json.RawMessage {
 
 func serverDifferences(a, b []Server) (out []Difference) {
 	for _, s := range a {
-		if i := named(b, s.Name); i < 0 {
+		if i := indexOfServer(b, s.Name); i < 0 {
 			out = append(out, Difference{join("mcpServers", s.Name), shownServer(s), null})
 		} else {
-			out = append(out, ofServer(s, b[i])...)
+			out = append(out, serverDifference(s, b[i])...)
 		}
 	}
 	for _, s := range b {
-		if named(a, s.Name) < 0 {
+		if indexOfServer(a, s.Name) < 0 {
 			out = append(out, Difference{join("mcpServers", s.Name), null, shownServer(s)})
 		}
 	}
@@ -62,27 +61,27 @@ func serverDifferences(a, b []Server) (out []Difference) {
 	return out
 }
 
-func ofServer(a, b Server) (out []Difference) {
+func serverDifference(a, b Server) (out []Difference) {
 	shownA, shownB := a.Shown(), b.Shown()
-	shownA.Trust, shownB.Trust = a.Trust, b.Trust // as decided for those that do not say it
+	shownA.Trust, shownB.Trust = a.Trust, b.Trust // the default if it is not set
 	from, to, after := shownA.keys(), shownB.keys(), b.keys()
 	for i, k := range a.keys() {
-		if k.to != nil && k.name != "name" && !same(k, after[i]) {
-			out = append(out, Difference{of(join("mcpServers", a.Name), k), encoded(from[i]), encoded(to[i])})
+		if k.field != nil && k.name != "name" && !sameValue(k, after[i]) {
+			out = append(out, Difference{keyPath(join("mcpServers", a.Name), k), encodedValue(from[i]), encodedValue(to[i])})
 		}
 	}
 	return out
 }
 
-// of is the path of a key of the object at path.
-func of(path string, k key) string {
+// keyPath returns the path of a key of the object at path.
+func keyPath(path string, k key) string {
 	if path == "" {
 		return k.name
 	}
 	return path + "." + k.name
 }
 
-func named(servers []Server, name string) int {
+func indexOfServer(servers []Server, name string) int {
 	return slices.IndexFunc(servers, func(s Server) bool { return s.Name == name })
 }
 
@@ -108,8 +107,8 @@ func orderOf(servers []Server) json.RawMessage {
 	return text
 }
 
-// keysOf are the keys of differences.
-func keysOf(all []Difference) []string {
+// differenceKeys returns the keys of differences.
+func differenceKeys(all []Difference) []string {
 	keys := []string{}
 	for _, d := range all {
 		keys = append(keys, d.Key)

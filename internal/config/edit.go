@@ -23,8 +23,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ServerEdit is a server as it shall stand in the file. Strings are written as
-// they are: a reference stays one. What is empty is left out.
+// ServerEdit is a server to be written into the file. Strings are written unchanged,
+// including references. Empty values are omitted.
 type ServerEdit struct {
 	Launch
 	Enabled     *bool `json:"enabled,omitempty"`
@@ -32,10 +32,9 @@ type ServerEdit struct {
 	Trust       Trust `json:"trust,omitempty"`
 }
 
-// Check returns an error for a part that no server can have: the name or the value
-// of a variable or a header, an argument. What is written into the file
-// is checked as a whole; this is for what may wait for that. The error is a
-// *problem.Problem.
+// Check returns an error for a name or value of a variable or header, or an argument,
+// that no server can have. The file is checked as a whole when it is written; this is for
+// edits that are only proposed. The error is a *problem.Problem.
 func (s ServerEdit) Check() error {
 	bad := func(parameter, where string, err error) error {
 		if err == nil {
@@ -47,7 +46,7 @@ func (s ServerEdit) Check() error {
 	}
 	launch := Server{Launch: s.Launch}
 	for _, k := range launch.keys() {
-		switch v := k.to.(type) {
+		switch v := k.field.(type) {
 		case *string:
 			if err := bad(k.name, "the value", checkNoNUL(*v)); err != nil {
 				return err
@@ -64,7 +63,7 @@ func (s ServerEdit) Check() error {
 				check = k.check
 			}
 			for _, name := range slices.Sorted(maps.Keys(*v)) {
-				shown, _, _ := strings.Cut(name, "=") // what follows is meant to be a value
+				shown, _, _ := strings.Cut(name, "=") // the rest is meant as a value
 				if err := cmp.Or(bad(k.name, "the name "+quote(shown), k.checkName(name)),
 					bad(k.name, "the value of "+quote(shown), check((*v)[name]))); err != nil {
 					return err
@@ -81,12 +80,10 @@ type NamedEdit struct {
 	ServerEdit
 }
 
-// AddServers writes servers into the file, after those that are there, and
-// applies the file as Reload does; what of that widens, a person permits: all of it at
-// once. Like the other edits it changes nothing,
-// neither the file nor what is in force, when anything is wrong with the file
-// as it would be or a component refuses it; the error is a *problem.Problem.
-// The file keeps the form, the comments and the order that its author gave it.
+// AddServers writes servers into the file, after the existing ones, and applies it.
+// permit confirms all that grants more access at once. Like other edits, it changes
+// nothing if the resulting file is invalid or a component rejects it; the error is a
+// *problem.Problem. Form, comments and order of the file stay.
 func (l *Live) AddServers(permit Permit, all ...NamedEdit) error {
 	names, edits, err := additions(all)
 	if err != nil {
@@ -95,17 +92,17 @@ func (l *Live) AddServers(permit Permit, all ...NamedEdit) error {
 	return l.edit(permit, names, edits...)
 }
 
-// FitServers returns what would be wrong with adding servers that a person permits. It
-// changes nothing.
-func (l *Live) FitServers(all ...NamedEdit) error {
+// CheckNewServers returns the error that AddServers would return with a user's
+// permission. It changes nothing.
+func (l *Live) CheckNewServers(all ...NamedEdit) error {
 	names, edits, err := additions(all)
 	if err != nil {
 		return err
 	}
-	return tryEdit(l, names, edits, func(_ reading, _ []byte, next *Config, changes func(key string) bool) error {
+	return tryEdit(l, names, edits, func(_ fileContent, _ []byte, next *Config, changes func(key string) bool) error {
 		live := next
-		if limit := l.base.allow(next, changes); limit != nil {
-			live, _ = clamp(limit, next, nil)
+		if limit := l.confirmed.limitFor(next, changes); limit != nil {
+			live, _ = clampExcept(limit, next, nil)
 		}
 		_, err := prepare(l.components, live)
 		return err
@@ -128,28 +125,27 @@ func additions(all []NamedEdit) (names []string, edits []edit, err error) {
 	return names, edits, nil
 }
 
-// RemoveServer takes a server out of the file and applies it.
+// RemoveServer removes a server from the file and applies it.
 func (l *Live) RemoveServer(name string) error {
 	return l.edit(nil, []string{name}, func(d document) ([]textedit.Splice, error) {
 		servers, i := d.server(name)
 		if i < 0 {
-			return nil, noServer(name)
+			return nil, unknownServerError(name)
 		}
 		return d.Remove(servers, i), nil
 	})
 }
 
-// SetServer sets one key of a server in the file, or takes it out when value is
-// nil, and applies the file. field is the key's own name; where the file uses
-// another name for it, that one is kept. Of env and headers an object changes the
-// members that it has, and takes those out that are null; a list for command is
-// the program with its arguments, and sets args, too.
+// SetServer sets a key of a server in the file, or removes it when value is nil, and
+// applies the file. field is the canonical key; an alias in the file is kept. For env and
+// headers, an object sets its members and removes those that are null; a list for command
+// is the program with its arguments, and sets args, too.
 func (l *Live) SetServer(permit Permit, name, field string, value json.RawMessage) error {
 	if value != nil && !json.Valid(value) {
 		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quote(field)).
 			WithHint(`Write true, false, a number, a list, an object, or text in double quotes.`).With("parameter", field)
 	}
-	steps, err := settings(field, value)
+	steps, err := splitSetting(field, value)
 	if err != nil {
 		return err
 	}
@@ -158,33 +154,33 @@ func (l *Live) SetServer(permit Permit, name, field string, value json.RawMessag
 		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
-				return nil, noServer(name)
+				return nil, unknownServerError(name)
 			}
-			return d.set(textedit.Parts(servers.Items[i].Value), one)
+			return d.set(textedit.ContainerOf(servers.Items[i].Value), one)
 		})
 	}
 	return l.edit(permit, []string{name}, edits...)
 }
 
-// setting is a key of a server with its new value, nil to take it out; or a member
-// of such a key.
-type setting struct {
+// serverSetting is a key of a server, or a member of one, with its new value; nil removes
+// it.
+type serverSetting struct {
 	key, member string
 	value       json.RawMessage
 }
 
-// maxSettings is how much one change sets at most: the file is read anew for each.
+// maxSettings bounds the settings of one change: the file is parsed for each.
 const maxSettings = 256
 
-// settings are what a change sets, one after the other.
-func settings(field string, value json.RawMessage) (out []setting, err error) {
+// splitSetting returns the settings of a change, in order.
+func splitSetting(field string, value json.RawMessage) (out []serverSetting, err error) {
 	switch kind := wirejson.Kind(value); {
 	case field == "command" && kind == '[':
 		var words []json.RawMessage
 		if err := json.Unmarshal(value, &words); err != nil || len(words) == 0 {
 			return nil, problem.New(problem.InvalidParameter, "The list for command is empty.", "Give the program and its arguments.").With("parameter", field)
 		}
-		out = []setting{{key: "command", value: words[0]}, {key: "args"}}
+		out = []serverSetting{{key: "command", value: words[0]}, {key: "args"}}
 		if len(words) > 1 {
 			out[1].value, err = wirejson.Marshal(words[1:])
 		}
@@ -194,7 +190,7 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 			if wirejson.Kind(value) == 'n' {
 				value = nil
 			}
-			out = append(out, setting{field, string(name), value})
+			out = append(out, serverSetting{field, string(name), value})
 			return nil
 		})
 		if len(out) > maxSettings {
@@ -203,11 +199,11 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 		}
 		return out, err
 	}
-	return []setting{{key: field, value: value}}, nil
+	return []serverSetting{{key: field, value: value}}, nil
 }
 
-// set makes one setting of a server.
-func (d document) set(server textedit.Container, s setting) ([]textedit.Splice, error) {
+// set applies one setting to a server.
+func (d document) set(server textedit.Container, s serverSetting) ([]textedit.Splice, error) {
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
 	}
@@ -222,25 +218,25 @@ func (d document) set(server textedit.Container, s setting) ([]textedit.Splice, 
 		}
 		return d.setMember(server, s.key, object)
 	}
-	object := textedit.Parts(server.Items[i].Value)
+	object := textedit.ContainerOf(server.Items[i].Value)
 	at := slices.IndexFunc(object.Items, func(it textedit.Item) bool {
 		return it.Name == s.member || s.key == "headers" && strings.EqualFold(it.Name, s.member)
 	})
 	return d.Put(object, at, s.member, s.value)
 }
 
-func noServer(name string) error {
+func unknownServerError(name string) error {
 	return problem.Newf(problem.ServerNotFound, "Server %s is not in the configuration file.", quote(name)).
 		WithHint("See which are: mcpproxy upstream list.")
 }
 
-// server finds mcpServers and the server of that name in it, -1 without one.
+// server finds mcpServers and the index of that server in it, -1 without one.
 func (d document) server(name string) (servers textedit.Container, at int) {
 	m := member(d.Root, "mcpServers")
 	if m == nil {
 		return textedit.Container{}, -1
 	}
-	servers = textedit.Parts(m.Value)
+	servers = textedit.ContainerOf(m.Value)
 	return servers, slices.IndexFunc(servers.Items, func(it textedit.Item) bool {
 		if it.Name == "" {
 			it.Name, _ = nameOf(it.Value)
@@ -269,16 +265,16 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 		return nil, err
 	}
 	if m == nil {
-		return d.Insert(textedit.Parts(d.Root), func(indent string, lines bool) string {
+		return d.Insert(textedit.ContainerOf(d.Root), func(indent string, lines bool) string {
 			return d.Member("mcpServers", value, indent, 2, lines)
 		}), nil
 	}
-	servers := textedit.Parts(m.Value)
+	servers := textedit.ContainerOf(m.Value)
 	return d.Insert(servers, func(indent string, lines bool) string {
 		depth := 1
 		if n := len(servers.Items); n > 0 {
 			if d.OnOneLine(servers.Items[n-1]) {
-				depth = 0 // the others do, too
+				depth = 0 // as the others are
 			}
 		}
 		if listed {
@@ -287,39 +283,39 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 			}
 			return d.Render(value, indent, depth)
 		}
-		return d.Member(name, textedit.Parts(value).Items[0].Value, indent, depth, lines)
+		return d.Member(name, textedit.ContainerOf(value).Items[0].Value, indent, depth, lines)
 	}), nil
 }
 
 // setMember sets or removes the key field of a server.
 func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
 	keys := new(Server).keys()
-	at, inverse := find(keys, field)
+	at, inverse := findKey(keys, field)
 	var k key
 	if at >= 0 {
 		k = keys[at]
 	}
-	if len(within(keys, field)) > 0 { // an object of keys
+	if len(keysInGroup(keys, field)) > 0 { // an object of keys
 		k.name = field
 	}
 	if k.name == "" || inverse || k.name != field || field == "name" {
 		hint := "The keys are in the reference of the configuration file."
-		if near := cmp.Or(k.name, search.Meant(field, names(keys))); near != "" {
+		if near := cmp.Or(k.name, search.ClosestName(field, keyNames(keys))); near != "" {
 			hint = "Did you mean " + quote(near) + "?"
 		}
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
 	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool {
-		same, _ := find(keys, it.Name)
+		same, _ := findKey(keys, it.Name)
 		return it.Name == field || same >= 0 && same == at
 	})
-	return d.put(server, i, field, value, k.inverse)
+	return d.setObjectMember(server, i, field, value, k.inverse)
 }
 
-// put sets the member i of an object, which is to be called field when there is
-// none; value nil takes it out. A member called inverse says the opposite.
-func (d document) put(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
+// setObjectMember sets member i of an object, or adds it as field; value nil removes it.
+// A member called inverse has the opposite meaning.
+func (d document) setObjectMember(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
 	if i >= 0 && value != nil && inverse != "" && object.Items[i].Name == inverse {
 		v, err := hujson.Parse(value)
 		if err != nil {
@@ -330,33 +326,33 @@ func (d document) put(object textedit.Container, i int, field string, value json
 	return d.Put(object, i, field, value)
 }
 
-// errMeanwhile says that the file was saved while it was edited.
-var errMeanwhile = errors.New("the file was changed meanwhile")
+// errFileChanged means that the file was saved during an edit.
+var errFileChanged = errors.New("the file was changed meanwhile")
 
-// document is the text of a valid file, which its edits keep but for what they change.
+// document is the text of a valid file. Edits keep everything else.
 type document struct{ *textedit.Document }
 
 // edit is one change of a file's text.
 type edit func(document) ([]textedit.Splice, error)
 
-// edit changes the file, which concerns the servers of these names alone, and applies it.
+// edit changes the file, only for these servers, and applies it.
 func (l *Live) edit(permit Permit, servers []string, changes ...edit) error {
-	return tryEdit(l, servers, changes, func(r reading, text []byte, next *Config, changes func(key string) bool) error {
+	return tryEdit(l, servers, changes, func(r fileContent, text []byte, next *Config, changes func(key string) bool) error {
 		return publish(l, r, text, next, changes, permit, ByCommand)
 	})
 }
 
-// use does something with the text that a file would have, and with the keys that changed.
-type use func(r reading, text []byte, next *Config, changes func(key string) bool) error
+// editResultFunc receives the resulting text and the changed keys.
+type editResultFunc func(r fileContent, text []byte, next *Config, changes func(key string) bool) error
 
-// tryEdit makes the text, and tries again when the file was changed meanwhile.
-func tryEdit(l *Live, servers []string, changes []edit, then use) error {
+// tryEdit computes the text, and retries when the file was changed meanwhile.
+func tryEdit(l *Live, servers []string, changes []edit, then editResultFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const tries = 20
 	for range tries {
 		err := editOnce(l, servers, changes, then)
-		if !errors.Is(err, errMeanwhile) {
+		if !errors.Is(err, errFileChanged) {
 			return err
 		}
 	}
@@ -364,9 +360,9 @@ func tryEdit(l *Live, servers []string, changes []edit, then use) error {
 		WithHint("Try again when it has come to rest.")
 }
 
-// editOnce makes one try. The caller holds mu, so that no file is applied
-// meanwhile, and what is written is known before the watch can see it.
-func editOnce(l *Live, servers []string, changes []edit, then use) error {
+// editOnce makes one attempt. The caller holds mu, so that the watch does not apply the
+// file meanwhile.
+func editOnce(l *Live, servers []string, changes []edit, then editResultFunc) error {
 	r := l.read()
 	switch {
 	case r.err != nil:
@@ -381,15 +377,15 @@ func editOnce(l *Live, servers []string, changes []edit, then use) error {
 	}
 	text := r.data
 	for _, change := range changes {
-		if text, err = edited(text, change); err != nil {
+		if text, err = applyEdit(text, change); err != nil {
 			return err
 		}
 	}
 	next, err := l.parse(text)
 	if err != nil {
-		return misfit(filepath.Base(l.path), err)
+		return invalidEditError(filepath.Base(l.path), err)
 	}
-	for _, key := range changed(before, next, everyKey) {
+	for _, key := range changedKeys(before, next, everyKey) {
 		if !slices.ContainsFunc(servers, func(name string) bool { return key == join("mcpServers", name) }) {
 			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
 				WithHint("Edit the file by hand: " + l.path)
@@ -397,50 +393,51 @@ func editOnce(l *Live, servers []string, changes []edit, then use) error {
 	}
 	for _, name := range servers {
 		if s, was := next.Server(name), before.Server(name); s != nil && (was == nil || !reflect.DeepEqual(s.Launch, was.Launch)) {
-			if err := l.Itself(s.Launch); err != nil {
+			if err := l.CheckNotSelf(s.Launch); err != nil {
 				return err
 			}
 		}
 	}
-	return then(r, text, next, between(before, next))
+	return then(r, text, next, keysBetween(before, next))
 }
 
-// publish prepares the components for next, has a person permit what widens by the keys
-// that were changed, writes its text and commits. What else of next widens goes on waiting.
-func publish(l *Live, r reading, text []byte, next *Config, changes func(key string) bool, permit Permit, by string) error {
-	limit := l.base.allow(next, changes)
+// publish prepares the components for next, gets the user's permission for the changed
+// keys that grant more access, writes the text and commits. Other withheld changes of
+// next stay withheld.
+func publish(l *Live, r fileContent, text []byte, next *Config, changes func(key string) bool, permit Permit, by string) error {
+	limit := l.confirmed.limitFor(next, changes)
 	live, found := next, []Difference(nil)
 	if limit != nil {
-		live, found = clamp(limit, next, nil)
+		live, found = clampExcept(limit, next, nil)
 	}
 	commits, err := prepare(l.components, live)
 	if err != nil {
 		return err
 	}
 	if !l.read().same(r) {
-		return errMeanwhile
+		return errFileChanged
 	}
-	if err := l.base.widen(limit, permit); err != nil {
+	if err := l.confirmed.replace(limit, permit); err != nil {
 		return err
 	}
 	if !bytes.Equal(text, r.data) {
-		// As late as possible: what a person saves meanwhile must not be lost.
+		// As late as possible, so that a user's save is not lost.
 		if !l.read().same(r) {
-			return errMeanwhile
+			return errFileChanged
 		}
 		if err := replaceFile(l.path, text); err != nil {
 			return problem.Newf(problem.InvalidConfig, "%s cannot be written: %v", l.path, err).
 				WithHint("Check the permissions of the file and its directory, and the space on the disk.").Because(err)
 		}
 	}
-	l.last, l.existed, l.wanted = reading{data: text}, true, next
-	l.waiting.Store(l.base.waits(found, next.Presence))
-	l.take(live, commits, by)
+	l.last, l.existed, l.wanted = fileContent{data: text}, true, next
+	l.unconfirmed.Store(l.confirmed.unconfirmed(found, next.Presence))
+	l.commitText(live, commits, by)
 	return nil
 }
 
-// edited returns the new text of a file; nil stands for no file.
-func edited(data []byte, change edit) ([]byte, error) {
+// applyEdit returns the new text of a file; nil is no file.
+func applyEdit(data []byte, change edit) ([]byte, error) {
 	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
 	ending := ""
 	if data == nil {
@@ -461,9 +458,9 @@ func edited(data []byte, change edit) ([]byte, error) {
 	return out, nil
 }
 
-// misfit tells what is wrong with a file as it would be. It has no lines and
-// columns: nobody can look there.
-func misfit(file string, err error) error {
+// invalidEditError returns the error for an invalid resulting file, without lines and
+// columns, because that text exists nowhere.
+func invalidEditError(file string, err error) error {
 	p := problem.From(err)
 	mistakes, ok := p.Detail("problems").([]Mistake)
 	if !ok {
@@ -473,11 +470,10 @@ func misfit(file string, err error) error {
 	for i := range mistakes {
 		mistakes[i].Line, mistakes[i].Column = 0, 0
 	}
-	return refused(file, mistakes, 0).WithHint("Nothing was changed.")
+	return mistakesError(file, mistakes, 0).WithHint("Nothing was changed.")
 }
 
-// replaceFile puts text in the place of the file, for which readers and crashes
-// see the old one or the new one. A link stays a link.
+// replaceFile replaces the file atomically. A symbolic link stays a link.
 func replaceFile(path string, text []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

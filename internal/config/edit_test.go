@@ -136,7 +136,7 @@ func FuzzEdit(f *testing.F) {
 			return // there is one
 		}
 		after := mustParse(t, string(added))
-		if diff := cmp.Diff([]string{"mcpServers." + name}, changed(before, after, everyKey)); diff != "" {
+		if diff := cmp.Diff([]string{"mcpServers." + name}, changedKeys(before, after, everyKey)); diff != "" {
 			t.Fatalf("added:\n%s\n%s", added, diff)
 		}
 		if got, want := comments(t, added), comments(t, []byte(text)); !cmp.Equal(got, want) {
@@ -150,7 +150,7 @@ func FuzzEdit(f *testing.F) {
 			servers, i := d.server(name)
 			return d.Remove(servers, i), nil
 		})
-		if keys := changed(before, mustParse(t, string(removed)), everyKey); keys != nil {
+		if keys := changedKeys(before, mustParse(t, string(removed)), everyKey); keys != nil {
 			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)
 		}
 		if got, want := comments(t, removed), comments(t, []byte(text)); !cmp.Equal(got, want) {
@@ -163,10 +163,10 @@ func FuzzEdit(f *testing.F) {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
 				set := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
 					servers, at := d.server(before.Servers[i].Name)
-					return d.setMember(textedit.Parts(servers.Items[at].Value), field, json.RawMessage(value))
+					return d.setMember(textedit.ContainerOf(servers.Items[at].Value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
-					for _, key := range changed(before, c, everyKey) {
+					for _, key := range changedKeys(before, c, everyKey) {
 						if key != join("mcpServers", before.Servers[i].Name) {
 							t.Errorf("%s changed:\n%s", key, set)
 						}
@@ -181,7 +181,7 @@ func FuzzEdit(f *testing.F) {
 
 // fuzzed edits a text, and returns nil when the edit is refused.
 func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice, error)) []byte {
-	out, err := edited([]byte(text), change)
+	out, err := applyEdit([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func comments(t *testing.T, text []byte) []string {
 	var out []string
 	add := func(extra hujson.Extra) {
 		for len(extra) > 0 {
-			n := textedit.Extent(extra)
+			n := textedit.TokenLength(extra)
 			if n > 1 && extra[0] == '/' {
 				out = append(out, strings.TrimRight(string(extra[:n]), "\r"))
 			}

@@ -5,27 +5,25 @@ import (
 	"strings"
 )
 
-// A reference stands in a string for a value that is kept elsewhere. "$${" is
-// the text "${". What looks otherwise is text: shells and other programs
-// have their own "${…}".
+// A reference is a placeholder in a string for a value stored elsewhere. "$${" is the
+// text "${". Other forms are text: shells and other programs have their own "${…}".
 
-// referenceSchemes are what a reference can begin with. env is resolved here,
-// keyring when the server is started: see Server.Reveal. input gets a mistake,
-// since as text it would be sent as a credential.
+// referenceSchemes are the schemes of references. env is resolved here, keyring when the
+// server starts: see Server.Reveal. input is a mistake, because as text it would be sent
+// as a credential.
 var referenceSchemes = map[string]bool{"env": true, "keyring": true, "input": true}
 
 var (
 	envName          = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	secretName       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) // as package secret has it
+	secretName       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) // as in package secret
 	referencePattern = regexp.MustCompile(`\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|keyring:[A-Za-z_][A-Za-z0-9_.-]*)\}`)
 )
 
-// expansion is a string with its references resolved, and what is wrong with
-// them.
+// expansion is a string with its references resolved, and the errors.
 type expansion struct {
 	text     string
-	mistakes []Mistake // without a place
-	missing  []unset   // variables that are not set
+	mistakes []Mistake       // without a position
+	missing  []unsetVariable // unset variables
 }
 
 // expand resolves the references in raw.
@@ -54,8 +52,8 @@ func expand(raw string, lookup func(string) (string, bool)) expansion {
 	return out
 }
 
-// resolve reads the "${" at the start of s: how long it is and what it stands
-// for, which is itself when it is no reference.
+// resolve parses the "${" at the start of s and returns its length and its value, which
+// is the text itself if it is no reference.
 func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n int, value string) {
 	scheme, name, isReference := strings.Cut(s[2:], ":")
 	if !isReference || !referenceSchemes[scheme] {
@@ -82,7 +80,7 @@ func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n i
 		if v, ok := lookup(name); ok {
 			return len(whole), v
 		}
-		out.missing = append(out.missing, unset(name))
+		out.missing = append(out.missing, unsetVariable(name))
 	}
 	return len(whole), whole
 }
@@ -91,8 +89,8 @@ func (out *expansion) wrong(message, hint string) {
 	out.mistakes = append(out.mistakes, Mistake{Message: message, Hint: hint})
 }
 
-// onlyReferences reports whether s holds nothing that could be secret:
-// references, perhaps after the name of an authorization scheme.
+// onlyReferences reports whether s contains nothing secret: only references, perhaps
+// after an authorization scheme.
 func onlyReferences(s string) bool {
 	found := false
 	rest := referencePattern.ReplaceAllStringFunc(s, func(string) string { found = true; return "" })

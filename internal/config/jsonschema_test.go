@@ -18,10 +18,10 @@ type node map[string]any
 // the tables of keys; what concerns several keys, or what a reference resolves
 // to, is said only when the file is read.
 func JSONSchema() []byte {
-	top := objectNode(new(Config).keys(), docs("file", new(Config).keys()), "")
+	top := objectNode(new(Config).keys(), keyDocs("file", new(Config).keys()), "")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "MCPProxy configuration"
-	server := objectNode(new(Server).keys(), docs("server", new(Server).keys()), "")
+	server := objectNode(new(Server).keys(), keyDocs("server", new(Server).keys()), "")
 	server["allOf"] = []node{
 		{"oneOf": []node{oneOfKeys("command"), oneOfKeys("url")}},
 		{"not": node{"required": []string{"enabled_tools", "disabled_tools"}}},
@@ -29,16 +29,16 @@ func JSONSchema() []byte {
 	listed := node{"$ref": "#/$defs/server", "required": []string{"name"}}
 	properties := top["properties"].(node)
 	properties["mcpServers"] = node{
-		"description": plain(docs("file", new(Config).keys())["mcpServers"]),
+		"description": plain(keyDocs("file", new(Config).keys())["mcpServers"]),
 		"anyOf": []node{
 			{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"pattern": "__"}}, "additionalProperties": node{"$ref": "#/$defs/server"}},
 			{"type": "array", "items": listed},
 		},
 	}
-	profile := objectNode(new(Profile).keys(), docs("profile", new(Profile).keys()), "")
-	rule := objectNode(new(LaneRule).keys(), docs("lane", new(LaneRule).keys()), "")
+	profile := objectNode(new(Profile).keys(), keyDocs("profile", new(Profile).keys()), "")
+	rule := objectNode(new(LaneRule).keys(), keyDocs("lane", new(LaneRule).keys()), "")
 	rule["required"] = []string{"by", "argument"}
-	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
+	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -64,7 +64,7 @@ func objectNode(keys []key, texts map[string]string, prefix string) node {
 		switch {
 		case group != "":
 			if properties[group] == nil {
-				properties[group] = objectNode(within(keys, group), texts, group+".")
+				properties[group] = objectNode(keysInGroup(keys, group), texts, group+".")
 			}
 		default:
 			for _, name := range append([]string{k.name}, k.aliases...) {
@@ -85,9 +85,9 @@ func (k key) node(name, doc string) node {
 	if name != k.name {
 		n["description"] = "The same as " + k.name + "."
 	}
-	if k.def != nil {
-		n["default"] = k.def
-		if d, ok := k.def.(time.Duration); ok {
+	if k.defaultValue != nil {
+		n["default"] = k.defaultValue
+		if d, ok := k.defaultValue.(time.Duration); ok {
 			n["default"] = short(d)
 		}
 	}
@@ -140,9 +140,9 @@ func oneOfKeys(name string) node {
 }
 
 func keyNamed(keys []key, name string) key {
-	at, _ := find(keys, name)
+	at, _ := findKey(keys, name)
 	return keys[at]
 }
 
-// plain takes the marks of Markdown out of a doc text.
+// publicStrings takes the marks of Markdown out of a doc text.
 func plain(doc string) string { return strings.ReplaceAll(doc, "`", "") }

@@ -9,32 +9,31 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// key is what there is to know about a key, bound to the field that holds its
-// value. The decoder, the suggestions, the JSON Schema, the reference and the
-// comparison of two configurations all follow it.
+// key describes a configuration key, bound to the field with its value. The decoder,
+// suggestions, JSON Schema, reference and comparisons use it.
 type key struct {
-	name string // with a dot when the key stands in an object of its own
-	to   any    // a pointer to the field; nil when the value is not kept
-	def  any    // the default; nil means the zero value
+	name         string // with a dot for a key in a nested object
+	field        any    // pointer to the field; nil if the value is not stored
+	defaultValue any    // default; nil means the zero value
 
-	// What a value must satisfy, as far as it applies to the type.
+	// Constraints, as far as they apply to the type.
 	oneOf     []string
-	spellings map[string]string // further values, and what they mean
+	spellings map[string]string // further values, and their meaning
 	min, max  int64             // of numbers; both 0: any
 	shortest  time.Duration     // of durations
 	longest   time.Duration
 	check     func(text string) error // of a string, each element, each value
 	checkName func(name string) error // of each name in a map
 
-	widens  widening // which changes of the value do
-	aliases []string // other names that clients write
-	inverse string   // another name, whose value says the opposite
+	grants  grantRule // which changes grant more access
+	aliases []string  // names in other clients' files
+	inverse string    // another name with the opposite meaning
 
-	restart bool                    // a change waits for a restart
+	restart bool                    // a change needs a restart
 	secret  bool                    // never shown, unless it is only a reference
-	mask    func(raw string) string // what is shown of a secret in its place
-	secrets bool                    // may hold ${keyring:NAME}
-	folded  bool                    // in a map, names that differ only in case are the same
+	mask    func(raw string) string // text shown instead of a secret
+	secrets bool                    // may contain ${keyring:NAME}
+	folded  bool                    // names in the map are case-insensitive
 }
 
 // kind is the type of a value in the file.
@@ -70,12 +69,12 @@ var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[[]policy.ScopeTools](): toolLists,
 }
 
-// kind follows from the type of the field.
+// kind returns the kind of the field's type.
 func (k key) kind() kind {
-	if k.to == nil {
+	if k.field == nil {
 		return ignored
 	}
-	t := reflect.TypeOf(k.to).Elem()
+	t := reflect.TypeOf(k.field).Elem()
 	if kind, ok := kinds[t]; ok {
 		return kind
 	}
@@ -89,36 +88,37 @@ func (k key) kind() kind {
 	}
 }
 
-// field is the field that holds the value.
-func (k key) field() reflect.Value { return reflect.ValueOf(k.to).Elem() }
+// reflectField returns the field that has the value.
+func (k key) reflectField() reflect.Value { return reflect.ValueOf(k.field).Elem() }
 
-// value is what the field holds.
-func (k key) value() any { return k.field().Interface() }
+// value returns the field's value.
+func (k key) value() any { return k.reflectField().Interface() }
 
-// set puts a value of the field's kind into it.
-func (k key) set(value any) { k.field().Set(reflect.ValueOf(value).Convert(k.field().Type())) }
+// set sets the field; the value is of the field's kind.
+func (k key) set(value any) {
+	k.reflectField().Set(reflect.ValueOf(value).Convert(k.reflectField().Type()))
+}
 
-// isDefault reports whether the field holds the default.
+// isDefault reports whether the field has the default.
 func (k key) isDefault() bool {
-	def := reflect.Zero(k.field().Type())
-	if k.def != nil {
-		def = reflect.ValueOf(k.def).Convert(def.Type())
+	def := reflect.Zero(k.reflectField().Type())
+	if k.defaultValue != nil {
+		def = reflect.ValueOf(k.defaultValue).Convert(def.Type())
 	}
 	return reflect.DeepEqual(k.value(), def.Interface())
 }
 
-// fill sets the defaults.
-func fill(keys []key) {
+// setDefaults sets the defaults.
+func setDefaults(keys []key) {
 	for _, k := range keys {
-		if k.def != nil {
-			k.set(k.def)
+		if k.defaultValue != nil {
+			k.set(k.defaultValue)
 		}
 	}
 }
 
-// within returns the keys of the object that stands at group, with their names
-// in it.
-func within(keys []key, group string) []key {
+// keysInGroup returns the keys of the nested object group, with their names in it.
+func keysInGroup(keys []key, group string) []key {
 	var in []key
 	for _, k := range keys {
 		if rest, ok := strings.CutPrefix(k.name, group+"."); ok {
@@ -129,7 +129,7 @@ func within(keys []key, group string) []key {
 	return in
 }
 
-// groupOf is the part of a key's name before the dot, if it has one.
+// groupOf returns the part of a key's name before the dot, if it has one.
 func (k key) groupOf() string {
 	group, _, found := strings.Cut(k.name, ".")
 	if !found {

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// laneRules decodes lanes, in the order of the file.
+// laneRules decodes lanes in file order.
 func (d *decoder) laneRules(v hujson.Value, path string) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -16,7 +16,7 @@ func (d *decoder) laneRules(v hujson.Value, path string) (any, any) {
 	resolved, raw := []LaneRule{}, []LaneRule{}
 	for m, pattern := range d.members(obj, path) {
 		at := join(path, pattern)
-		if !d.sound(m.Name.StartOffset, at, checkPattern(pattern)) {
+		if !d.reportCheck(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue
 		}
 		r, shown := LaneRule{Pattern: pattern}, LaneRule{Pattern: pattern}
@@ -25,11 +25,11 @@ func (d *decoder) laneRules(v hujson.Value, path string) (any, any) {
 		_, argument := g["argument"]
 		switch listed := len(r.Read)+len(r.Write)+len(r.Destructive) > 0; {
 		case !by || !argument:
-			d.wrong(m.Name.StartOffset, at, "by and argument are needed: how the tool is judged, and by which of its arguments", `for example {"by": "sql", "argument": "$.sql"}`)
+			d.addMistake(m.Name.StartOffset, at, "by and argument are needed: how the tool is judged, and by which of its arguments", `for example {"by": "sql", "argument": "$.sql"}`)
 		case listed && r.By != policy.ByAction && r.By != "":
-			d.wrong(m.Name.StartOffset, at, "read, write and destructive are for by: action alone", "take them out")
+			d.addMistake(m.Name.StartOffset, at, "read, write and destructive are for by: action alone", "take them out")
 		case !listed && r.By == policy.ByAction:
-			d.wrong(m.Name.StartOffset, at, "by: action needs the actions that are read or destructive", `for example "read": ["list", "get"]`)
+			d.addMistake(m.Name.StartOffset, at, "by: action needs the actions that are read or destructive", `for example "read": ["list", "get"]`)
 		}
 		resolved, raw = append(resolved, r), append(raw, shown)
 	}

@@ -18,9 +18,9 @@ type Launch struct {
 	Headers    map[string]string `json:"headers,omitempty" doc:"Headers to send; values may hold references such as ${env:NAME} or ${keyring:NAME}."`
 }
 
-// LaunchView is a launch as a person approves it before anything of the server is
-// started or contacted. Of the environment and the headers it has the names;
-// values may be secrets, and change. Its JSON is fingerprinted.
+// LaunchView is a launch as a user approves it before the server is started or contacted.
+// Of the environment and the headers it has only names, because values may be secrets,
+// and change. Its JSON is fingerprinted.
 type LaunchView struct {
 	Protocol   string   `json:"protocol"`
 	Command    string   `json:"command"`

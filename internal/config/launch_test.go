@@ -9,7 +9,7 @@ func TestLaunchFingerprints(t *testing.T) {
 	parse := func(server string) Server {
 		t.Helper()
 		lookup := func(name string) (string, bool) { return "value of " + name, true }
-		in := input{file: "test", data: []byte(`{"mcpServers":{"s":` + server + `}}`), lookup: lookup, dataDir: "/tmp"}
+		in := parseInput{file: "test", data: []byte(`{"mcpServers":{"s":` + server + `}}`), lookup: lookup, dataDir: "/tmp"}
 		c, err := in.parse()
 		if err != nil {
 			t.Fatal(err)

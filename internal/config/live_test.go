@@ -55,7 +55,7 @@ func open(t *testing.T, text string, set ...func(*Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live.settle = 10 * time.Millisecond
+	live.settleTime = 10 * time.Millisecond
 	f.Live = live
 	return f
 }
@@ -167,7 +167,7 @@ func TestComponentsLearnWhatChangedBeforeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var journal []string
-	f.follow([]Component{&part{"a", nil, &journal, f.Live}})
+	f.setComponents([]Component{&part{"a", nil, &journal, f.Live}})
 	if want := []string{"prepare a 2", "commit a 2"}; !slices.Equal(journal, want) {
 		t.Errorf("got %q", journal)
 	}
@@ -254,8 +254,8 @@ func TestWhoIsToldFindsItSo(t *testing.T) {
 	told := 0
 	f = open(t, limit(1), func(o *Options) {
 		o.Observe = func(c Change) {
-			if told++; f.LastError() != c.Err || f.Current().ToolsLimit == 2 && string(f.InForce().Data) != limit(2) {
-				t.Errorf("told %+v; the last error is %v, in force is %s", c, f.LastError(), f.InForce().Data)
+			if told++; f.LastError() != c.Err || f.Current().ToolsLimit == 2 && string(f.AppliedText().Data) != limit(2) {
+				t.Errorf("told %+v; the last error is %v, in force is %s", c, f.LastError(), f.AppliedText().Data)
 			}
 		}
 	})
@@ -312,7 +312,7 @@ func TestDirectoryAppearsLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.settle, l.poll = time.Millisecond, 10*time.Millisecond
+	l.settleTime, l.pollInterval = time.Millisecond, 10*time.Millisecond
 	f := &fixture{l, l.Path(), changes}
 	f.run(t)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -340,7 +340,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.settle, l.poll = time.Millisecond, 10*time.Millisecond
+	l.settleTime, l.pollInterval = time.Millisecond, 10*time.Millisecond
 	f := &fixture{l, l.Path(), changes}
 	f.run(t)
 	if err := os.Symlink("two", link+"~"); err != nil {
@@ -477,7 +477,7 @@ func TestModeOfTheFile(t *testing.T) {
 	if err := os.Chmod(f.path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.check() // the text is the same
+	f.reloadIfChanged() // the text is the same
 	if w := f.Warnings(); w != nil {
 		t.Errorf("warnings after chmod: %q", w)
 	}
@@ -516,7 +516,7 @@ func TestStorm(t *testing.T) {
 		return fmt.Sprintf(`{"queue_size": %d, "max_concurrent_calls": %d, "mcpServers": {"same": {"command": "x"}, "other": {"command": "y", "args": ["%d"]}}}`, n, n, n)
 	}
 	f := open(t, file(0))
-	f.settle = time.Millisecond
+	f.settleTime = time.Millisecond
 	var applied []int
 	f.run(t, follower(func(c *Config) { applied = append(applied, c.QueueSize) }))
 	ctx, stop := context.WithCancel(context.Background())
@@ -635,10 +635,10 @@ func TestNoHome(t *testing.T) {
 // A file that an editor has emptied and not written yet is no news.
 func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	f := open(t, limit(1))
-	f.settle = 500 * time.Millisecond // it is waited for ten times as long, so that who writes may be late
+	f.settleTime = 500 * time.Millisecond // it is waited for ten times as long, so that who writes may be late
 	f.run(t)
 	write(t, f.path, "")
-	time.AfterFunc(f.settle*6/5, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })
+	time.AfterFunc(f.settleTime*6/5, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })
 	if c := f.next(t); c.Err != nil || f.Current().ToolsLimit != 2 {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}

@@ -2,11 +2,10 @@ package config
 
 import "strings"
 
-// mask stands for a secret where a configuration is shown.
+// mask replaces a secret in a shown configuration.
 const mask = "***"
 
-// masked is what may be shown of a secret as the file has it: a reference is
-// none.
+// masked returns what may be shown of a secret in the file: references are shown.
 func masked(raw string) string {
 	if raw == "" || onlyReferences(raw) {
 		return raw
@@ -14,8 +13,8 @@ func masked(raw string) string {
 	return mask
 }
 
-// maskedDatabase masks the password in the address of a database; who has none is masked
-// as a whole, because a colon may have been forgotten.
+// maskedDatabase masks the password in a database URL; one without a user is masked as a
+// whole, because a colon may be missing.
 func maskedDatabase(raw string) string {
 	scheme, rest, isAddress := strings.Cut(raw, "://")
 	if !isAddress {

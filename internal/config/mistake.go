@@ -8,16 +8,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// FileName is what the file is called unless its path says otherwise.
+// FileName is the default name of the file.
 const FileName = "mcp_config.json"
 
-// maxMistakes bounds what is told of one file. It is soft: what concerns the
-// file as a whole is always told.
+// maxMistakes bounds the reported mistakes of a file, except those about the file as a
+// whole.
 const maxMistakes = 100
 
-// Mistake is one thing that is wrong with a configuration file. Line and
-// Column count from 1, Column in characters; they are 0 when the mistake is
-// not in the file. Path is the key: "mcpServers.github.args[0]".
+// Mistake is one error in a configuration file. Line and Column count from 1, Column in
+// characters; they are 0 if the mistake is not in the file. Path is the key:
+// "mcpServers.github.args[0]".
 type Mistake struct {
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
@@ -26,10 +26,10 @@ type Mistake struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// ofFlag says that the mistake is in a flag of the command line.
+// ofFlag reports whether the mistake is in a command line flag.
 func (m Mistake) ofFlag() bool { return strings.HasPrefix(m.Path, "--") }
 
-// text is the line that a person reads.
+// text returns the line for people to read.
 func (m Mistake) text(file string) string {
 	s := file + ": "
 	switch {
@@ -45,9 +45,9 @@ func (m Mistake) text(file string) string {
 	return s
 }
 
-// refused makes the error for a file with mistakes, in the order of the file,
-// and more that are only counted.
-func refused(file string, mistakes []Mistake, more int) *problem.Problem {
+// mistakesError returns the error for a file with mistakes, in file order, and more that
+// are only counted.
+func mistakesError(file string, mistakes []Mistake, more int) *problem.Problem {
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
@@ -68,13 +68,13 @@ func refused(file string, mistakes []Mistake, more int) *problem.Problem {
 	return problem.New(code, strings.Join(lines, "\n"), hint).With("problems", mistakes)
 }
 
-// maxWarnings bounds what is told of a file that is right.
+// maxWarnings bounds the warnings about a valid file.
 const maxWarnings = 20
 
-// warnings are what is not wrong with a file but should be otherwise.
+// warnings are warnings about a valid file.
 type warnings struct {
 	list []Mistake
-	more int // beyond the bound, which are only counted
+	more int // number beyond the bound
 }
 
 func (w warnings) texts(file string) []string {

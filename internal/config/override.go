@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// OverrideHints sets hints of a tool in the hint_overrides of a server, in an entry
-// of the tool's own name, and applies the file. hints is an object; the other
-// members of the entry, the other entries and all comments stay.
+// OverrideHints sets hints of a tool in the hint_overrides of a server, in an entry with
+// the tool's exact name, and applies the file. hints is an object; other members, other
+// entries and comments stay.
 func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMessage) error {
 	var edits []edit
 	if err := wirejson.Members(hints, func(hint, value []byte) error {
@@ -18,9 +18,9 @@ func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMes
 		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
-				return nil, noServer(name)
+				return nil, unknownServerError(name)
 			}
-			return d.SetAt(textedit.Parts(servers.Items[i].Value), path, value)
+			return d.SetAt(textedit.ContainerOf(servers.Items[i].Value), path, value)
 		})
 		return nil
 	}); err != nil {

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// input is a file with what outranks it.
-type input struct {
+// parseInput is a file with its overrides.
+type parseInput struct {
 	file    string // its name, for messages
 	data    []byte
 	lookup  func(string) (string, bool)
@@ -20,42 +20,42 @@ type input struct {
 	dataDir string // --data-dir or MCPPROXY_DATA_DIR
 }
 
-// Default is the configuration of an empty file. DataDir is "~/.mcpproxy" as
-// long as nobody said where the home directory is.
+// Default returns the configuration of an empty file. DataDir is "~/.mcpproxy" until the
+// home directory is known.
 func Default() *Config {
 	c := &Config{}
-	fill(c.keys())
+	setDefaults(c.keys())
 	return c
 }
 
-func (in input) parse() (*Config, error) {
+func (in parseInput) parse() (*Config, error) {
 	if in.lookup == nil {
 		in.lookup = func(string) (string, bool) { return "", false }
 	}
 	src := source{bytes.TrimPrefix(in.data, []byte(byteOrderMark))}
 	tree, mistake := src.parse()
 	if mistake != nil {
-		return nil, refused(in.file, []Mistake{*mistake}, 0)
+		return nil, mistakesError(in.file, []Mistake{*mistake}, 0)
 	}
 	d := newDecoder(src, in.lookup)
 	c, shown := Default(), Default()
 	g := d.object(tree, "", c.keys(), shown.keys())
 	written := *shown
-	in.override(c)
-	in.override(shown)
-	in.exposed(d, g, c)
+	in.applyOverrides(c)
+	in.applyOverrides(shown)
+	in.checkExposure(d, g, c)
 	d.expandHome(g, c, shown)
-	trustOthers(c)
-	d.strangers(g, c)
+	setDefaultTrust(c)
+	d.warnUnknownServers(g, c)
 	if len(d.mistakes) > 0 {
-		return nil, refused(in.file, d.mistakes, d.more)
+		return nil, mistakesError(in.file, d.mistakes, d.more)
 	}
-	hide(shown.keys())
+	maskKeys(shown.keys())
 	written.Servers = nil
 	for _, s := range c.Servers {
-		written.Servers = append(written.Servers, *s.written)
+		written.Servers = append(written.Servers, *s.asWritten)
 	}
-	c.written, c.shown, c.revision, c.basis = &written, shown, revisionOf(shown), basisOf(shown)
+	c.asWritten, c.shown, c.revision, c.sharedRevision = &written, shown, revisionOf(shown), sharedRevisionOf(shown)
 	c.warnings = d.warnings.texts(in.file)
 	return c, nil
 }
@@ -65,7 +65,7 @@ func revisionOf(shown *Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-func basisOf(shown *Config) string {
+func sharedRevisionOf(shown *Config) string {
 	text, err := encodeObject(shown.keys(), func(k key) bool { return !k.restart })
 	if err != nil {
 		return "" // strings and numbers always encode
@@ -74,8 +74,8 @@ func basisOf(shown *Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// override applies what outranks the file.
-func (in input) override(c *Config) {
+// applyOverrides applies the overrides to the configuration.
+func (in parseInput) applyOverrides(c *Config) {
 	if in.listen != "" {
 		c.Listen = in.listen
 	}
@@ -84,29 +84,29 @@ func (in input) override(c *Config) {
 	}
 }
 
-// trustOthers decides for the servers that do not say how far they are trusted.
-func trustOthers(c *Config) {
+// setDefaultTrust sets the trust of servers without one.
+func setDefaultTrust(c *Config) {
 	for i := range c.Servers {
 		if c.Servers[i].Trust == "" {
-			c.Servers[i].Trust = c.othersTrust()
+			c.Servers[i].Trust = c.defaultTrust()
 		}
 	}
 }
 
-// othersTrust is how far a server is trusted that does not say it.
-func (c *Config) othersTrust() Trust {
+// defaultTrust returns the trust of servers without one.
+func (c *Config) defaultTrust() Trust {
 	if c.QuarantineEnabled {
 		return TrustScan
 	}
 	return TrustAuto
 }
 
-// exposed refuses to be reachable from elsewhere without a key.
-func (in input) exposed(d *decoder, g given, c *Config) {
+// checkExposure rejects a listen address that others can reach without a key.
+func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 	if in.listen != "" {
 		if err := checkListen(in.listen); err != nil {
 			message, hint, _ := strings.Cut(err.Error(), "; ")
-			d.nowhere("--listen", "--listen: "+message, hint)
+			d.addGlobalMistake("--listen", "--listen: "+message, hint)
 			return
 		}
 	}
@@ -117,37 +117,36 @@ func (in input) exposed(d *decoder, g given, c *Config) {
 	member, inFile := g["listen"]
 	switch {
 	case in.listen != "":
-		d.nowhere("--listen", "--listen: "+in.listen+" is not a loopback address, so that others can reach it", "listen on 127.0.0.1, or set \"require_mcp_auth\": true in "+in.file)
+		d.addGlobalMistake("--listen", "--listen: "+in.listen+" is not a loopback address, so that others can reach it", "listen on 127.0.0.1, or set \"require_mcp_auth\": true in "+in.file)
 	case inFile:
-		d.wrong(member.Value.StartOffset, "listen", message, hint)
+		d.addMistake(member.Value.StartOffset, "listen", message, hint)
 	default:
-		d.nowhere("listen", message, hint)
+		d.addGlobalMistake("listen", message, hint)
 	}
 }
 
-// expandHome puts the home directory in the place of "~".
-func (d *decoder) expandHome(g given, c, shown *Config) {
+// expandHome replaces "~" by the home directory.
+func (d *decoder) expandHome(g objectMembers, c, shown *Config) {
 	home := homeDir(d.lookup)
 	if home != "" {
-		c.DataDir, shown.DataDir = underHome(c.DataDir, home), underHome(shown.DataDir, home)
+		c.DataDir, shown.DataDir = expandTilde(c.DataDir, home), expandTilde(shown.DataDir, home)
 		for i := range c.Servers {
-			c.Servers[i].WorkingDir = underHome(c.Servers[i].WorkingDir, home)
+			c.Servers[i].WorkingDir = expandTilde(c.Servers[i].WorkingDir, home)
 		}
 		return
 	}
 	if m, ok := g["data_dir"]; ok && strings.HasPrefix(c.DataDir, "~") {
-		d.wrong(m.Value.StartOffset, "data_dir", "~ stands for the home directory, but HOME is not set", "write an absolute path")
+		d.addMistake(m.Value.StartOffset, "data_dir", "~ stands for the home directory, but HOME is not set", "write an absolute path")
 	}
 	for _, s := range c.Servers {
 		if strings.HasPrefix(s.WorkingDir, "~") {
-			d.nowhere(join(join("mcpServers", s.Name), "working_dir"), "~ stands for the home directory, but HOME is not set", "write an absolute path")
+			d.addGlobalMistake(join(join("mcpServers", s.Name), "working_dir"), "~ stands for the home directory, but HOME is not set", "write an absolute path")
 		}
 	}
 }
 
-// CheckServer returns what would be wrong with a server of the file, without
-// lines and columns. References are left alone: what they stand for may not be
-// known yet.
+// CheckServer returns the mistakes in a server entry, without lines and columns.
+// References are not resolved.
 func CheckServer(name string, entry json.RawMessage) []Mistake {
 	quoted, err := wirejson.Marshal(name)
 	if err != nil {
@@ -159,7 +158,7 @@ func CheckServer(name string, entry json.RawMessage) []Mistake {
 		return []Mistake{*mistake}
 	}
 	d := newDecoder(src, func(string) (string, bool) { return "", false })
-	d.literally = true
+	d.keepReferences = true
 	d.object(tree, "", new(Config).keys(), new(Config).keys())
 	for i := range d.mistakes {
 		d.mistakes[i].Line, d.mistakes[i].Column = 0, 0

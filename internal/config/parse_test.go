@@ -26,7 +26,7 @@ var exported = cmpopts.IgnoreUnexported(Config{}, Server{}, Profile{})
 // The error is a *problem.Problem INVALID_CONFIG that names everything that is
 // wrong; its detail "problems" is a []Mistake.
 func Parse(data []byte, lookup func(name string) (string, bool)) (*Config, error) {
-	return input{file: FileName, data: data, lookup: lookup}.parse()
+	return parseInput{file: FileName, data: data, lookup: lookup}.parse()
 }
 
 func mustParse(t testing.TB, text string) *Config {
@@ -85,7 +85,7 @@ func TestEverything(t *testing.T) {
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 		Profiles: []Profile{
-			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []auth.Tools{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}, Ask: policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"*:*": "off"}}},
+			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []auth.ToolPatterns{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}, Ask: policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"*:*": "off"}}},
 			{Name: "open"},
 		},
 	}
@@ -294,13 +294,13 @@ func TestShownIsAFile(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := names(new(Config).keys())
+	words := keyNames(new(Config).keys())
 	for name, want := range map[string]string{
 		"lisen": "listen", "dataDir": "data_dir", "apikey": "api_key", "tool_limit": "tools_limit", "mcpserver": "mcpServers",
 		"call_timout": "call_timeout", "logs": "log", "retention_days": "activity_retention_days", "schema": "$schema",
 		"x": "", "zzzzzzzz": "", "": "",
 	} {
-		if got := search.Meant(name, words); got != want {
+		if got := search.ClosestName(name, words); got != want {
 			t.Errorf("Meant(%q) = %q, want %q", name, got, want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The environment variables that say where things are.
+// Environment variables for paths.
 const (
 	EnvPath    = "MCPPROXY_CONFIG"
 	EnvDataDir = "MCPPROXY_DATA_DIR"
@@ -23,33 +23,32 @@ const (
 
 const defaultDir = "~/.mcpproxy"
 
-// ResolvePath returns where the file is: flag (--config), MCPPROXY_CONFIG, else
-// ~/.mcpproxy/mcp_config.json. lookup nil means the environment of the process.
+// ResolvePath returns the path of the file: flag (--config), MCPPROXY_CONFIG, else
+// ~/.mcpproxy/mcp_config.json. lookup nil uses the process's environment.
 func ResolvePath(flag string, lookup func(name string) (string, bool)) (string, error) {
-	lookup = orProcess(lookup)
-	return absolute(cmp.Or(flag, variable(EnvPath, lookup), defaultDir+"/"+FileName), lookup)
+	lookup = lookupOrEnv(lookup)
+	return absolute(cmp.Or(flag, environmentVariable(EnvPath, lookup), defaultDir+"/"+FileName), lookup)
 }
 
-// ResolveDataDir returns where the data is: flag (--data-dir),
-// MCPPROXY_DATA_DIR, data_dir in the file at path (also when the rest of the
-// file is wrong), else ~/.mcpproxy. It is for commands that look for a running
-// daemon and need nothing else of the file.
+// ResolveDataDir returns the data directory: flag (--data-dir), MCPPROXY_DATA_DIR,
+// data_dir in the file at path (even if the rest is invalid), else ~/.mcpproxy. It is for
+// commands that only look for a running daemon.
 func ResolveDataDir(flag, path string, lookup func(name string) (string, bool)) (string, error) {
-	lookup = orProcess(lookup)
-	dir := cmp.Or(flag, variable(EnvDataDir, lookup))
+	lookup = lookupOrEnv(lookup)
+	dir := cmp.Or(flag, environmentVariable(EnvDataDir, lookup))
 	if dir == "" {
 		dir = cmp.Or(dataDirIn(path, lookup), defaultDir)
 	}
 	return absolute(dir, lookup)
 }
 
-// variable returns the value of an environment variable.
-func variable(name string, lookup func(name string) (string, bool)) string {
+// environmentVariable returns the value of an environment variable.
+func environmentVariable(name string, lookup func(name string) (string, bool)) string {
 	value, _ := lookup(name)
 	return value
 }
 
-// dataDirIn reads data_dir from a file that may be wrong elsewhere.
+// dataDirIn reads data_dir from a file that may be otherwise invalid.
 func dataDirIn(path string, lookup func(string) (string, bool)) string {
 	data, err := read(path)
 	if err != nil {
@@ -68,17 +67,17 @@ func dataDirIn(path string, lookup func(string) (string, bool)) string {
 		return ""
 	}
 	e := expand(l.String(), lookup)
-	if len(e.mistakes)+len(e.missing) > 0 || holdsSecret(e.text) || checkDir(e.text) != nil {
+	if len(e.mistakes)+len(e.missing) > 0 || hasSecretReference(e.text) || checkDir(e.text) != nil {
 		return ""
 	}
 	return e.text
 }
 
-// absolute expands "~" and makes what the command line or the environment gave
-// relative to the working directory absolute, once.
+// absolute expands "~" and makes a relative path of the command line or the environment
+// absolute.
 func absolute(path string, lookup func(string) (string, bool)) (string, error) {
 	if home := homeDir(lookup); home != "" {
-		path = underHome(path, home)
+		path = expandTilde(path, home)
 	} else if strings.HasPrefix(path, "~") {
 		return "", problem.New(problem.Usage, "There is no home directory: HOME is not set.",
 			"Set HOME, or give --config and --data-dir.")
@@ -90,8 +89,8 @@ func absolute(path string, lookup func(string) (string, bool)) (string, error) {
 	return abs, nil
 }
 
-// underHome expands "~" and "~/…".
-func underHome(path, home string) string {
+// expandTilde expands "~" and "~/…".
+func expandTilde(path, home string) string {
 	if path == "~" {
 		return home
 	}
@@ -106,19 +105,19 @@ func homeDir(lookup func(string) (string, bool)) string {
 	if runtime.GOOS == "windows" {
 		name = "USERPROFILE"
 	}
-	return variable(name, lookup)
+	return environmentVariable(name, lookup)
 }
 
-func orProcess(lookup func(string) (string, bool)) func(string) (string, bool) {
+func lookupOrEnv(lookup func(string) (string, bool)) func(string) (string, bool) {
 	if lookup == nil {
 		return os.LookupEnv
 	}
 	return lookup
 }
 
-// read reads the file, as long as it is one and not too large.
+// read reads the file if it is regular and not too large.
 func read(path string) ([]byte, error) {
-	// Looked at before it is opened: opening a pipe waits for its writer.
+	// Before opening: opening a pipe waits for its writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -134,11 +133,10 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
-// Flags are the flags with which a program that does not have what is set for
-// MCPProxy in our environment finds this file and this data directory; none where it
-// finds them by itself.
-func Flags(file, dataDir string, lookup func(name string) (string, bool)) []string {
-	lookup = orProcess(lookup)
+// PathFlags returns the flags with which a program without MCPProxy's environment
+// variables finds this file and data directory; none if it finds them by default.
+func PathFlags(file, dataDir string, lookup func(name string) (string, bool)) []string {
+	lookup = lookupOrEnv(lookup)
 	bare := func(name string) (string, bool) {
 		if name == EnvPath || name == EnvDataDir {
 			return "", false

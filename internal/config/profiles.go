@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// profiles decodes profiles, in the order of the file.
+// profiles decodes profiles in file order.
 func (d *decoder) profiles(v hujson.Value, path string) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -20,27 +20,27 @@ func (d *decoder) profiles(v hujson.Value, path string) (any, any) {
 	resolved, raw := []Profile{}, []Profile{}
 	for m, name := range d.members(obj, path) {
 		at := join(path, name)
-		if !d.sound(m.Name.StartOffset, at, CheckProfileName(name)) {
+		if !d.reportCheck(m.Name.StartOffset, at, CheckProfileName(name)) {
 			continue
 		}
 		p, shown := Profile{Name: name}, Profile{Name: name}
 		for key, m := range d.object(m.Value, at, p.keys(), shown.keys()) {
 			if list, isList := m.Value.Value.(*hujson.Array); isList && len(list.Elements) == 0 {
-				d.wrong(m.Value.StartOffset, join(at, key), key+" is empty, so that nothing is left", "take the key out to have all of them")
+				d.addMistake(m.Value.StartOffset, join(at, key), key+" is empty, so that nothing is left", "take the key out to have all of them")
 			}
 		}
-		p.rule = p.newRule()
+		p.rule = p.buildScopeRule()
 		resolved, raw = append(resolved, p), append(raw, shown)
 	}
 	return resolved, raw
 }
 
-// newRule is what p lets through.
-func (p *Profile) newRule() *policy.ScopeRule {
+// buildScopeRule returns the scope rule of p.
+func (p *Profile) buildScopeRule() *policy.ScopeRule {
 	return policy.NewScopeRule(policy.ScopeLimits{Profile: p.Name, Servers: p.Servers, Tools: p.Tools, Lanes: p.Lanes})
 }
 
-// toolLists decodes the tools of a profile, in the order of the file.
+// toolLists decodes the tools of a profile in file order.
 func (d *decoder) toolLists(v hujson.Value, path string) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -50,7 +50,7 @@ func (d *decoder) toolLists(v hujson.Value, path string) (any, any) {
 	resolved, raw := []policy.ScopeTools{}, []policy.ScopeTools{}
 	for m, server := range d.members(obj, path) {
 		at := join(path, server)
-		if !d.sound(m.Name.StartOffset, at, checkServerPattern(server)) {
+		if !d.reportCheck(m.Name.StartOffset, at, checkServerPattern(server)) {
 			continue
 		}
 		list, shown := d.list(m.Value, at, key{check: checkPattern})
@@ -61,8 +61,8 @@ func (d *decoder) toolLists(v hujson.Value, path string) (any, any) {
 	return resolved, raw
 }
 
-// strangers warns of the servers in profiles and in what is asked that there are not.
-func (d *decoder) strangers(g given, c *Config) {
+// warnUnknownServers warns of unknown servers in profiles and ask rules.
+func (d *decoder) warnUnknownServers(g objectMembers, c *Config) {
 	there := func(pattern string) bool {
 		return slices.ContainsFunc(c.Servers, func(s Server) bool { return policy.Matches(pattern, s.Name) })
 	}

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// ForeignReference is a place in a text where other programs would put the value
-// of a variable, and where the text itself counts here.
+// ForeignReference is a reference in another program's syntax, which is plain text here.
 type ForeignReference struct {
 	Start, End int    // of the text
-	Name       string // the variable; "" where there is none, or where it may be part of a secret
+	Name       string // the variable; "" without one, or if it may be part of a secret
 	Kind       ReferenceKind
 	Default    string // of a VariableDefault
 }
@@ -25,18 +24,18 @@ const (
 	BraceFile                            // {file:path}
 	EditorVariable                       // ${workspaceFolder}
 	Template                             // ${{ ops.NAME }}
-	Input                                // ${input:id}: a mistake here, not text
+	Input                                // ${input:id}: an error here, not text
 )
 
 var (
 	foreignPattern = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:?-[^}]*)?|input:([^}]*)|(/))\}|(\$\{\{)[^}]*\}\}|\{(?:env:([A-Za-z_][A-Za-z0-9_]*)|(file:)[^}]+)\}`)
 	barePattern    = regexp.MustCompile(`^(?:(?i:bearer|basic|token) )?(\$[A-Z_][A-Z0-9_]*)$`)
-	// templatePattern is of ${{ ops.NAME }}, whose name may follow a path.
+	// templatePattern matches ${{ ops.NAME }}, whose name may follow a path.
 	templatePattern = regexp.MustCompile(`^\$\{\{\s*(?:secrets|inputs|env|vars)\.(?:[A-Za-z0-9_.-]+/)*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}$`)
 	editorPattern   = regexp.MustCompile(`^(workspaceFolder(Basename)?|workspaceRoot|userHome|pathSeparator|cwd|file|extensionPath|CLAUDE_PLUGIN_ROOT)$`)
 )
 
-// ForeignReferences finds them, in their order.
+// ForeignReferences returns the references in text order.
 func ForeignReferences(text string) []ForeignReference {
 	if m := barePattern.FindStringSubmatchIndex(text); m != nil {
 		return []ForeignReference{{Start: m[2], End: m[3], Kind: BareVariable}}
@@ -52,16 +51,16 @@ func ForeignReferences(text string) []ForeignReference {
 			}
 			return text[m[2*i]:m[2*i+1]]
 		}
-		if len(found) > 0 && m[0] < found[len(found)-1].End { // it is in the default before it
+		if len(found) > 0 && m[0] < found[len(found)-1].End { // it is in the default of the previous one
 			continue
 		}
-		if m[0] > 0 && text[m[0]-1] == '$' { // "$${" is "${", and "${env:NAME}" is ours
+		if m[0] > 0 && text[m[0]-1] == '$' { // "$${" is "${", and "${env:NAME}" is not foreign
 			continue
 		}
 		r := ForeignReference{Start: m[0], End: m[1]}
 		switch {
 		case part(1) != "" && m[4] >= 0:
-			r.Name, r.Kind, r.End = part(1), VariableDefault, closing(text, m[0], m[1])
+			r.Name, r.Kind, r.End = part(1), VariableDefault, referenceEnd(text, m[0], m[1])
 			r.Default = strings.TrimPrefix(strings.TrimPrefix(text[m[4]:r.End-1], ":"), "-")
 		case editorPattern.MatchString(part(1)) || part(4) != "":
 			r.Name, r.Kind = part(1), EditorVariable
@@ -84,9 +83,9 @@ func ForeignReferences(text string) []ForeignReference {
 	return found
 }
 
-// closing returns where the reference from start ends, whose default may hold
-// references: behind the brace that closes it, or at end when none does.
-func closing(text string, start, end int) int {
+// referenceEnd returns the end of the reference from start, whose default may contain
+// references: after its closing brace, or end without one.
+func referenceEnd(text string, start, end int) int {
 	open := 0
 	for i := start; i < len(text); i++ {
 		switch {
@@ -101,7 +100,7 @@ func closing(text string, start, end int) int {
 	return end
 }
 
-// Advice is what is written here instead.
+// Advice returns a warning and what to write instead.
 func (r ForeignReference) Advice() (message, hint string) {
 	name := clip(r.Name)
 	reference := "${env:" + name + "}"

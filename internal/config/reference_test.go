@@ -20,7 +20,7 @@ func Reference() []byte {
 	var aliases []string
 	for _, k := range new(Server).keys() {
 		if len(k.aliases) > 0 {
-			aliases = append(aliases, fmt.Sprintf("%s for `%s`", code(k.aliases), k.name))
+			aliases = append(aliases, fmt.Sprintf("%s for `%s`", codeList(k.aliases), k.name))
 		}
 		if k.inverse != "" {
 			aliases = append(aliases, fmt.Sprintf("`%s` for the opposite of `%s`", k.inverse, k.name))
@@ -29,7 +29,7 @@ func Reference() []byte {
 			for _, meaning := range slices.Compact(slices.Sorted(maps.Values(k.spellings))) {
 				words := slices.Sorted(maps.Keys(k.spellings))
 				words = slices.DeleteFunc(words, func(w string) bool { return k.spellings[w] != meaning })
-				aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `%s`", code(words), k.name, meaning))
+				aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `%s`", codeList(words), k.name, meaning))
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func Reference() []byte {
 // rows are the lines of the table of keys.
 func rows(object string, keys []key, defaults bool) string {
 	var lines []string
-	texts := docs(object, keys)
+	texts := keyDocs(object, keys)
 	for _, k := range keys {
 		cells := []string{"`" + k.name + "`", k.typeName()}
 		if defaults {
@@ -57,8 +57,8 @@ func rows(object string, keys []key, defaults bool) string {
 		if k.restart {
 			doc += " *restart*"
 		}
-		if k.widens.when != "" {
-			doc += " *widens: " + k.widens.when + "*"
+		if k.grants.when != "" {
+			doc += " *widens: " + k.grants.when + "*"
 		}
 		lines = append(lines, "| "+strings.Join(append(cells, doc), " | ")+" |")
 	}
@@ -67,7 +67,7 @@ func rows(object string, keys []key, defaults bool) string {
 
 // defaultText is the default as the file would have it.
 func (k key) defaultText() string {
-	switch d := k.def.(type) {
+	switch d := k.defaultValue.(type) {
 	case nil:
 		if k.kind() == boolean {
 			return "`false`"

@@ -9,28 +9,28 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// secretMark stands before and after the name of a secret in a string of a
-// server, in the place of ${keyring:NAME}. No string of a file or of an environment
-// holds a NUL, so that nothing else can be taken for one.
+// secretMark encloses the name of a secret in a server's string, in place of
+// ${keyring:NAME}. Strings of files and environments contain no NUL, so it is
+// unambiguous.
 const secretMark = "\x00"
 
-// holdsSecret reports whether a string of a server waits for a secret.
-func holdsSecret(s string) bool { return strings.Contains(s, secretMark) }
+// hasSecretReference reports whether a server's string refers to a secret.
+func hasSecretReference(s string) bool { return strings.Contains(s, secretMark) }
 
-// SecretNames are the names of the secrets that s refers to, sorted.
+// SecretNames returns the names of the secrets that s refers to, sorted.
 func (s Server) SecretNames() []string {
 	names := map[string]bool{}
-	_ = s.eachSecret(func(_, name string) (string, error) { names[name] = true; return "", nil })
+	_ = s.replaceSecrets(func(_, name string) (string, error) { names[name] = true; return "", nil })
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Reveal returns s with the secrets in the place of its references to them. value
-// returns a secret, or says in words that an agent may read why there is none.
-// The error tells of all that keeps s from being started, and holds no value.
+// Reveal returns s with its secrets resolved. value returns a secret, or an error that
+// agents may read. The error reports everything that keeps s from starting, and contains
+// no value.
 func (s Server) Reveal(value func(name string) (string, error)) (Server, error) {
 	var wrong []string
-	for _, name := range s.unset {
-		wrong = append(wrong, "it needs the environment variable "+clip(name)+", which is not set: "+unset(name).remedy())
+	for _, name := range s.unsetVariables {
+		wrong = append(wrong, "it needs the environment variable "+clip(name)+", which is not set: "+unsetVariable(name).remedy())
 	}
 	note := func(err error) {
 		if err != nil && !slices.Contains(wrong, err.Error()) {
@@ -38,7 +38,7 @@ func (s Server) Reveal(value func(name string) (string, error)) (Server, error) 
 		}
 	}
 	s.revealed = nil
-	err := s.eachSecret(func(_, name string) (string, error) {
+	err := s.replaceSecrets(func(_, name string) (string, error) {
 		v, err := value(name)
 		note(err)
 		s.revealed = append(s.revealed, v)
@@ -53,19 +53,19 @@ func (s Server) Reveal(value func(name string) (string, error)) (Server, error) 
 	return s, nil
 }
 
-// NeedsVariable reports whether s names an environment variable that is not set.
-func (s Server) NeedsVariable() bool { return len(s.unset) > 0 }
+// NeedsVariable reports whether s refers to an unset environment variable.
+func (s Server) NeedsVariable() bool { return len(s.unsetVariables) > 0 }
 
-// eachSecret puts what reveal returns in the place of each secret of s, whose lists
-// and maps are copied before, and checks what comes of it.
-func (s *Server) eachSecret(reveal func(key, name string) (string, error)) error {
+// replaceSecrets replaces the secrets of s by the results of reveal, in copied lists and
+// maps, and checks the result.
+func (s *Server) replaceSecrets(reveal func(key, name string) (string, error)) error {
 	var wrong []error
 	for _, k := range s.keys() {
 		put := func(text string) string {
-			if !holdsSecret(text) {
+			if !hasSecretReference(text) {
 				return text
 			}
-			parts := strings.Split(text, secretMark) // the names are the odd ones
+			parts := strings.Split(text, secretMark) // names have odd indexes
 			for i := 1; i < len(parts); i += 2 {
 				v, err := reveal(k.name, parts[i])
 				wrong = append(wrong, err)
@@ -73,7 +73,7 @@ func (s *Server) eachSecret(reveal func(key, name string) (string, error)) error
 			}
 			whole := strings.Join(parts, "")
 			if k.check != nil {
-				wrong = append(wrong, unfit(k.name, k.check(whole)))
+				wrong = append(wrong, invalidSecretError(k.name, k.check(whole)))
 			}
 			return whole
 		}
@@ -82,9 +82,9 @@ func (s *Server) eachSecret(reveal func(key, name string) (string, error)) error
 	return errors.Join(wrong...)
 }
 
-// unfit says that a secret cannot stand where it is, without what to do about a
-// text that nobody sees.
-func unfit(key string, err error) error {
+// invalidSecretError returns the error for an invalid secret value, without advice about
+// the hidden text.
+func invalidSecretError(key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -92,12 +92,12 @@ func unfit(key string, err error) error {
 	return problem.Ownf("with its secret, %s cannot be used: %s", key, message)
 }
 
-// replaceStrings replaces the strings of a key that may hold secrets.
+// replaceStrings replaces the strings of a key that may contain secrets.
 func (k key) replaceStrings(put func(string) string) {
 	if !k.secrets {
 		return
 	}
-	switch to := k.to.(type) {
+	switch to := k.field.(type) {
 	case *string:
 		*to = put(*to)
 	case *[]string:

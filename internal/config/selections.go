@@ -2,7 +2,7 @@ package config
 
 import "github.com/tailscale/hujson"
 
-// selections decodes select, in the order of the file.
+// selections decodes select in file order.
 func (d *decoder) selections(v hujson.Value, path string) any {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -12,7 +12,7 @@ func (d *decoder) selections(v hujson.Value, path string) any {
 	all := []Selection{}
 	for m, pattern := range d.members(obj, path) {
 		at := join(path, pattern)
-		if !d.sound(m.Name.StartOffset, at, checkPattern(pattern)) {
+		if !d.reportCheck(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue
 		}
 		l, isText := m.Value.Value.(hujson.Literal)
@@ -22,7 +22,7 @@ func (d *decoder) selections(v hujson.Value, path string) any {
 		}
 		one, err := NewSelection(pattern, l.String())
 		if err != nil {
-			d.wrong(m.Value.StartOffset, at, "the selection cannot be taken: "+err.Error(), "for example `[.items[] | {id, name}]`")
+			d.addMistake(m.Value.StartOffset, at, "the selection cannot be taken: "+err.Error(), "for example `[.items[] | {id, name}]`")
 			continue
 		}
 		all = append(all, one)

@@ -10,33 +10,32 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// Setting is a key of the file besides the servers, with what there is to know
-// about it: its row of the reference.
+// Setting is a top-level key with its documentation: a row of the reference.
 type Setting struct {
 	Key     string
 	Type    string // string, boolean, integer, duration or list
-	Range   string // what it may be, in words; "" where anything
+	Range   string // allowed values, in words; "" for any
 	Doc     string
-	Value   json.RawMessage // in force, as it may be shown
+	Value   json.RawMessage // in force, as shown
 	Default json.RawMessage
-	Allowed []string // the words that it may be; nil: anything
-	Restart bool     // a change waits for a restart
+	Allowed []string // fixed values; nil: any
+	Restart bool     // a change needs a restart
 	Secret  bool
-	Set     bool // it stands in the file
+	Set     bool // it is set in the file
 }
 
-// Settings returns all settings, in the order of the reference: their values are
-// those of c, and text is the file, nil for none.
+// Settings returns all settings in reference order, with the values of c; text is the
+// file, nil for none.
 func Settings(c *Config, text []byte) (out []Setting) {
 	tree, mistake := source{bytes.TrimPrefix(text, []byte(byteOrderMark))}.parse()
-	texts := docs("file", c.keys())
+	texts := keyDocs("file", c.keys())
 	shown := c.Shown().keys()
 	untouched := Default().keys()
 	for i, k := range c.keys() {
 		if k.kind() == ignored || k.kind() == servers || k.kind() == profiles || k.kind() == dictionary {
 			continue
 		}
-		s := Setting{Key: k.name, Doc: texts[k.name], Value: encoded(shown[i]), Default: encoded(untouched[i]),
+		s := Setting{Key: k.name, Doc: texts[k.name], Value: encodedValue(shown[i]), Default: encodedValue(untouched[i]),
 			Allowed: k.oneOf, Restart: k.restart, Secret: k.secret}
 		s.Type, s.Range = k.typeWord()
 		if mistake == nil {
@@ -54,7 +53,7 @@ func Settings(c *Config, text []byte) (out []Setting) {
 	return out
 }
 
-// typeWord is the type of a key's value for a program, and its bounds in words.
+// typeWord returns the type of a key's value for programs, and its bounds in words.
 func (k key) typeWord() (word, bounds string) {
 	switch k.kind() {
 	case boolean:
@@ -72,9 +71,8 @@ func (k key) typeWord() (word, bounds string) {
 //go:embed keys.txt
 var keyTexts string
 
-// docs are the texts of the keys of an object, by their names. Each key has one,
-// and nothing else has.
-func docs(object string, keys []key) map[string]string {
+// keyDocs returns the documentation of the keys of an object. Each key has one.
+func keyDocs(object string, keys []key) map[string]string {
 	texts := map[string]string{}
 	for _, line := range wordlist.Read(keyTexts).Of(object).Lines {
 		name, text, _ := strings.Cut(line, " ")
@@ -91,7 +89,7 @@ func docs(object string, keys []key) map[string]string {
 	return texts
 }
 
-// typeName is the type of a key's value, in words.
+// typeName returns the type of a key's value, in words.
 func (k key) typeName() string {
 	switch k.kind() {
 	case boolean, tristate:
@@ -110,12 +108,12 @@ func (k key) typeName() string {
 		return "object or list"
 	}
 	if k.oneOf != nil {
-		return code(k.oneOf)
+		return codeList(k.oneOf)
 	}
 	return "string"
 }
 
-func code(words []string) string {
+func codeList(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = "`" + w + "`"

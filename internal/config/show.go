@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// masked is what may be shown of the value of a key.
+// masked returns what may be shown of the value of a key.
 func (k key) masked(raw string) string {
 	if k.mask != nil {
 		return k.mask(raw)
@@ -23,13 +23,13 @@ func (k key) masked(raw string) string {
 	return masked(raw)
 }
 
-// Shown is c as it may be shown: references instead of their values, and the
-// other values of env, headers and api_key masked.
+// Shown returns c as it may be shown: references instead of their values; other values of
+// env, headers and api_key masked.
 func (c Config) Shown() *Config {
 	if c.shown != nil {
 		return c.shown
 	}
-	hide(c.keys())
+	maskKeys(c.keys())
 	c.Servers = slices.Clone(c.Servers)
 	for i := range c.Servers {
 		c.Servers[i] = c.Servers[i].Shown()
@@ -37,32 +37,32 @@ func (c Config) Shown() *Config {
 	return &c
 }
 
-// Shown is s as it may be shown.
+// Shown returns s as it may be shown.
 func (s Server) Shown() Server {
 	if s.shown != nil {
 		return *s.shown
 	}
-	return presentable(s)
+	return maskServer(s)
 }
 
-// presentable masks what is secret by its place, in env and headers, and what
-// looks like a secret in the URL and the arguments.
-func presentable(s Server) Server {
-	hide(s.keys())
-	if s.Args != nil { // as the user wrote it: left out, or []
+// maskServer masks env and headers, and what looks like a secret in the URL and the
+// arguments.
+func maskServer(s Server) Server {
+	maskKeys(s.keys())
+	if s.Args != nil { // as written: absent, or []
 		s.Args = redact.Args(s.Args)
 	}
 	s.URL = redact.URL(s.URL)
 	return s
 }
 
-// hide masks the secret keys.
-func hide(keys []key) {
+// maskKeys masks the secret keys.
+func maskKeys(keys []key) {
 	for _, k := range keys {
 		if !k.secret {
 			continue
 		}
-		switch v := k.to.(type) {
+		switch v := k.field.(type) {
 		case *string:
 			*v = k.masked(*v)
 		case *map[string]string:
@@ -74,20 +74,19 @@ func hide(keys []key) {
 	}
 }
 
-// MarshalJSON returns the effective configuration in the form of the file, with
-// the defaults and without secrets.
+// MarshalJSON returns the effective configuration in the form of the file, with defaults
+// and without secrets.
 func (c Config) MarshalJSON() ([]byte, error) {
 	shown := c.Shown()
-	return encodeObject(shown.keys(), func(k key) bool { return !k.secret || !k.field().IsZero() })
+	return encodeObject(shown.keys(), func(k key) bool { return !k.secret || !k.reflectField().IsZero() })
 }
 
-// MarshalJSON returns the server in the form of the file, without secrets and
-// without what says the default.
+// MarshalJSON returns the server in the form of the file, without secrets and defaults.
 func (s Server) MarshalJSON() ([]byte, error) {
 	return encodeServer(s.Shown())
 }
 
-// String is the configuration as JSON, without secrets.
+// String returns the configuration as JSON, without secrets.
 func (c Config) String() string { return asText(c) }
 
 // GoString keeps secrets out of %#v.
@@ -98,7 +97,7 @@ func (c Config) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("%d servers", len(c.Servers)))
 }
 
-// String is the server as JSON, without secrets.
+// String returns the server as JSON, without secrets.
 func (s Server) String() string { return asText(s) }
 
 // GoString keeps secrets out of %#v.
@@ -115,16 +114,16 @@ func asText(v json.Marshaler) string {
 	return string(b)
 }
 
-// encodeObject writes the keys that keep says, in the order of the table.
+// encodeObject encodes the keys that keep accepts, in table order.
 func encodeObject(keys []key, keep func(key) bool) ([]byte, error) {
-	var out object
+	var out objectWriter
 	for i, k := range keys {
 		group := k.groupOf()
 		if group != "" && i > 0 && keys[i-1].groupOf() == group {
-			continue // it is written with the first of them
+			continue // written with the first of the group
 		}
 		if group != "" {
-			inner, err := encodeObject(within(keys, group), keep)
+			inner, err := encodeObject(keysInGroup(keys, group), keep)
 			if err != nil {
 				return nil, err
 			}
@@ -133,7 +132,7 @@ func encodeObject(keys []key, keep func(key) bool) ([]byte, error) {
 			}
 			continue
 		}
-		if k.to == nil || !keep(k) {
+		if k.field == nil || !keep(k) {
 			continue
 		}
 		value, err := encodeValue(k.value())
@@ -145,7 +144,7 @@ func encodeObject(keys []key, keep func(key) bool) ([]byte, error) {
 	return out.bytes(), nil
 }
 
-// encodeValue writes the value of a field as the file has it.
+// encodeValue encodes a field's value as in the file.
 func encodeValue(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case time.Duration:
@@ -153,7 +152,7 @@ func encodeValue(v any) ([]byte, error) {
 	case tool.Tri:
 		return wirejson.Marshal(v == tool.True)
 	case []HintOverride:
-		var out object
+		var out objectWriter
 		for _, o := range v {
 			hints, err := encodeObject(hintKeys(&o.Hints), func(k key) bool { return !k.isDefault() })
 			if err != nil {
@@ -163,7 +162,7 @@ func encodeValue(v any) ([]byte, error) {
 		}
 		return out.bytes(), nil
 	case []LaneRule:
-		var out object
+		var out objectWriter
 		for _, r := range v {
 			b, err := encodeObject(r.keys(), func(k key) bool { return !k.isDefault() })
 			if err != nil {
@@ -173,13 +172,13 @@ func encodeValue(v any) ([]byte, error) {
 		}
 		return out.bytes(), nil
 	case []Selection:
-		var out object
+		var out objectWriter
 		for _, s := range v {
 			out.add(s.Pattern, wirejson.AppendString(nil, s.Expression))
 		}
 		return out.bytes(), nil
 	case []Profile:
-		var out object
+		var out objectWriter
 		for _, p := range v {
 			b, err := encodeObject(p.keys(), func(k key) bool { return !k.isDefault() })
 			if err != nil {
@@ -189,7 +188,7 @@ func encodeValue(v any) ([]byte, error) {
 		}
 		return out.bytes(), nil
 	case []policy.ScopeTools:
-		var out object
+		var out objectWriter
 		for _, t := range v {
 			b, err := encodeValue(t.Patterns)
 			if err != nil {
@@ -199,7 +198,7 @@ func encodeValue(v any) ([]byte, error) {
 		}
 		return out.bytes(), nil
 	case []Server:
-		var out object
+		var out objectWriter
 		for _, s := range v {
 			b, err := encodeServer(s)
 			if err != nil {
@@ -220,37 +219,36 @@ func encodeValue(v any) ([]byte, error) {
 	return wirejson.Marshal(v)
 }
 
-// encodeServer writes a server that is fit to be shown.
+// encodeServer encodes a masked server.
 func encodeServer(s Server) ([]byte, error) {
 	return encodeObject(s.keys(), func(k key) bool { return k.name != "name" && !k.isDefault() })
 }
 
-// object is a JSON object whose members are written in order.
-type object struct{ text []byte }
+// objectWriter writes a JSON object with members in order.
+type objectWriter struct{ text []byte }
 
-func (o *object) add(name string, value []byte) {
+func (o *objectWriter) add(name string, value []byte) {
 	separator := byte(',')
 	if len(o.text) == 0 {
 		separator = '{'
 	}
-	quoted, _ := wirejson.Marshal(name) // a string can always be encoded
+	quoted, _ := wirejson.Marshal(name) // a string always encodes
 	o.text = append(append(append(append(o.text, separator), quoted...), ':'), value...)
 }
 
-func (o *object) bytes() []byte {
+func (o *objectWriter) bytes() []byte {
 	if len(o.text) == 0 {
 		return []byte("{}")
 	}
 	return append(o.text, '}')
 }
 
-// minSecret is the shortest value of env that counts as a secret: shorter ones
-// are switches, and stand in many texts by chance.
+// minSecret is the minimum length of an env value that counts as a secret: shorter ones
+// are flags, and occur in many texts by chance.
 const minSecret = 8
 
-// Secrets are the values that must not stand in any text about the server:
-// what its references were resolved to, its headers, and the longer values of
-// its env.
+// Secrets returns the values that must not occur in any text about the server: resolved
+// references, headers, and longer env values.
 func (s Server) Secrets() []string {
 	all := slices.Clone(s.revealed)
 	for _, v := range s.Headers {
@@ -265,12 +263,12 @@ func (s Server) Secrets() []string {
 		all = append(all, s.OAuth.ClientSecret)
 	}
 	if shown := s.shown; shown != nil {
-		all = append(all, resolved(shown.Command, s.Command)...)
-		all = append(all, resolved(shown.URL, s.URL)...)
-		all = append(all, resolved(shown.WorkingDir, s.WorkingDir)...)
+		all = append(all, resolvedValues(shown.Command, s.Command)...)
+		all = append(all, resolvedValues(shown.URL, s.URL)...)
+		all = append(all, resolvedValues(shown.WorkingDir, s.WorkingDir)...)
 		for i, arg := range s.Args {
 			if i < len(shown.Args) {
-				all = append(all, resolved(shown.Args[i], arg)...)
+				all = append(all, resolvedValues(shown.Args[i], arg)...)
 			}
 		}
 	}
@@ -279,9 +277,9 @@ func (s Server) Secrets() []string {
 	return slices.DeleteFunc(all, func(v string) bool { return v == "" })
 }
 
-// resolved returns what the references in shown stand for in actual. Where the
-// texts around them differ, since more is masked, all of actual counts.
-func resolved(shown, actual string) []string {
+// resolvedValues returns the values in actual of the references in shown. If the
+// surrounding texts differ, because more is masked, all of actual counts.
+func resolvedValues(shown, actual string) []string {
 	around := referencePattern.Split(shown, -1)
 	if len(around) == 1 {
 		return nil

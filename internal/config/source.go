@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// byteOrderMark is what some editors put before the text.
+// byteOrderMark precedes the text in some editors' files.
 const byteOrderMark = textedit.ByteOrderMark
 
-// source is the text of a file, and finds lines and columns in it.
+// source is the text of a file, with positions.
 type source struct {
 	data []byte
 }
@@ -17,14 +17,13 @@ type source struct {
 // position returns the line and the column (in characters) of a byte.
 func (s source) position(offset int) (line, column int) { return textedit.Position(s.data, offset) }
 
-// mistake is a Mistake at a byte of the text.
+// mistake returns a Mistake at a byte of the text.
 func (s source) mistake(offset int, path, message, hint string) Mistake {
 	line, column := s.position(offset)
 	return Mistake{line, column, path, message, hint}
 }
 
-// parse returns the syntax tree, or the one mistake that keeps it from being
-// read.
+// parse returns the syntax tree, or the syntax error.
 func (s source) parse() (hujson.Value, *Mistake) {
 	tree, wrong := textedit.Parse(s.data)
 	if wrong != nil {

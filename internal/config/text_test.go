@@ -46,7 +46,7 @@ func TestSetKeys(t *testing.T) {
 		if diff := cmp.Diff(one.after, contents(t, f.path)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
-		if inForce := f.InForce(); inForce.ETag() != ETag([]byte(one.after)) || one.after != one.before && inForce.By != "somebody" {
+		if inForce := f.AppliedText(); inForce.ETag() != ETag([]byte(one.after)) || one.after != one.before && inForce.By != "somebody" {
 			t.Errorf("%s: in force %s, by %s", name, inForce.Data, inForce.By)
 		}
 	}
@@ -56,9 +56,9 @@ func TestSetKeys(t *testing.T) {
 func TestReplaceTextOfAnotherText(t *testing.T) {
 	var applied []string
 	f := open(t, limit(1), func(o *Options) {
-		o.Applied = func(in InForce) { applied = append(applied, fmt.Sprint(in.By, in.Keys)) }
+		o.Applied = func(in AppliedText) { applied = append(applied, fmt.Sprint(in.By, in.Keys)) }
 	})
-	etag := f.InForce().ETag()
+	etag := f.AppliedText().ETag()
 	for _, err := range []error{f.ReplaceText(nil, "none", []byte(limit(9)), "x"), f.ReplaceText(nil, "", []byte(limit(9)), "x")} {
 		if p := problem.From(err); err == nil || p.Code != problem.Conflict || p.Detail("etag") != etag || contents(t, f.path) != limit(1) {
 			t.Errorf("%v\n%s", err, contents(t, f.path))
@@ -73,10 +73,10 @@ func TestReplaceTextOfAnotherText(t *testing.T) {
 	if err := f.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ReplaceText(nil, f.InForce().ETag(), []byte(limit(4)+"// words"), "somebody"); err != nil || f.Current().ToolsLimit != 4 {
+	if err := f.ReplaceText(nil, f.AppliedText().ETag(), []byte(limit(4)+"// words"), "somebody"); err != nil || f.Current().ToolsLimit != 4 {
 		t.Errorf("%v", err)
 	}
-	if err := f.ReplaceText(nil, f.InForce().ETag(), []byte(limit(4)), "somebody"); err != nil {
+	if err := f.ReplaceText(nil, f.AppliedText().ETag(), []byte(limit(4)), "somebody"); err != nil {
 		t.Error(err)
 	}
 	if want := []string{"file[tools_limit]", "somebody[tools_limit]", "somebody[]"}; !slices.Equal(applied, want) {

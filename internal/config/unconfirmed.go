@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Unconfirmed is what of the file is not in force, since it widens what a person has
-// confirmed.
+// Unconfirmed is the part of the file that is not in force, because it grants more access
+// than a user has confirmed.
 type Unconfirmed struct {
-	Differences []Difference // from what is in force
-	// Why is why nothing counts that was confirmed; "" where something does, or has not to.
+	Differences []Difference // from the configuration in force
+	// Why is why no confirmation counts; "" if one does, or none is needed.
 	Why string
-	// Remedy is what has to be done before anything can be confirmed; "" is nothing.
+	// Remedy is what to do before anything can be confirmed; "" is nothing.
 	Remedy string
-	// Presence is what the file demands, whatever is in force.
+	// Presence is the file's value, in force or not.
 	Presence Presence
 }
 
-// Count is how much waits for a person.
+// Count returns the number of changes that await confirmation.
 func (u Unconfirmed) Count() int {
 	if u.Why != "" {
 		return max(1, len(u.Differences))
@@ -26,14 +26,14 @@ func (u Unconfirmed) Count() int {
 	return len(u.Differences)
 }
 
-// Warnings are what is said of it in words.
+// Warnings returns the warnings about it.
 func (u Unconfirmed) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
 		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; "+cmp.Or(u.Remedy, "look at it and confirm it with `mcpproxy config confirm`"))
 	}
 	if n := len(u.Differences); n > 0 {
-		keys := strings.Join(keysOf(u.Differences[:min(n, most)]), ", ")
+		keys := strings.Join(differenceKeys(u.Differences[:min(n, most)]), ", ")
 		if n > most {
 			keys += fmt.Sprintf(" and %d more", n-most)
 		}

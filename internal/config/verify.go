@@ -1,34 +1,34 @@
 package config
 
-// Unconfirmed returns what of the file waits for a person.
-func (l *Live) Unconfirmed() Unconfirmed { return *l.waiting.Load() }
+// Unconfirmed returns the part of the file that awaits confirmation.
+func (l *Live) Unconfirmed() Unconfirmed { return *l.unconfirmed.Load() }
 
-// Verify says what is signed, and has it count: before that, what was confirmed counts as
-// it is found. instance is whose it is, where many share what is signed. It is called once
-// more when what is signed has become another, and never by a Permit.
-func (l *Live) Verify(signed Signed, instance string) error {
+// Verify sets the verifier of signatures; until then the stored confirmed configuration
+// counts. instance is its owner among instances that share the signatures. It is called
+// again when the signatures change, and never by a Permit.
+func (l *Live) Verify(signed SignatureVerifier, instance string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.base.signed, l.base.instance = signed, instance
-	if err := l.base.load(l.wanted, l.parse); err != nil {
+	l.confirmed.verifier, l.confirmed.instance = signed, instance
+	if err := l.confirmed.load(l.wanted, l.parse); err != nil {
 		return err
 	}
 	refused := l.LastError()
-	live, found := l.base.hold(l.wanted)
+	live, found := l.confirmed.withhold(l.wanted)
 	commits, err := prepare(l.components, live)
 	if err != nil {
 		return err
 	}
-	told := wait(l, found)
+	told := setUnconfirmed(l, found)
 	tell := l.swap(live, commits)
-	l.conclude(refused)
+	l.setLoadResult(refused)
 	tell()
 	told()
 	return nil
 }
 
-// Confirm has everything count that the file says, which a person permits. It returns what
-// waited.
+// Confirm applies the whole file with a user's permission, and returns what awaited
+// confirmation.
 func (l *Live) Confirm(permit Permit) (Unconfirmed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,29 +42,30 @@ func (l *Live) Confirm(permit Permit) (Unconfirmed, error) {
 	}
 	waited := l.Unconfirmed()
 	if len(waited.Differences) == 0 && waited.Why == "" {
-		return waited, permit.call()
+		return waited, permit.confirm()
 	}
 	commits, err := prepare(l.components, l.wanted)
 	if err != nil {
 		return waited, err
 	}
-	if err := l.base.confirm(l.wanted, waited.Differences, permit); err != nil {
+	if err := l.confirmed.confirm(l.wanted, waited.Differences, permit); err != nil {
 		return waited, err
 	}
-	l.waiting.Store(&Unconfirmed{Presence: l.wanted.Presence})
-	l.take(l.wanted, commits, ByCommand)
+	l.unconfirmed.Store(&Unconfirmed{Presence: l.wanted.Presence})
+	l.commitText(l.wanted, commits, ByCommand)
 	return waited, nil
 }
 
-// Seal makes ready what the file says, and returns the claims of it: when they are signed,
-// it counts. It is for the first anchor, which signs all that is in force.
-func (l *Live) Seal() ([]Claim, error) {
+// PrepareConfirmation stores the file's configuration for signing, and returns its
+// claims: once they are signed, it counts. It is for the first anchor, which signs
+// everything in force.
+func (l *Live) PrepareConfirmation() ([]Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	nothing := baseline{}
-	if err := nothing.close(l.parse); err != nil {
+	nothing := confirmedConfig{}
+	if err := nothing.rejectAll(l.parse); err != nil {
 		return nil, err
 	}
-	s, err := l.base.seal(l.wanted)
-	return append(claimsOf(widenings(nothing.limit, l.wanted)), l.base.claims(s)...), err
+	s, err := l.confirmed.prepare(l.wanted)
+	return append(claimsOf(grants(nothing.limit, l.wanted)), l.confirmed.claims(s)...), err
 }

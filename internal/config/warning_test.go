@@ -51,9 +51,9 @@ func TestWarned(t *testing.T) {
 // to be, is not taken for one of another client.
 func TestForeignKeysHideNothing(t *testing.T) {
 	for object, table := range foreignKeys {
-		known := names(new(Config).keys())
+		known := keyNames(new(Config).keys())
 		if object == "server" {
-			known = names(new(Server).keys())
+			known = keyNames(new(Server).keys())
 		}
 		for name, advice := range table {
 			name, _, typed := strings.Cut(name, "=")
@@ -89,7 +89,7 @@ func TestWarningsAreLive(t *testing.T) {
 		t.Errorf("it was expanded: %s", got)
 	}
 	write(`{"mcpServers": {"a": {"command": "x", "env": {"TOKEN": "${env:TOKEN}"}}}}`)
-	l.check()
+	l.reloadIfChanged()
 	if len(l.Warnings()) > 0 || l.Current().Servers[0].Env["TOKEN"] != "t0p-s3cret" {
 		t.Errorf("got %q", l.Warnings())
 	}

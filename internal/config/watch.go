@@ -11,29 +11,28 @@ import (
 
 // Run watches the file and applies it to the components until ctx ends.
 //
-// What is watched is the file, and its directory only as long as there is no
-// file: the directory is usually that of the data too, and each record of the
-// log would wake the watch. A file that is replaced ends its watch, which is
-// then set again. Besides, Run looks at the file now and then, for what no
-// watch tells: network drives, links that are moved elsewhere, and systems
-// without watches to spare.
+// It watches the file, and its directory only while there is no file: the directory is
+// usually that of the data, where each activity record would wake the watch. A replaced
+// file ends its watch, which is then set again. In addition, Run polls the file for
+// changes that no watch reports: network drives, moved links, and systems without free
+// watches.
 func (l *Live) Run(ctx context.Context, components ...Component) {
-	l.follow(components)
+	l.setComponents(components)
 	w := newWatch(l.path)
 	defer w.close()
-	rest := time.NewTimer(l.settle)
+	rest := time.NewTimer(l.settleTime)
 	rest.Stop()
 	defer rest.Stop()
-	look := time.NewTicker(l.poll)
+	look := time.NewTicker(l.pollInterval)
 	defer look.Stop()
 	w.set()
-	last := stat(l.path) // before the file is read: a change in between is seen then
+	last := stat(l.path) // before the read, so that a later change is seen
 	var busySince time.Time
-	if emptied(last) {
+	if isEmptied(last) {
 		busySince = time.Now()
-		rest.Reset(l.settle)
+		rest.Reset(l.settleTime)
 	} else {
-		l.check() // what happened since Open
+		l.reloadIfChanged() // changes since Open
 	}
 	for {
 		select {
@@ -44,39 +43,37 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 				continue
 			}
 		case <-w.errors():
-			// Events may be lost: the file is looked at as after an event.
+			// Events may be lost: check the file as after an event.
 		case <-look.C:
-			if unchanged(last, stat(l.path)) {
+			if sameFile(last, stat(l.path)) {
 				continue
 			}
 		case <-rest.C:
-			if emptied(stat(l.path)) && time.Since(busySince) < 10*l.settle {
-				rest.Reset(l.settle)
+			if isEmptied(stat(l.path)) && time.Since(busySince) < 10*l.settleTime {
+				rest.Reset(l.settleTime)
 				continue
 			}
 			busySince = time.Time{}
 			w.set()
 			last = stat(l.path)
-			l.check()
+			l.reloadIfChanged()
 			continue
 		}
-		// A file that is being written is left to come to rest, but not for
-		// ever.
+		// Wait for a file that is being written to settle, for a limited time.
 		if busySince.IsZero() {
 			busySince = time.Now()
 		}
-		if time.Since(busySince) < 10*l.settle {
-			rest.Reset(l.settle)
+		if time.Since(busySince) < 10*l.settleTime {
+			rest.Reset(l.settleTime)
 		}
 	}
 }
 
-// emptied reports whether the file is there and empty: many editors empty it
-// before they write it, so it is waited for what comes.
-func emptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
+// isEmptied reports whether the file exists and is empty: many editors truncate it before
+// they write, so Run waits.
+func isEmptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
 
-// stat returns what tells one state of the file from another, nil without a
-// file.
+// stat returns the file's info to detect changes, nil without a file.
 func stat(path string) os.FileInfo {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -85,31 +82,31 @@ func stat(path string) os.FileInfo {
 	return info
 }
 
-func unchanged(a, b os.FileInfo) bool {
+func sameFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime())
 }
 
-// watch follows one file with what the system offers, or does nothing where
-// the system offers nothing.
-type watch struct {
+// fileWatch watches one file with the system's notifications, or does nothing if there
+// are none.
+type fileWatch struct {
 	path    string
-	watcher *fsnotify.Watcher // nil: none could be had
-	on      string            // what is watched
+	watcher *fsnotify.Watcher // nil: not available
+	on      string            // the watched path
 }
 
-func newWatch(path string) *watch {
-	w := &watch{path: path}
+func newWatch(path string) *fileWatch {
+	w := &fileWatch{path: path}
 	if watcher, err := fsnotify.NewWatcher(); err == nil {
 		w.watcher = watcher
 	}
 	return w
 }
 
-// set puts the watch on the file that is there now, or on its directory.
-func (w *watch) set() {
+// set watches the current file, or its directory.
+func (w *fileWatch) set() {
 	if w.watcher == nil {
 		return
 	}
@@ -126,25 +123,25 @@ func (w *watch) set() {
 }
 
 // concerns reports whether the event is about the file.
-func (w *watch) concerns(e fsnotify.Event) bool {
+func (w *fileWatch) concerns(e fsnotify.Event) bool {
 	return filepath.Base(e.Name) == filepath.Base(w.path)
 }
 
-func (w *watch) events() <-chan fsnotify.Event {
+func (w *fileWatch) events() <-chan fsnotify.Event {
 	if w.watcher == nil {
 		return nil
 	}
 	return w.watcher.Events
 }
 
-func (w *watch) errors() <-chan error {
+func (w *fileWatch) errors() <-chan error {
 	if w.watcher == nil {
 		return nil
 	}
 	return w.watcher.Errors
 }
 
-func (w *watch) close() {
+func (w *fileWatch) close() {
 	if w.watcher != nil {
 		_ = w.watcher.Close()
 	}

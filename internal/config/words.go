@@ -9,7 +9,7 @@ import (
 
 var plainName = regexp.MustCompile(`^[$A-Za-z0-9_-]+$`)
 
-// join makes the path of a member: a.b, or a["b.c"] when b is no plain name.
+// join returns the path of a member: a.b, or a["b.c"] if b is not a plain name.
 func join(path, name string) string {
 	switch {
 	case !plainName.MatchString(name):
@@ -20,7 +20,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// label is the last part of a path, for messages.
+// label returns the last part of a path, for messages.
 func label(path string) string {
 	if strings.HasSuffix(path, "]") {
 		return path[strings.LastIndexByte(path[:max(strings.LastIndexByte(path, '['), 0)], '.')+1:]
@@ -28,10 +28,10 @@ func label(path string) string {
 	return path[strings.LastIndexByte(path, '.')+1:]
 }
 
-// quote makes s safe to read in a message, and not too long.
+// quote makes s safe to read in a message, and shortens it.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
-// clip shortens what is repeated in a message.
+// clip shortens quoted text in a message.
 func clip(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {
@@ -49,7 +49,7 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// short writes a duration without its zero parts.
+// short formats a duration without its zero parts.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

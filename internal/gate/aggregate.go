@@ -85,7 +85,7 @@ func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggrega
 	modern := open == nil
 	var a session.Reply
 	var err error
-	switch list, lists := catalog.ListOf(r.Method); {
+	switch list, lists := catalog.ListKindOf(r.Method); {
 	case forOneServer(r.Method):
 		a, err = s.pass(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
@@ -185,11 +185,11 @@ func (s *Aggregate) listed(r *session.Request) (aggregateListed, <-chan struct{}
 	replaced := s.Catalog.Current().Replaced()
 	l := aggregateListed{catalog.ListTools: s.tools(r).digest} // of this snapshot, or of one that has replaced it
 	servers := s.readable(r)
-	for _, list := range []catalog.PrimitiveList{catalog.ListPrompts, catalog.ListResources} {
+	for _, list := range []catalog.ListKind{catalog.ListPrompts, catalog.ListResources} {
 		sum := newDigest()
 		for _, server := range servers {
 			if catalog.HasCapability(server, list.Capability()) {
-				decisions := s.Catalog.OffersNow(server.Name).Decisions()
+				decisions := s.Catalog.CurrentPrimitives(server.Name).DecisionsHash()
 				sum.add([]byte(server.Name))
 				sum.number(server.State.Offers)
 				sum.add(decisions[:])

@@ -28,7 +28,7 @@ type knownLists struct {
 }
 
 // gets notes that the client gets a list.
-func (h *knownLists) gets(l catalog.PrimitiveList, now aggregateListed) {
+func (h *knownLists) gets(l catalog.ListKind, now aggregateListed) {
 	l = min(l, catalog.ListResources)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ const listTime = 5 * time.Second
 
 // list answers with the page of a list that begins at the cursor: by name, so
 // that a page goes on where the one before ended, whatever has changed meanwhile.
-func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l catalog.PrimitiveList, h *knownLists) (session.Reply, error) {
+func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l catalog.ListKind, h *knownLists) (session.Reply, error) {
 	cursor := ""
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' {
 		var ok bool
@@ -72,11 +72,11 @@ func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l
 }
 
 // A cursor is the kind of the list and the last name of a page.
-func makeCursor(l catalog.PrimitiveList, last string) string {
+func makeCursor(l catalog.ListKind, last string) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte{'1', '0' + byte(l)}, last...))
 }
 
-func readCursor(l catalog.PrimitiveList, cursor string) (after string, err error) {
+func readCursor(l catalog.ListKind, cursor string) (after string, err error) {
 	if cursor == "" {
 		return "", nil
 	}
@@ -90,7 +90,7 @@ func readCursor(l catalog.PrimitiveList, cursor string) (after string, err error
 
 // entries returns what all servers offer on a list, by name. A server that cannot
 // be asked in time is there with what it said last.
-func (s *Aggregate) entries(ctx context.Context, r *session.Request, l catalog.PrimitiveList) []*aggregateEntry {
+func (s *Aggregate) entries(ctx context.Context, r *session.Request, l catalog.ListKind) []*aggregateEntry {
 	if l == catalog.ListTools {
 		return s.tools(r).callable
 	}
@@ -104,7 +104,7 @@ func (s *Aggregate) entries(ctx context.Context, r *session.Request, l catalog.P
 			continue
 		}
 		asking.Go(func() {
-			for _, one := range s.Offers.Of(ctx, server, l) {
+			for _, one := range s.Offers.ListApproved(ctx, server, l) {
 				lists[i] = append(lists[i], &aggregateEntry{server: server.Name, own: one.Name, raw: one.Raw})
 			}
 		})

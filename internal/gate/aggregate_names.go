@@ -23,13 +23,13 @@ type aggregateEntry struct {
 
 // definition returns the server's own under the name that it has among all, of a
 // tool with its effective hints: everything else is the server's bytes.
-func (e *aggregateEntry) definition(l catalog.PrimitiveList) json.RawMessage {
+func (e *aggregateEntry) definition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
 		raw = wirejson.SetMember(raw, l.Key(), wirejson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
-		raw = e.tool.Effective.In(repaired(raw), e.tool.Hints)
+		raw = e.tool.Effective.ReplaceIn(repaired(raw), e.tool.Hints)
 	}
 	return raw
 }
@@ -77,7 +77,7 @@ func nameTools(s *catalog.Snapshot) *aggregateTools {
 
 // nameOffers names each element. An address that is one server's alone
 // stays what it is, since it also stands in what the server's tools answer.
-func nameOffers(l catalog.PrimitiveList, all []*aggregateEntry) {
+func nameOffers(l catalog.ListKind, all []*aggregateEntry) {
 	owners := map[string]int{}
 	for _, e := range all {
 		owners[e.own]++
@@ -86,7 +86,7 @@ func nameOffers(l catalog.PrimitiveList, all []*aggregateEntry) {
 		switch {
 		case l == catalog.ListPrompts:
 			e.name = tool.Alias(e.server, e.own)
-		case owners[e.own] > 1 || tool.NamesServer(e.own):
+		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own):
 			e.name = tool.AliasURI(e.server, e.own)
 		default:
 			e.name = e.own

@@ -209,7 +209,7 @@ func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri str
 		r.server = server
 		return own, nil
 	}
-	for _, l := range []catalog.PrimitiveList{catalog.ListResources, catalog.ListTemplates} {
+	for _, l := range []catalog.ListKind{catalog.ListResources, catalog.ListTemplates} {
 		var owners []string
 		for _, e := range s.entries(ctx, &r.Request, l) {
 			if (e.own == uri || l == catalog.ListTemplates && tool.MatchesTemplate(e.own, uri)) && !slices.Contains(owners, e.server) {

@@ -21,14 +21,14 @@ const hello = `{"protocolVersion":"2025-03-26","capabilities":{"roots":{}},"clie
 // aggregateClient is a legacy client of all servers.
 type aggregateClient struct {
 	*aggregateWorld
-	*catalogtest.Relays
+	*catalogtest.RelayServers
 	session.Session
 }
 
 func newClient(t *testing.T) *aggregateClient {
 	t.Helper()
 	w, r := allWorld(t, nil, aggregateReads, `{"name":"other"}`)
-	s, a, err := w.all.Open(t.Context(), catalogtest.Asked("initialize", hello))
+	s, a, err := w.all.Open(t.Context(), catalogtest.NewRequest("initialize", hello))
 	if err != nil || s == nil || !strings.HasPrefix(string(a.Result), `{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},`) {
 		t.Fatalf("%s %v", a.Result, err)
 	}
@@ -37,7 +37,7 @@ func newClient(t *testing.T) *aggregateClient {
 
 func (c *aggregateClient) ask(method, params string) session.Reply {
 	c.T.Helper()
-	a, err := c.Do(c.T.Context(), catalogtest.Asked(method, params))
+	a, err := c.Do(c.T.Context(), catalogtest.NewRequest(method, params))
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -100,11 +100,11 @@ func TestSessionWithEachServer(t *testing.T) {
 // goes, unless that has gone.
 func TestAnswersFindWhoAsked(t *testing.T) {
 	c := newClient(t)
-	c.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	c.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		r.Say(session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)})
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
-	r := catalogtest.Asked("tools/call", `{"name":"s__other"}`)
+	r := catalogtest.NewRequest("tools/call", `{"name":"s__other"}`)
 	var id json.RawMessage
 	r.Say = func(e session.Event) { id = e.ID }
 	if _, err := c.Do(t.Context(), r); err != nil || string(id) != `"s:7"` {
@@ -129,7 +129,7 @@ func TestAnswersFindWhoAsked(t *testing.T) {
 // of the client's session.
 func TestTheEndOfOneServersSession(t *testing.T) {
 	c := newClient(t)
-	c.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	c.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{}, session.ErrEnded
 	}
 	if got := code(c.ask("tools/call", `{"name":"s__other"}`)); got != problem.ServerUnavailable {
@@ -138,7 +138,7 @@ func TestTheEndOfOneServersSession(t *testing.T) {
 	if a := c.ask("ping", `{}`); string(a.Result) != `{}` {
 		t.Errorf("%+v", a)
 	}
-	c.Replies = func(context.Context, *session.Request) (session.Reply, error) {
+	c.Reply = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Status: 404, Error: &wirejson.RPCError{Code: -32002, Message: "gone"}}, nil
 	}
 	if a := c.ask("resources/read", `{"uri":"mcpproxy://t/x"}`); a.Error == nil || a.Status != 0 {
@@ -160,7 +160,7 @@ func TestForgottenSession(t *testing.T) {
 				c.Sessions[len(c.Sessions)-1].Close()
 				return session.Reply{}, err
 			}
-			c.Answer, c.Replies = answer, answer
+			c.AnswerCall, c.Reply = answer, answer
 			a := c.ask(method, params)
 			if name == "lost" && (code(a) != problem.ServerUnavailable || sends != 1) || name == "unrun" && (a.Error != nil || sends != 2 || len(c.Sessions) != 2) {
 				t.Errorf("%s %s: %+v, sent %d times in %d sessions", method, name, a, sends, len(c.Sessions))
@@ -182,14 +182,14 @@ func TestChangesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		c.ask("tools/list", `{}`)
-		c.List(aggregateReads) // before it listens
+		c.SetTools(aggregateReads) // before it listens
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		var told []string
 		go func() {
 			_ = c.Listen(ctx, func(e session.Event) { told = append(told, e.Method) }, func() {})
 		}()
-		r := catalogtest.Asked("subscriptions/listen", `{"notifications":{"resourcesListChanged":true,"toolsListChanged":false,"x":1}}`)
+		r := catalogtest.NewRequest("subscriptions/listen", `{"notifications":{"resourcesListChanged":true,"toolsListChanged":false,"x":1}}`)
 		var subscribed []string
 		r.Say = func(e session.Event) { subscribed = append(subscribed, fmt.Sprintf("%s %s", e.Method, e.Params)) }
 		ended := make(chan session.Reply)
@@ -227,12 +227,12 @@ func TestChangesAreTold(t *testing.T) {
 // TestIntroductionsAreBounded: what a client says of itself is kept.
 func TestIntroductionsAreBounded(t *testing.T) {
 	c := newClient(t)
-	s, a, err := c.all.Open(t.Context(), catalogtest.Asked("initialize", `{"x":"`+strings.Repeat("x", maxIntroduction)+`"}`))
+	s, a, err := c.all.Open(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxIntroduction)+`"}`))
 	if s != nil || err != nil || a.Error == nil || !strings.Contains(a.Error.Message, "65536 bytes") {
 		t.Errorf("%v %v %v", s, a.Error, err)
 	}
 	for _, bad := range []string{`{"notifications":5}`, `{}`} { // the second one without a stream
-		if a := c.do(t.Context(), catalogtest.Asked("subscriptions/listen", bad)); a.Error == nil || a.Error.Code != wirejson.CodeInvalidParams {
+		if a := c.do(t.Context(), catalogtest.NewRequest("subscriptions/listen", bad)); a.Error == nil || a.Error.Code != wirejson.CodeInvalidParams {
 			t.Errorf("%s: %+v", bad, a)
 		}
 	}

@@ -89,7 +89,7 @@ func TestAllTools(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", p.items[i], want[i])
 		}
 	}
-	nobody := catalogtest.Asked("tools/list", "{}")
+	nobody := catalogtest.NewRequest("tools/list", "{}")
 	nobody.Caller = &auth.Caller{}
 	if a := w.do(t.Context(), nobody); string(wirejson.Find(a.Result, "tools")) != "[]" {
 		t.Errorf("nobody sees %s", a.Result)
@@ -176,7 +176,7 @@ func TestAllPages(t *testing.T) {
 			fewer = append(fewer, raw)
 		}
 	}
-	w.List(fewer...)
+	w.SetTools(fewer...)
 	next, a := w.page("tools/list", first.next)
 	if a.Error != nil || keysOf(t, next, "name")[0] != got[1000] {
 		t.Errorf("after a change the next page begins with %s, not %s (%v)", keysOf(t, next, "name")[0], got[1000], a.Error)
@@ -190,7 +190,7 @@ func TestAllPages(t *testing.T) {
 	for i := range big {
 		big[i] = fmt.Sprintf(`{"name":"big%d","description":%q}`, i, strings.Repeat("x", 250_000))
 	}
-	w.List(big...)
+	w.SetTools(big...)
 	if all, pages := listAll(w, "tools/list"); len(all) != 30 || pages != 2 {
 		t.Errorf("%d big tools on %d pages", len(all), pages)
 	}
@@ -204,13 +204,13 @@ func TestAllCall(t *testing.T) {
 		c.Intent.RequireIntent = true
 	}, aggregateReads, aggregateDeletes, aggregateDenied, `{"name":"a__b"}`, `{"name":"x/y"}`)
 	var sent []session.Request
-	w.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		sent = append(sent, *r)
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
 	for name, own := range map[string]string{"s__reads": "reads", "s__deletes": "deletes", "s__a__b": "a__b", tool.Alias("s", "x/y"): "x/y"} {
 		w.Begun, sent = nil, nil
-		q := catalogtest.Asked("tools/call", `{"_meta":{"progressToken":1}, "name":"`+name+`","arguments":{"n":9007199254740993}}`)
+		q := catalogtest.NewRequest("tools/call", `{"_meta":{"progressToken":1}, "name":"`+name+`","arguments":{"n":9007199254740993}}`)
 		q.Headers = []mcp.Header{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
 		a := w.do(t.Context(), q)
 		if string(a.Result) != `{"content":[]}` || len(sent) != 1 {
@@ -238,14 +238,14 @@ func TestAllCall(t *testing.T) {
 		`{"name":""}`:                         problem.InvalidName,
 		`{"name":"s__reads","arguments":[1]}`: problem.InvalidArgs,
 	} {
-		if a := w.do(t.Context(), catalogtest.Asked("tools/call", params)); code(a) != want {
+		if a := w.do(t.Context(), catalogtest.NewRequest("tools/call", params)); code(a) != want {
 			t.Errorf("%s: %s, want %s", params, code(a), want)
 		}
 	}
 	if len(w.Begun) != 0 || len(w.Appended) != 8 || w.Appended[0].Type != activity.PolicyDecision || len(r.Asked) != 0 {
 		t.Errorf("on record: %d begun, %d refused; passed on: %q", len(w.Begun), len(w.Appended), r.Asked)
 	}
-	if a := w.do(t.Context(), catalogtest.Asked("tools/call", `{"name":7}`)); code(a) != problem.InvalidName {
+	if a := w.do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":7}`)); code(a) != problem.InvalidName {
 		t.Errorf("%+v", a)
 	}
 }
@@ -260,11 +260,11 @@ func TestAllOffers(t *testing.T) {
 		}
 		return all
 	}
-	r.Offers["s prompts/list"] = raw(`{"name":"greet","x":1e400}`, `{"name":"odd one"}`, `{"noname":1}`, `{"name":"greet"}`)
-	r.Offers["t prompts/list"] = raw(`{"name":"greet"}`)
-	r.Offers["s resources/list"] = raw(`{"uri":"demo://1"}`, `{"uri":"both://x","name":"X"}`, `{"uri":"mcpproxy://t/demo://2"}`)
-	r.Offers["t resources/list"] = raw(`{"uri":"demo://2"}`, `{"uri":"both://x"}`)
-	r.Offers["t resources/templates/list"] = raw(`{"uriTemplate":"t://{id}"}`)
+	r.Primitives["s prompts/list"] = raw(`{"name":"greet","x":1e400}`, `{"name":"odd one"}`, `{"noname":1}`, `{"name":"greet"}`)
+	r.Primitives["t prompts/list"] = raw(`{"name":"greet"}`)
+	r.Primitives["s resources/list"] = raw(`{"uri":"demo://1"}`, `{"uri":"both://x","name":"X"}`, `{"uri":"mcpproxy://t/demo://2"}`)
+	r.Primitives["t resources/list"] = raw(`{"uri":"demo://2"}`, `{"uri":"both://x"}`)
+	r.Primitives["t resources/templates/list"] = raw(`{"uriTemplate":"t://{id}"}`)
 	for _, c := range []struct {
 		method string
 		key    string
@@ -291,7 +291,7 @@ func TestAllOffers(t *testing.T) {
 		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"t://{id}"}}`, `{"ref":{"type":"ref/resource","uri":"t://{id}"}}`, "t"},
 	} {
 		r.Sent = nil
-		if a := w.do(t.Context(), catalogtest.Asked(c.method, c.params)); a.Error != nil || len(r.Sent) != 1 ||
+		if a := w.do(t.Context(), catalogtest.NewRequest(c.method, c.params)); a.Error != nil || len(r.Sent) != 1 ||
 			r.Sent[0] != c.server+" "+c.want {
 			t.Errorf("%s %s: %v, sent %q", c.method, c.params, a.Error, r.Sent)
 		}
@@ -305,12 +305,12 @@ func TestAllOffers(t *testing.T) {
 		{"prompts/get", `{"name":"u__greet"}`, "There is no prompt 'u__greet'."},
 		{"completion/complete", `{"ref":{"type":"x"}}`, "params.ref must be"},
 	} {
-		_, message := refusal(w.do(t.Context(), catalogtest.Asked(c.method, c.params)))
+		_, message := refusal(w.do(t.Context(), catalogtest.NewRequest(c.method, c.params)))
 		if !strings.HasPrefix(message, c.want) {
 			t.Errorf("%s %s: %s", c.method, c.params, message)
 		}
 	}
-	if a := w.do(t.Context(), catalogtest.Asked("x/y", `{}`)); a.Error == nil || a.Error.Code != -32601 {
+	if a := w.do(t.Context(), catalogtest.NewRequest("x/y", `{}`)); a.Error == nil || a.Error.Code != -32601 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -320,8 +320,8 @@ func TestAllOffers(t *testing.T) {
 func TestAllOffersOfOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := allWorld(t, nil)
-		r.Offers["s resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"s://1"}`)}
-		r.Offers["t resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"t://1"}`)}
+		r.Primitives["s resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"s://1"}`)}
+		r.Primitives["t resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"t://1"}`)}
 		for _, c := range []struct {
 			after time.Duration
 			hangs string
@@ -331,7 +331,7 @@ func TestAllOffersOfOneThatHangs(t *testing.T) {
 			{2 * time.Second, "t", listTime}, {0, "", 0}, {lostAfter + time.Second, "", 0},
 		} {
 			time.Sleep(c.after)
-			r.Hangs = c.hangs
+			r.HangingServer = c.hangs
 			start := time.Now()
 			p, a := w.page("resources/list", "")
 			if got := time.Since(start); a.Error != nil || got != c.takes || !slices.Equal(keysOf(t, p, "uri"), []string{"s://1", "t://1"}) {
@@ -345,32 +345,32 @@ func TestAllOffersOfOneThatHangs(t *testing.T) {
 func TestListedNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := allWorld(t, nil, aggregateReads)
-		before, again := w.all.listed(catalogtest.Asked("", ""))
+		before, again := w.all.listed(catalogtest.NewRequest("", ""))
 		w.Catalog.StateChanged(upstream.State{Name: "other"})
 		w.Catalog.Refresh()
 		<-again
-		same, again := w.all.listed(catalogtest.Asked("", ""))
+		same, again := w.all.listed(catalogtest.NewRequest("", ""))
 		if same != before {
 			t.Error("nothing has changed")
 		}
-		w.List(aggregateReads, aggregateDeletes)
+		w.SetTools(aggregateReads, aggregateDeletes)
 		<-again
-		tools, again := w.all.listed(catalogtest.Asked("", ""))
+		tools, again := w.all.listed(catalogtest.NewRequest("", ""))
 		if tools[0] == before[0] || tools[1] != before[1] || tools[2] != before[2] {
 			t.Error("the tools have changed, and nothing else")
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
 		w.Catalog.Refresh()
 		<-again
-		if now, _ := w.all.listed(catalogtest.Asked("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
+		if now, _ := w.all.listed(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
 			t.Error("the prompts and resources have changed, and nothing else")
 		}
-		if got := w.all.capabilities(catalogtest.Asked("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
+		if got := w.all.capabilities(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
 			t.Errorf("together: %s", got)
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
 		w.Catalog.Refresh()
-		if got := w.all.capabilities(catalogtest.Asked("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
+		if got := w.all.capabilities(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
 			t.Errorf("with one that is not known: %s", got)
 		}
 	})
@@ -409,7 +409,7 @@ func BenchmarkAll(b *testing.B) {
 	})
 	b.Run("page", func(b *testing.B) {
 		for b.Loop() {
-			if a := w.do(b.Context(), catalogtest.Asked("tools/list", "{}")); a.Error != nil {
+			if a := w.do(b.Context(), catalogtest.NewRequest("tools/list", "{}")); a.Error != nil {
 				b.Fatal(a.Error)
 			}
 		}

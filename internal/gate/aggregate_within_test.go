@@ -21,7 +21,7 @@ func (w within) Scope() policy.Scope { return policy.Scope(w) }
 func TestChangesOutsideAreNoNews(t *testing.T) {
 	w, _ := allWorld(t, nil, `{"name":"a","annotations":{"destructiveHint":false}}`)
 	asked := func() *session.Request {
-		r := catalogtest.Asked("", "")
+		r := catalogtest.NewRequest("", "")
 		caller := *r.Caller
 		caller.Bounds = within(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read", "write"}})))
 		r.Caller = &caller
@@ -41,7 +41,7 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 	}
 	list("s", "a")
 	before, _ := w.all.listed(asked())
-	whole, _ := w.all.listed(catalogtest.Asked("", ""))
+	whole, _ := w.all.listed(catalogtest.NewRequest("", ""))
 	list("t", "b", "c")
 	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
 	list("s", "a", "wipe") // in no lane of the client
@@ -49,7 +49,7 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 	if after != before {
 		t.Error("what is outside is news")
 	}
-	if now, _ := w.all.listed(catalogtest.Asked("", "")); now == whole {
+	if now, _ := w.all.listed(catalogtest.NewRequest("", "")); now == whole {
 		t.Fatal("nothing has changed: the test shows nothing")
 	}
 	list("s", "a", "d")

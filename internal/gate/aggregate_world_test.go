@@ -32,10 +32,10 @@ func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ..
 	return w
 }
 
-func allWorld(t *testing.T, change func(*config.Config), definitions ...string) (*aggregateWorld, *catalogtest.Relays) {
+func allWorld(t *testing.T, change func(*config.Config), definitions ...string) (*aggregateWorld, *catalogtest.RelayServers) {
 	w := newAggregateWorld(t, change, definitions...)
-	r := w.Others.(*catalogtest.Relays)
-	r.Offers = map[string][]json.RawMessage{}
+	r := w.Upstreams.(*catalogtest.RelayServers)
+	r.Primitives = map[string][]json.RawMessage{}
 	for i, name := range []string{"s", "t"} {
 		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready, Offers: uint64(i + 1),
 			Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{}}`)})
@@ -78,7 +78,7 @@ type page struct {
 func (w *aggregateWorld) page(method, cursor string) (p page, a session.Reply) {
 	w.T.Helper()
 	params, _ := json.Marshal(map[string]string{"cursor": cursor})
-	a = w.do(w.T.Context(), catalogtest.Asked(method, string(params)))
+	a = w.do(w.T.Context(), catalogtest.NewRequest(method, string(params)))
 	for _, member := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
 		_ = wirejson.Elements(wirejson.Find(a.Result, member), func(raw []byte) error {
 			p.items = append(p.items, raw)

@@ -23,7 +23,7 @@ import (
 // the tool does by itself and seems to do, of what the arguments do, which takes the place of
 // that where a person has said so, and of the variant, where that was the caller's choice.
 func WorstLane(t *catalog.Tool, v policy.Variant, ownNames bool, does *policy.Arguments) policy.Operation {
-	worst := policy.LaneOf(t.OwnLane(), does)
+	worst := policy.LaneOf(t.BaseLane(), does)
 	if !ownNames {
 		worst = max(worst, v.Operation())
 	}

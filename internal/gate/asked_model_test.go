@@ -102,7 +102,7 @@ type model struct {
 func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) *model {
 	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
-	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		if err := r.Permit.Recheck(); err != nil {
 			return session.Reply{}, err
 		}
@@ -133,7 +133,7 @@ func (m *model) configure() {
 }
 
 func (m *model) define() {
-	m.ListOn("s", fmt.Sprintf(`{"name":"destroys","description":"Destroy a thing, %d.","annotations":{"destructiveHint":true}}`, m.version), silentTool)
+	m.SetToolsOn("s", fmt.Sprintf(`{"name":"destroys","description":"Destroy a thing, %d.","annotations":{"destructiveHint":true}}`, m.version), silentTool)
 }
 
 // stateOfCall is a state, and the call whose client was given it.
@@ -190,7 +190,7 @@ func lane(c oneCall) auth.Lane {
 func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	all := slices.SortedFunc(maps.Values(m.leases), func(a, b *ask.Lease) int { return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.ID, b.ID)) })
 	for _, l := range all {
-		if l.Left > 0 && m.clock.Before(l.Until) && !l.Until.After(m.clock.Add(ask.LongestLease+ask.Skew)) && l.Revision == m.Config().Basis() && lane(c) <= l.Lane &&
+		if l.Left > 0 && m.clock.Before(l.Until) && !l.Until.After(m.clock.Add(ask.LongestLease+ask.Skew)) && l.Revision == m.Config().SharedRevision() && lane(c) <= l.Lane &&
 			(l.Actor == "" || l.Actor == c.caller().Actor.Principal()) {
 			return func() { l.Left-- }, true, true
 		}
@@ -275,7 +275,7 @@ func (m *model) step(r *rapid.T) {
 	case "die": // what was open stays open
 		m.reopen()
 	case "lease":
-		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: auth.Lane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().Basis(), Calls: 2, Left: 2,
+		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: auth.Lane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().SharedRevision(), Calls: 2, Left: 2,
 			Given: m.clock, Until: m.clock.Add(rapid.SampledFrom([]time.Duration{time.Minute, 20 * time.Minute}).Draw(r, "for")), Actor: rapid.SampledFrom([]string{"", "agent:token#1"}).Draw(r, "of")}
 		if l.Actor != "" {
 			l.Client = "token"

@@ -51,7 +51,7 @@ func newAsking(t testing.TB, text string, definitions ...string) *asking {
 		t.Fatal(err)
 	}
 	a.parse = func(text string) *config.Config {
-		c, found := live.Assess([]byte(text))
+		c, found := live.CheckText([]byte(text))
 		if c == nil {
 			t.Fatalf("%s: %+v", text, found)
 		}
@@ -89,7 +89,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 	switch {
 	case err != nil:
 		return err
-	case q.Key != k, given.Approve && !a.Config().AnswersByClient(by.Actor.Name):
+	case q.Key != k, given.Approve && !a.Config().ClientMayApprove(by.Actor.Name):
 		return problem.New(problem.Forbidden, "not by this client", "")
 	}
 	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
@@ -349,7 +349,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 			return a.destroy(t.Context(), `{"x":1}`)
 		},
 		"definition": func(a *asking) error {
-			a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+			a.SetToolsOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
 			return a.destroy(t.Context(), `{"x":1}`)
 		},
 		"time": func(a *asking) error {
@@ -379,12 +379,12 @@ func TestChangesWhileACallWaits(t *testing.T) {
 	}{
 		"configuration": {func(a *asking) { a.use(textWith(atOnce + `, "tools_limit": 7`)) }, problem.ApprovalPending, true},
 		"definition": {func(a *asking) {
-			a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+			a.SetToolsOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
 		}, problem.ApprovalPending, true},
 		"locked": {func(a *asking) {
 			a.use(`{"mcpServers": {"s": {"command": "x", "trust": "auto", "enabled": false}}, ` + atOnce + `}`)
 		}, problem.ToolLocked, false},
-		"gone": {func(a *asking) { a.ListOn("s", readsTool) }, problem.ToolNotFound, false},
+		"gone": {func(a *asking) { a.SetToolsOn("s", readsTool) }, problem.ToolNotFound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -405,7 +405,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 
 			// And in the time between the answer and the server.
 			a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
-			a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+			a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 				a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
 				change.do(a)
 				return session.Reply{}, r.Permit.Recheck()
@@ -422,7 +422,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 // is not sent.
 func TestARuleThatComesLater(t *testing.T) {
 	a := newAsking(t, textWith(`"tools_limit": 7`), destroysTool)
-	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		a.use(textWith(atOnce))
 		return session.Reply{}, r.Permit.Recheck()
 	}
@@ -435,7 +435,7 @@ func TestARuleThatComesLater(t *testing.T) {
 // TestLeasesCoverCalls: as many as they are for; the rest is asked about.
 func TestLeasesCoverCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
-	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Basis(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
+	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().SharedRevision(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
 	if err := a.asks.AddLease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +474,7 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 // TestTwoOfTheSameCall: one approval lets one of them through.
 func TestTwoOfTheSameCall(t *testing.T) {
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "5s"}`), destroysTool)
-	a.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}
 	var all sync.WaitGroup

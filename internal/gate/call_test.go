@@ -108,7 +108,7 @@ func TestTheOutcomeIsRecordedWhateverHappens(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil, readsTool)
-			w.Answer = c.answer
+			w.AnswerCall = c.answer
 			_, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
 			if p == nil || p.Code != c.code || !strings.Contains(p.Message, c.message) {
 				t.Fatalf("got %+v", p)
@@ -122,7 +122,7 @@ func TestTheOutcomeIsRecordedWhateverHappens(t *testing.T) {
 
 func TestAPanicIsRecorded(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) { panic("boom") }
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) { panic("boom") }
 	func() {
 		defer func() { _ = recover() }()
 		w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
@@ -135,7 +135,7 @@ func TestAPanicIsRecorded(t *testing.T) {
 func TestCancellationAndTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, readsTool)
-		w.Answer = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 			<-ctx.Done()
 			return session.Reply{}, ctx.Err()
 		}
@@ -201,7 +201,7 @@ func TestLimitsOfConcurrency(t *testing.T) {
 			c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Second
 		}, readsTool)
 		release := make(chan struct{})
-		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			<-release
 			return session.Reply{Result: json.RawMessage(`{}`)}, nil
 		}
@@ -234,7 +234,7 @@ func TestHintsAreReadAtCallTime(t *testing.T) {
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p != nil {
 		t.Fatalf("read-only at first: %v", p)
 	}
-	w.List(destroysTool) // stricter: accepted by trust auto
+	w.SetTools(destroysTool) // stricter: accepted by trust auto
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p == nil || p.Code != problem.ServerMismatch {
 		t.Fatalf("destructive now: %v", p)
 	}

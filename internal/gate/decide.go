@@ -91,7 +91,7 @@ func (s *subject) lanesCount(c *call) bool {
 func RulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
 	rules := cfg.Intent
 	if t != nil {
-		rules.InferHints = t.Infers
+		rules.InferHints = t.InferMode
 	}
 	if !declares {
 		rules.RequireIntent = false
@@ -106,7 +106,7 @@ func (g *Gate) facts(c *call, s *subject, now *catalog.Snapshot, does policy.Arg
 	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
 	switch {
 	case s.request.NameErr != nil:
-		facts.Nearest = now.Within(within).Named(s.request.Name)
+		facts.Nearest = now.Within(within).SuggestByToolName(s.request.Name)
 		return facts
 	case !facts.InScope:
 		return facts
@@ -118,10 +118,10 @@ func (g *Gate) facts(c *call, s *subject, now *catalog.Snapshot, does policy.Arg
 		}
 		facts.Existence, facts.Unlisted = missing(server)
 		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
-		facts.Nearest = now.Within(within).Nearest(id)
+		facts.Nearest = now.Within(within).SuggestIDs(id)
 		return facts
 	}
-	return FactsOf(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.StatusNow(t), does)
+	return FactsOf(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
 }
 
 // FactsOf returns the facts about a tool that is there, for who may reach it as far as
@@ -132,7 +132,7 @@ func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status poli
 	if !within.AllLanes() && !quarantined { // nothing is told of what is quarantined
 		facts.Lane = t.Lane()
 		if does.Operation != policy.NoOperation {
-			own := t.OwnLane()
+			own := t.BaseLane()
 			facts.Lane = policy.LaneOf(own, &does)
 			facts.ByArguments = facts.Lane == does.Operation && (does.Declared || does.Operation > own)
 		}
@@ -205,7 +205,7 @@ func (g *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
 func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
 	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.Brief(name)).
 		WithHint("See the configured servers with `mcpproxy upstream list`.")
-	if near := s.Nearest(tool.ID{Server: name}); len(near) > 0 {
+	if near := s.SuggestIDs(tool.ID{Server: name}); len(near) > 0 {
 		p.With("nearest", near)
 	}
 	return p

@@ -141,7 +141,7 @@ func (h *hold) takeAnswer(ctx context.Context, held *ask.HeldCall, id string, re
 // the form has shown all of the arguments.
 func (h *hold) mayApprove(held *ask.HeldCall) bool {
 	g := h.gate
-	return isWhole(held) && (g.Presence == nil || !g.Presence()) && g.Config().AnswersByClient(h.call.caller.Actor.Name)
+	return isWhole(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.Name)
 }
 
 // isWhole reports whether a form shows all of the arguments.

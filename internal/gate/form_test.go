@@ -350,7 +350,7 @@ func TestForgedStates(t *testing.T) {
 	wantCode(t, "in a session", err, problem.ApprovalPending)
 	a.use(textWith(byForm + `, "tools_limit": 7`))
 	m.asked(back(state, approves))
-	a.ListOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
+	a.SetToolsOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
 	m.asked(back(state, approves))
 	if a.asked() != 0 {
 		t.Errorf("%q", a.Events)
@@ -364,7 +364,7 @@ func TestWhatIsForTheServer(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
 	var sent string
-	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		sent = string(r.Params)
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}

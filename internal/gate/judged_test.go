@@ -138,7 +138,7 @@ func TestARefusalAfterTheWaitIsOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *config.Config) { c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute }, readsTool)
 		release := make(chan struct{})
-		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			<-release
 			return session.Reply{Result: json.RawMessage(`{}`)}, nil
 		}
@@ -171,8 +171,8 @@ func TestARefusalAfterTheWaitIsOnRecord(t *testing.T) {
 func TestOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, readsTool)
-		w.Beginning = func() { time.Sleep(3 * time.Millisecond) }
-		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.OnBegin = func() { time.Sleep(3 * time.Millisecond) }
+		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			time.Sleep(time.Minute)
 			return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 		}

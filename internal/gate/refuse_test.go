@@ -97,7 +97,7 @@ func TestAFullQueueIsARefusal(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.MaxConcurrent, c.QueueSize = 1, 0 }, wipes)
 	w.gate.admission.Store(newAdmission(w.Config(), nil))
 	entered, leave := make(chan struct{}), make(chan struct{})
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		close(entered)
 		<-leave
 		return session.Reply{Result: []byte(`{"content":[]}`)}, nil

@@ -28,7 +28,7 @@ const (
 
 // answering makes servers answer with a result.
 func (w *world) answering(result string) {
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(result)}, nil
 	}
 }
@@ -157,7 +157,7 @@ func hand(t *testing.T, result string) (w *world, handle string) {
 	w = newWorld(t, func(c *config.Config) {
 		c.Servers = append(c.Servers, config.Server{Name: "other", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto})
 	}, listTool, writeTool)
-	w.ListOn("other", writeTool, `{"name":"look","inputSchema":{"type":"object","properties":{"any":{}}},"annotations":{"readOnlyHint":true}}`)
+	w.SetToolsOn("other", writeTool, `{"name":"look","inputSchema":{"type":"object","properties":{"any":{}}},"annotations":{"readOnlyHint":true}}`)
 	w.answering(result)
 	r, p := w.ask(Request{Variant: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(`"1"`),
 		Declared: sensitive("private")})
@@ -180,7 +180,7 @@ func TestAResultAsAnArgument(t *testing.T) {
 	w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"body":`+big+`,"n": 9007199254740993, "list":[1, 2]}]}}`)
 	for path, want := range map[string]string{"items[0].body": big, "structuredContent.items[0].body": big} {
 		var got json.RawMessage
-		w.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 			got = r.Call.Arguments
 			return session.Reply{Result: json.RawMessage(prose)}, nil
 		}
@@ -227,7 +227,7 @@ func TestNoResultAsAnArgument(t *testing.T) {
 	} {
 		w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"n":7,"inner":{"$result":"HANDLE","path":"items[0].n"}}]}}`)
 		sent := ""
-		w.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 			sent = strings.ReplaceAll(string(r.Call.Arguments), handle, "HANDLE")
 			return session.Reply{Result: json.RawMessage(prose)}, nil
 		}
@@ -271,9 +271,9 @@ func TestValuesStayWhereTheyAre(t *testing.T) {
 			for _, variant := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 				for form, names := range forms {
 					w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"n":424242}]}}`)
-					w.List(listTool, writeTool, `{"name":"look","annotations":{"readOnlyHint":true}}`)
+					w.SetTools(listTool, writeTool, `{"name":"look","annotations":{"readOnlyHint":true}}`)
 					sent := ""
-					w.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+					w.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 						sent = string(r.Call.Arguments)
 						return session.Reply{Result: json.RawMessage(prose)}, nil
 					}

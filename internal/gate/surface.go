@@ -43,7 +43,7 @@ func (f *surface) Open(ctx context.Context, initialize *session.Request) (sessio
 	}
 	s, reply, err := f.open.Open(ctx, initialize)
 	if reply.Result != nil {
-		reply.Result, _ = f.gate.Offers.Show(ctx, f.target.server, mcp.Initialize, reply.Result, catalog.Audience{Within: caller.Scope()})
+		reply.Result, _ = f.gate.Offers.FilterResult(ctx, f.target.server, mcp.Initialize, reply.Result, catalog.Audience{Scope: caller.Scope()})
 	}
 	if s == nil {
 		return nil, reply, err
@@ -149,7 +149,7 @@ func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session
 	asked := time.Now()
 	reply, err := w.send(ctx, r)
 	if err == nil && reply.Error == nil {
-		reply.Result, err = g.Offers.Show(ctx, w.server, r.Method, reply.Result, catalog.Audience{Within: r.Caller.Scope(), Asked: asked})
+		reply.Result, err = g.Offers.FilterResult(ctx, w.server, r.Method, reply.Result, catalog.Audience{Scope: r.Caller.Scope(), RequestedAt: asked})
 	}
 	if err == nil && r.Method == mcp.ListTasks {
 		reply.Result = g.tasks.listed(w.server, r, reply.Result)
@@ -176,8 +176,8 @@ func (w *target) send(ctx context.Context, r *session.Request) (session.Reply, e
 
 // use refuses the use of what nobody has approved, on record.
 func (g *Gate) use(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
-	allowed, err := g.Offers.Use(ctx, server, r)
-	if locked, ok := errors.AsType[*catalog.PrimitiveLocked](err); ok {
+	allowed, err := g.Offers.CheckUse(ctx, server, r)
+	if locked, ok := errors.AsType[*catalog.PrimitiveLockedError](err); ok {
 		g.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Action: r.Method, Detail: locked.What, RequestBytes: r.Size, Problem: locked.Problem})
 		return nil, locked.Problem
 	}

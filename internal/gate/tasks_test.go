@@ -28,7 +28,7 @@ func TestTasksOfOthers(t *testing.T) {
 		"twice":  `{"resultType":"task","taskId":"twice"}`,
 		"none":   `{"content":[],"resultType":"task","taskId":"none"}`,
 	} {
-		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(form)}, nil
 		}
 		for _, principal := range []string{"me", "you"} {
@@ -89,7 +89,7 @@ func TestTasksAreBounded(t *testing.T) {
 func TestUnfinishedResults(t *testing.T) {
 	w := newWorld(t, nil, reads, `{"name":"must","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`)
 	call := func(name, result string, failure *wirejson.RPCError) (Result, *problem.Problem) {
-		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(result), Error: failure}, nil
 		}
 		r, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})

@@ -44,15 +44,15 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 	waits := map[string]func(w *world, call func(*world) error, lock func()) error{
 		"for a place": func(w *world, call func(*world) error, lock func()) error {
 			free := make(chan struct{})
-			answer := w.Answer
-			w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+			answer := w.AnswerCall
+			w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 				<-free
 				return session.Reply{Result: json.RawMessage(`{}`)}, nil
 			}
 			first, second := make(chan error, 1), make(chan error, 1)
 			go func() { first <- call(w) }()
 			synctest.Wait()
-			w.Events, w.Ended, w.Answer = nil, nil, answer
+			w.Events, w.Ended, w.AnswerCall = nil, nil, answer
 			go func() { second <- call(w) }()
 			synctest.Wait()
 			lock()
@@ -70,21 +70,21 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			return err
 		},
 		"for its record, on a slow disk": func(w *world, call func(*world) error, lock func()) error {
-			w.Beginning = func() {
+			w.OnBegin = func() {
 				time.Sleep(recheckAfter)
 				lock()
 			}
 			return call(w)
 		},
 		"for the connection": func(w *world, call func(*world) error, lock func()) error {
-			answer := w.Answer
-			w.Answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
+			answer := w.AnswerCall
+			w.AnswerCall = func(ctx context.Context, r *session.Request) (session.Reply, error) {
 				w.Events = w.Events[:len(w.Events)-1] // it has not reached the server
 				lock()
 				if err := r.Permit.Recheck(); err != nil {
 					return session.Reply{}, err
 				}
-				w.Note("call", nil)
+				w.AddEvent("call", nil)
 				return answer(ctx, r)
 			}
 			return call(w)
@@ -129,7 +129,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
 	for name, ask := range map[string]func(s *sessionSurface, r *session.Request){
 		"with the call":  func(_ *sessionSurface, r *session.Request) { r.Say(question) },
-		"on the stream":  func(s *sessionSurface, _ *session.Request) { s.Session.(*catalogtest.Session).Say(question) },
+		"on the stream":  func(s *sessionSurface, _ *session.Request) { s.Session.(*catalogtest.Session).Emit(question) },
 		"nobody answers": nil,
 	} {
 		for _, method := range []string{"tools/call", "prompts/get"} {
@@ -146,7 +146,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 					go func() { _ = s.Listen(listening, func(session.Event) {}, func() {}) }()
 					synctest.Wait()
 					answered := make(chan struct{})
-					w.Answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
+					w.AnswerCall = func(ctx context.Context, r *session.Request) (session.Reply, error) {
 						if ask != nil {
 							ask(s, r)
 						}
@@ -157,7 +157,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 							return session.Reply{}, ctx.Err()
 						}
 					}
-					w.relays.Replies = func(ctx context.Context, r *session.Request) (session.Reply, error) { return w.Answer(ctx, r) }
+					w.relays.Reply = func(ctx context.Context, r *session.Request) (session.Reply, error) { return w.AnswerCall(ctx, r) }
 					time.AfterFunc(5*time.Minute, func() {
 						close(answered)
 						_ = s.Respond(t.Context(), json.RawMessage(`7`), session.Reply{Result: json.RawMessage(`{}`)})

@@ -18,13 +18,13 @@ import (
 type world struct {
 	*catalogtest.World
 	gate   *Gate
-	relays *catalogtest.Relays
+	relays *catalogtest.RelayServers
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
 	t.Helper()
 	w := &world{World: catalogtest.New(t, change, definitions...)}
-	w.relays = w.Others.(*catalogtest.Relays)
+	w.relays = w.Upstreams.(*catalogtest.RelayServers)
 	w.gate = New(depsOf(w.World))
 	return w
 }
@@ -38,8 +38,8 @@ func depsOf(w *catalogtest.World) Deps {
 }
 
 var (
-	anAgent = catalogtest.AnAgent
-	passed  = catalogtest.Asked
+	anAgent = catalogtest.AgentCaller
+	passed  = catalogtest.NewRequest
 )
 
 func (w *world) call(v policy.Variant, name, args string) (Result, *problem.Problem) {
@@ -68,7 +68,7 @@ const (
 
 const reads, deletes, denied = catalogtest.Reads, catalogtest.Deletes, catalogtest.Denied
 
-func relayWorld(t *testing.T, change func(*config.Config)) (*world, *catalogtest.Relays) {
+func relayWorld(t *testing.T, change func(*config.Config)) (*world, *catalogtest.RelayServers) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers[0].DisabledTools = []string{"denied"}
 		c.Intent.RequireIntent = true

@@ -30,10 +30,10 @@ func TestTimesOut(t *testing.T) {
 				<-ctx.Done()
 				return problem.New(code, "as it is", hint).With("server", "s").Because(ctx.Err())
 			}
-			w.Answer = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+			w.AnswerCall = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 				return session.Reply{}, failure(ctx)
 			}
-			r.Replies = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+			r.Reply = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 				return session.Reply{}, failure(ctx)
 			}
 			for _, request := range []*session.Request{passed("tools/call", `{"name":"reads"}`), passed("prompts/get", `{"name":"p"}`)} {
@@ -46,7 +46,7 @@ func TestTimesOut(t *testing.T) {
 		}
 		began := time.Now()
 		occupied := make(chan error)
-		r.Replies = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+		r.Reply = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 			time.Sleep(time.Hour)
 			return session.Reply{}, nil
 		}
@@ -78,7 +78,7 @@ func TestPassedCall(t *testing.T) {
 	if b := w.Begun[0]; b.ToolName != "reads" || b.Metadata.ToolVariant != "call_tool_read" || b.Metadata.Intent.OperationType != "read" {
 		t.Errorf("record %+v", b)
 	}
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Status: 400, Error: &wirejson.RPCError{Code: -32021, Message: "no", Data: json.RawMessage(`{"a":1}`)}}, nil
 	}
 	a, err = w.relay(t.Context(), passed("tools/call", `{"name":"deletes"}`))
@@ -142,16 +142,16 @@ func TestVisible(t *testing.T) {
 			t.Errorf("%s: %s %v", twice, a.Result, err)
 		}
 	}
-	if a, err := w.gate.Offers.Show(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), catalog.Audience{Asked: time.Now()}); err == nil {
+	if a, err := w.gate.Offers.FilterResult(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), catalog.Audience{RequestedAt: time.Now()}); err == nil {
 		t.Errorf("a list under another name: %s", a)
 	}
-	r.Learns, r.Tools = true, reads+`,{"name":"for this client"}`
-	r.Renew = func() { t.Error("it was learnt, and asked for all the same") }
+	r.ToolsLearned, r.Tools = true, reads+`,{"name":"for this client"}`
+	r.OnRefresh = func() { t.Error("it was learnt, and asked for all the same") }
 	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[`+r.Tools+`],"nextCursor":"c"}` {
 		t.Errorf("listed to this client only: %s %v", a.Result, err)
 	}
-	r.Learns = false
-	r.Tools, r.Renew = `{"name":"new"}`, func() { w.List(`{"name":"new"}`) }
+	r.ToolsLearned = false
+	r.Tools, r.OnRefresh = `{"name":"new"}`, func() { w.SetTools(`{"name":"new"}`) }
 	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[{"name":"new"}],"nextCursor":"c"}` {
 		t.Errorf("after it was learnt: %s %v", a.Result, err)
 	}

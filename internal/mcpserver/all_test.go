@@ -29,7 +29,7 @@ type everything struct {
 // resources.
 func (e *everything) change(tools bool, capabilities string) {
 	if tools {
-		e.ListOn("one", `{"name":"another"}`)
+		e.SetToolsOn("one", `{"name":"another"}`)
 	}
 	e.state.Capabilities = json.RawMessage(capabilities)
 	e.Catalog.StateChanged(e.state)
@@ -49,12 +49,12 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 		World: catalogtest.New(t, func(c *config.Config) {
 			c.Servers = []config.Server{{Name: "one", Protocol: "http", Enabled: true, Trust: config.TrustAuto}}
 		})}
-	e.Others.(*catalogtest.Relays).Offers = map[string][]json.RawMessage{"one prompts/list": {json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}}
+	e.Upstreams.(*catalogtest.RelayServers).Primitives = map[string][]json.RawMessage{"one prompts/list": {json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}}
 	var tools []string
 	for _, name := range []string{"echo", "x", "call_tool_read", "retrieve_tools", "upstream_servers", "call_tool"} {
 		tools = append(tools, `{"name":"`+name+`"}`)
 	}
-	e.ListOn("one", tools...)
+	e.SetToolsOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
 	e.Catalog.Refresh()
 	deps := gatetest.Deps(e.World)

@@ -177,5 +177,5 @@ func (q *builtinRequest) nearest(name string) string {
 	if hasManagement(q.cfg) {
 		known = append(known, toolUpstreamServers)
 	}
-	return search.Meant(name, known)
+	return search.ClosestName(name, known)
 }

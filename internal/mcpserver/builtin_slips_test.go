@@ -31,7 +31,7 @@ type model struct {
 // Progress is that of servers that are there.
 func (*model) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*model) Oddities(string) []string { return nil }
+func (*model) Deviations(string) []string { return nil }
 
 // decided is the gateway, without what a person decides.
 type decided struct{ *ops.Gateway }
@@ -43,9 +43,9 @@ func (decided) AddServer(context.Context, ops.Caller, ops.NewServer) (ops.Server
 func newModel(t testing.TB, change func(*config.Config), definitions ...string) *model {
 	t.Helper()
 	m := &model{World: catalogtest.New(t, change, definitions...)}
-	m.Results["h"] = store.StoredResult{Handle: "h", Actor: catalogtest.AnAgent.Actor.String(), Server: "s",
+	m.Results["h"] = store.StoredResult{Handle: "h", Actor: catalogtest.AgentCaller.Actor.String(), Server: "s",
 		Body: json.RawMessage(`{"content":[{"type":"text","text":"0123456789"}]}`), Expires: time.Now().Add(time.Hour)}
-	m.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	m.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		m.got = append(m.got, r.Call.Tool+" "+string(r.Call.Arguments))
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 	}
@@ -69,7 +69,7 @@ type builtinAnswer struct {
 // call calls a built-in tool as a client of one of the eras.
 func (m *model) call(modern bool, tool, arguments string) (a builtinAnswer) {
 	m.T.Helper()
-	caller := catalogtest.AnAgent
+	caller := catalogtest.AgentCaller
 	r := &session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Caller: &caller,
 		Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))}
 	var do session.Doer = m.surface

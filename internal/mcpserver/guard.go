@@ -42,7 +42,7 @@ func (x *request) admit() bool {
 		x.turnAway(http.StatusNotFound, "There is no profile "+session.QuoteText(x.profile)+" that this client may use. The user sees the profiles with `mcpproxy profile list`.")
 		return false
 	}
-	x.bounds = auth.Within(x.token, x.profile, x.s.Profiles)
+	x.bounds = auth.CallerBounds(x.token, x.profile, x.s.Profiles)
 	return true
 }
 

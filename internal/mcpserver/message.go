@@ -29,8 +29,8 @@ type client struct {
 	surface  session.Surface
 	profile  string // the profile that restricts the surface, "" for none
 	actor    auth.Actor
-	token    *auth.Held  // the presented token, if any
-	bounds   auth.Bounds // restrictions of what may be reached
+	token    *auth.ActiveToken // the presented token, if any
+	bounds   auth.Bounds       // restrictions of what may be reached
 	origin   string
 	entry    *entry          // the session; nil in the modern protocol
 	calls    *calls          // what its notifications may cancel; nil: nothing

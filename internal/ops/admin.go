@@ -11,12 +11,12 @@ import (
 // returns. See config.Live.
 type Editor interface {
 	AddServers(permit config.Permit, all ...config.NamedEdit) error
-	FitServers(all ...config.NamedEdit) error
+	CheckNewServers(all ...config.NamedEdit) error
 	RemoveServer(name string) error
 	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
 	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error
 	// Itself refuses a launch that leads back to this MCPProxy.
-	Itself(config.Launch) error
+	CheckNotSelf(config.Launch) error
 }
 
 // Admin is all operations: those of the Gateway, and those that decide.

@@ -68,7 +68,7 @@ func BenchmarkRetrieveWithDisabled10000(b *testing.B) {
 // record.
 func BenchmarkCall10000(b *testing.B) {
 	w := manyTools(b)
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		w.Begun, w.Ended, w.Events = w.Begun[:0], w.Ended[:0], w.Events[:0]
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
@@ -84,7 +84,7 @@ func BenchmarkCall10000(b *testing.B) {
 // BenchmarkPassed10000 is the same of a client's own call, by itself.
 func BenchmarkPassed10000(b *testing.B) {
 	w := manyTools(b)
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		w.Begun, w.Ended, w.Events = w.Begun[:0], w.Ended[:0], w.Events[:0]
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
@@ -104,7 +104,7 @@ func BenchmarkApprovalOfACall10000(b *testing.B) {
 	t := w.Catalog.Current().Tool(tool.ID{Server: "server42", Tool: "list_issue"})
 	b.ReportAllocs()
 	for b.Loop() {
-		if w.Catalog.StatusNow(t) != policy.Callable {
+		if w.Catalog.CurrentStatus(t) != policy.Callable {
 			b.Fatal("locked")
 		}
 	}

@@ -33,9 +33,9 @@ func toolDefinition(t *catalog.Tool, decided *approval.View) definition {
 	return d
 }
 
-func (a *Admin) offerDefinition(server string, o *catalog.Offer, decided *approval.View) definition {
+func (a *Admin) offerDefinition(server string, o *catalog.Primitive, decided *approval.View) definition {
 	d := define(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
-	d.status = statusWord(a.Catalog.OfferStatus(server, o), d.waits.Why == approval.Blocked)
+	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.waits.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
 }
@@ -126,7 +126,7 @@ func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, e
 		}
 		return d.Fingerprint(), nil
 	}
-	o, err := tool.ParseOffer(kind, raw)
+	o, err := tool.ParsePrimitive(kind, raw)
 	return o.Fingerprint, err
 }
 
@@ -330,15 +330,15 @@ func (a *Admin) findOffer(in OfferRef) (definition, error) {
 	if err != nil {
 		return definition{}, err
 	}
-	a.Offers.Hear(context.Background(), s) // what it says of itself is known already
-	if o := a.Catalog.Offers(in.Server).Find(in.Kind, in.Name); o != nil {
+	a.Offers.RefreshInstructions(context.Background(), s) // what it says of itself is known already
+	if o := a.Catalog.Primitives(in.Server).Find(in.Kind, in.Name); o != nil {
 		return a.offerDefinition(in.Server, o, a.Book.View(in.Server)), nil
 	}
 	if in.Kind == tool.KindInstructions {
 		return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
 			WithHint("See what waits with `mcpproxy approvals`.")
 	}
-	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Word(), problem.Brief(in.Name)).
+	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.Brief(in.Name)).
 		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
 }
 

@@ -169,7 +169,7 @@ func (l *life) up() {
 	if err := book.Load(context.Background()); err != nil {
 		l.T.Fatal(err)
 	}
-	l.Catalog = catalog.New(catalog.Options{Servers: l.Config().Servers, Infer: l.Config().Intent.InferHints, Book: book, Logger: catalogtest.Logger})
+	l.Catalog = catalog.New(catalog.Options{Servers: l.Config().Servers, Infer: l.Config().Intent.InferHints, Approvals: book, Logger: catalogtest.Logger})
 	l.renew(book)
 	l.relist()
 }
@@ -199,7 +199,7 @@ func (l *life) relist() {
 			all = append(all, v.raw(name))
 		}
 	}
-	l.ListOn("s", all...)
+	l.SetToolsOn("s", all...)
 	l.model.admit()
 }
 
@@ -366,7 +366,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	l := &life{adminWorld: newAdminWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}, before: map[string]before{}}
-	l.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+	l.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		l.ran = string(r.Permit.Listed())
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}

@@ -28,7 +28,7 @@ func TestQuarantineFailsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.approveServer("new")
-	w.ListOn("new", adminReadsTool)
+	w.SetToolsOn("new", adminReadsTool)
 	w.approveServer("new")
 	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Args = []string{"-c", "rm x"}; return nil }); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 					c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute
 				}, adminReadsTool)
 				asked, release := 0, make(chan struct{})
-				w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+				w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 					asked++
 					<-release
 					return session.Reply{Result: json.RawMessage(`{}`)}, nil
@@ -209,7 +209,7 @@ func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 func TestADifferenceFromALostDefinition(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), adminReadsTool)
 	w.Approvals.Lose()
-	w.ListOn("s", strings.Replace(adminReadsTool, "Read a thing", "Write a thing", 1))
+	w.SetToolsOn("s", strings.Replace(adminReadsTool, "Read a thing", "Write a thing", 1))
 	d, err := w.gateway.DiffTool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "reads"})
 	if err != nil || d.Approved != nil || d.Reason != approval.Changed || len(d.Definition) == 0 {
 		t.Errorf("%+v, %v", d, err)

@@ -139,8 +139,8 @@ func TestInferHintsOfOneServer(t *testing.T) {
 func TestLoosenedInferenceOfOneServer(t *testing.T) {
 	for own, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferOff: "callable", "": "callable"} {
 		w := newAdminWorld(t, func(c *config.Config) { c.Servers[0].InferHints, c.Intent.InferHints = own, policy.InferAdvise })
-		w.ListOn("s", `{"name":"note","description":"Permanently deletes all notes"}`)
-		w.ListOn("s", `{"name":"note","description":"Gets a note"}`)
+		w.SetToolsOn("s", `{"name":"note","description":"Permanently deletes all notes"}`)
+		w.SetToolsOn("s", `{"name":"note","description":"Gets a note"}`)
 		if s := w.status("s:note"); s != want {
 			t.Errorf("%q: %s, want %s", own, s, want)
 		}
@@ -185,12 +185,12 @@ func TestLoosenedInferenceIsHeld(t *testing.T) {
 		`{"name":"note","description":"Permanently deletes all notes, and folders"}`, `{"name":"note","description":"Gets a note"}`
 	for mode, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferAdvise: "callable"} {
 		w := newAdminWorld(t, func(c *config.Config) { c.Intent.InferHints = mode })
-		w.ListOn("s", purges)
-		w.ListOn("s", purgesMore)
+		w.SetToolsOn("s", purges)
+		w.SetToolsOn("s", purgesMore)
 		if s := w.status("s:note"); s != "callable" {
 			t.Errorf("%s: a change that loosens nothing: %s", mode, s)
 		}
-		w.ListOn("s", gets)
+		w.SetToolsOn("s", gets)
 		if s := w.status("s:note"); s != want {
 			t.Errorf("%s: %s, want %s", mode, s, want)
 		}
@@ -198,8 +198,8 @@ func TestLoosenedInferenceIsHeld(t *testing.T) {
 		if s := w.status("s:note"); s != "callable" {
 			t.Errorf("%s: approved: %s", mode, s)
 		}
-		w.ListOn("s", purges)
-		w.ListOn("s", gets)
+		w.SetToolsOn("s", purges)
+		w.SetToolsOn("s", gets)
 		if s := w.status("s:note"); s != want {
 			t.Errorf("%s: loosened again: %s, want %s", mode, s, want)
 		}

@@ -48,19 +48,19 @@ func zoo(t *testing.T, locked bool) *adminWorld {
 	})
 	w.Catalog.StateChanged(open)
 	if !locked {
-		w.ListOn("open", one("open_feed"), one("changing_feed"))
-		w.ListOn("open", one("open_feed"))
+		w.SetToolsOn("open", one("open_feed"), one("changing_feed"))
+		w.SetToolsOn("open", one("open_feed"))
 		return w
 	}
 	ctx := context.Background()
-	w.ListOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"), one("changing_feed"))
-	w.ListOn("off", one("off_feed"))
-	w.ListOn("held", one("held_feed"))
-	w.ListOn("unreviewed", one("unreviewed_feed"))
+	w.SetToolsOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"), one("changing_feed"))
+	w.SetToolsOn("off", one("off_feed"))
+	w.SetToolsOn("held", one("held_feed"))
+	w.SetToolsOn("unreviewed", one("unreviewed_feed"))
 	if _, err := w.gateway.DisableTool(ctx, adminPerson, ToolRef{Server: "open", Tool: "switched_feed"}); err != nil {
 		t.Fatal(err)
 	}
-	w.ListOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"),
+	w.SetToolsOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"),
 		`{"name":"changing_feed","description":"Feed a zebra CANARY.","annotations":{"readOnlyHint":true,"destructiveHint":false}}`)
 	if _, err := w.gateway.DisableServer(ctx, adminPerson, ServerRef{Name: "off"}); err != nil {
 		t.Fatal(err)
@@ -204,9 +204,9 @@ func TestEveryoneTellsTheSameStory(t *testing.T) {
 func TestUnreadableApprovalsRefuse(t *testing.T) {
 	w := newAdminWorld(t, nil)
 	book := approval.NewBook(&w.Approvals, nil) // never loaded
-	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Book: book, Logger: catalogtest.Logger})
+	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Approvals: book, Logger: catalogtest.Logger})
 	w.renew(book)
-	w.ListOn("s", adminReadsTool)
+	w.SetToolsOn("s", adminReadsTool)
 	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Detail("status") != "disabled_unknown" {
 		t.Errorf("the call: %v", p)
 	}

@@ -72,8 +72,8 @@ func offerMutations(t *testing.T, kind tool.Kind) map[string]string {
 // be used until a person has approved it; and it is back when the definition is
 // what it was.
 func TestEveryChangeOfAnOfferIsHeld(t *testing.T) {
-	for _, kind := range tool.OfferKinds() {
-		t.Run(kind.Word(), func(t *testing.T) {
+	for _, kind := range tool.PrimitiveKinds() {
+		t.Run(kind.Label(), func(t *testing.T) {
 			w := newOfferWorld(t, config.TrustScan)
 			all := offerMutations(t, kind)
 			if len(all) < 10 || kind != tool.KindInstructions && len(all) < 17 {
@@ -132,7 +132,7 @@ func TestRespellingOffersIsNeverHeld(t *testing.T) {
 	w.approveServer()
 	saves := w.Approvals.Saves()
 	for i := range volume.Of(1_000, 200) {
-		for _, kind := range tool.OfferKinds() {
+		for _, kind := range tool.PrimitiveKinds() {
 			raw := fullOffers[kind]
 			if kind == tool.KindResource {
 				raw = strings.Replace(raw, `"size":5`, fmt.Sprintf(`"size":%d`, r.IntN(1e9)), 1)
@@ -176,7 +176,7 @@ func TestOffersAtFirstSight(t *testing.T) {
 		trust        config.Trust
 		clean, other bool // whether it passes
 	}{{config.TrustManual, false, false}, {config.TrustScan, true, false}, {config.TrustAuto, true, true}} {
-		for _, kind := range tool.OfferKinds() {
+		for _, kind := range tool.PrimitiveKinds() {
 			for raw, passes := range map[string]bool{fullOffers[kind]: c.clean, poison[kind]: c.other} {
 				for _, clientsAlone := range []bool{false, true} {
 					w := newOfferWorld(t, c.trust)
@@ -231,7 +231,7 @@ func TestOffersOfAQuarantinedServer(t *testing.T) {
 		if err := w.Edit(func(c *config.Config) error { change(&c.Servers[0]); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range tool.OfferKinds() {
+		for _, kind := range tool.PrimitiveKinds() {
 			w.offers(kind, fullOffers[kind])
 			if kind != tool.KindInstructions && w.amongAll(kind) != 0 {
 				t.Errorf("%s: a %s is offered", name, kind)
@@ -251,7 +251,7 @@ func TestOffersOfAQuarantinedServer(t *testing.T) {
 // What MCPProxy is listed goes first: clients are shown no other definition of
 // the same name, and what they are shown changes no pin.
 func TestClientsVariantsAreHeld(t *testing.T) {
-	for _, kind := range tool.OfferKinds() {
+	for _, kind := range tool.PrimitiveKinds() {
 		w := newOfferWorld(t, config.TrustScan)
 		w.offers(kind, fullOffers[kind])
 		w.seen(kind)
@@ -285,7 +285,7 @@ func TestOffersAreOnRecord(t *testing.T) {
 		r.Metadata.Action != "prompts/get" || r.Metadata.Detail != "prompt 'full'" || r.Metadata.ErrorCode != string(problem.OfferLocked) {
 		t.Errorf("%+v", r)
 	}
-	o := w.Catalog.Offers("s").Find(tool.KindPrompt, "full")
+	o := w.Catalog.Primitives("s").Find(tool.KindPrompt, "full")
 	if _, err := w.gateway.ApproveOffer(t.Context(), adminPerson, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, Seen: Seen{Fingerprint: o.Fingerprint.String()}}); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 		if len(heard) > 0 {
 			t.Errorf("to list is no change: %q", heard)
 		}
-		o := w.Catalog.Offers("s").Find(tool.KindPrompt, "full")
+		o := w.Catalog.Primitives("s").Find(tool.KindPrompt, "full")
 		if _, err := w.gateway.BlockOffer(t.Context(), adminPerson, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, Seen: Seen{Fingerprint: o.Fingerprint.String()}}); err != nil {
 			t.Fatal(err)
 		}

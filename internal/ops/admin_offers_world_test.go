@@ -23,20 +23,20 @@ import (
 // alike.
 type offerWorld struct {
 	*adminWorld
-	r *catalogtest.Relays
+	r *catalogtest.RelayServers
 	// to clients is what clients are listed; nil: the same.
 	toClients map[string][]json.RawMessage
 	version   uint64
 }
 
-var listMethods = map[tool.Kind]catalog.PrimitiveList{tool.KindPrompt: catalog.ListPrompts, tool.KindResource: catalog.ListResources, tool.KindTemplate: catalog.ListTemplates}
+var listMethods = map[tool.Kind]catalog.ListKind{tool.KindPrompt: catalog.ListPrompts, tool.KindResource: catalog.ListResources, tool.KindTemplate: catalog.ListTemplates}
 
 func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 	t.Helper()
 	w := &offerWorld{adminWorld: newAdminWorld(t, trust(kind)), toClients: map[string][]json.RawMessage{}}
 	w.r = w.relays
-	w.r.Offers = map[string][]json.RawMessage{}
-	w.Others = w
+	w.r.Primitives = map[string][]json.RawMessage{}
+	w.Upstreams = w
 	w.changed()
 	return w
 }
@@ -51,7 +51,7 @@ func (w *offerWorld) changed() {
 
 func (w *offerWorld) instructions() string {
 	var text string
-	if said := w.r.Offers["s instructions"]; len(said) > 0 {
+	if said := w.r.Primitives["s instructions"]; len(said) > 0 {
 		_ = json.Unmarshal(said[0], &text)
 	}
 	return text
@@ -70,7 +70,7 @@ func (w *offerWorld) offers(kind tool.Kind, raws ...string) {
 	for _, raw := range raws {
 		all = append(all, json.RawMessage(raw))
 	}
-	w.r.Offers["s "+w.method(kind)] = all
+	w.r.Primitives["s "+w.method(kind)] = all
 	w.changed()
 }
 
@@ -83,16 +83,16 @@ func (w *offerWorld) shows(kind tool.Kind, raws ...string) {
 	w.toClients["s "+w.method(kind)] = all
 }
 
-func (w *offerWorld) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
-	return w.r.Offered(ctx, server, method, list)
+func (w *offerWorld) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+	return w.r.ListPrimitives(ctx, server, method, list)
 }
-func (w *offerWorld) Learn(string, []json.RawMessage) bool       { return false }
-func (w *offerWorld) Refresh(context.Context, string, time.Time) {}
+func (w *offerWorld) AddDefinitions(string, []json.RawMessage) bool   { return false }
+func (w *offerWorld) RefreshTools(context.Context, string, time.Time) {}
 func (w *offerWorld) clientList(method string) []json.RawMessage {
 	if all, there := w.toClients["s "+method]; there {
 		return all
 	}
-	return w.r.Offers["s "+method]
+	return w.r.Primitives["s "+method]
 }
 
 func (w *offerWorld) greeting() json.RawMessage {
@@ -111,7 +111,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 	if q.Method == mcp.Discover || q.Method == mcp.Initialize {
 		return session.Reply{Result: w.greeting()}, nil
 	}
-	o, lists := catalog.ListOf(q.Method)
+	o, lists := catalog.ListKindOf(q.Method)
 	if !lists || o == catalog.ListTools {
 		return w.r.Relay(ctx, server, q)
 	}
@@ -211,9 +211,9 @@ func lockedOffer(err error) bool {
 	return p != nil && p.Code == problem.OfferLocked && p.Detail("status") == "pending_approval" && strings.Contains(p.Hint, "mcpproxy approvals")
 }
 
-func methodOf(l catalog.PrimitiveList) string {
+func methodOf(l catalog.ListKind) string {
 	for _, method := range []string{mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates} {
-		if o, _ := catalog.ListOf(method); o == l {
+		if o, _ := catalog.ListKindOf(method); o == l {
 			return method
 		}
 	}

@@ -79,8 +79,8 @@ func alike(name, like string) string {
 // looksLike returns the name that another one may be taken for: that of a server,
 // of one of the proposals, or one of our own; "" when there is none.
 func (p proposals) looksLike(name string, proposed []approval.Proposal) string {
-	skeleton := tool.Skeleton(name)
-	like := func(other string) bool { return other != name && tool.Skeleton(other) == skeleton }
+	skeleton := tool.ConfusableSkeleton(name)
+	like := func(other string) bool { return other != name && tool.ConfusableSkeleton(other) == skeleton }
 	for _, s := range p.config().Servers {
 		if like(s.Name) {
 			return s.Name
@@ -93,7 +93,7 @@ func (p proposals) looksLike(name string, proposed []approval.Proposal) string {
 	}
 	for _, own := range []string{"mcpproxy", "retrieve_tools", "call_tool", "call_tool_read", "call_tool_write", "call_tool_destructive",
 		"read_result", "upstream_servers"} {
-		if tool.Skeleton(own) == skeleton {
+		if tool.ConfusableSkeleton(own) == skeleton {
 			return own
 		}
 	}
@@ -103,8 +103,8 @@ func (p proposals) looksLike(name string, proposed []approval.Proposal) string {
 // yield has proposals give way to a server that a person has added, and says so
 // in v: those of the same name, and those whose name may be taken for it.
 func (p proposals) yield(ctx context.Context, v *ServerView, c Caller) {
-	skeleton := tool.Skeleton(v.Name)
-	for _, name := range p.drop(ctx, func(other string) bool { return tool.Skeleton(other) == skeleton }, "a person has added '"+v.Name+"'", c) {
+	skeleton := tool.ConfusableSkeleton(v.Name)
+	for _, name := range p.drop(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "a person has added '"+v.Name+"'", c) {
 		v.Warnings = append(v.Warnings, "An agent had proposed a server named '"+name+"', which is dropped: yours counts.")
 	}
 	if like := p.looksLike(v.Name, nil); like != "" {

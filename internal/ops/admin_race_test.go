@@ -61,7 +61,7 @@ func (c *crowd) change(change func(*config.Server)) {
 // definition runs that nobody has accepted, and none after it was locked.
 func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	c := &crowd{adminWorld: newAdminWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferAdvise })}
-	c.Answer = c.run
+	c.AnswerCall = c.run
 	c.list(0)
 	c.Catalog.Refresh()
 

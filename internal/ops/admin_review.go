@@ -30,13 +30,13 @@ func (a *Admin) subject(name string) (*subject, error) {
 			s.decided = a.Book.View(name)
 			return s, nil
 		}
-		s.settled = a.Offers.Settled(snapshot, s.listed)
-		a.Offers.Hear(context.Background(), s.listed) // what it says of itself is known already
+		s.settled = a.Offers.UpToDate(snapshot, s.listed)
+		a.Offers.RefreshInstructions(context.Background(), s.listed) // what it says of itself is known already
 		s.decided = a.Book.View(name)
 		for _, t := range s.listed.Tools {
 			s.tools = append(s.tools, toolDefinition(t, s.decided))
 		}
-		for _, o := range a.Catalog.Offers(name).Shown() {
+		for _, o := range a.Catalog.Primitives(name).Reviewable() {
 			s.offers = append(s.offers, a.offerDefinition(name, o, s.decided))
 		}
 		s.shorten()
@@ -81,7 +81,7 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 				w.Tools = append(w.Tools, a.waitingTool(ctx, t, &d))
 			}
 		}
-		for _, o := range a.Catalog.Offers(s.Name).Shown() {
+		for _, o := range a.Catalog.Primitives(s.Name).Reviewable() {
 			if decided.Of(o.Kind, o.Name).Approves(o.Fingerprint) {
 				continue
 			}
@@ -106,7 +106,7 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition) WaitingTool {
 	w := WaitingTool{
 		Name: d.id().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.waits.Loosened, Scanned: d.scanned(),
-		Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
+		Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
 	}
 	if d.pin != nil {
 		w.What = a.summaries.of(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {

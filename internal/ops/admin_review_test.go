@@ -88,7 +88,7 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 		t.Errorf("before it has told its tools: %v", err)
 	}
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
-	w.ListOn("new", adminReadsTool, adminDestroysTool)
+	w.SetToolsOn("new", adminReadsTool, adminDestroysTool)
 	if s := w.status("new:reads"); s != "server_quarantined" {
 		t.Errorf("during the review: %s", s)
 	}
@@ -104,11 +104,11 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 		t.Errorf("other instructions: %v", err)
 	}
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
-	w.ListOn("new", strings.Replace(adminReadsTool, "Read", "Write", 1), adminDestroysTool)
+	w.SetToolsOn("new", strings.Replace(adminReadsTool, "Read", "Write", 1), adminDestroysTool)
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("another definition: %v", err)
 	}
-	w.ListOn("new", adminReadsTool, adminDestroysTool)
+	w.SetToolsOn("new", adminReadsTool, adminDestroysTool)
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAChangedLaunchIsANewReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.approveServer("new")
-	w.ListOn("new", adminReadsTool)
+	w.SetToolsOn("new", adminReadsTool)
 	w.approveServer("new")
 	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Args = []string{"-c", "rm x"}; return nil }); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAChangedLaunchIsANewReview(t *testing.T) {
 	if s := w.status("new:reads"); s != "server_quarantined" {
 		t.Errorf("in its review: %s", s)
 	}
-	w.ListOn("new", adminReadsTool)
+	w.SetToolsOn("new", adminReadsTool)
 	if r := w.approveServer("new"); r.Stage != StageApproved || w.status("new:reads") != "callable" {
 		t.Errorf("approved: %+v", r)
 	}
@@ -157,7 +157,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.approveServer("mine")
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	w.approveServer("mine")
 	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Command = "y"; return nil }); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "mine"}, Seen: Seen{Fingerprint: r.Fingerprint}}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("the definitions of another command: %v", err)
 	}
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	w.approveServer("mine")
 	if s := w.status("mine:reads"); s != "callable" {
 		t.Errorf("approved: %s", s)
@@ -184,7 +184,7 @@ func TestQuarantine(t *testing.T) {
 	if _, err := w.gateway.AddServer(context.Background(), adminPerson, NewServer{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
 		t.Fatal(err)
 	}
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	if s := w.status("mine:reads"); s != "callable" || !slices.Equal(running(), []string{"mine"}) {
 		t.Fatalf("added by a person: %s, %v", s, running())
 	}
@@ -198,7 +198,7 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("restarted: %v", err)
 	}
 	w.approveServer("mine")
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	if _, err := w.gateway.RestartServer(context.Background(), adminAgent, ServerRef{Name: "mine"}); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("restarted by an agent during the review: %v", err)
 	}
@@ -335,7 +335,7 @@ func TestTheQuarantineEndsLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.approveServer("new")
-	w.ListOn("new", adminReadsTool)
+	w.SetToolsOn("new", adminReadsTool)
 	f := w.review("new").Fingerprint
 	approve := func() error {
 		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: f}})
@@ -373,7 +373,7 @@ func TestRemovingForgets(t *testing.T) {
 	if _, err := w.gateway.AddServer(ctx, adminPerson, mine); err != nil {
 		t.Fatal(err)
 	}
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	w.approve("mine:reads")
 	// Out of the file and back by hand: its approvals stay.
 	saved := slices.Clone(w.Config().Servers)
@@ -383,7 +383,7 @@ func TestRemovingForgets(t *testing.T) {
 	if err := w.Edit(func(c *config.Config) error { c.Servers = saved; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	if s := w.status("mine:reads"); s != "callable" {
 		t.Errorf("back in the file: %s", s)
 	}
@@ -393,7 +393,7 @@ func TestRemovingForgets(t *testing.T) {
 	if _, err := w.gateway.AddServer(ctx, adminPerson, mine); err != nil {
 		t.Fatal(err)
 	}
-	w.ListOn("mine", adminReadsTool)
+	w.SetToolsOn("mine", adminReadsTool)
 	if s := w.status("mine:reads"); s != "pending_approval" {
 		t.Errorf("added anew: %s", s)
 	}

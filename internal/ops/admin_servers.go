@@ -33,7 +33,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerVie
 			return a.editor.AddServers(a.Permit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.Known():
-		if err = a.editor.Itself(edit.Launch); err == nil {
+		if err = a.editor.CheckNotSelf(edit.Launch); err == nil {
 			err = a.proposals.propose(ctx, s.Name, edit, c)
 		}
 	default:
@@ -116,7 +116,7 @@ func unfitOf(e Editor, all []config.NamedEdit) []error {
 	if len(all) == 0 {
 		return nil
 	}
-	err := e.FitServers(all...)
+	err := e.CheckNewServers(all...)
 	if len(all) == 1 {
 		return []error{err}
 	}

@@ -91,7 +91,7 @@ func sorted(all []definition) []definition {
 // told reports whether the tools are what the server lists. What another launch of
 // it has listed is not, nor what is remembered, unless it is approved already.
 func (s *subject) told() bool {
-	return s.listed != nil && s.listed.Listed && (s.listed.Told && s.settled || s.stage() == StageApproved)
+	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.settled || s.stage() == StageApproved)
 }
 
 func (s *subject) instructions() string {

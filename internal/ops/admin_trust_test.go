@@ -65,7 +65,7 @@ func TestEveryChangeIsHeld(t *testing.T) {
 			t.Fatalf("before %s: %v", name, p)
 		}
 		calls := len(w.Events)
-		w.ListOn("s", changed)
+		w.SetToolsOn("s", changed)
 		_, p := w.call(policy.CallToolDestructive, "s:full", args)
 		if p == nil || p.Code != problem.ToolLocked || p.Detail("status") != "pending_approval" || !slices.Equal(w.Events[calls:], []string{"refuse"}) {
 			t.Errorf("%s: %v, %q", name, p, w.Events[calls:])
@@ -77,7 +77,7 @@ func TestEveryChangeIsHeld(t *testing.T) {
 		if err != nil || len(d.Changes) == 0 || d.Reason != approval.Changed {
 			t.Errorf("%s: the difference is %+v, %v", name, d, err)
 		}
-		w.ListOn("s", full)
+		w.SetToolsOn("s", full)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestReorderingIsNeverHeld(t *testing.T) {
 	w.approve("s:full")
 	saves := w.Approvals.Saves()
 	for i := range volume.Of(1_000, 200) {
-		w.ListOn("s", respell(r, json.RawMessage(full)))
+		w.SetToolsOn("s", respell(r, json.RawMessage(full)))
 		if s := w.status("s:full"); s != "callable" {
 			t.Fatalf("seed %d, round %d: %s", seed, i, s)
 		}
@@ -174,11 +174,11 @@ func TestFirstSight(t *testing.T) {
 // auto accepts a change, but none that loosens a hint.
 func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustAuto), adminDestroysTool)
-	w.ListOn("s", strings.Replace(adminDestroysTool, "Destroy", "Wipe", 1))
+	w.SetToolsOn("s", strings.Replace(adminDestroysTool, "Destroy", "Wipe", 1))
 	if s := w.status("s:destroys"); s != "callable" {
 		t.Errorf("a new description: %s", s)
 	}
-	w.ListOn("s", strings.Replace(adminDestroysTool, "true", "false", 1))
+	w.SetToolsOn("s", strings.Replace(adminDestroysTool, "true", "false", 1))
 	if s := w.status("s:destroys"); s != "pending_approval" {
 		t.Errorf("a loosened hint: %s", s)
 	}
@@ -192,7 +192,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 func TestApprovingIsCompareAndSwap(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), full)
 	id, seen := w.fingerprint("s:full")
-	w.ListOn("s", strings.Replace(full, "Reads", "Writes", 1))
+	w.SetToolsOn("s", strings.Replace(full, "Reads", "Writes", 1))
 	for name, decide := range map[string]func(string) error{
 		"approve": func(f string) error {
 			_, err := w.gateway.ApproveTool(context.Background(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}})
@@ -293,8 +293,8 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 // A decision counts for a call before the snapshot that has it.
 func TestCallsAreHeldAgainstTheBook(t *testing.T) {
 	w := newAdminWorld(t, nil, adminReadsTool)
-	w.Catalog.Book = w.Approvals.Book() // which the snapshots do not follow
-	if err := w.Catalog.Book.Switch(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+	w.Catalog.Approvals = w.Approvals.Book() // which the snapshots do not follow
+	if err := w.Catalog.Approvals.Switch(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.Catalog.Current().Tool(tool.ID{Server: "s", Tool: "reads"}).Status; s != policy.Callable {

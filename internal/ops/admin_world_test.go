@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-var adminAgent, adminPerson = catalogtest.AnAgent, catalogtest.APerson
+var adminAgent, adminPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
 // operations is all that can be done.
 type operations struct {
@@ -33,7 +33,7 @@ type operations struct {
 // of its configuration.
 type adminWorld struct {
 	*catalogtest.World
-	relays  *catalogtest.Relays
+	relays  *catalogtest.RelayServers
 	gateway operations
 	guard   *catalog.PrimitiveGuard
 }
@@ -41,7 +41,7 @@ type adminWorld struct {
 func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...string) *adminWorld {
 	t.Helper()
 	w := &adminWorld{World: catalogtest.New(t, change, definitions...)}
-	w.relays = w.Others.(*catalogtest.Relays)
+	w.relays = w.Upstreams.(*catalogtest.RelayServers)
 	w.renew(w.Book)
 	return w
 }
@@ -81,9 +81,9 @@ func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
 	return w.gateway.Surface("s").Do(w.T.Context(), r)
 }
 
-var passed = catalogtest.Asked
+var passed = catalogtest.NewRequest
 
-// AddServers, FitServers, RemoveServer and SetServer are an Editor of the configuration that
+// AddServers, CheckNewServers, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
 func (w *adminWorld) AddServers(_ config.Permit, all ...config.NamedEdit) error {
 	return w.Edit(func(c *config.Config) error {
@@ -98,7 +98,7 @@ func (w *adminWorld) AddServers(_ config.Permit, all ...config.NamedEdit) error 
 	})
 }
 
-func (w *adminWorld) FitServers(...config.NamedEdit) error { return nil }
+func (w *adminWorld) CheckNewServers(...config.NamedEdit) error { return nil }
 
 func (w *adminWorld) RemoveServer(name string) error {
 	return w.Edit(func(c *config.Config) error {
@@ -133,7 +133,7 @@ func (w *adminWorld) OverrideHints(_ config.Permit, name, of string, hints json.
 }
 
 // Itself is what config.Live says of one command.
-func (w *adminWorld) Itself(l config.Launch) error {
+func (w *adminWorld) CheckNotSelf(l config.Launch) error {
 	if l.Command == "mcpproxy" {
 		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")
 	}
@@ -166,12 +166,12 @@ const (
 	adminDestroysTool = `{"name":"destroys","description":"Destroy a thing.","annotations":{"destructiveHint":true}}`
 )
 
-func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.Retrieved {
+func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()
 	r.Caller = adminAgent
-	return w.Retrieved(w.gateway.Retrieve(context.Background(), r))
+	return w.ParseRetrieveResult(w.gateway.Retrieve(context.Background(), r))
 }
 
 func (*adminWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*adminWorld) Oddities(string) []string { return nil }
+func (*adminWorld) Deviations(string) []string { return nil }

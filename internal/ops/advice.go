@@ -93,7 +93,7 @@ func offersTools(s *catalog.Server) bool {
 func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hits []catalog.Hit, state func(*catalog.Server) string, room int) []byte {
 	fits := func(string) bool { return true }
 	if len(hits) > 0 {
-		mentioned := search.Mentions(r.Query)
+		mentioned := search.NameMatcher(r.Query)
 		fits = func(name string) bool {
 			return mentioned(name) || slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.ID.Server == name })
 		}

@@ -165,13 +165,13 @@ func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
 const laneNote = "What the argument in lane_by does decides: a call that only reads may use call_tool_read."
 
 // byArgument reports whether what an argument does counts instead of the tool's hints.
-func byArgument(t *catalog.Tool) bool { return laneBy(t) != "" && t.JudgedBy().Declared }
+func byArgument(t *catalog.Tool) bool { return laneBy(t) != "" && t.LaneRule().Declared }
 
 // laneBy says by which argument a tool is judged, and as what: "$.sql (sql)"; "" when by
 // none.
 func laneBy(t *catalog.Tool) string {
-	r := t.JudgedBy()
-	if r == nil || t.Judges == policy.JudgeOff {
+	r := t.LaneRule()
+	if r == nil || t.JudgeMode == policy.JudgeOff {
 		return ""
 	}
 	return r.Argument + " (" + string(r.By) + ")"

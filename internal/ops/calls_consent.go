@@ -169,7 +169,7 @@ func (c *Consent) ByClient(ctx context.Context, by auth.Caller, id string, k ask
 		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
 	}
 	act := c.journal().Act // which refuses who is no person
-	if !a.Approve || c.gateway.Config().AnswersByClient(by.Actor.Name) {
+	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {
 		act = func(_ Caller, r activity.Record, do func() error) error { return c.journal().Recorded(r, do) }
 	}
 	a.Via = ask.ByForm
@@ -242,7 +242,7 @@ func consentUnread(err error) error {
 func (c *Consent) view(q *ask.Question) PendingCall {
 	state, waits := q.At(time.Now()), time.Time{}
 	if state == ask.Waiting {
-		waits = q.Last.Add(c.gateway.Config().AskWait(q.Server))
+		waits = q.Last.Add(c.gateway.Config().AskTimeout(q.Server))
 	}
 	return PendingCall{
 		ID: q.ID, State: state, WaitsUntil: whenSet(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,

@@ -69,9 +69,9 @@ func (w *consentWorld) asked(id, arguments string) {
 func TestOnlyAPersonAnswers(t *testing.T) {
 	w := newConsentWorld(t)
 	w.asked("q1", `{"n":1}`)
-	withKey := catalogtest.APerson
+	withKey := catalogtest.AdminCaller
 	withKey.Source = auth.MCP // as an MCP client that presents the key
-	for _, c := range []Caller{catalogtest.AnAgent, withKey, {}} {
+	for _, c := range []Caller{catalogtest.AgentCaller, withKey, {}} {
 		_, approve := w.Approve(t.Context(), c, PendingRef{"q1"})
 		_, deny := w.Deny(t.Context(), c, Denial{PendingRef{"q1"}, "no"})
 		_, grant := w.Grant(t.Context(), c, NewLease{Server: "s"})
@@ -82,14 +82,14 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 			}
 		}
 	}
-	if q, err := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 || q.WaitsUntil == nil || q.WaitsUntil.Sub(q.LastAsked) != 45*time.Second {
+	if q, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 || q.WaitsUntil == nil || q.WaitsUntil.Sub(q.LastAsked) != 45*time.Second {
 		t.Errorf("%+v, %v", q, err)
 	}
 	refused := len(w.Appended)
 	if refused != 12 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Metadata.Action != "approve_call" {
 		t.Errorf("%d on record: %+v", refused, w.Appended[0])
 	}
-	done, err := w.Approve(t.Context(), catalogtest.APerson, PendingRef{"q1"})
+	done, err := w.Approve(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"})
 	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
@@ -97,10 +97,10 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	if r.Type != activity.Approval || r.ParentID != "held" || r.ServerName != "s" || r.ToolName != "a" || !strings.HasPrefix(r.Metadata.Detail, "q1, 1m") || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked") || w.Ended[0].Status != activity.Success {
 		t.Errorf("on record: %+v, %+v", r, w.Ended[0])
 	}
-	if _, err := w.Deny(t.Context(), catalogtest.APerson, Denial{PendingRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
+	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
 		t.Errorf("a second answer: %v, %+v", err, w.Ended[1])
 	}
-	if _, err := w.Deny(t.Context(), catalogtest.APerson, Denial{PendingRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
+	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("a long reason: %v", err)
 	}
 }
@@ -115,11 +115,11 @@ func TestTheClientsForm(t *testing.T) {
 		return c.Key()
 	}
 	named := func(name string) auth.Caller {
-		c := catalogtest.AnAgent
+		c := catalogtest.AgentCaller
 		c.Actor.Name = name
 		return c
 	}
-	withKey := catalogtest.APerson
+	withKey := catalogtest.AdminCaller
 	withKey.Source = auth.MCP
 	w.asked("q1", `{"n":1}`)
 	w.asked("q2", `{"n":2}`)
@@ -146,7 +146,7 @@ func TestTheClientsForm(t *testing.T) {
 	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form") || r.ParentID != "held" {
 		t.Errorf("on record: %+v", r)
 	}
-	if q, _ := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
+	if q, _ := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
 		t.Errorf("%+v", q)
 	}
 	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
@@ -165,11 +165,11 @@ func TestListsAreShort(t *testing.T) {
 	w := newConsentWorld(t)
 	long := `{"text":"` + strings.Repeat("é", maxListed) + `"}`
 	w.asked("q1", long)
-	all, err := w.Pending(t.Context(), catalogtest.APerson, Nothing{})
+	all, err := w.Pending(t.Context(), catalogtest.AdminCaller, Nothing{})
 	if err != nil || len(all.Pending) != 1 || !all.Pending[0].Truncated || len(all.Pending[0].Arguments) > maxListed+100 || all.Pending[0].Arguments[0] != '"' {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if one, err := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); err != nil || one.Truncated || string(one.Arguments) != long {
+	if one, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); err != nil || one.Truncated || string(one.Arguments) != long {
 		t.Errorf("%d bytes, %v", len(one.Arguments), err)
 	}
 	if n := w.Counts(t.Context()); n.Pending != 1 || n.Leases != 0 {
@@ -194,26 +194,26 @@ func TestWhatALeaseMayBe(t *testing.T) {
 		{NewLease{Server: "s", Calls: ask.MaxCalls + 1}, problem.InvalidParameter, "calls"},
 		{NewLease{Server: "s", Client: "claude-code"}, problem.NotFound, "client"},
 	} {
-		_, err := w.Grant(t.Context(), catalogtest.APerson, c.in)
+		_, err := w.Grant(t.Context(), catalogtest.AdminCaller, c.in)
 		if p := problem.From(err); p == nil || p.Code != c.code || c.parameter != "" && p.Detail("parameter") != c.parameter {
 			t.Errorf("%+v: %v", c.in, err)
 		}
 	}
-	plain, err := w.Grant(t.Context(), catalogtest.APerson, NewLease{Server: "s"})
+	plain, err := w.Grant(t.Context(), catalogtest.AdminCaller, NewLease{Server: "s"})
 	if err != nil || plain.Lane != "write" || plain.Calls != 20 || plain.CallsLeft != 20 || plain.Until.Sub(plain.GivenAt) != 15*time.Minute || plain.GivenBy != "admin" {
 		t.Errorf("%+v, %v", plain, err)
 	}
-	bound, err := w.Grant(t.Context(), catalogtest.APerson, NewLease{Server: "s", Lane: "destructive", For: "2h", Calls: 3, Client: "cursor", Tools: "create_*"})
+	bound, err := w.Grant(t.Context(), catalogtest.AdminCaller, NewLease{Server: "s", Lane: "destructive", For: "2h", Calls: 3, Client: "cursor", Tools: "create_*"})
 	if err != nil || bound.Client != "cursor" || !strings.Contains(w.Begun[1].Metadata.Detail, "destructive, up to 3 calls for 2h0m0s, tools create_*, client cursor") {
 		t.Errorf("%+v, %v, %+v", bound, err, w.Begun)
 	}
-	if all, err := w.Leases(t.Context(), catalogtest.APerson, Nothing{}); err != nil || len(all.Leases) != 2 || w.Counts(t.Context()).Leases != 2 {
+	if all, err := w.Leases(t.Context(), catalogtest.AdminCaller, Nothing{}); err != nil || len(all.Leases) != 2 || w.Counts(t.Context()).Leases != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if ended, err := w.Revoke(t.Context(), catalogtest.APerson, LeaseRef{plain.ID}); err != nil || ended.Ended != ask.WasRevoked {
+	if ended, err := w.Revoke(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); err != nil || ended.Ended != ask.WasRevoked {
 		t.Errorf("%+v, %v", ended, err)
 	}
-	if _, err := w.Revoke(t.Context(), catalogtest.APerson, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
+	if _, err := w.Revoke(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
 		t.Errorf("twice: %v", err)
 	}
 }

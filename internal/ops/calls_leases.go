@@ -125,7 +125,7 @@ func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask
 	if _, err := c.gateway.FindServer(in.Server); err != nil {
 		return l, err
 	}
-	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().Basis(), Calls: int64(in.Calls), Given: now}
+	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().SharedRevision(), Calls: int64(in.Calls), Given: now}
 	if in.Calls == 0 {
 		l.Calls = defaultCalls
 	}
@@ -149,11 +149,11 @@ func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask
 	if in.Client == "" {
 		return l, nil
 	}
-	token, _, err := c.tokens.Named(ctx, in.Client)
+	token, _, err := c.tokens.LookupByName(ctx, in.Client)
 	switch {
 	case err != nil:
 		return l, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
-	case token == nil || token.Over():
+	case token == nil || token.HasEnded():
 		return l, problem.Newf(problem.NotFound, "There is no agent token named '%s', or it has ended.", problem.Brief(in.Client)).
 			WithHint("See the tokens with `mcpproxy token list`: a name that a client gives itself proves nothing.").With("parameter", "client")
 	}
@@ -168,5 +168,5 @@ func consentInvalid(parameter, value, allowed string) error {
 
 func (c *Consent) shown(l *ask.Lease, now time.Time) LeaseView {
 	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneWords()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
-		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().Basis())}
+		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().SharedRevision())}
 }

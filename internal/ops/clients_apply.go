@@ -47,7 +47,7 @@ func (a *ClientAccount) withdraw(p *ConnectPlan, j *clients.Journal) error {
 		return nil
 	}
 	target := p.client.Target(a.Env)
-	if p.from, err = clients.ReadUserFile(target.Path, target.Roots(a.Env)...); err != nil {
+	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...); err != nil {
 		return err
 	}
 	if p.before, err = target.Parse(p.from.Text); err != nil {
@@ -126,7 +126,7 @@ func (a *ClientAccount) byCommand(ctx context.Context, p *ConnectPlan, j *client
 		return false, err
 	}
 	target := p.client.Target(a.Env)
-	from, err := clients.ReadUserFile(target.Path, target.Roots(a.Env)...)
+	from, err := clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...)
 	if err != nil {
 		return false, err
 	}
@@ -152,9 +152,9 @@ func (a *ClientAccount) byCommand(ctx context.Context, p *ConnectPlan, j *client
 func (p ConnectPlan) holds(now clients.Doc) bool {
 	there := now.Entry(p.Server)
 	if p.address.URL == "" {
-		return !there.There()
+		return !there.Exists()
 	}
-	return there.IsObject() && clients.Leads(there, p.place.ours) && clients.URL(there) == p.address.URL
+	return there.IsObject() && clients.PointsToMCPProxy(there, p.place.ours) && clients.EntryURL(there) == p.address.URL
 }
 
 // connectKinds are what is done to files of clients, as the first word of a change says.
@@ -207,7 +207,7 @@ func (a *ClientAccount) Undo(id string) (PastChange, error) {
 	if err != nil {
 		return PastChange{}, err
 	}
-	c, err := j.Undo(id, a.Env.Back)
+	c, err := j.Undo(id, a.Env.RestoreEntries)
 	past := pastOf(c)
 	if p := problem.From(err); err != nil && p.Code == problem.Conflict && past.What == "connect" && c.Undone == nil {
 		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` takes the entry alone out. "+p.Hint)
@@ -217,7 +217,7 @@ func (a *ClientAccount) Undo(id string) (PastChange, error) {
 
 func pastOf(c clients.Change) PastChange {
 	what, client, _ := strings.Cut(c.What, " ")
-	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone, Partly: c.Partly}
+	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone, Partly: c.PartlyUndone}
 }
 
 // UndoLast takes the last connecting or disconnecting of a client back that is not

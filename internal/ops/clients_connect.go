@@ -97,12 +97,12 @@ func (a *ClientAccount) Connect(word string, w Wish) (ConnectPlan, error) {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
 	p.edit = func(d clients.Doc, at clients.Address) ([]byte, error) {
-		return p.client.With(d, p.Server, at, p.place.ours)
+		return p.client.WithServer(d, p.Server, at, p.place.ours)
 	}
 	if err := p.settle(shown); err != nil {
 		return ConnectPlan{}, err
 	}
-	if !p.before.Entry(p.Server).There() {
+	if !p.before.Entry(p.Server).Exists() {
 		p.Command = p.client.AddCommand(a.Env, p.Server, shown)
 	}
 	return p, nil
@@ -115,7 +115,7 @@ func (a *ClientAccount) Disconnect(word string) (ConnectPlan, error) {
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if !p.before.Entry(p.Server).There() {
+	if !p.before.Entry(p.Server).Exists() {
 		return ConnectPlan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
 	}
 	first := a.firstConnect(p.FileChange)
@@ -137,7 +137,7 @@ func (a *ClientAccount) rules(client string) ([]clients.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return permission.Written(j, a.Env, client)
+	return permission.WrittenChanges(j, a.Env, client)
 }
 
 // firstConnect is the oldest change that connected the client since it was disconnected
@@ -167,7 +167,7 @@ func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
 // without is the file without MCPProxy, and without the empty objects that connecting
 // made: no text when connecting made the file.
 func (p *ConnectPlan) without(d clients.Doc, first *clients.Change) ([]byte, error) {
-	text, err := d.Without(p.Server)
+	text, err := d.WithoutServer(p.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (a *ClientAccount) plan(word, what string) (ConnectPlan, error) {
 	p := ConnectPlan{client: c, place: a.Place(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
 	target := c.Target(a.Env)
 	p.Path = target.Path
-	if p.from, err = clients.ReadUserFile(target.Path, target.Roots(a.Env)...); err != nil {
+	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...); err != nil {
 		return ConnectPlan{}, err
 	}
 	if p.from.Target != p.Path {
@@ -204,7 +204,7 @@ func (a *ClientAccount) plan(word, what string) (ConnectPlan, error) {
 	if p.before, err = target.Parse(p.from.Text); err != nil {
 		return ConnectPlan{}, err
 	}
-	at, _ := clients.Ours([]clients.Doc{p.before}, p.place.ours)
+	at, _ := clients.FindRegistration([]clients.Doc{p.before}, p.place.ours)
 	p.Server = at.Server
 	return p, nil
 }
@@ -228,14 +228,14 @@ func private(f clients.UserFile) error {
 // warn says what the change does besides.
 func (a *ClientAccount) warn(p *ConnectPlan) {
 	there := p.before.Entry(p.Server)
-	if there.IsObject() && !clients.Leads(there, p.place.ours) {
-		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; credentials for that are taken out.")
+	if there.IsObject() && !clients.PointsToMCPProxy(there, p.place.ours) {
+		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
 	}
 	for _, f := range p.client.Files(a.Env) {
 		if f.Path == p.Path && f.Scope == p.before.Scope {
 			continue
 		}
-		if d, ok := f.Read(); ok && d.Entry(p.Server).There() && f.Scope != clients.System {
+		if d, ok := f.Read(); ok && d.Entry(p.Server).Exists() && f.Scope != clients.System {
 			p.Warnings = append(p.Warnings, "Another entry "+p.Server+" in "+f.Path+" counts instead where that file is read.")
 		}
 	}
@@ -247,7 +247,7 @@ func (p *ConnectPlan) settle(at clients.Address) (err error) {
 		return p.named(err)
 	}
 	p.Changed = !slices.Equal(p.text, p.from.Text)
-	p.Difference = textedit.Difference(p.from.Text, p.text)
+	p.Difference = textedit.Diff(p.from.Text, p.text)
 	return nil
 }
 

@@ -265,10 +265,10 @@ func onlyEntry(t *testing.T, f clients.File, before, after string) {
 	t.Helper()
 	was, is := meaning(t, f.Format, before), meaning(t, f.Format, after)
 	servers, _ := is[f.Key[0]].(map[string]any)
-	if _, there := servers[clients.Server].(map[string]any); !there {
+	if _, there := servers[clients.DefaultServerName].(map[string]any); !there {
 		t.Fatalf("there is no entry in\n%.500s", after)
 	}
-	delete(servers, clients.Server)
+	delete(servers, clients.DefaultServerName)
 	if _, there := was[f.Key[0]]; !there {
 		delete(is, f.Key[0])
 	}

@@ -68,7 +68,7 @@ func (a *ClientAccount) List() (ClientList, error) {
 func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
 	target, place := c.Target(a.Env), a.Place()
 	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transport(c), Next: c.Reload, Broken: []string{}}
-	v.FoundBy, v.Found = c.Found(a.Env)
+	v.FoundBy, v.Found = c.Installed(a.Env)
 	var docs []clients.Doc
 	for _, f := range c.Files(a.Env) {
 		if d, there := f.Read(); there {
@@ -78,7 +78,7 @@ func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
 			}
 		}
 	}
-	at, connected := clients.Ours(docs, place.ours)
+	at, connected := clients.FindRegistration(docs, place.ours)
 	v.Server, v.Connected = at.Server, connected
 	if connected {
 		v.stands(at, a.Env, place)
@@ -94,7 +94,7 @@ func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
 	if err != nil {
 		return ClientView{}, err
 	}
-	text, err := textedit.Set(nil, target.Format, entry, append(append([]string{}, target.Key...), clients.Server)...)
+	text, err := textedit.Set(nil, target.Format, entry, append(append([]string{}, target.Key...), clients.DefaultServerName)...)
 	v.Entry = ClientEntry{target.Path, string(text)}
 	if err != nil || !v.Found {
 		return v, err
@@ -103,10 +103,10 @@ func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
 }
 
 // stands says what the entry that is there leads to.
-func (v *ClientView) stands(at clients.Standing, e clients.Env, place Place) {
-	v.Path, v.LeadsTo = at.Doc.Path, clients.Reaches(at.Entry)
-	v.Foreign = !clients.Leads(at.Entry, place.ours)
-	command, _ := clients.Command(at.Entry)
+func (v *ClientView) stands(at clients.Registration, e clients.Env, place Place) {
+	v.Path, v.LeadsTo = at.Doc.Path, clients.DescribeEntry(at.Entry)
+	v.Foreign = !clients.PointsToMCPProxy(at.Entry, place.ours)
+	command, _ := clients.EntryCommand(at.Entry)
 	if command == "" {
 		return
 	}

@@ -76,7 +76,7 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.hide(text, s.live.InForce().Data)
+		shown := s.masker.hide(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
 		return s.refusal(err, shown.mistakes(mistakes), shown)
 	})
@@ -112,7 +112,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 	whole, shown, refused := s.whole(in.etag(), in.Text)
 	var keys []string
 	if refused == nil {
-		_, a := s.live.Assess(whole)
+		_, a := s.live.CheckText(whole)
 		for _, d := range a.Differences {
 			keys = append(keys, d.Key)
 		}
@@ -147,7 +147,7 @@ func (s *Settings) whole(match, text string) ([]byte, masked, error) {
 		return nil, masked{}, problem.Newf(problem.Conflict, "%s has been changed meanwhile.", s.live.Path()).
 			WithHint("Read it again, and make the change there.").With("etag", etag)
 	}
-	before := s.live.InForce().Data
+	before := s.live.AppliedText().Data
 	back, mistakes := s.masker.hide(file, before).restore(text)
 	if mistakes == nil {
 		mistakes = back.exposed(before)
@@ -187,7 +187,7 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 		v.Mistakes = mistakes
 		return v, nil
 	}
-	_, a := s.live.Assess(whole)
+	_, a := s.live.CheckText(whole)
 	if v.OK = a.Err == nil; !v.OK {
 		if v.Mistakes = shown.mistakes(a.Mistakes); v.Mistakes == nil {
 			v.Mistakes = []Mistake{{Message: shown.scrub(problem.From(a.Err).Message), Hint: shown.scrub(problem.From(a.Err).Hint)}}
@@ -196,7 +196,7 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 	}
 	v.Warnings = shown.scrubAll(a.Warnings)
 	v.Changes = s.differences(shown, a.Differences)
-	for _, d := range a.Widens {
+	for _, d := range a.Grants {
 		v.Widens = append(v.Widens, d.Key)
 	}
 	if a.NeedsRestart != nil {
@@ -212,7 +212,7 @@ func (s *Settings) Candidate(text string) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, a := s.live.Assess(whole)
+	next, a := s.live.CheckText(whole)
 	if a.Err != nil {
 		return nil, s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
 	}
@@ -233,7 +233,7 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.hide(text, s.live.InForce().Data)
+		shown := s.masker.hide(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
 		return s.refusal(err, shown.mistakes(mistakes), shown)
 	})

@@ -43,21 +43,21 @@ type swap struct {
 // hide puts placeholders in the place of the secrets of a text. before is an
 // earlier text, which tells what may be shown of one that cannot be parsed.
 func (m masker) hide(text, before []byte) masked {
-	places := config.SecretPlaces(text, before)
+	places := config.SecretSpans(text, before)
 	for _, p := range placeholder.FindAllIndex(text, -1) { // as somebody has saved it
-		places = append(places, config.Place{From: p[0], To: p[1]})
+		places = append(places, config.Span{From: p[0], To: p[1]})
 	}
 	shown := m.swap(text, apart(places))
 	if back, _ := shown.putBack(shown.text); !bytes.Equal(back, text) {
 		// What stands around a secret makes another placeholder of it.
-		var lines []config.Place
+		var lines []config.Span
 		for at := 0; at < len(text); {
 			n := bytes.IndexByte(text[at:], '\n')
 			if n < 0 {
 				n = len(text) - at
 			}
 			if n > 0 {
-				lines = append(lines, config.Place{From: at, To: at + n})
+				lines = append(lines, config.Span{From: at, To: at + n})
 			}
 			at += n + 1
 		}
@@ -67,8 +67,8 @@ func (m masker) hide(text, before []byte) masked {
 }
 
 // apart returns places in order, those that overlap as one.
-func apart(places []config.Place) (out []config.Place) {
-	slices.SortFunc(places, func(a, b config.Place) int { return a.From - b.From })
+func apart(places []config.Span) (out []config.Span) {
+	slices.SortFunc(places, func(a, b config.Span) int { return a.From - b.From })
 	for _, p := range places {
 		if n := len(out); n > 0 && p.From < out[n-1].To {
 			out[n-1].To = max(out[n-1].To, p.To)
@@ -79,7 +79,7 @@ func apart(places []config.Place) (out []config.Place) {
 	return out
 }
 
-func (m masker) swap(text []byte, places []config.Place) masked {
+func (m masker) swap(text []byte, places []config.Span) masked {
 	out := masked{by: map[string]string{}}
 	var b strings.Builder
 	at := 0
@@ -167,10 +167,10 @@ func (t masked) restore(text string) (restored, []Mistake) {
 // exposed returns the mistakes of secrets that were put back where they would be
 // shown: who may not see a secret shall not move it to where it can be seen.
 func (t restored) exposed(before []byte) (out []Mistake) {
-	hidden := config.SecretPlaces(t.whole, before)
+	hidden := config.SecretSpans(t.whole, before)
 	for _, s := range t.swaps {
 		end := s.at + len(s.secret)
-		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Place, at int) int { return p.To - at - 1 })
+		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
 			line, column := t.shownAt(s.line, s.column)
 			out = append(out, Mistake{line, column, "", s.placeholder + " stands where its value would be shown", "write the value itself, or leave it where it was: in env, headers and the like"})

@@ -37,7 +37,7 @@ func NewSettings(d SettingsDeps) *Settings {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
 	s := &Settings{d.Live, d.Gateway, Journal{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, masker{key[:]},
 		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
-	inForce := d.Live.InForce()
+	inForce := d.Live.AppliedText()
 	if newest, text, ok := s.history.newest(); ok {
 		if newest.ETag == inForce.ETag() {
 			return s
@@ -49,12 +49,12 @@ func NewSettings(d SettingsDeps) *Settings {
 }
 
 // Applied keeps a text that is in force from now on. See config.Options.
-func (s *Settings) Applied(f config.InForce) { s.history.add(f) }
+func (s *Settings) Applied(f config.AppliedText) { s.history.add(f) }
 
 // Config shows the configuration file.
 func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 	text, err := s.live.Read()
-	inForce := s.live.InForce()
+	inForce := s.live.AppliedText()
 	c := Config{Path: s.live.Path(), ETag: config.ETag(text), InForceSince: inForce.Since, InForceETag: inForce.ETag(), NeedsRestart: s.live.NeedsRestart()}
 	if newest, _, ok := s.history.newest(); ok && newest.ETag == c.InForceETag {
 		c.InForceSince = newest.At
@@ -68,7 +68,7 @@ func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 	c.Unconfirmed, c.UnconfirmedWhy = s.differences(shown, waits.Differences), waits.Why
 	c.Settings = s.settings(text)
 	if err == nil && c.ETag != c.InForceETag && text != nil {
-		_, a := s.live.Assess(text)
+		_, a := s.live.CheckText(text)
 		err, c.Mistakes = a.Err, shown.mistakes(a.Mistakes)
 	}
 	if err == nil && c.ETag != c.InForceETag {
@@ -107,6 +107,6 @@ func (s *Settings) refusal(err error, mistakes []Mistake, of masked) *problem.Pr
 	for _, m := range mistakes {
 		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
 	}
-	whole := config.Refusal(filepath.Base(s.live.Path()), lines)
+	whole := config.MistakesError(filepath.Base(s.live.Path()), lines)
 	return problem.New(p.Code, whole.Message, p.Hint).With("mistakes", mistakes)
 }

@@ -62,7 +62,7 @@ var idPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}Z$`)
 func newHistory(dir string, logger *slog.Logger) *history { return &history{dir: dir, logger: logger} }
 
 // add keeps a text; none is nothing to keep.
-func (h *history) add(f config.InForce) {
+func (h *history) add(f config.AppliedText) {
 	if f.Data == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (h *history) add(f config.InForce) {
 }
 
 // write is add. The caller holds mu.
-func (h *history) write(f config.InForce) error {
+func (h *history) write(f config.AppliedText) error {
 	if err := h.open(); err != nil {
 		return err
 	}

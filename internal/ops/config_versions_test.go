@@ -17,8 +17,8 @@ func kept(t *testing.T) *history {
 	return newHistory(filepath.Join(t.TempDir(), "config-history"), slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-func applied(text string) config.InForce {
-	return config.InForce{Data: []byte(text), Since: time.Now(), By: config.ByHand, Keys: []string{"tools_limit"}}
+func applied(text string) config.AppliedText {
+	return config.AppliedText{Data: []byte(text), Since: time.Now(), By: config.ByHand, Keys: []string{"tools_limit"}}
 }
 
 func TestHistoryIsKept(t *testing.T) {

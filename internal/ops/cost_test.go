@@ -98,7 +98,7 @@ func TestWhatAnAnswerCosts(t *testing.T) {
 		}
 	})
 	for name, list := range lists {
-		w.ListOn(name, list...)
+		w.SetToolsOn(name, list...)
 		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready})
 	}
 	w.Catalog.Refresh()
@@ -111,7 +111,7 @@ func TestWhatAnAnswerCosts(t *testing.T) {
 			return before
 		}})
 		bytes += len(raw)
-		at := slices.IndexFunc(a.Tools, func(f catalogtest.Found) bool { return f.Name == r[1] })
+		at := slices.IndexFunc(a.Tools, func(f catalogtest.RetrievedTool) bool { return f.Name == r[1] })
 		if at < 0 {
 			t.Errorf("%q does not find %s", r[0], r[1])
 		} else if at > 2 {

@@ -184,7 +184,7 @@ func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
 type who struct {
 	ProspectWho
 	caller auth.Caller
-	token  *auth.Held
+	token  *auth.ActiveToken
 	report *permission.Report
 	notes  []string
 }
@@ -197,7 +197,7 @@ func (p *Prospects) who(ctx context.Context, word string) (who, error) {
 	}
 	client, clientErr := clients.Find(name)
 	profile := p.Gateway.Config().Profile(name) != nil
-	token, tokens, err := p.Tokens.Named(ctx, name)
+	token, tokens, err := p.Tokens.LookupByName(ctx, name)
 	if err != nil {
 		return who{}, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	}
@@ -217,7 +217,7 @@ func (p *Prospects) who(ctx context.Context, word string) (who, error) {
 		names = append(names, "agent:"+one)
 	}
 	hint := "Give a client (" + strings.Join(clients.IDs()[:3], ", ") + ", …), a profile (`mcpproxy profile list`) or a token as agent:NAME (`mcpproxy token list`)."
-	if near := search.Meant(word, names); near != "" {
+	if near := search.ClosestName(word, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
 	return who{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.Brief(word)).WithHint(hint).With("parameter", "who")
@@ -229,11 +229,11 @@ func (p *Prospects) bounded(w who, profile string) who {
 	if w.token != nil {
 		w.Token = w.token.Name
 		w.caller.Actor.Name, w.caller.Actor.ID = w.token.Name, w.token.ID
-		if w.token.Over() {
+		if w.token.HasEnded() {
 			w.notes = append(w.notes, "The token '"+w.Token+"' has expired: it is good for nothing.")
 		}
 	}
-	w.caller.Bounds = auth.Within(w.token, profile, func(name string) *auth.ScopeRule { return p.Gateway.Config().ProfileRule(name) })
+	w.caller.Bounds = auth.CallerBounds(w.token, profile, func(name string) *auth.ScopeRule { return p.Gateway.Config().ProfileRule(name) })
 	w.Profiles = w.caller.Scope().Profiles()
 	return w
 }
@@ -252,13 +252,13 @@ func (p *Prospects) client(ctx context.Context, c clients.Client) (who, error) {
 			docs = append(docs, d)
 		}
 	}
-	at, connected := clients.Ours(docs, nil)
+	at, connected := clients.FindRegistration(docs, nil)
 	if w.Connected = connected; !connected {
 		return p.bounded(w, ""), nil
 	}
-	use := clients.UseOf(at.Entry)
+	use := clients.ConnectionOf(at.Entry)
 	w.Address = use.Path
-	if w.token, err = p.Tokens.Known(ctx, use.Token); err != nil {
+	if w.token, err = p.Tokens.Lookup(ctx, use.Token); err != nil {
 		return who{}, err
 	}
 	switch {
@@ -291,7 +291,7 @@ func (w *who) client(v policy.Variant) *ProspectClient {
 
 // outside says which of the bounds a call is outside of.
 func (w *who) outside(id tool.ID, v policy.Variant, g *Gateway) string {
-	if w.token != nil && w.token.Over() {
+	if w.token != nil && w.token.HasEnded() {
 		return "The token '" + w.Token + "' has expired."
 	}
 	type bound struct {

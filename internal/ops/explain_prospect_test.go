@@ -79,7 +79,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.Tool { return own },
 	}}
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		t.Error("a server was asked")
 		return session.Reply{}, errors.New("asked")
 	}
@@ -110,7 +110,7 @@ func (w *explainWorld) can(who, name, args string) ops.Prospect {
 	if args != "" {
 		in.Args = json.RawMessage(args)
 	}
-	out, err := w.prospects.Can(context.Background(), catalogtest.APerson, in)
+	out, err := w.prospects.Can(context.Background(), catalogtest.AdminCaller, in)
 	if err != nil {
 		w.t.Fatalf("%s %s: %v", who, name, err)
 	}
@@ -181,16 +181,16 @@ func TestLanes(t *testing.T) {
 // TestAsTheDoorDoes: what is foreseen is what then happens.
 func TestAsTheDoorDoes(t *testing.T) {
 	w := newExplainWorld(t)
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
 	for _, profile := range []string{"", "research", "notes", "cursor", "none"} {
 		for _, name := range []string{"s:reads", "s:writes", "s:destroys", "s:plain", "s:denied", "s:none", "x:y"} {
 			for v := policy.CallToolRead; v <= policy.CallToolDestructive; v++ {
 				for _, args := range []string{`{"n":1}`, `{"n":"x"}`} {
-					c := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AnAgent}
+					c := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
 					c.Declared.Add("intent", []byte(`"`+v.Operation().String()+`"`))
-					c.Caller.Bounds = auth.Within(nil, profile, w.Config().ProfileRule)
+					c.Caller.Bounds = auth.CallerBounds(nil, profile, w.Config().ProfileRule)
 					would := w.prospects.Gateway.Evaluate(c)
 					begun, appended := len(w.Begun), len(w.Appended)
 					_, err := w.prospects.Gateway.Call(context.Background(), c)
@@ -286,7 +286,7 @@ func TestMistakes(t *testing.T) {
 		{"research", "neew:reads", problem.ServerNotFound, "Did you mean 'new'?"},
 		{"research", "reads", problem.InvalidName, "server:tool"},
 	} {
-		_, err := w.prospects.Can(context.Background(), catalogtest.APerson, ops.Question{Who: c.who, Name: c.name})
+		_, err := w.prospects.Can(context.Background(), catalogtest.AdminCaller, ops.Question{Who: c.who, Name: c.name})
 		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Hint, c.hint) {
 			t.Errorf("%s %s: %v (%v)", c.who, c.name, err, problem.From(err).Hint)
 		}
@@ -304,7 +304,7 @@ func TestWhatWouldWait(t *testing.T) {
 		"s:writes":   {"", "", "ask.destructive"},
 		"s:destroys": {"", "", "ask.destructive"},
 	} {
-		got, err := w.prospects.Can(t.Context(), catalogtest.APerson, ops.Question{Who: "claude-code", Name: name})
+		got, err := w.prospects.Can(t.Context(), catalogtest.AdminCaller, ops.Question{Who: "claude-code", Name: name})
 		if err != nil || !got.Can {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -23,7 +23,7 @@ type Upstreams interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
 	Progress(server string) upstream.Progress
-	Oddities(server string) []string
+	Deviations(server string) []string
 }
 
 // Log is what the gateway needs of activity.Log.
@@ -127,7 +127,7 @@ func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.Brief(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")
-	if near := snapshot.Nearest(id); len(near) > 0 {
+	if near := snapshot.SuggestIDs(id); len(near) > 0 {
 		p.With("nearest", near)
 	}
 	return nil, p

@@ -35,7 +35,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	return w
 }
 
-var anAgent, aPerson = catalogtest.AnAgent, catalogtest.APerson
+var anAgent, aPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
 func (w *world) call(v policy.Variant, name, args string) (gate.Result, *problem.Problem) {
 	w.T.Helper()
@@ -45,12 +45,12 @@ func (w *world) call(v policy.Variant, name, args string) (gate.Result, *problem
 
 func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*world) Oddities(string) []string { return nil }
+func (*world) Deviations(string) []string { return nil }
 
-func (w *world) retrieve(r RetrieveRequest) catalogtest.Retrieved {
+func (w *world) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()
 	r.Caller = anAgent
-	return w.Retrieved(w.gateway.Retrieve(context.Background(), r))
+	return w.ParseRetrieveResult(w.gateway.Retrieve(context.Background(), r))
 }
 
 const (
@@ -107,7 +107,7 @@ func TestAnswersAreTheSameBytesWithoutTheLockedTools(t *testing.T) {
 func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.ResultLimit = 2000 }, readsTool)
 	whole := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("0123456789", 1000))
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(whole)}, nil
 	}
 	r, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`)

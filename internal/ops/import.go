@@ -61,7 +61,7 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 		return Results{}, err
 	}
 	if !o.DryRun {
-		release, err := j.Alone()
+		release, err := j.LockRun()
 		if err != nil {
 			return Results{}, err
 		}

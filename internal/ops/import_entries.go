@@ -29,7 +29,7 @@ func Entries(text []byte) (all []Entry) {
 	if file, err := at.Servers("", ""); err == nil {
 		for _, s := range file.Servers {
 			for _, c := range CredentialsIn(s.Name, s.Entry.Launch) {
-				clear[s.Called] = append(clear[s.Called], InClear{c.Place, c.Wish})
+				clear[s.OriginalName] = append(clear[s.OriginalName], InClear{c.Place, c.Wish})
 			}
 		}
 	}

@@ -28,9 +28,9 @@ type ImportSet struct {
 // Look finds the servers of one client, or with "" those of all. The error is a
 // *problem.Problem NOT_FOUND for a client that is not known.
 func (a *ImportAccount) Look(ctx context.Context, here Here, client string) (*ImportSet, error) {
-	all := clients.Sources()
+	all := clients.ImportSources()
 	if client != "" {
-		one, err := clients.FindSource(client)
+		one, err := clients.FindImportSource(client)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func (s *fileScan) haul(ctx context.Context, here Here) (*ImportSet, error) {
 type plan struct {
 	here     Here
 	existing []clients.ServerEntry
-	names    clients.Names
+	names    clients.ServerNames
 	launches map[string]int     // candidates by their launch
 	values   map[string]*string // of secrets; nil for none
 	claims   map[string]*string // secrets that candidates are to have
@@ -105,12 +105,12 @@ func newPlan(ctx context.Context, here Here) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{here, file.Servers, clients.Names{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
+	p := &plan{here, file.Servers, clients.ServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
 	for _, name := range names {
-		p.names.Take(name)
+		p.names.Add(name)
 	}
 	for _, s := range file.Servers {
-		p.names.Take(s.Name)
+		p.names.Add(s.Name)
 	}
 	return p, nil
 }
@@ -140,8 +140,8 @@ func (p *plan) place(ctx context.Context, all []candidate, i int) error {
 			return nil
 		}
 	}
-	c.Name = p.names.Free(c.Called)
-	p.names.Take(c.Name)
+	c.Name = p.names.Unique(c.Called)
+	p.names.Add(c.Name)
 	c.Notes = slices.DeleteFunc(c.Notes, func(n string) bool { return strings.Contains(n, "the server is called ") })
 	if c.Name != c.Called {
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")

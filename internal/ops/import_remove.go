@@ -25,7 +25,7 @@ func (h *ImportSet) remove(j *clients.Journal, chosen []int, results []Result) {
 			r.Problem = troubleOf(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
 		}
 	}
-	run := j.For(time.Now().UTC().Format("20060102T150405.000000000"))
+	run := j.WithGroup(time.Now().UTC().Format("20060102T150405.000000000"))
 	for at, i := range chosen {
 		if h.leaves(i, results[at]) {
 			h.removeFrom(run, h.all[i], chosen, results)
@@ -55,7 +55,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 			mine = append(mine, at)
 		}
 	}
-	file, err := clients.ReadUserFile(first.Path, first.file.Roots(h.account.env)...)
+	file, err := clients.ReadUserFile(first.Path, first.file.AllowedRoots(h.account.env)...)
 	if err != nil {
 		fail(err)
 		return
@@ -108,7 +108,7 @@ func (a *ImportAccount) entriesIn(c candidate, text []byte) (ids []string, err e
 	if err != nil {
 		return nil, err
 	}
-	client, err := clients.FindSource(c.Client)
+	client, err := clients.FindImportSource(c.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (a *ImportAccount) Undo(client string) ([]clients.Change, error) {
 	}
 	wanted := what
 	if client != "" {
-		c, err := clients.FindSource(client)
+		c, err := clients.FindImportSource(client)
 		if err != nil {
 			return nil, err
 		}
@@ -150,10 +150,10 @@ func (a *ImportAccount) Undo(client string) ([]clients.Change, error) {
 	}
 	undone := []clients.Change{}
 	for _, c := range all {
-		if c.Run != all[0].Run {
+		if c.Group != all[0].Group {
 			continue
 		}
-		change, wrong := j.Undo(c.ID, a.env.Back)
+		change, wrong := j.Undo(c.ID, a.env.RestoreEntries)
 		if wrong != nil {
 			err = wrong
 			continue

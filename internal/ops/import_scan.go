@@ -58,7 +58,7 @@ func (s *fileScan) client(c clients.Client) {
 
 // path reads one file of a client, with all that it holds of it.
 func (s *fileScan) path(c clients.Client, f clients.File) {
-	read, err := clients.ReadUserFile(f.Path, f.Roots(s.account.env)...)
+	read, err := clients.ReadUserFile(f.Path, f.AllowedRoots(s.account.env)...)
 	if err != nil || !read.Exists {
 		if err != nil {
 			s.wrong(c, f.Path, err)
@@ -109,7 +109,7 @@ func (s *fileScan) section(c clients.Client, doc clients.Doc, scope clients.Scop
 	for _, server := range found.Servers {
 		one := candidate{Found: Found{Client: c.ID, ClientName: c.Name, Path: doc.Path, Target: target, Scope: scope}, file: doc.File}
 		if at.IsObject() {
-			one.keys = append(slices.Clone(keys), server.Called)
+			one.keys = append(slices.Clone(keys), server.OriginalName)
 		}
 		if !s.add(one, server) {
 			s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
@@ -123,7 +123,7 @@ func (s *fileScan) add(c candidate, server clients.ServerEntry) bool {
 	if len(s.all) == maxFound {
 		return false
 	}
-	c.Name, c.Called, c.entry, c.twin, c.Notes, c.Secrets = server.Name, server.Called, server.Entry, -1, []string{}, []InClear{}
+	c.Name, c.Called, c.entry, c.twin, c.Notes, c.Secrets = server.Name, server.OriginalName, server.Entry, -1, []string{}, []InClear{}
 	for _, n := range server.Notes {
 		c.Notes = append(c.Notes, noted(n))
 	}
@@ -181,6 +181,6 @@ func (a *ImportAccount) id(c candidate) (string, error) {
 func isOurs(c candidate, itself func(config.Launch) error) bool {
 	l := c.entry.Launch
 	program := strings.TrimSuffix(strings.ToLower(l.Command[strings.LastIndexAny(l.Command, `/\`)+1:]), ".exe")
-	bridge := program == clients.Server && (len(l.Args) == 0 || slices.Contains(l.Args, "stdio"))
-	return c.Called == clients.Server || bridge || itself(l) != nil
+	bridge := program == clients.DefaultServerName && (len(l.Args) == 0 || slices.Contains(l.Args, "stdio"))
+	return c.Called == clients.DefaultServerName || bridge || itself(l) != nil
 }

@@ -265,7 +265,7 @@ func TestUndoInAChangedFile(t *testing.T) {
 			var want, got any
 			must(t, json.Unmarshal([]byte(c.want), &want))
 			must(t, json.Unmarshal([]byte(w.read(path)), &got))
-			if err != nil || len(undone) != 1 || !undone[0].Partly || !reflect.DeepEqual(want, got) {
+			if err != nil || len(undone) != 1 || !undone[0].PartlyUndone || !reflect.DeepEqual(want, got) {
 				t.Errorf("%v %+v %s", err, undone, w.read(path))
 			}
 		})

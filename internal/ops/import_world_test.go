@@ -40,7 +40,7 @@ func newWorld(t *testing.T, configuration string) *world {
 	w.account = ops.NewImport(w.env(), w.journal)
 	file := ops.NewFile(live)
 	w.here = ops.Here{
-		Text: live.Read, Itself: live.Itself, Secret: w.store.Get,
+		Text: live.Read, Itself: live.CheckNotSelf, Secret: w.store.Get,
 		Names: func(context.Context) (names []string, err error) {
 			for _, s := range live.Current().Servers {
 				names = append(names, s.Name)

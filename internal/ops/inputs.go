@@ -179,7 +179,7 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 		}
 		return OfferRef{id.Server, d.Kind, id.Tool}, nil
 	}
-	if kinds := tool.OfferKinds(); !slices.Contains(kinds, d.Kind) {
+	if kinds := tool.PrimitiveKinds(); !slices.Contains(kinds, d.Kind) {
 		return OfferRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.Brief(string(d.Kind))).
 			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
@@ -191,7 +191,7 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 	case instructions && name != "":
 		why = "a server has its instructions once, which are named by it alone"
 	case !instructions && name == "":
-		why = "it is the server, a colon and the " + d.Kind.Word()
+		why = "it is the server, a colon and the " + d.Kind.Label()
 	}
 	if why != "" {
 		return OfferRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.Brief(d.Name), why).

@@ -26,8 +26,8 @@ func TestServerLogs(t *testing.T) {
 	log := process.NewLog(w.dir, "s", process.Masker{})
 	t.Cleanup(log.Close)
 	fmt.Fprintln(log, "listening with", token)
-	log.Noise([]byte("{no message"))
-	tail, err := w.inspect.ServerLogs(t.Context(), catalogtest.APerson, LogQuery{ServerRef: ServerRef{Name: "s"}, Lines: 2})
+	log.StdoutLine([]byte("{no message"))
+	tail, err := w.inspect.ServerLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}, Lines: 2})
 	if err != nil || len(tail.Lines) != 2 || len(tail.Entries) != 2 || tail.Lines[1] != "[stdout] {no message" {
 		t.Fatalf("%+v, %v", tail, err)
 	}
@@ -38,7 +38,7 @@ func TestServerLogs(t *testing.T) {
 	if second.Stream != "stdout" || second.Text != "{no message" || second.At == nil {
 		t.Errorf("%+v", second)
 	}
-	if _, err := w.inspect.ServerLogs(t.Context(), catalogtest.APerson, LogQuery{ServerRef: ServerRef{Name: "none"}, Lines: 2}); problem.From(err).Code != problem.ServerNotFound {
+	if _, err := w.inspect.ServerLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "none"}, Lines: 2}); problem.From(err).Code != problem.ServerNotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -52,7 +52,7 @@ type follows struct {
 
 func (w *inspectorWorld) follow(t *testing.T, ctx context.Context) *follows {
 	t.Helper()
-	stream, err := w.inspect.FollowLogs(ctx, catalogtest.APerson, LogQuery{ServerRef: ServerRef{Name: "s"}, Lines: 2})
+	stream, err := w.inspect.FollowLogs(ctx, catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}, Lines: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestLogsAreFollowed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := w.inspect.FollowLogs(t.Context(), catalogtest.APerson, LogQuery{ServerRef: ServerRef{Name: "s"}}); problem.From(err).Code != problem.ServerNotFound {
+	if _, err := w.inspect.FollowLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}}); problem.From(err).Code != problem.ServerNotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestFollowingEnds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// Who takes nothing any more is an error.
-	stream, err := NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w}).FollowLogs(t.Context(), catalogtest.APerson, LogQuery{ServerRef: ServerRef{Name: "s"}})
+	stream, err := NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w}).FollowLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}})
 	if err != nil {
 		t.Fatal(err)
 	}

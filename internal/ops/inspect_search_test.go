@@ -18,9 +18,9 @@ func TestASearchIsAnAgents(t *testing.T) {
 			c.ToolsDetail, c.Servers[0].DisabledTools = detail, []string{"wipe_*"}
 		}, defined("show_note", "Show a note.", reads), defined("list_notes", "List all notes.", reads), defined("add_note", "Write a note.", writes),
 			defined("wipe_note", "Wipe a note.", destroys), defined("other", "Something else.", reads))
-		raw, err := w.gateway.Retrieve(t.Context(), RetrieveRequest{Query: "show a note", IncludeDisabled: true, Caller: catalogtest.AnAgent})
-		agents := w.Retrieved(raw, err)
-		a, err := w.inspect.SearchTools(context.Background(), catalogtest.APerson, SearchQuery{Query: "show a note", Locked: true, Explain: true})
+		raw, err := w.gateway.Retrieve(t.Context(), RetrieveRequest{Query: "show a note", IncludeDisabled: true, Caller: catalogtest.AgentCaller})
+		agents := w.ParseRetrieveResult(raw, err)
+		a, err := w.inspect.SearchTools(context.Background(), catalogtest.AdminCaller, SearchQuery{Query: "show a note", Locked: true, Explain: true})
 		if err != nil || a.Total != agents.Total || len(a.Tools) == 0 {
 			t.Fatalf("%+v, %v, agents get %+v", a, err, agents)
 		}
@@ -54,12 +54,12 @@ func TestASearchIsAnAgents(t *testing.T) {
 			a.Locked[0].Remedy != agents.Remediation["disabled_by_config"] || a.Locked[0].Remedy == "" {
 			t.Errorf("locked: %+v, agents get %v", a.Locked, agents.Remediation)
 		}
-		if plain, err := w.inspect.SearchTools(context.Background(), catalogtest.APerson, SearchQuery{Query: "wipe"}); err != nil || len(plain.Locked) != 0 || plain.Locked == nil {
+		if plain, err := w.inspect.SearchTools(context.Background(), catalogtest.AdminCaller, SearchQuery{Query: "wipe"}); err != nil || len(plain.Locked) != 0 || plain.Locked == nil {
 			t.Errorf("not asked for: %+v, %v", plain.Locked, err)
 		}
 		// People see what waits for them, which no agent is told of.
 		w.Reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
-		if a, err := w.inspect.SearchTools(context.Background(), catalogtest.APerson, SearchQuery{Query: "note", Locked: true}); err != nil || len(a.Tools) != 0 || len(a.Locked) < 4 {
+		if a, err := w.inspect.SearchTools(context.Background(), catalogtest.AdminCaller, SearchQuery{Query: "note", Locked: true}); err != nil || len(a.Tools) != 0 || len(a.Locked) < 4 {
 			t.Errorf("of a quarantined server: %+v, %v", a, err)
 		}
 	}

@@ -130,7 +130,7 @@ func (i *Inspector) row(v ServerView, s *catalog.Server, use map[string]activity
 			}
 		}
 	}
-	for _, n := range i.gateway.Catalog.OffersNow(s.Name).Counts() {
+	for _, n := range i.gateway.Catalog.CurrentPrimitives(s.Name).Counts() {
 		row.Waiting += n.Waiting
 	}
 	if u, called := use[s.Name]; called {

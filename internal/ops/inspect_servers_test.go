@@ -16,7 +16,7 @@ import (
 
 func (w *inspectorWorld) server(name string) ServerDetail {
 	w.T.Helper()
-	d, err := w.inspect.Server(context.Background(), catalogtest.APerson, ServerRef{Name: name})
+	d, err := w.inspect.Server(context.Background(), catalogtest.AdminCaller, ServerRef{Name: name})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestServersSayHowTheyWereCalled(t *testing.T) {
 		w.called("s", "show", c.n, c.status, 40*time.Millisecond)
 	}
 	w.clock.Set(now)
-	all, err := w.inspect.Servers(t.Context(), catalogtest.APerson, Nothing{})
+	all, err := w.inspect.Servers(t.Context(), catalogtest.AdminCaller, Nothing{})
 	if err != nil || len(all.Servers) != 2 || all.Servers[0].Name != "quiet" || all.Servers[0].Calls != nil {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -63,7 +63,7 @@ func TestServersSayHowTheyWereCalled(t *testing.T) {
 	if h := calls.Hours; h[23].Errors+h[22].Errors != 2 || h[20].Calls+h[19].Calls != 20 {
 		t.Errorf("%+v", h)
 	}
-	plain, err := w.gateway.Servers(t.Context(), catalogtest.APerson, Nothing{})
+	plain, err := w.gateway.Servers(t.Context(), catalogtest.AdminCaller, Nothing{})
 	for n := range plain.Servers {
 		if err != nil || !reflect.DeepEqual(plain.Servers[n], all.Servers[n].ServerView) {
 			t.Errorf("%+v, %v\n%+v", plain.Servers[n], err, all.Servers[n])
@@ -92,7 +92,7 @@ func TestAServerSaysHowItIsConfigured(t *testing.T) {
 	if want := len(defined("wipe", "Wipe.", destroys) + defined("show", "Show.", reads)); d.DefinitionBytes != want || d.Waiting != 2 || d.Availability != nil {
 		t.Errorf("%d bytes, want %d; %d wait; %v", d.DefinitionBytes, want, d.Waiting, d.Availability)
 	}
-	_, err := w.inspect.Server(t.Context(), catalogtest.APerson, ServerRef{Name: "none"})
+	_, err := w.inspect.Server(t.Context(), catalogtest.AdminCaller, ServerRef{Name: "none"})
 	if problem.From(err).Code != problem.ServerNotFound {
 		t.Errorf("%v", err)
 	}
@@ -143,7 +143,7 @@ func TestWithoutTheLogTheRestIsShown(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show.", reads))
 	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: unreadable{}, Upstreams: w})
-	all, err := w.inspect.Servers(t.Context(), catalogtest.APerson, Nothing{})
+	all, err := w.inspect.Servers(t.Context(), catalogtest.AdminCaller, Nothing{})
 	if err != nil || len(all.Servers) != 1 || all.Servers[0].Calls != nil {
 		t.Errorf("%+v, %v", all, err)
 	}

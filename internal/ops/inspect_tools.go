@@ -41,9 +41,9 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).of(t), Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(), Signature: Signature(t),
+	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).of(t), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(), Signature: Signature(t),
 		Tokens: tokensIn(bytesOf(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokensIn(bytesOf(catalog.Hit{Tool: t}, config.Compact))}
-	if said, any := t.Corrected(); any {
+	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
 	}
 	return d, nil
@@ -157,10 +157,10 @@ func (l *list) sortUsed(order func(a, b activity.Use) int) {
 
 // hintsOf returns who says what a tool does.
 func hintsOf(t *catalog.Tool) string {
-	if t.Guessed() {
+	if t.Undeclared() {
 		return "guessed"
 	}
-	if _, corrected := t.Corrected(); corrected {
+	if _, corrected := t.HintOverrides(); corrected {
 		return "corrected"
 	}
 	return "said"
@@ -176,7 +176,7 @@ func (l *list) row(t *catalog.Tool) ToolRow {
 	}
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
-		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
+		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
 		Status: StatusOf(t), Deprecated: t.Deprecated(),
 		Tokens: tokensIn(len(t.Raw)), Used: l.use.of(t),
 	}

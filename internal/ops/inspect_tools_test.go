@@ -134,7 +134,7 @@ func TestOneTool(t *testing.T) {
 		t.Errorf("%+v, %s, %v", d, d.Corrected, err)
 	}
 	for detail, tokens := range map[config.Detail]int{config.Full: d.Tokens, config.Compact: d.CompactTokens} {
-		raw, err := w.gateway.Retrieve(t.Context(), RetrieveRequest{Query: "show a note", Detail: detail, Caller: catalogtest.AnAgent})
+		raw, err := w.gateway.Retrieve(t.Context(), RetrieveRequest{Query: "show a note", Detail: detail, Caller: catalogtest.AgentCaller})
 		var answer struct {
 			Tools []struct{ Signature string }
 		}
@@ -144,7 +144,7 @@ func TestOneTool(t *testing.T) {
 		if s := answer.Tools[0].Signature; detail == config.Compact && s != d.Signature {
 			t.Errorf("signature %q, an agent reads %q", d.Signature, s)
 		}
-		a, err := w.inspect.SearchTools(t.Context(), catalogtest.APerson, SearchQuery{Query: "show a note"})
+		a, err := w.inspect.SearchTools(t.Context(), catalogtest.AdminCaller, SearchQuery{Query: "show a note"})
 		if found := a.Tools[0]; err != nil || found.Calls != 2 || detail == w.Config().ToolsDetail && tokens-found.Tokens > 5 {
 			t.Errorf("%s: %d tokens, a search says %+v, %v", detail, tokens, found, err)
 		}
@@ -166,7 +166,7 @@ func many(t testing.TB, servers, each int) *inspectorWorld {
 		}
 	})
 	for n := range servers {
-		w.ListOn(fmt.Sprint("s", n), kinds(each, 0)...)
+		w.SetToolsOn(fmt.Sprint("s", n), kinds(each, 0)...)
 	}
 	return w
 }
@@ -257,7 +257,7 @@ func TestPagesFitTogether(t *testing.T) {
 			}
 			q.Offset, q.Snapshot = len(got), page.Snapshot
 			server := fmt.Sprint("s", rng.IntN(4))
-			w.ListOn(server, kinds(10+rng.IntN(40), rng.IntN(30))...)
+			w.SetToolsOn(server, kinds(10+rng.IntN(40), rng.IntN(30))...)
 			w.called(server, fmt.Sprint("tool-", rng.IntN(30)), 1, activity.Success, 0)
 		}
 		if !slices.Equal(got, want) {

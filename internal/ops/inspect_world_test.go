@@ -31,7 +31,7 @@ type inspectorWorld struct {
 
 func (*inspectorWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
 
-func (*inspectorWorld) Oddities(string) []string { return nil }
+func (*inspectorWorld) Deviations(string) []string { return nil }
 
 func (w *inspectorWorld) LogTail(server string, lines int) ([]process.LogLine, error) {
 	return w.ReadLog(server).Last(lines)

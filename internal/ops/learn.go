@@ -77,7 +77,7 @@ func (g *Gateway) learn(ctx context.Context) error {
 	}
 	habits := make(map[string]*search.Habits, len(uses))
 	for of, all := range uses {
-		habits[of] = search.Learn(all)
+		habits[of] = search.LearnHabits(all)
 	}
 	g.habits.Store(&habits)
 	return nil

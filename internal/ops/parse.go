@@ -82,12 +82,12 @@ func parseServers(in Pasted, c *config.Config, itself func(config.Launch) error)
 	for _, n := range file.Notes {
 		out.Mistakes = append(out.Mistakes, ParseMistake{n.Line, n.Column, n.Message, n.Hint})
 	}
-	if file.More > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("There are %d more notes.", file.More))
+	if file.OmittedNotes > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("There are %d more notes.", file.OmittedNotes))
 	}
 	for _, s := range file.Servers {
 		if err := itself(s.Entry.Launch); err != nil {
-			out.Notes = append(out.Notes, "Server '"+s.Called+"' is left out: "+problem.From(err).Message)
+			out.Notes = append(out.Notes, "Server '"+s.OriginalName+"' is left out: "+problem.From(err).Message)
 			continue
 		}
 		out.Servers = append(out.Servers, parsedServer(s, c))

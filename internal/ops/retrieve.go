@@ -42,7 +42,7 @@ type SearchResult struct {
 func (g *Gateway) Find(req *RetrieveRequest) *SearchResult {
 	f := &SearchResult{snapshot: g.Catalog.Current().Within(req.Caller.Scope()), used: g.learned(req.Caller), query: problem.Shown(req.Query, maxQuery),
 		limit: clamp(req.Limit, g.Config().ToolsLimit), keep: calledFor(req.Operation, nil)}
-	f.Hits, f.Total = f.snapshot.SearchUsed(f.used, f.query, f.limit, calledFor(req.Operation, &f.mute))
+	f.Hits, f.Total = f.snapshot.Search(f.used, f.query, f.limit, calledFor(req.Operation, &f.mute))
 	return f
 }
 

@@ -20,11 +20,11 @@ import (
 
 // answer is what retrieve_tools answers to the agent, and fails the test when that
 // is no JSON or beyond the limit.
-func (w *world) answer(r RetrieveRequest) (catalogtest.Retrieved, []byte) {
+func (w *world) answer(r RetrieveRequest) (catalogtest.RetrieveResult, []byte) {
 	w.T.Helper()
 	r.Caller = anAgent
 	raw, err := w.gateway.Retrieve(context.Background(), r)
-	a := w.Retrieved(raw, err)
+	a := w.ParseRetrieveResult(raw, err)
 	if limit := w.Config().DiscoveryLimit; len(raw) > limit {
 		w.T.Errorf("%.30q, limit %d: %d bytes of %d", r.Query, r.Limit, len(raw), limit)
 	}
@@ -117,7 +117,7 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 		t.Errorf("what never fits: %+v", a)
 	}
 	w.Reload(func(c *config.Config) { c.DiscoveryLimit = 1 << 20 })
-	if a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11, Detail: config.Full}); a.Notice != "" || slices.ContainsFunc(a.Tools, func(f catalogtest.Found) bool {
+	if a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11, Detail: config.Full}); a.Notice != "" || slices.ContainsFunc(a.Tools, func(f catalogtest.RetrievedTool) bool {
 		return f.InputSchema == nil
 	}) {
 		t.Errorf("with room for all: %q", a.Notice)
@@ -201,7 +201,7 @@ func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
 	if len(a.Tools) != 10 || len(a.Disabled) == 0 || len(a.Remediation) != 1 {
 		t.Errorf("%d tools, %d disabled, %v", len(a.Tools), len(a.Disabled), a.Remediation)
 	}
-	w.List(open[0], `{"name":"denied","description":"thing, complete"}`, `{"name":"denied 2","description":"thing `+quotes+`"}`)
+	w.SetTools(open[0], `{"name":"denied","description":"thing, complete"}`, `{"name":"denied 2","description":"thing `+quotes+`"}`)
 	a, _ = w.answer(RetrieveRequest{Query: "thing", IncludeDisabled: true})
 	if len(a.Disabled) != 2 || a.Disabled[1].Description != "thing, complete" || !strings.HasPrefix(a.Disabled[0].Description, "thing \"") || !strings.HasSuffix(a.Disabled[0].Description, "…") {
 		t.Errorf("disabled: %.200v", a.Disabled)
@@ -299,7 +299,7 @@ func TestWhatToTry(t *testing.T) {
 		t.Errorf("where agents may not propose: %q", a.Notice)
 	}
 	w := newWorld(t, func(c *config.Config) { withServers(c, "wiki", "empty") }, readsTool)
-	w.ListOn("wiki", readsNote)
+	w.SetToolsOn("wiki", readsNote)
 	for query, want := range map[string]string{"": "The query is empty", " \n": "The query is empty", "zzzz": "Nothing matches"} {
 		a, _ := w.answer(RetrieveRequest{Query: query})
 		if a.Total != 0 || !strings.HasPrefix(a.Notice, want) || !strings.HasSuffix(a.Notice, "The name of a server lists its tools: s, wiki.") {
@@ -322,8 +322,8 @@ func TestNotConnected(t *testing.T) {
 		c.Servers[5].Enabled = false
 		c.Servers[6].Quarantined = true
 	}, readsTool)
-	w.ListOn("wiki", readsNote)
-	w.ListOn("resting", `{"name":"sleep","description":"Sleeps over a note."}`)
+	w.SetToolsOn("wiki", readsNote)
+	w.SetToolsOn("resting", `{"name":"sleep","description":"Sleeps over a note."}`)
 	for name, phase := range map[string]upstream.Phase{"github-prod": upstream.Failed, "wiki": upstream.Connecting, "resting": upstream.Idle, "lazy": upstream.Idle} {
 		w.Catalog.StateChanged(upstream.State{Name: name, Phase: phase, LastError: "CANARY"})
 	}
@@ -346,7 +346,7 @@ func TestNotConnected(t *testing.T) {
 		}
 	}
 	raw, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: "zzzz", Caller: Caller{Actor: auth.Actor{}}})
-	if a := w.Retrieved(raw, err); len(a.Away) != 0 || strings.Contains(a.Notice, "wiki") {
+	if a := w.ParseRetrieveResult(raw, err); len(a.Away) != 0 || strings.Contains(a.Notice, "wiki") {
 		t.Errorf("nobody is told of %+v, %q", a.Away, a.Notice)
 	}
 }

@@ -56,7 +56,7 @@ func (s Secrets) List(ctx context.Context) (SecretViews, error) {
 	if err != nil {
 		return SecretViews{}, refusedSecret(err)
 	}
-	names := secret.Names(index)
+	names := secret.SortedNames(index)
 	for _, server := range s.Servers() {
 		names = append(names, server.SecretNames()...)
 	}

@@ -63,12 +63,12 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
-	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.OffersNow(s.Name))
+	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.CurrentPrimitives(s.Name))
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
 		v.LastError, v.LastErrorAt, v.Failure = lastError(s), whenSet(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
-	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, whenSet(p.Since), p.Ahead, p.Trouble
+	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, whenSet(p.Since), p.QueuedBefore, p.Trouble
 	v.Detail = detail(&v, p)
 	if c != nil {
 		shown := c.Shown()
@@ -82,7 +82,7 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 			v.Stage = stageOf(*c, g.Book.View(s.Name))
 		}
 	}
-	v.Warnings = append(v.Warnings, g.Upstreams.Oddities(s.Name)...)
+	v.Warnings = append(v.Warnings, g.Upstreams.Deviations(s.Name)...)
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = lastError(s)
@@ -166,7 +166,7 @@ func detail(v *ServerView, p upstream.Progress) string {
 		words = "connecting"
 	}
 	if v.LastError != "" && v.LastErrorAt != nil {
-		words += "; the last try failed " + upstream.Seconds(time.Since(*v.LastErrorAt)) + " ago, " + v.LastError
+		words += "; the last try failed " + upstream.FormatSeconds(time.Since(*v.LastErrorAt)) + " ago, " + v.LastError
 	}
 	return words
 }
@@ -190,7 +190,7 @@ func whenSet(t time.Time) *time.Time {
 }
 
 // countOffers is nil when there are none.
-func countOffers(now *catalog.OffersView) *OfferCounts {
+func countOffers(now *catalog.PrimitivesView) *OfferCounts {
 	counts := now.Counts()
 	if len(counts) == 0 {
 		return nil

@@ -17,15 +17,15 @@ import (
 func TestWhatWouldBeAsked(t *testing.T) {
 	w := newTrialWorld(t, trialBase, append(definitions, `{"name":"query","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)...)
 	const masked = `{"sql":"SELECT 'ghp_0123456789abcdefghijklmnopqrstuvwxyz'"}`
-	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:reads", `{"n":1}`)
-	w.call(catalogtest.AnAgent, policy.CallToolWrite, "s:reads", `{"n":1}`)
-	w.call(catalogtest.AnAgent, policy.CallToolDestructive, "s:destroys", `{}`)
-	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:destroys", `{}`) // refused, whatever is asked
-	w.callByName(catalogtest.AnAgent, "delete_user")
-	w.callByName(catalogtest.AnAgent, "reads")
-	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE x"}`)
-	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`)
-	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", masked)
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:reads", `{"n":1}`)
+	w.call(catalogtest.AgentCaller, policy.CallToolWrite, "s:reads", `{"n":1}`)
+	w.call(catalogtest.AgentCaller, policy.CallToolDestructive, "s:destroys", `{}`)
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:destroys", `{}`) // refused, whatever is asked
+	w.callByName(catalogtest.AgentCaller, "delete_user")
+	w.callByName(catalogtest.AgentCaller, "reads")
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE x"}`)
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`)
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", masked)
 	w.call(w.caller("research", ""), policy.CallToolRead, "s:reads", `{"n":1}`)
 	asking := func(rules string) string { return strings.Replace(trialBase, "{\n", "{\n \"ask\": "+rules+",\n", 1) }
 	for name, c := range map[string]struct {
@@ -52,7 +52,7 @@ func TestWhatWouldBeAsked(t *testing.T) {
 	}
 	off := strings.Replace(trialBase, "{\n", "{\n \"intent_declaration\": {\"judge_arguments\": \"off\"},\n", 1)
 	w = newTrialWorld(t, off, `{"name":"query","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)
-	w.call(catalogtest.AnAgent, policy.CallToolRead, "s:query", masked)
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", masked)
 	for rules, unknown := range map[string]int64{`{"write": "ask"}`: 0, `{"destructive": "ask"}`: 1, `{"destructive": "ask", "tools": {"s:query": "off"}}`: 0} {
 		if got := w.try(asking(rules)); got.Unknown != unknown || got.Asked != 0 {
 			t.Errorf("what nobody has judged, under %s: %+v", rules, got)
@@ -68,7 +68,7 @@ func TestWhatWasAsked(t *testing.T) {
 	w := newTrialWorld(t, text, definitions...)
 	asks := w.db.Asks()
 	w.gate.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
-	call := func() { w.call(catalogtest.AnAgent, policy.CallToolDestructive, "s:destroys", `{}`) }
+	call := func() { w.call(catalogtest.AgentCaller, policy.CallToolDestructive, "s:destroys", `{}`) }
 	call() // held
 	call() // and waits again
 	for _, approve := range []bool{true, false} {

@@ -90,7 +90,7 @@ func (c *trialEvaluator) judge(r *activity.Record) trialVerdict {
 	switch {
 	case decided.Verdict == policy.Reject && doubt.of == decided.Check && doubt.of != policy.NoCheck:
 		return unknown(doubt.why)
-	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.JudgedBy().Declared:
+	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.LaneRule().Declared:
 		return unknown(why) // what the arguments do might count instead
 	case decided.Verdict == policy.Reject:
 		return trialVerdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
@@ -152,12 +152,12 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 	}
 	t := c.snapshot.Tool(id)
 	if t == nil || t.Fingerprint().String() != d.Fingerprint {
-		t = catalog.Remembered(id, &d.Facts)
+		t = catalog.ToolFromRecord(id, &d.Facts)
 	}
 	if len(c.tools) >= maxTrialTools {
 		clear(c.tools)
 	}
-	t = t.Under(c.next, *server)
+	t = t.WithConfig(c.next, *server)
 	c.tools[key] = t
 	return t
 }
@@ -212,7 +212,7 @@ func (c *trialEvaluator) facts(r *activity.Record, d *activity.Decision, id tool
 	case !facts.InScope || server == nil:
 		return facts, open
 	case t == nil:
-		facts.Status = catalog.StatusUnder(*server, c.catalog.Book.View(id.Server), id.Tool, false, true)
+		facts.Status = catalog.HypotheticalStatus(*server, c.catalog.Approvals.View(id.Server), id.Tool, false, true)
 		facts.Existence = policy.Exists
 		if facts.Status == policy.Callable {
 			facts.Existence = policy.NoTool
@@ -223,7 +223,7 @@ func (c *trialEvaluator) facts(r *activity.Record, d *activity.Decision, id tool
 		return facts, open
 	}
 	had := func(s policy.Status) bool { return d.Status == s.String() || slices.Contains(d.Further, s.String()) }
-	status := catalog.StatusUnder(*server, c.catalog.Book.View(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
+	status := catalog.HypotheticalStatus(*server, c.catalog.Approvals.View(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
 	quarantined := status == policy.ServerQuarantined
 	if status == policy.PendingApproval && (c.otherTrust(*server) || had(policy.ServerQuarantined)) {
 		open, status = doubt{why: whyApproval}, policy.Callable
@@ -310,7 +310,7 @@ func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catal
 	if t == nil {
 		return does, ""
 	}
-	rule := t.JudgedBy()
+	rule := t.LaneRule()
 	if rule == nil {
 		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // its schema has shown it then
 			return recorded(d.Lane), ""
@@ -332,7 +332,7 @@ func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catal
 	}
 	within, _ := c.scope(r, d)
 	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).Asked() }
-	if asked(policy.Destructive) && (rule.Declared || !asked(t.OwnLane())) {
+	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseLane())) {
 		return does, whyLane
 	}
 	if rules.JudgeArguments == policy.JudgeOff && within.AllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllLanes() && !rule.Declared {

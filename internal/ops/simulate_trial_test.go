@@ -88,7 +88,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	w.trials = ops.NewTrial(ops.TrialDeps{
 		Each: w.log.Each, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.All, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
-			next, a := w.live.Assess([]byte(text))
+			next, a := w.live.CheckText([]byte(text))
 			return next, a.Err
 		},
 	})
@@ -99,8 +99,8 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 func (w *trialWorld) caller(profile, token string) auth.Caller {
 	w.t.Helper()
 	profiles := func(name string) *auth.ScopeRule { return w.Config().ProfileRule(name) }
-	c := catalogtest.AnAgent
-	var held *auth.Held
+	c := catalogtest.AgentCaller
+	var held *auth.ActiveToken
 	if token != "" {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -109,7 +109,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 			w.t.Fatal(c.Actor, err)
 		}
 	}
-	c.Bounds = auth.Within(held, profile, profiles)
+	c.Bounds = auth.CallerBounds(held, profile, profiles)
 	return c
 }
 
@@ -122,7 +122,7 @@ func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, de
 }
 
 func (w *trialWorld) callByName(c auth.Caller, own string) {
-	r := catalogtest.Asked("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, own))
+	r := catalogtest.NewRequest("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, own))
 	r.Caller = &c
 	_, _ = w.gate.Surface("s").Do(context.Background(), r)
 }
@@ -130,7 +130,7 @@ func (w *trialWorld) callByName(c auth.Caller, own string) {
 // try tries a text and returns what became of it.
 func (w *trialWorld) try(text string) ops.Trial {
 	w.t.Helper()
-	out, err := w.trials.Try(context.Background(), catalogtest.APerson, ops.TrialCandidate{Text: text})
+	out, err := w.trials.Try(context.Background(), catalogtest.AdminCaller, ops.TrialCandidate{Text: text})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestTry(t *testing.T) {
 				}
 			})
 		}
-		w.List() // the server lists nothing any more
+		w.SetTools() // the server lists nothing any more
 	}
 }
 
@@ -314,7 +314,7 @@ func TestMaskedArguments(t *testing.T) {
 	if got := groups(w.try(trialBase)); !slices.Equal(got, want) {
 		t.Errorf("with erased arguments: got %q, want %q", got, want)
 	}
-	w.List()
+	w.SetTools()
 	if got := groups(w.try(trialBase)); !slices.Equal(got, []string{"4× s:reads lane read: allowed→unknown"}) {
 		t.Errorf("without the definition: %q", got)
 	}
@@ -407,7 +407,7 @@ func TestBadCandidates(t *testing.T) {
 		{ops.TrialCandidate{Text: "{}", Period: "soon"}, problem.InvalidParameter, "'soon'"},
 		{ops.TrialCandidate{Text: "{}", Period: "0s"}, problem.InvalidParameter, "'0s'"},
 	} {
-		_, err := w.trials.Try(context.Background(), catalogtest.APerson, c.in)
+		_, err := w.trials.Try(context.Background(), catalogtest.AdminCaller, c.in)
 		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Message, c.says) {
 			t.Errorf("%+v: %v", c.in, err)
 		}
@@ -418,7 +418,7 @@ func TestBadCandidates(t *testing.T) {
 // database when it returns.
 func (w *trialWorld) fill(all int) {
 	w.t.Helper()
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 	}
 	w.calls()

@@ -29,7 +29,7 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 		s.ConfigError = err.Error()
 	}
 	for _, server := range snapshot.Servers() {
-		for _, n := range g.Catalog.OffersNow(server.Name).Counts() {
+		for _, n := range g.Catalog.CurrentPrimitives(server.Name).Counts() {
 			s.Offers.Total, s.Offers.Waiting = s.Offers.Total+n.Total, s.Offers.Waiting+n.Waiting
 		}
 		s.Servers.Total++

@@ -241,7 +241,7 @@ func (a *Access) noProfile(name string) error {
 		names = append(names, p.Name)
 	}
 	hint := "See the profiles with `mcpproxy profile list`; they stand under profiles in mcp_config.json."
-	if near := search.Meant(name, names); near != "" {
+	if near := search.ClosestName(name, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
 	return problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.Brief(name)).WithHint(hint).With("parameter", "profile")
@@ -263,7 +263,7 @@ func (a *Access) view(t auth.Token) TokenView {
 	v := TokenView{
 		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
 		ExpiresAt: whenSet(t.Expires), LastUsedAt: whenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
-		Answers: a.gateway.Config().AnswersByClient(t.Name),
+		Answers: a.gateway.Config().ClientMayApprove(t.Name),
 	}
 	switch {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:

@@ -52,16 +52,16 @@ func TestWhatATokenMayBe(t *testing.T) {
 		{NewToken{Name: "a", ExpiresIn: "-1h"}, problem.InvalidParameter, "expires_in"},
 		{NewToken{Name: "a", ExpiresIn: "9999w"}, problem.InvalidParameter, "expires_in"},
 	} {
-		_, err := a.CreateToken(t.Context(), catalogtest.APerson, c.in)
+		_, err := a.CreateToken(t.Context(), catalogtest.AdminCaller, c.in)
 		p, _ := errors.AsType[*problem.Problem](err)
 		if p == nil || p.Code != c.code || p.Detail("parameter") != c.parameter {
 			t.Errorf("%+v: %v", c.in, err)
 		}
 	}
-	if _, err := a.CreateToken(t.Context(), catalogtest.AnAgent, NewToken{Name: "a", Profile: "research"}); problem.From(err).Code != problem.Forbidden {
+	if _, err := a.CreateToken(t.Context(), catalogtest.AgentCaller, NewToken{Name: "a", Profile: "research"}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("an agent: %v", err)
 	}
-	if _, err := a.RevokeToken(t.Context(), catalogtest.AnAgent, TokenRef{"a"}); problem.From(err).Code != problem.Forbidden {
+	if _, err := a.RevokeToken(t.Context(), catalogtest.AgentCaller, TokenRef{"a"}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("an agent revokes: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
 	}
 	if v.LaneBy = laneBy(t); v.LaneBy != "" {
-		v.LaneDeclared = t.JudgedBy().Declared
+		v.LaneDeclared = t.LaneRule().Declared
 	}
 	return v
 }

@@ -25,7 +25,7 @@ func unhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	}
 	u := Unhinted{Server: s.Name}
 	for _, t := range s.Tools {
-		if t.Infers != policy.InferAdvise || StatusOf(t) != "" {
+		if t.InferMode != policy.InferAdvise || StatusOf(t) != "" {
 			continue
 		}
 		switch t.Inferred().Operation {

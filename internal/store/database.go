@@ -45,7 +45,7 @@ func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres
 }
 
 // TokensIn are the agent tokens in a database.
-func TokensIn(db Database) auth.TokenKeeper {
+func TokensIn(db Database) auth.TokenStore {
 	if file, ok := db.(*DB); ok {
 		return NewTokens(file)
 	}

@@ -22,7 +22,7 @@ type audience struct {
 	live  func() *Connection
 	early []bool // whether each connection came before anybody could have it
 	heard []string
-	ended []Ending
+	ended []EndScope
 }
 
 func (a *audience) Connected(c *Connection) {
@@ -31,7 +31,7 @@ func (a *audience) Connected(c *Connection) {
 	a.early = append(a.early, a.live == nil || a.live() == nil && c.Cause() == nil)
 }
 
-func (a *audience) Heard(method string, _ json.RawMessage) bool {
+func (a *audience) Notified(method string, _ json.RawMessage) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = append(a.heard, method)
@@ -40,14 +40,14 @@ func (a *audience) Heard(method string, _ json.RawMessage) bool {
 
 func (a *audience) InUse() bool { return a.inUse.Load() }
 
-func (a *audience) End(what Ending) {
+func (a *audience) End(what EndScope) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = append(a.ended, what)
 }
 
-// told returns the endings since the last time.
-func (a *audience) told() []Ending {
+// published returns the endings since the last time.
+func (a *audience) told() []EndScope {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ended := a.ended
@@ -64,7 +64,7 @@ func TestClientsAreTold(t *testing.T) {
 		a.mu.Lock()
 		a.live = b.sv.availability.live.Load
 		a.mu.Unlock()
-		want := func(when string, want ...Ending) {
+		want := func(when string, want ...EndScope) {
 			t.Helper()
 			synctest.Wait()
 			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // all sessions end beside the rest
@@ -84,16 +84,16 @@ func TestClientsAreTold(t *testing.T) {
 		if b.phase() != Idle {
 			t.Fatalf("it is %s while no client needs it", b.phase())
 		}
-		want("it rests", Spare)
+		want("it rests", EndIdle)
 		if err := b.Restart("s"); err != nil {
 			t.Fatal(err)
 		}
-		want("a person restarts it", Restart)
+		want("a person restarts it", EndForRestart)
 		sleep(time.Minute)
 		if err := b.restartQuietly(); err != nil {
 			t.Fatal(err)
 		}
-		want("an agent restarts it", Spare)
+		want("an agent restarts it", EndIdle)
 		spec := b.sv.Spec
 		for _, shared := range []bool{true, true, false} {
 			spec.Shared = shared
@@ -102,13 +102,13 @@ func TestClientsAreTold(t *testing.T) {
 				t.Errorf("shared %t", !shared)
 			}
 		}
-		want("shared, and not any more", Sessions, Sessions)
+		want("shared, and not any more", EndSessions, EndSessions)
 		sleep(time.Second)
 		if b.tries() != 3 || !slices.Equal(a.early, []bool{true, true, true}) {
 			t.Errorf("%d tries, connections told early: %v", b.tries(), a.early)
 		}
 		b.Apply(nil)
 		<-b.sv.availability.done
-		want("it is not wanted", Sessions, ForGood)
+		want("it is not wanted", EndSessions, EndAll)
 	})
 }

@@ -10,38 +10,38 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// dialer makes links to one server, of its transport.
+// dialer opens links to one server by its transport.
 type dialer struct {
-	*base
-	account transport.Account // nil: nothing proves who asks
-	budget  *transport.Budget // where its large messages are read
+	*serverBase
+	account transport.Account // nil: no OAuth account
+	budget  *transport.Budget // for large messages
 
 	mu     sync.Mutex
-	client transport.Client // that clients' own links share over HTTP; guarded by mu
+	client transport.Client // shared by clients' own HTTP links; guarded by mu
 }
 
-// dial makes a link that reports to up. sse says that it is of the older
-// transport. own is for one client alone.
+// dial opens a link that reports to up. sse selects the legacy SSE transport. own is set
+// for a link of one client.
 func (d *dialer) dial(up transport.Reports, place *process.StartSlot, sse, own bool) (transport.Link, error) {
 	o := transport.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
 	switch {
-	case spec.Lacks != "" && spec.LacksVariable:
-		return nil, transport.NeedsVariable(spec.Lacks)
-	case spec.Lacks != "":
-		return nil, transport.NeedsSecret(spec.Lacks)
+	case spec.MissingReason != "" && spec.MissingVariable:
+		return nil, transport.NeedsVariable(spec.MissingReason)
+	case spec.MissingReason != "":
+		return nil, transport.NeedsSecret(spec.MissingReason)
 	}
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
 		if err != nil {
 			return nil, err
 		}
-		source := d.runner.Source(spec.Args, spec.Env)
+		source := d.runner.RegistryURL(spec.Args, spec.Env)
 		return transport.NewStdio(proc, process.NewStartWatch(proc, d.runner, spec.ConnectTime(), place, source), d.log, o), nil
 	}
-	a := transport.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
+	a := transport.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.newClient}
 	if own {
-		a.Dial = d.shared
+		a.Dial = d.sharedClient
 	}
 	var (
 		l   transport.Link
@@ -56,37 +56,37 @@ func (d *dialer) dial(up transport.Reports, place *process.StartSlot, sse, own b
 		err = problem.Ownf("the transport %s is not known", spec.Transport)
 	}
 	if err != nil {
-		return nil, err // no link, not even one that is nil
+		return nil, err // a nil interface, not a nil pointer in one
 	}
 	return l, nil
 }
 
-// dialled returns the connections to u.
-func (d *dialer) dialled(u *url.URL) (transport.Client, error) {
+// newClient returns an HTTP client for u.
+func (d *dialer) newClient(u *url.URL) (transport.Client, error) {
 	return transport.NewClient(u, d.Spec.AllowPrivate)
 }
 
-// shared returns the connections that all own links share.
-func (d *dialer) shared(u *url.URL) (transport.Client, error) {
+// sharedClient returns the HTTP client that all own links share.
+func (d *dialer) sharedClient(u *url.URL) (transport.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client == nil {
-		client, err := d.dialled(u)
+		client, err := d.newClient(u)
 		if err != nil {
 			return nil, err
 		}
 		d.client = client
 	}
-	return lent{d.client}, nil
+	return borrowedClient{d.client}, nil
 }
 
-// lent is a client that goes on when one of its users is done.
-type lent struct{ transport.Client }
+// borrowedClient is a client that stays open when one of its users closes it.
+type borrowedClient struct{ transport.Client }
 
-func (lent) Close() {}
+func (borrowedClient) Close() {}
 
-// tidy closes shared connections that have been idle for long.
-func (d *dialer) tidy(now time.Time) {
+// closeIdle closes shared connections after a long idle time.
+func (d *dialer) closeIdle(now time.Time) {
 	d.mu.Lock()
 	client := d.client
 	d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *dialer) tidy(now time.Time) {
 	}
 }
 
-// close closes the shared connections, which nobody uses any more.
+// close closes the shared connections.
 func (d *dialer) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

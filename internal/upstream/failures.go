@@ -2,7 +2,7 @@ package upstream
 
 import "mcpproxy/internal/mcp/transport"
 
-// The codes of failures: what State.Failure has for why a server is away.
+// Codes of State.Failure.
 const (
 	NoProcess          = transport.NoProcess
 	NoDirectory        = transport.NoDirectory

@@ -245,7 +245,7 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 // TestFailing: a server is one that fails every call when no call has succeeded for a minute.
 func TestFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f failing
+		var f callFailures
 		bad := &wirejson.RPCError{Code: -32603}
 		for _, c := range []struct {
 			pause   time.Duration
@@ -256,7 +256,7 @@ func TestFailing(t *testing.T) {
 			{0, nil, true}, {time.Hour, bad, false}, {30 * time.Second, nil, false}, {40 * time.Second, bad, false}, {59 * time.Second, bad, false},
 		} {
 			time.Sleep(c.pause)
-			if got := f.note(time.Now(), c.err); got != c.changed {
+			if got := f.record(time.Now(), c.err); got != c.changed {
 				t.Errorf("after %v, %v: changed %v", c.pause, c.err, got)
 			}
 		}
@@ -281,7 +281,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 	}
 	sv := f.find("s")
 	sv.failing.mu.Lock()
-	sv.failing.since = sv.failing.since.Add(-failingTime)
+	sv.failing.since = sv.failing.since.Add(-failingAfter)
 	sv.failing.mu.Unlock()
 	_, _ = f.call("s", "x", "{}")
 	f.until(t, "it has failed", func() bool {
@@ -293,7 +293,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	// What callers do wrong says nothing about the server.
 	wrong := session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidParams}}
-	if got := callFailure(t.Context(), wrong, nil); got != errNoVerdict {
+	if got := callFailure(t.Context(), wrong, nil); got != errInconclusive {
 		t.Errorf("wrong parameters: %v", got)
 	}
 }

@@ -114,7 +114,7 @@ func TestAFailedListIsTriedAgain(t *testing.T) {
 			t.Errorf("%d lists in an hour", n)
 		}
 		l.set(func() { l.broken = false })
-		sleep(blindPause)
+		sleep(unannouncedPause)
 		b.watcher.mu.Lock()
 		defer b.watcher.mu.Unlock()
 		if got := b.lastTools("s"); got[0] != "t3" {

@@ -403,7 +403,7 @@ func TestIDsCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]bool{}
 	for range 100 {
-		id := NewSet(Options{}, noClients).around.ids.Add(1)
+		id := NewSet(Options{}, noClients).sharedState.ids.Add(1)
 		if seen[id] || id < 1_000 || id > 1<<52 {
 			t.Errorf("id %d", id)
 		}

@@ -49,7 +49,7 @@ func TestLearn(t *testing.T) {
 		for _, d := range definitions {
 			raws = append(raws, json.RawMessage(d))
 		}
-		if got := f.Learn("s", raws); got != want {
+		if got := f.AddDefinitions("s", raws); got != want {
 			t.Errorf("news of %q: %t", definitions, got)
 		}
 	}
@@ -86,13 +86,13 @@ func TestLearn(t *testing.T) {
 	listed("own")
 
 	fresh := newListing()
-	for i := range maxLearnt + 10 {
-		fresh.learn(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
+	for i := range maxClientTools + 10 {
+		fresh.addClientTool(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
 	}
-	if len(fresh.learnt) != maxLearnt {
-		t.Errorf("%d are remembered", len(fresh.learnt))
+	if len(fresh.clientTools) != maxClientTools {
+		t.Errorf("%d are remembered", len(fresh.clientTools))
 	}
-	if f.Learn("none", nil) {
+	if f.AddDefinitions("none", nil) {
 		t.Error("news of no server")
 	}
 }
@@ -116,11 +116,11 @@ func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Observer = replacing{o.Observer} })
 	f.Apply([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
-	if !f.Learn("s", []json.RawMessage{json.RawMessage(`{"name":"theirs"}`)}) {
+	if !f.AddDefinitions("s", []json.RawMessage{json.RawMessage(`{"name":"theirs"}`)}) {
 		t.Fatal("it is no news")
 	}
 	f.until(t, "both tools are listed", func() bool { return len(f.lastTools("s")) == 2 })
-	f.Refresh(t.Context(), "s", time.Now())
+	f.RefreshTools(t.Context(), "s", time.Now())
 	kept := f.find("s").availability.live.Load().tools.Load()
 	f.watcher.mu.Lock()
 	defer f.watcher.mu.Unlock()

@@ -100,7 +100,7 @@ func TestSilentServerIsListedAgain(t *testing.T) {
 				sleep(minBackoff)
 				l := b.link()
 				l.set(func() { l.version = 5 })
-				sleep(blindPause - 2*time.Second)
+				sleep(unannouncedPause - 2*time.Second)
 				if got := tools(); l.count(mcp.ListTools) != 1 || !slices.Equal(got, []string{"t0"}) {
 					t.Errorf("%d lists, tools %q", l.count(mcp.ListTools), got)
 				}
@@ -108,7 +108,7 @@ func TestSilentServerIsListedAgain(t *testing.T) {
 				if got := tools(); !slices.Equal(got, []string{"t5"}) {
 					t.Errorf("tools %q", got)
 				}
-				sleep(10 * blindPause)
+				sleep(10 * unannouncedPause)
 				if n := l.count(mcp.ListTools); n != 12 {
 					t.Errorf("%d lists", n)
 				}

@@ -14,56 +14,54 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// listing is what is known of the tools that a server lists, over all its connections.
+// toolListing tracks a server's list of tools over all its connections.
 //
-// A server that announces that its tools have changed is known to do something
-// else than what calls were judged on, until it has listed them again. Calls
-// wait meanwhile: each for a list that was asked for after the last change that
-// was announced before the call, so that a server which announces changes all
-// the time delays them by two lists at most.
-type listing struct {
-	announced atomic.Uint64 // changes
-	relist    chan struct{} // cap 1: the tools have changed
-	awaited   chan struct{} // cap 1: a call waits for the list of the changed tools
-	taught    chan struct{} // cap 1: something was learnt
+// After a server announces a change of its tools, calls wait until the tools are listed
+// again, because they may differ from those that calls were decided on. Each call waits
+// for a list that was requested after the last change announced before the call. So a
+// server that announces changes all the time delays a call by two lists at most.
+type toolListing struct {
+	announced        atomic.Uint64 // number of changes
+	relist           chan struct{} // cap 1: the tools have changed
+	awaited          chan struct{} // cap 1: a call waits for the new list
+	clientToolsAdded chan struct{} // cap 1: client tools were added
 
-	mu      sync.Mutex // guards what follows
-	asked   time.Time  // when the list was asked for that was told last
-	told    chan struct{}
-	refused uint64 // lists that the server has refused
-	// learnt are the tools that the server lists to clients and not to us: some
-	// have tools for those alone who can be asked something. They belong to what
-	// the server lists from then on; what it lists to us goes first.
-	learnt map[string]*tool.Definition
+	mu         sync.Mutex // guards the fields below
+	listedAt   time.Time  // when the last published list was requested
+	published  chan struct{}
+	rejections uint64 // number of lists that the server rejected
+	// clientTools are the tools that the server lists only to clients, for example to
+	// those that support elicitation. They are part of the published list; tools listed
+	// to MCPProxy take precedence.
+	clientTools map[string]*tool.Definition
 }
 
-// maxLearnt bounds the tools of a server that it lists to some clients alone.
-const maxLearnt = 500
+// maxClientTools bounds the tools that a server lists only to clients.
+const maxClientTools = 500
 
-// ErrUnlisted says that a change was announced and could not be listed in time.
+// ErrUnlisted means that changed tools could not be listed in time.
 var ErrUnlisted = errors.New("the changed tools are not listed yet")
 
-func newListing() listing {
-	return listing{relist: make(chan struct{}, 1), awaited: make(chan struct{}, 1), taught: make(chan struct{}, 1), told: make(chan struct{})}
+func newListing() toolListing {
+	return toolListing{relist: make(chan struct{}, 1), awaited: make(chan struct{}, 1), clientToolsAdded: make(chan struct{}, 1), published: make(chan struct{})}
 }
 
-// stale reports whether a change of the tools was announced that is not on the
-// list of c.
-func (t *listing) stale(c *Connection) bool { return c.upTo.Load() < t.announced.Load() }
+// stale reports whether a change was announced that the list of c does not include.
+func (t *toolListing) stale(c *Connection) bool { return c.listedChange.Load() < t.announced.Load() }
 
-// await waits for a list with the changes that were announced so far: until it is
-// there, the server has refused to list them, or ctx, c or stopped ends.
-func (t *listing) await(ctx context.Context, c *Connection, stopped <-chan struct{}) error {
+// waitCurrent waits for a list with all changes announced so far, until the server
+// rejects the list, or ctx, c or stopped ends.
+func (t *toolListing) waitCurrent(ctx context.Context, c *Connection, stopped <-chan struct{}) error {
 	announced, failures := t.announced.Load(), uint64(0)
 	for first := true; ; first = false {
 		t.mu.Lock()
-		refused, told := t.refused, t.told
+		refused, told := t.rejections, t.published
 		t.mu.Unlock()
 		if first {
 			failures = refused
 		}
 		switch {
-		case c.upTo.Load() >= announced:
+		case c.listedChange.Load() >= announced:
 			return nil
 		case c.link.Cause() != nil:
 			return &session.NotSentError{Cause: c.link.Cause()}
@@ -85,14 +83,14 @@ func (t *listing) await(ctx context.Context, c *Connection, stopped <-chan struc
 	}
 }
 
-// refresh has the tools listed again, unless they were after since, and waits for
-// it a moment.
-func (t *listing) refresh(ctx context.Context, since time.Time) {
-	limit := time.NewTimer(refreshTime)
+// refresh lists the tools again, unless they were listed after since, and waits briefly
+// for it.
+func (t *toolListing) refresh(ctx context.Context, since time.Time) {
+	limit := time.NewTimer(refreshTimeout)
 	defer limit.Stop()
 	for asked := false; ; asked = true {
 		t.mu.Lock()
-		listed, again := t.asked, t.told
+		listed, again := t.listedAt, t.published
 		t.mu.Unlock()
 		if listed.After(since) {
 			return
@@ -110,94 +108,92 @@ func (t *listing) refresh(ctx context.Context, since time.Time) {
 	}
 }
 
-// refreshTime is how long a refresh waits for a list.
-const refreshTime = 3 * time.Second
+// refreshTimeout is how long refresh waits for a list.
+const refreshTimeout = 3 * time.Second
 
-// noteListed notes that the observer was told a list that was asked for at
-// that time.
-func (t *listing) noteListed(asked time.Time) {
+// markListed records that a list requested at that time was published.
+func (t *toolListing) markListed(asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asked = asked
+	t.listedAt = asked
 	t.wake()
 }
 
-// noteRefused notes that the server has refused to list its tools.
-func (t *listing) noteRefused() {
+// markRejected records that the server rejected a list.
+func (t *toolListing) markRejected() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refused++
+	t.rejections++
 	t.wake()
 }
 
-// wake wakes who waits for a list. The lock is held.
-func (t *listing) wake() {
-	close(t.told)
-	t.told = make(chan struct{})
+// wake wakes the calls that wait for a list. The lock is held.
+func (t *toolListing) wake() {
+	close(t.published)
+	t.published = make(chan struct{})
 }
 
-// learn takes a tool that the server has listed to a client, and reports whether
-// it is news.
-func (t *listing) learn(d tool.Definition) bool {
+// addClientTool adds a tool that the server listed to a client, and reports whether it is
+// new.
+func (t *toolListing) addClientTool(d tool.Definition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, is := t.learnt[d.ID.Tool]
-	if is && bytes.Equal(known.Raw, d.Raw) || !is && len(t.learnt) >= maxLearnt {
+	known, is := t.clientTools[d.ID.Tool]
+	if is && bytes.Equal(known.Raw, d.Raw) || !is && len(t.clientTools) >= maxClientTools {
 		return false
 	}
-	if t.learnt == nil {
-		t.learnt = map[string]*tool.Definition{}
+	if t.clientTools == nil {
+		t.clientTools = map[string]*tool.Definition{}
 	}
 	d.ForClients = true
-	t.learnt[d.ID.Tool] = &d
+	t.clientTools[d.ID.Tool] = &d
 	return true
 }
 
-// forget forgets what was learnt.
-func (t *listing) forget() {
+// clearClientTools removes the client tools.
+func (t *toolListing) clearClientTools() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.learnt = nil
+	t.clientTools = nil
 }
 
-// publish makes own, which the server has listed to us, and what was learnt
-// besides the tools of c, and returns them.
-func (t *listing) publish(c *Connection, own []*tool.Definition) []*tool.Definition {
+// publish sets the tools of c to own, which the server listed to MCPProxy, and the client
+// tools, and returns them.
+func (t *toolListing) publish(c *Connection, own []*tool.Definition) []*tool.Definition {
 	all := slices.Clone(own)
 	t.mu.Lock()
 	for _, d := range own {
-		delete(t.learnt, d.ID.Tool)
+		delete(t.clientTools, d.ID.Tool)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.learnt)) {
-		all = append(all, t.learnt[name])
+	for _, name := range slices.Sorted(maps.Keys(t.clientTools)) {
+		all = append(all, t.clientTools[name])
 	}
 	t.mu.Unlock()
-	c.tools.Store(newTools(all, len(own))) // before it is told: what was judged on the old list is not sent any more
+	c.tools.Store(newTools(all, len(own))) // before the observer is notified, so that calls decided on the old list are rejected
 	return all
 }
 
-// The pauses between lists.
+// Pauses between lists.
 const (
-	relistPause = 2 * time.Second // between two lists
-	blindPause  = time.Minute     // between two lists of a server that does not say when they change
-	// awaitedPause is the least time between two lists that calls wait for. It is
-	// four times what a list takes, up to relistPause, so that lists without end
-	// take a fifth of a processor at most.
+	relistPause      = 2 * time.Second // between two lists
+	unannouncedPause = time.Minute     // between two lists of a server that does not announce changes
+	// awaitedPause is the minimum time between two lists that calls wait for. The pause
+	// is four times the duration of a list, up to relistPause, so that endless lists use
+	// at most a fifth of a core.
 	awaitedPause = 20 * time.Millisecond
 )
 
-// relists says when a server is asked again for what it lists.
-type relists struct {
-	due    <-chan time.Time // nil: it is not planned
+// relistSchedule says when to list a server again.
+type relistSchedule struct {
+	due    <-chan time.Time // nil: not planned
 	at     time.Time
-	ended  time.Time     // the last time
-	took   time.Duration // then
-	failed int           // in a row
+	ended  time.Time     // end of the last list
+	took   time.Duration // its duration
+	failed int           // consecutive failures
 }
 
-// plan has it asked when that pause has passed since the last time, if
-// that is not planned for an earlier time.
-func (r *relists) plan(pause time.Duration) {
+// plan schedules a list after that pause, unless an earlier one is scheduled.
+func (r *relistSchedule) plan(pause time.Duration) {
 	at := r.ended.Add(pause)
 	if r.due != nil && !at.Before(r.at) {
 		return
@@ -205,14 +201,14 @@ func (r *relists) plan(pause time.Duration) {
 	r.at, r.due = at, time.After(time.Until(at))
 }
 
-// planAwaited plans a list that a call waits for.
-func (r *relists) planAwaited() {
+// planAwaited schedules a list that a call waits for.
+func (r *relistSchedule) planAwaited() {
 	r.plan(min(max(awaitedPause, 4*r.took), relistPause))
 }
 
-// done notes how it went. What was announced and could not be listed is asked
-// for again, at growing intervals.
-func (r *relists) done(began time.Time, listed bool) {
+// done records the outcome. Announced changes that could not be listed are requested
+// again with growing pauses.
+func (r *relistSchedule) done(began time.Time, listed bool) {
 	r.due, r.ended = nil, time.Now()
 	r.took = r.ended.Sub(began)
 	if listed {
@@ -220,5 +216,5 @@ func (r *relists) done(began time.Time, listed bool) {
 		return
 	}
 	r.failed++
-	r.plan(min(relistPause<<min(r.failed, 10), blindPause))
+	r.plan(min(relistPause<<min(r.failed, 10), unannouncedPause))
 }

@@ -46,7 +46,7 @@ func TestSecretsAreNotSaid(t *testing.T) {
 	if strings.Contains(text, secret) || strings.Count(text, "[masked]") < 6 {
 		t.Error(text)
 	}
-	if files, _ := filepath.Glob(filepath.Join(f.around.LogDir, "*.log")); len(files) != len(specs) {
+	if files, _ := filepath.Glob(filepath.Join(f.sharedState.LogDir, "*.log")); len(files) != len(specs) {
 		t.Errorf("logs %q", files)
 	}
 }

@@ -5,9 +5,9 @@ import "encoding/json"
 // nobody is Clients where there are none.
 type nobody struct{}
 
-func (nobody) Connected(*Connection)              {}
-func (nobody) Heard(string, json.RawMessage) bool { return false }
-func (nobody) InUse() bool                        { return false }
-func (nobody) End(Ending)                         {}
+func (nobody) Connected(*Connection)                 {}
+func (nobody) Notified(string, json.RawMessage) bool { return false }
+func (nobody) InUse() bool                           { return false }
+func (nobody) End(EndScope)                          {}
 
-func noClients(*Server) Clients { return nobody{} }
+func noClients(*Server) ClientSessions { return nobody{} }

@@ -166,7 +166,7 @@ func TestOddServers(t *testing.T) {
 			f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: oddServer(t, c.opt, c.change)}})
 			f.must("s", "d", "{}")
 			f.until(t, "four tools", func() bool { return slices.Equal(f.lastTools("s"), []string{"a", "b", "c", "d"}) })
-			if odd := strings.Join(f.Oddities("s"), "; "); (odd != "") != (c.odd != "") || !strings.Contains(odd, c.odd) {
+			if odd := strings.Join(f.Deviations("s"), "; "); (odd != "") != (c.odd != "") || !strings.Contains(odd, c.odd) {
 				t.Errorf("warnings %q, want %q", odd, c.odd)
 			}
 		})
@@ -181,7 +181,7 @@ func TestNoiseOfAServerThatIsReady(t *testing.T) {
 	spec := stdioSpec(t, "s", "zoo")
 	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: append([]string{"-c", `echo "Listening on port 3000"; exec "$0" "$@"`, spec.Command}, spec.Args...), Env: spec.Env}})
 	f.until(t, "it is ready", func() bool { return f.last("s").Phase == Ready })
-	if odd := strings.Join(f.Oddities("s"), "; "); !strings.Contains(odd, "not JSON-RPC messages") {
+	if odd := strings.Join(f.Deviations("s"), "; "); !strings.Contains(odd, "not JSON-RPC messages") {
 		t.Errorf("warnings %q", odd)
 	}
 }

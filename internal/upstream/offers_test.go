@@ -52,7 +52,7 @@ func TestOffered(t *testing.T) {
 	f := newFixture(t)
 	server := mcptest.New(mcptest.Options{})
 	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, offering{server}).URL}})
-	items, err := f.Offered(t.Context(), "s", "prompts/list", "prompts")
+	items, err := f.ListPrimitives(t.Context(), "s", "prompts/list", "prompts")
 	if err != nil || fmt.Sprintf("%s", items) != `[{"name":"a","x":9007199254740993} {"name":"b"} 7]` {
 		t.Errorf("%s %v", items, err)
 	}
@@ -63,15 +63,15 @@ func TestOffered(t *testing.T) {
 		{"s", "tools/call", "content", "must be a request of its own"},
 		{"s", "tools/list", "tools", "must be a request of its own"},
 	} {
-		if items, err := f.Offered(t.Context(), c.server, c.method, c.list); err == nil || !strings.Contains(err.Error(), c.want) || problem.From(err) == nil {
+		if items, err := f.ListPrimitives(t.Context(), c.server, c.method, c.list); err == nil || !strings.Contains(err.Error(), c.want) || problem.From(err) == nil {
 			t.Errorf("%s: %d elements, %v", c.method, len(items), err)
-		} else if answered := c.server == "s" && strings.HasPrefix(c.method, "resources/"); Answered(err) != answered || (len(items) > 0) != (c.method == "resources/list") {
-			t.Errorf("%s: answered %v, with %d elements", c.method, Answered(err), len(items))
+		} else if answered := c.server == "s" && strings.HasPrefix(c.method, "resources/"); ServerAnswered(err) != answered || (len(items) > 0) != (c.method == "resources/list") {
+			t.Errorf("%s: answered %v, with %d elements", c.method, ServerAnswered(err), len(items))
 		}
 	}
 	refusing := mcptest.New(mcptest.Options{})
 	f.Apply([]Spec{{Name: "r", Transport: HTTP, URL: mcptest.Serve(t, refusing).URL}})
-	if items, err := f.Offered(t.Context(), "r", "prompts/list", "prompts"); !Answered(err) || len(items) > 0 {
+	if items, err := f.ListPrimitives(t.Context(), "r", "prompts/list", "prompts"); !ServerAnswered(err) || len(items) > 0 {
 		t.Errorf("a server that refuses to list: %d elements, %v", len(items), err)
 	}
 	if calls := server.Seen("tools/call"); len(calls) > 0 {

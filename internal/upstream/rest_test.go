@@ -192,7 +192,7 @@ func TestLazyServerIsStartedByItsFirstUse(t *testing.T) {
 		"restart": func(b *bench) error { defer synctest.Wait(); return b.Restart("s") },
 		"refresh": func(b *bench) error {
 			defer synctest.Wait()
-			b.Refresh(context.Background(), "s", time.Now().Add(-time.Second))
+			b.RefreshTools(context.Background(), "s", time.Now().Add(-time.Second))
 			return nil
 		},
 		"setting": func(b *bench) error {
@@ -398,7 +398,7 @@ func TestServerIsNotStoppedWhileItListsOffers(t *testing.T) {
 	spec := stdioSpec(t, "s", "slow offers")
 	spec.IdleTimeout = 50 * time.Millisecond
 	f.Apply([]Spec{spec})
-	if all, err := f.Offered(t.Context(), "s", mcp.ListPrompts, "prompts"); err != nil || len(all) != 1 {
+	if all, err := f.ListPrimitives(t.Context(), "s", mcp.ListPrompts, "prompts"); err != nil || len(all) != 1 {
 		t.Errorf("%s %v", all, err)
 	}
 }

@@ -8,24 +8,24 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of restarts that agents ask for.
+// Bounds of restarts that agents request.
 const (
-	restartPause = 10 * time.Second // after the last one, whoever asked for that
-	quietTime    = 3 * time.Second  // how long calls in flight are waited for, and new ones wait
-	quietLook    = 5 * time.Millisecond
+	minRestartInterval = 10 * time.Second // minimum time since the last restart
+	drainTimeout       = 3 * time.Second  // wait for calls in flight, during which new calls wait
+	drainPollInterval  = 5 * time.Millisecond
 )
 
-// restartQuietly is Set.RestartQuietly.
+// restartQuietly implements Set.RestartQuietly.
 func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
-	if err := s.availability.claim(); err != nil {
+	if err := s.availability.beginRestart(); err != nil {
 		return err
 	}
-	defer s.availability.release()
+	defer s.availability.endRestart()
 	c := s.availability.live.Load()
 	var err error
 	if c != nil {
 		c.leaving.Store(true)
-		err = s.untilQuiet(ctx, c)
+		err = s.waitDrained(ctx, c)
 	}
 	if err == nil {
 		err = begin()
@@ -33,22 +33,21 @@ func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
 	if err != nil {
 		if c != nil { // back into use
 			c.leaving.Store(false)
-			s.availability.look()
+			s.availability.wakeWaiters()
 		}
 		return err
 	}
-	s.Clients.End(Spare)
+	s.Clients.End(EndIdle)
 	s.restart()
 	return nil
 }
 
-// untilQuiet waits until nothing is in flight on c, to which nothing new goes
-// since it is leaving.
-func (s *Server) untilQuiet(ctx context.Context, c *Connection) error {
-	limit, look := time.NewTimer(quietTime), time.NewTicker(quietLook)
+// waitDrained waits until nothing is in flight on c, which accepts no new requests.
+func (s *Server) waitDrained(ctx context.Context, c *Connection) error {
+	limit, look := time.NewTimer(drainTimeout), time.NewTicker(drainPollInterval)
 	defer limit.Stop()
 	defer look.Stop()
-	for !s.quiet(c) {
+	for !s.isDrained(c) {
 		select {
 		case <-look.C:
 		case <-c.link.Done():
@@ -58,26 +57,25 @@ func (s *Server) untilQuiet(ctx context.Context, c *Connection) error {
 		case <-limit.C:
 			return problem.Newf(problem.Overloaded, "Server '%s' is not restarted: calls are in flight, which a restart would end.", s.Spec.Name).
 				WithHint("Ask again when they have ended, or ask the user to restart it with `mcpproxy upstream restart "+s.Spec.Name+"`.").
-				With("server", s.Spec.Name).With("retry_after", int(restartPause.Seconds()))
+				With("server", s.Spec.Name).With("retry_after", int(minRestartInterval.Seconds()))
 		}
 	}
 	return nil
 }
 
-// quiet reports whether all who use the server wait for its connection. Who
-// only listens goes on with the next one.
-func (s *Server) quiet(c *Connection) bool {
-	waiting := int64(s.availability.waiting()) // for the next connection
+// isDrained reports whether all users of the server wait for the next connection.
+// Subscriptions continue on it.
+func (s *Server) isDrained(c *Connection) bool {
+	waiting := int64(s.availability.waiterCount()) // for the next connection
 	return s.usage.uses.Load()-s.usage.listening.Load() <= waiting && !c.busy()
 }
 
-// claim takes the turn of a restart that an agent asks for, or says when it may
-// be asked for.
-func (p *availability) claim() error {
+// beginRestart reserves a restart by an agent, or returns when the next one is allowed.
+func (p *availability) beginRestart() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, phase := time.Now(), p.state.Phase
-	wait := p.restarted.Add(restartPause).Sub(now)
+	wait := p.restarted.Add(minRestartInterval).Sub(now)
 	refused := func(why string, wait time.Duration) error {
 		seconds := int(math.Ceil(wait.Seconds()))
 		return problem.Newf(problem.Overloaded, "Server '%s' is not restarted: %s.", p.state.Name, why).
@@ -85,10 +83,10 @@ func (p *availability) claim() error {
 			With("server", p.state.Name).With("retry_after", seconds)
 	}
 	switch {
-	case p.restarting || p.again:
-		return refused("it is being restarted already", max(wait, quietTime))
+	case p.restarting || p.restartRequested:
+		return refused("it is being restarted already", max(wait, drainTimeout))
 	case phase == Connecting || phase == Stopped:
-		return refused("it is being started", max(wait, restartPause))
+		return refused("it is being started", max(wait, minRestartInterval))
 	case wait > 0:
 		return refused("it was a moment ago", wait)
 	}
@@ -96,8 +94,8 @@ func (p *availability) claim() error {
 	return nil
 }
 
-// release ends the turn.
-func (p *availability) release() {
+// endRestart ends the reservation.
+func (p *availability) endRestart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restarting = false

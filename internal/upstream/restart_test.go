@@ -46,10 +46,10 @@ func TestARestartWaitsForCallsInFlight(t *testing.T) {
 					t.Errorf("%d calls while it is to be restarted", n)
 				}
 				err := <-restarted
-				if took := time.Since(start); took > min(long, quietTime)+quietLook {
+				if took := time.Since(start); took > min(long, drainTimeout)+drainPollInterval {
 					t.Errorf("it took %v", took)
 				}
-				if refused := long > quietTime; refused != (code(err) == problem.Overloaded) || refused == (err == nil) {
+				if refused := long > drainTimeout; refused != (code(err) == problem.Overloaded) || refused == (err == nil) {
 					t.Errorf("the restart: %v", err)
 				}
 				for _, c := range []chan error{inFlight, later} {
@@ -57,7 +57,7 @@ func TestARestartWaitsForCallsInFlight(t *testing.T) {
 						t.Errorf("a call: %v", err)
 					}
 				}
-				if s, _ := b.State("s"); s.Phase != Ready || (s.Restarts == 1) != (long < quietTime) {
+				if s, _ := b.State("s"); s.Phase != Ready || (s.Restarts == 1) != (long < drainTimeout) {
 					t.Errorf("state %+v", s)
 				}
 			})
@@ -89,7 +89,7 @@ func TestHowOftenAgentsRestart(t *testing.T) {
 		}
 		good()
 		refused(10)
-		sleep(restartPause - 1500*time.Millisecond)
+		sleep(minRestartInterval - 1500*time.Millisecond)
 		refused(2)
 		sleep(1500 * time.Millisecond)
 		good()
@@ -98,11 +98,11 @@ func TestHowOftenAgentsRestart(t *testing.T) {
 		if b.tries() != 4 {
 			t.Errorf("%d starts", b.tries())
 		}
-		sleep(restartPause - time.Second)
+		sleep(minRestartInterval - time.Second)
 		refused(1)
 		b.prepare(func(l *fakeLink) { l.hang = true })
 		b.Restart("s")
-		sleep(restartPause)
+		sleep(minRestartInterval)
 		refused(10) // it is being started
 		if _, err := b.Call(t.Context(), "x", Call{}); err == nil {
 			t.Error("an unknown server")

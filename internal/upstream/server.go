@@ -13,154 +13,151 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// Clients are those who have something open with one server.
-type Clients interface {
-	// Connected is told of each connection before anybody gets it.
+// ClientSessions are the client sessions of one server.
+type ClientSessions interface {
+	// Connected is called for each connection before anyone gets it.
 	Connected(c *Connection)
-	// Heard gets what the server says on the connection that is about no request,
-	// and reports whether there is anybody whom it may concern.
-	Heard(method string, params json.RawMessage) bool
+	// Notified receives the server's notifications that belong to no request, and reports
+	// whether they may concern a client.
+	Notified(method string, params json.RawMessage) bool
 	// InUse reports whether something is open that needs the server.
 	InUse() bool
-	// End ends what is open.
-	End(what Ending)
+	// End ends sessions.
+	End(what EndScope)
 }
 
-// Ending is what of its clients a server ends, from little to all.
-type Ending uint8
+// EndScope says which sessions to end, from few to all.
+type EndScope uint8
 
-// The endings. The last one waits until all has ended; the others return at once.
+// The scopes. EndAll waits until everything has ended; the others return at once.
 const (
-	Spare    Ending = iota // what is kept for requests to come
-	Restart                // what does not outlive a restart that a person asks for
-	Sessions               // all sessions
-	ForGood                // everything: nothing will be opened any more
+	EndIdle       EndScope = iota // pooled sessions
+	EndForRestart                 // sessions that do not survive a restart by a user
+	EndSessions                   // all sessions
+	EndAll                        // everything; no new sessions
 )
 
-// Server keeps one wanted server connected. Its parts have each their own state;
-// what happens to the connection happens in the one goroutine of run.
+// Server keeps one enabled server connected. Its parts have their own state; the
+// goroutine of run makes all changes to the connection.
 type Server struct {
-	*base
-	Clients Clients
+	*serverBase
+	Clients ClientSessions
 
 	usage
 	handshake
 	dialer  dialer
-	listing listing
-	failing failing
+	listing toolListing
+	failing callFailures
 
-	open   func() (transport.Link, error) // makes a link that reports to this server
-	shared atomic.Bool                    // clients that come now share the connection
+	open   func() (transport.Link, error) // opens a link that reports to this server
+	shared atomic.Bool                    // new clients share the connection
 
-	reoffer   chan struct{} // cap 1: the prompts or resources have changed
-	suspicion chan struct{} // cap 1: try whether the connection works
-	verdict   chan struct{} // cap 1: the server fails every call, or does not any more
-	slept     bool          // since the last connection; run alone looks at it
+	primitivesChanged chan struct{} // cap 1: the prompts or resources have changed
+	connectionSuspect chan struct{} // cap 1: check whether the connection works
+	failingChanged    chan struct{} // cap 1: the server has started or stopped failing every call
+	wasIdle           bool          // since the last connection; used by run only
 
-	reviewed bool               // that Apply was last told so; guarded by Set.mu
+	reviewed bool               // Spec.Review of the last Apply; guarded by Set.mu
 	cancel   context.CancelFunc // ends run
 }
 
-// newServer makes a server; run starts it.
-func newServer(spec Spec, around *shared, clients func(*Server) Clients) *Server {
+// newServer returns a server; run starts it.
+func newServer(spec Spec, around *sharedState, clients func(*Server) ClientSessions) *Server {
 	b := newBase(spec, around)
-	s := &Server{base: b, handshake: handshake{base: b}, listing: newListing(),
-		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1), verdict: make(chan struct{}, 1)}
-	s.usage.born, s.usage.paced = time.Now(), make(chan struct{}, 1)
-	s.usage.pace.Store(spec.pace())
-	s.dialer.base, s.dialer.budget = b, transport.NewBudget(around.MaxMessage, &around.large)
-	if around.Account != nil && !spec.Proves() { // the configuration's own goes first
-		s.dialer.account = around.Account(spec.Name)
+	s := &Server{serverBase: b, handshake: handshake{serverBase: b}, listing: newListing(),
+		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1)}
+	s.usage.started, s.usage.idlePolicyChanged = time.Now(), make(chan struct{}, 1)
+	s.usage.idlePolicy.Store(spec.idlePolicy())
+	s.dialer.serverBase, s.dialer.budget = b, transport.NewBudget(around.MaxMessage, &around.large)
+	if around.AccountFor != nil && !spec.HasCredentials() { // configured credentials take precedence
+		s.dialer.account = around.AccountFor(spec.Name)
 	}
 	s.open = func() (transport.Link, error) {
-		return s.dialer.dial(s.Reports(), s.place.Load(), s.OverSSE(), false)
+		return s.dialer.dial(s.Reports(), s.startSlot.Load(), s.UsesSSE(), false)
 	}
 	s.shared.Store(spec.Shared)
 	s.Clients = clients(s)
 	return s
 }
 
-// reports are what a link tells its server.
-type reports struct{ s *Server }
+// linkReports receives the reports of a link.
+type linkReports struct{ s *Server }
 
-// Reports returns what a link reports to.
-func (s *Server) Reports() transport.Reports { return reports{s} }
+// Reports returns the receiver for a link's reports.
+func (s *Server) Reports() transport.Reports { return linkReports{s} }
 
-// ToolsChanged takes note that the server has announced a change. It is called
-// by who reads the connection, before anything that the server says later is
-// handed on.
-func (r reports) ToolsChanged() {
+// ToolsChanged records an announced change. The reader of the connection calls it before
+// it forwards later messages.
+func (r linkReports) ToolsChanged() {
 	r.s.listing.announced.Add(1)
 	signal(r.s.listing.relist)
 }
 
-func (r reports) PrimitivesChanged() { signal(r.s.reoffer) }
+func (r linkReports) PrimitivesChanged() { signal(r.s.primitivesChanged) }
 
-func (r reports) Notification(method string, params json.RawMessage) bool {
-	return r.s.Clients.Heard(method, params)
+func (r linkReports) Notification(method string, params json.RawMessage) bool {
+	return r.s.Clients.Notified(method, params)
 }
 
-func (r reports) Missed() {
+func (r linkReports) Missed() {
 	c := r.s.availability.live.Load()
-	if c == nil || c.greeting.saysChanges {
+	if c == nil || c.handshakeResult.announcesTools {
 		signal(r.s.listing.relist)
 	}
-	if c != nil && c.greeting.saysOffers {
-		signal(r.s.reoffer)
+	if c != nil && c.handshakeResult.announcesPrimitives {
+		signal(r.s.primitivesChanged)
 	}
 }
 
-func (r reports) Doubt() { signal(r.s.suspicion) }
+func (r linkReports) Doubt() { signal(r.s.connectionSuspect) }
 
-func (r reports) Log(text string) { r.s.log.Remark(text) }
+func (r linkReports) Log(text string) { r.s.log.Remark(text) }
 
-func (r reports) Odd(what string) { r.s.odd(what) }
+func (r linkReports) Odd(what string) { r.s.addDeviation(what) }
 
-// apply has the server run by the spec from now on, as far as that needs no
-// restart: clients that come share the connection, or not, and those that are
-// there begin anew when that changes.
+// apply sets the parts of the spec that need no restart. When sharing changes, clients
+// begin new sessions.
 func (s *Server) apply(spec Spec) {
-	s.usage.pace.Store(spec.pace())
-	signal(s.usage.paced)
-	signal(s.availability.nudge)
+	s.usage.idlePolicy.Store(spec.idlePolicy())
+	signal(s.usage.idlePolicyChanged)
+	signal(s.availability.needed)
 	if s.shared.Swap(spec.Shared) != spec.Shared {
-		s.Clients.End(Sessions)
+		s.Clients.End(EndSessions)
 	}
 }
 
-// Wake has the server started if it rests. It returns at once.
+// Wake requests the start of an idle server. It returns at once.
 func (s *Server) Wake() {
 	if s.availability.live.Load() != nil {
 		return
 	}
-	s.availability.run()
+	s.availability.requestStart()
 }
 
-// restart ends the connection, or the try, and makes a new one at once. Clients
-// that share the connection go on with the new one.
+// restart ends the connection, or the try, and starts a new one at once. Clients that
+// share the connection continue on the new one.
 func (s *Server) restart() {
-	s.listing.forget()
-	s.failing.forgive()
+	s.listing.clearClientTools()
+	s.failing.reset()
 	s.availability.restart()
 }
 
-// inUse reports whether somebody needs the server now: a request is in flight,
-// or a client has something open.
+// inUse reports whether a request is in flight or a client has something open.
 func (s *Server) inUse() bool { return s.usage.uses.Load() > 0 || s.Clients.InUse() }
 
-// Shared reports whether a client that comes now shares the connection.
+// Shared reports whether a new client shares the connection.
 func (s *Server) Shared() bool { return s.shared.Load() }
 
-// Ready waits for the connection, and has one made if there is none.
+// Ready waits for the connection, and requests one if there is none.
 func (s *Server) Ready(ctx context.Context) (*Connection, error) {
 	return s.availability.ready(ctx, s.Spec.ConnectTime())
 }
 
-// Place waits for a place among the processes that start, where a link of a
-// client's own starts one; else it is nil. A client does not wait as long as an
-// installation may take: that is left to our own connection. Its errors are
-// problems, or ctx.Err(). Leave the place when the session has begun.
-func (s *Server) Place(ctx context.Context) (*process.StartSlot, error) {
+// StartSlot waits for a slot in the start queue if a client's own link starts a process;
+// else it returns nil. A client does not wait as long as an installation may take: that
+// is left to MCPProxy's own connection. Its errors are problems, or ctx.Err(). Release
+// the slot when the session has begun.
+func (s *Server) StartSlot(ctx context.Context) (*process.StartSlot, error) {
 	queue := s.queue()
 	if queue == nil {
 		return nil, nil
@@ -175,15 +172,15 @@ func (s *Server) Place(ctx context.Context) (*process.StartSlot, error) {
 	case <-p.Turn():
 		return p, nil
 	case <-ctx.Done():
-		p.Leave(false)
+		p.Release(false)
 		if !session.TimedOut(ctx) {
 			return nil, ctx.Err()
 		}
-		return nil, s.Unreachable(problem.Slowf("too many processes are starting, its turn did not come"), ctx.Err())
+		return nil, s.UnreachableError(problem.Slowf("too many processes are starting, its turn did not come"), ctx.Err())
 	}
 }
 
-// Open makes a link of one client's own, which reports to up.
+// Open opens a client's own link, which reports to up.
 func (s *Server) Open(up transport.Reports, place *process.StartSlot) (transport.Link, error) {
-	return s.dialer.dial(up, place, s.OverSSE(), true)
+	return s.dialer.dial(up, place, s.UsesSSE(), true)
 }

@@ -167,12 +167,12 @@ func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, 
 }
 
 // superviseFor is superviseSpec of a server that has clients.
-func superviseFor(t *testing.T, clients Clients, spec Spec, fail error, test func(t *testing.T, b *bench)) {
+func superviseFor(t *testing.T, clients ClientSessions, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
 		b.Set = NewSet(Options{Observer: b.watcher}, noClients)
-		b.Set.around.starts = nil
-		sv := newServer(spec, &b.Set.around, noClients)
+		b.Set.sharedState.starts = nil
+		sv := newServer(spec, &b.Set.sharedState, noClients)
 		if clients != nil {
 			sv.Clients = clients
 		}
@@ -202,7 +202,7 @@ func superviseFor(t *testing.T, clients Clients, spec Spec, fail error, test fun
 	})
 }
 
-// sleep lets fake time pass.
+// waitUntilNeeded lets fake time pass.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -23,22 +23,22 @@ import (
 
 const defaultMaxMessage = 64 << 20
 
-// Set is the servers that are wanted, each supervised by itself.
+// Set is the enabled servers, each supervised separately.
 type Set struct {
-	around  shared
-	clients func(*Server) Clients
-	wg      sync.WaitGroup
+	sharedState sharedState
+	clients     func(*Server) ClientSessions
+	wg          sync.WaitGroup
 
-	servers atomic.Pointer[map[string]*Server] // replaced, never changed
+	servers atomic.Pointer[map[string]*Server] // replaced, never modified
 	applied chan struct{}                      // closed by the first Apply
 	known   sync.Once                          // closes applied
 
-	mu     sync.Mutex // orders Apply and Close
+	mu     sync.Mutex // serializes Apply and Close
 	closed bool
 }
 
-// NewSet makes an empty Set. clients makes those of a server.
-func NewSet(opt Options, clients func(*Server) Clients) *Set {
+// NewSet returns an empty Set. clients returns the client sessions of a server.
+func NewSet(opt Options, clients func(*Server) ClientSessions) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -49,26 +49,26 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 		opt.ClientVersion = "dev"
 	}
 	s := &Set{clients: clients, applied: make(chan struct{}),
-		around: shared{Options: opt, starts: process.NewStartQueue(), hard: make(chan struct{})}}
-	s.around.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
+		sharedState: sharedState{Options: opt, starts: process.NewStartQueue(), stopNow: make(chan struct{})}}
+	s.sharedState.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
 		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
 	})
-	s.around.ids.Store(firstID())
+	s.sharedState.ids.Store(firstID())
 	s.servers.Store(&map[string]*Server{})
 	return s
 }
 
-// firstID is where the ids of requests begin: at random, so that what passes
-// through a server cannot hold an answer to a request to come. It leaves room
-// below 2^53, up to which every JSON parser is exact.
+// firstID returns a random first request id, so that a server's data cannot contain the
+// answer to a future request. It leaves room below 2^53, up to which every JSON parser is
+// exact.
 func firstID() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:]) >> 12
 }
 
-// Apply makes the wanted servers the ones of specs: new ones start, missing
-// ones stop, changed ones restart, equal ones are untouched. It returns at once.
+// Apply sets the servers to specs: new ones start, missing ones stop, changed ones
+// restart. It returns at once.
 func (s *Set) Apply(specs []Spec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Set) Apply(specs []Spec) {
 	next := make(map[string]*Server, len(specs))
 	for _, spec := range specs {
 		if next[spec.Name] != nil {
-			s.around.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			s.sharedState.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
 			continue
 		}
 		was := old[spec.Name]
@@ -100,12 +100,12 @@ func (s *Set) Apply(specs []Spec) {
 	s.known.Do(func() { close(s.applied) })
 }
 
-// start starts the server of spec as soon as before, the server of that name
-// until now, has stopped.
+// start starts the server of spec when before, the previous server of that name, has
+// stopped.
 func (s *Set) start(spec Spec, before *Server) *Server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
-	sv := newServer(spec, &s.around, s.clients)
+	sv := newServer(spec, &s.sharedState, s.clients)
 	sv.reviewed = spec.Review
 	ctx, cancel := context.WithCancel(context.Background())
 	sv.cancel = cancel
@@ -120,34 +120,34 @@ func (s *Set) start(spec Spec, before *Server) *Server {
 	return sv
 }
 
-// find returns the wanted server of that name, or nil.
+// find returns the server of that name, or nil.
 func (s *Set) find(name string) *Server { return (*s.servers.Load())[name] }
 
-// firstApply is how long a request waits for the first Apply: what may be
-// started is read from the disk first.
-const firstApply = 10 * time.Second
+// firstApplyTimeout is how long a request waits for the first Apply, which needs the
+// approvals from disk.
+const firstApplyTimeout = 10 * time.Second
 
-// Server returns the wanted server of that name, for a request, which may come
-// before the first Apply. Its error is a problem.
+// Server returns the server of that name for a request, which may precede the first
+// Apply. Its error is a problem.
 func (s *Set) Server(ctx context.Context, name string) (*Server, error) {
 	if sv := s.find(name); sv != nil {
 		return sv, nil
 	}
-	limit := time.NewTimer(firstApply)
+	limit := time.NewTimer(firstApplyTimeout)
 	defer limit.Stop()
 	select {
 	case <-s.applied:
 	case <-ctx.Done():
 	case <-limit.C:
-		return nil, notKnownYet(name)
+		return nil, approvalsUnreadError(name)
 	}
 	if sv := s.find(name); sv != nil {
 		return sv, nil
 	}
-	return nil, NotStarted(name)
+	return nil, NotStartedError(name)
 }
 
-// State is a snapshot of one server's connection.
+// State returns the state of a server's connection.
 func (s *Set) State(server string) (State, bool) {
 	sv := s.find(server)
 	if sv == nil {
@@ -156,16 +156,16 @@ func (s *Set) State(server string) (State, bool) {
 	return sv.availability.snapshot(), true
 }
 
-// Oddities returns what a server does otherwise than the protocol asks, for people.
-func (s *Set) Oddities(server string) []string {
+// Deviations returns a server's deviations from the protocol.
+func (s *Set) Deviations(server string) []string {
 	if sv := s.find(server); sv != nil {
-		return sv.Oddities()
+		return sv.Deviations()
 	}
 	return nil
 }
 
-// Progress tells what a server is at. It changes all the time, so that it is no
-// part of the State.
+// Progress returns the progress of a start. It changes all the time and is therefore not
+// in State.
 func (s *Set) Progress(server string) Progress {
 	sv := s.find(server)
 	if sv == nil {
@@ -175,12 +175,12 @@ func (s *Set) Progress(server string) Progress {
 	return sv.progress(&state)
 }
 
-// LogTail returns the last lines of a server's log, at most as many as asked for.
-// It works for servers that are not wanted any more, too.
+// LogTail returns up to that many last lines of a server's log. It also works for removed
+// servers.
 func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
 	tail, err := s.ReadLog(server).Last(lines)
 	if sv := s.find(server); err == nil && sv != nil && lines > 0 {
-		if begun := sv.log.Unfinished(); begun != "" {
+		if begun := sv.log.PartialLine(); begun != "" {
 			tail = append(tail, process.LogLine{Stream: process.Stderr, Text: begun})
 			tail = tail[max(0, len(tail)-lines):]
 		}
@@ -188,14 +188,14 @@ func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
 	return tail, err
 }
 
-// ReadLog returns a reader of a server's log, whole lines alone.
+// ReadLog returns a reader of a server's log, by whole lines.
 func (s *Set) ReadLog(server string) *process.LogReader {
-	return process.ReadLog(s.around.LogDir, server)
+	return process.ReadLog(s.sharedState.LogDir, server)
 }
 
-// Learn takes tools that a server has listed to a client. It reports whether
-// there are some among them that were not known, of which the observer is told.
-func (s *Set) Learn(server string, definitions []json.RawMessage) bool {
+// AddDefinitions adds tools that a server listed to a client. It reports whether some are
+// new; the observer is notified of these.
+func (s *Set) AddDefinitions(server string, definitions []json.RawMessage) bool {
 	sv := s.find(server)
 	if sv == nil {
 		return false
@@ -207,20 +207,19 @@ func (s *Set) Learn(server string, definitions []json.RawMessage) bool {
 	news := false
 	for _, raw := range definitions {
 		d, err := tool.ParseDefinition(server, bytes.Clone(raw))
-		if err == nil && !c.lists(d.ID.Tool) {
-			news = sv.listing.learn(d) || news
+		if err == nil && !c.listsTool(d.ID.Tool) {
+			news = sv.listing.addClientTool(d) || news
 		}
 	}
 	if news {
-		signal(sv.listing.taught)
+		signal(sv.listing.clientToolsAdded)
 	}
 	return news
 }
 
-// Refresh has the tools of a server listed again, unless they were after
-// since, and waits for it a moment. It is for somebody who has seen another
-// list than the one that was told to the observer.
-func (s *Set) Refresh(ctx context.Context, server string, since time.Time) {
+// RefreshTools lists a server's tools again, unless they were listed after since, and
+// waits briefly for it. It is for callers that saw a list other than the published one.
+func (s *Set) RefreshTools(ctx context.Context, server string, since time.Time) {
 	sv := s.find(server)
 	if sv == nil {
 		return
@@ -232,17 +231,16 @@ func (s *Set) Refresh(ctx context.Context, server string, since time.Time) {
 	sv.listing.refresh(ctx, since)
 }
 
-// Offered reads all pages of a list of what a server offers beside tools, on
-// the connection that all share: prompts, resources or resource templates, by
-// the name that the list has in the result. The bytes are the server's. Its
-// errors are problems, or ctx.Err(). Where the server has answered, but not with
-// a whole list that can be kept, the error is one of which Answered is true, and
-// what there was of the list comes with it.
-func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+// ListPrimitives reads all pages of a list of prompts, resources or resource templates on
+// the shared connection; list is its name in the result. The bytes are the server's. Its
+// errors are problems, or ctx.Err(). If the server answered without a complete list
+// within the bounds, ServerAnswered is true for the error, and the elements so far are
+// returned with it.
+func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
 	switch method {
 	case mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates:
 	default:
-		return nil, Unjudged()
+		return nil, UnpermittedCallError()
 	}
 	sv, err := s.Server(ctx, server)
 	if err != nil {
@@ -255,57 +253,56 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 	if err != nil {
 		return nil, sv.Explain(ctx, r, err)
 	}
-	all := pages{list: list, elements: "elements", bytes: maxOfferBytes, most: maxOffers, free: maxOfferBytes, odd: sv.odd}
+	all := pageReader{list: list, elements: "elements", bytes: maxPrimitiveBytes, most: maxPrimitives, unthrottled: maxPrimitiveBytes, addDeviation: sv.addDeviation}
 	items, err := all.read(ctx, nil, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		return sv.Ask(ctx, c, method, params)
+		return sv.Request(ctx, c, method, params)
 	})
 	if err != nil {
 		err = sv.Explain(ctx, r, err)
-		if !Answered(err) {
+		if !ServerAnswered(err) {
 			items = nil
 		}
 	}
 	return items, err
 }
 
-// Answered reports whether a list could not be had although its server has
-// answered: with an error, with something else, or with too much.
-func Answered(err error) bool {
+// ServerAnswered reports whether a list failed although its server answered: with an
+// error, with something else, or with too much.
+func ServerAnswered(err error) bool {
 	_, refused := errors.AsType[*transport.AnswerError](err)
-	_, answered := errors.AsType[*answeredError](err)
+	_, answered := errors.AsType[*incompleteListError](err)
 	return refused || answered
 }
 
-// Restart ends the server's connection, if any, and makes a new one at once.
-// What is in flight ends with it: it is for a person.
+// Restart ends the server's connection and starts a new one at once. It also ends what is
+// in flight: it is for users.
 func (s *Set) Restart(server string) error {
 	sv := s.find(server)
 	if sv == nil {
-		return NotStarted(server)
+		return NotStartedError(server)
 	}
 	sv.restart()
-	sv.Clients.End(Restart)
+	sv.Clients.End(EndForRestart)
 	return nil
 }
 
-// RestartQuietly does the same for an agent, who must not disturb others: it
-// ends no call in flight and no client's own session, and is refused while the
-// server is being started and for a while after a restart. Calls that come
-// meanwhile wait for the new connection. begin is called right before the
-// connection is ended: when it fails nothing is done.
+// RestartQuietly restarts for an agent, which must not disturb others: it ends no call in
+// flight and no client's own session, and is rejected during a start and for a while
+// after a restart. New calls wait for the new connection. begin is called right before
+// the connection ends; if it fails, nothing happens.
 func (s *Set) RestartQuietly(ctx context.Context, server string, begin func() error) error {
 	sv := s.find(server)
 	if sv == nil {
-		return NotStarted(server)
+		return NotStartedError(server)
 	}
 	return sv.restartQuietly(ctx, begin)
 }
 
-// Kill ends the processes of all servers at once, also of those that install something.
-// Close has to follow.
-func (s *Set) Kill() { s.around.launch.Kill() }
+// Kill kills the processes of all servers at once, including package managers. Close has
+// to follow.
+func (s *Set) Kill() { s.sharedState.launch.Kill() }
 
-// Installing are the servers whose package managers install something, by name.
+// Installing returns the servers whose package managers are installing, by name.
 func (s *Set) Installing() (names []string) {
 	for name := range *s.servers.Load() {
 		if s.Progress(name).Step == Installing {
@@ -316,9 +313,8 @@ func (s *Set) Installing() (names []string) {
 	return names
 }
 
-// Close stops every server and waits until all are gone. When ctx ends first
-// it ends them without grace; package managers that install something take that
-// back first, since others use what they would leave behind.
+// Close stops every server and waits for them. When ctx ends first it kills them, but
+// lets package managers roll back, because other programs share their caches.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
@@ -339,15 +335,15 @@ func (s *Set) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		if n := s.around.starts.Ending(); n > 0 {
-			s.around.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
+		if n := s.sharedState.starts.FinishingInstalls(); n > 0 {
+			s.sharedState.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
 		} else {
 			err = ctx.Err()
 		}
-		close(s.around.hard)
+		close(s.sharedState.stopNow)
 		<-done
 	}
-	s.around.launch.Close()
-	s.around.large.Close()
+	s.sharedState.launch.Close()
+	s.sharedState.large.Close()
 	return err
 }

@@ -527,7 +527,7 @@ func TestRequestsWaitUntilServersAreKnown(t *testing.T) {
 			want  string
 		}{{false, "still being read"}, {true, "is not started"}} {
 			if of.known {
-				time.AfterFunc(firstApply/2, func() { s.Apply(nil) })
+				time.AfterFunc(firstApplyTimeout/2, func() { s.Apply(nil) })
 			}
 			_, err := s.Server(t.Context(), "s")
 			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.ServerUnavailable || !strings.HasSuffix(p.Message, of.want) {

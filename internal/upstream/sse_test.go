@@ -88,7 +88,7 @@ func converse(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatalf("a client of its own: %v", err)
 	}
-	defer l.Stop(sv.Hard())
+	defer l.Stop(sv.StopNow())
 	var said []string
 	r, err := l.Do(t.Context(), &session.Request{ID: json.RawMessage(`"x"`), Method: protocol.CallTool,
 		Params: json.RawMessage(`{"name":"echo","arguments":{"text":"own","steps":2},"_meta":{"progressToken":7}}`),
@@ -102,11 +102,11 @@ func converse(t *testing.T, f *fixture) {
 func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
 	defer cancel()
-	place, err := sv.Place(ctx)
+	place, err := sv.StartSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer place.Leave(false)
+	defer place.Release(false)
 	l, err := sv.Open(sv.Reports(), place)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
 	_, err = l.Do(ctx, &session.Request{ID: json.RawMessage("1"), Method: protocol.Initialize,
 		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
 	if err != nil {
-		l.Stop(sv.Hard())
+		l.Stop(sv.StopNow())
 		return nil, err
 	}
 	l.Settled()

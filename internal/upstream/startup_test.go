@@ -113,7 +113,7 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 	t.Parallel()
 	const count, room = 18, 3
 	f := newFixture(t)
-	f.around.starts = process.StartQueueOf(room)
+	f.sharedState.starts = process.NewStartQueueWithCapacity(room)
 	started := filepath.Join(t.TempDir(), "started")
 	var specs []Spec
 	for i := range count {
@@ -145,9 +145,9 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 func TestACallGoesBeforeOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.around.starts = process.StartQueueOf(1)
-	other := f.around.starts.Join(process.Runner{}, false) // takes all the room
-	defer other.Leave(false)
+	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
+	other := f.sharedState.starts.Join(process.Runner{}, false) // takes all the room
+	defer other.Release(false)
 	var specs []Spec
 	for _, name := range []string{"a", "b", "c", "lazy"} {
 		specs = append(specs, stdioSpec(t, name, "zoo"))
@@ -155,7 +155,7 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 	specs[3].Lazy = true
 	f.Apply(specs)
 	f.until(t, "three wait", func() bool {
-		return f.around.starts.Waiting() == 3
+		return f.sharedState.starts.Waiting() == 3
 	})
 	said := map[string]bool{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -178,7 +178,7 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 			t.Errorf("%s has started before there was room: %+v", name, p)
 		}
 	}
-	other.Leave(false)
+	other.Release(false)
 	f.untilReady(t, "a", 0)
 	f.untilReady(t, "b", 0)
 }
@@ -189,7 +189,7 @@ func TestAServerThatHangsYields(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	f := newFixture(t)
-	f.around.starts = process.StartQueueOf(1)
+	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
 	hangs := inShell(stdioSpec(t, "hangs", "zoo"), "sleep 60")
 	f.Apply([]Spec{hangs})
 	f.until(t, "it starts", func() bool { return f.Progress("hangs").Step == Starting })
@@ -204,8 +204,8 @@ func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher()}
 		b.Set = NewSet(Options{Observer: b.watcher}, noClients)
-		b.Set.around.starts = nil
-		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around, noClients)
+		b.Set.sharedState.starts = nil
+		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.sharedState, noClients)
 		sv.open = func() (transport.Link, error) {
 			b.mu.Lock()
 			b.opens = append(b.opens, time.Now())
@@ -287,7 +287,7 @@ func TestAStopLetsAPackageManagerFinish(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{spec})
 	untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
-	if p := f.Progress("s"); p.Step != Installing || p.With != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
+	if p := f.Progress("s"); p.Step != Installing || p.Runner != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
 		t.Errorf("progress %+v", p)
 	}
 	f.Apply(nil) // removed
@@ -357,7 +357,7 @@ func TestAClientDoesNotInstall(t *testing.T) {
 	// a time than there is room for.
 	spec.ConnectTimeout = 10 * time.Second
 	f = newFixture(t)
-	f.around.starts = process.StartQueueOf(1)
+	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
 	f.Apply([]Spec{spec})
 	f.untilReady(t, "s", 0)
 	if sv, err = f.Server(t.Context(), "s"); err != nil {
@@ -371,7 +371,7 @@ func TestAClientDoesNotInstall(t *testing.T) {
 				t.Errorf("a client: %v", err)
 				return
 			}
-			t.Cleanup(func() { l.Stop(sv.Hard()) }) // before the fixture's
+			t.Cleanup(func() { l.Stop(sv.StopNow()) }) // before the fixture's
 		})
 	}
 	clients.Wait()

@@ -13,24 +13,24 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// The times of supervision.
+// Supervision times.
 const (
-	stableTime = time.Minute      // a connection that held so long starts the backoff anew
-	pingPause  = 30 * time.Second // of silence, then a ping
-	pingTime   = 10 * time.Second
-	doubtPause = time.Second // between two tries of a doubtful connection
+	stableTime   = time.Minute      // a connection that lasted so long resets the backoff
+	pingPause    = 30 * time.Second // of silence until a ping
+	pingTime     = 10 * time.Second
+	suspectPause = time.Second // between two checks of a suspect connection
 )
 
-// The pauses between tries.
+// Pauses between tries.
 const (
 	minBackoff     = time.Second
 	maxBackoff     = 5 * time.Minute
-	demandPause    = time.Second      // that callers ask for
-	maxDemandPause = 10 * time.Second // the same where tries take long
+	demandPause    = time.Second      // on a caller's demand
+	maxDemandPause = 10 * time.Second // the same if tries take long
 	longestPause   = time.Minute      // for the time that a try took
 )
 
-// backoff is the pause before the next try: doubling, with jitter.
+// backoff is the pause before the next try: exponential, with jitter.
 type backoff struct{ tries int }
 
 func (b *backoff) reset() { b.tries = 0 }
@@ -44,45 +44,45 @@ func (b *backoff) next() time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// run connects, serves and reconnects until ctx ends. It starts when before is
-// closed: a server that is launched anew must not run twice.
+// run connects, serves and reconnects until ctx ends. It starts when before is closed, so
+// that a restarted server does not run twice.
 func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 	defer close(s.availability.done)
 	defer s.log.Close()
 	defer s.dialer.close()
-	defer s.Clients.End(ForGood)
-	defer context.AfterFunc(ctx, func() { s.Clients.End(Sessions) })()
+	defer s.Clients.End(EndAll)
+	defer context.AfterFunc(ctx, func() { s.Clients.End(EndSessions) })()
 	if before != nil {
 		select {
 		case <-before:
-		case <-ctx.Done(): // before is stopped by whoever stops this
+		case <-ctx.Done(): // before is stopped by the caller that stops this one
 			<-before
 		}
 	}
-	bo, rests := backoff{}, s.usage.pace.Load().lazy
+	bo, rests := backoff{}, s.usage.idlePolicy.Load().lazy
 	for ctx.Err() == nil {
 		if rests {
 			rests = false
-			s.sleep(ctx)
+			s.waitUntilNeeded(ctx)
 			continue
 		}
 		start := time.Now()
-		c, err := s.try(ctx)
+		c, err := s.connectInTurn(ctx)
 		if c != nil {
-			err = s.keep(ctx, c, &bo)
+			err = s.serveUntilLost(ctx, c, &bo)
 		}
 		if err == errIdle {
-			c.link.Stop(s.hard)
-			s.Clients.End(Spare)
+			c.link.Stop(s.stopNow)
+			s.Clients.End(EndIdle)
 			bo.reset()
 			rests = true
 			continue
 		}
 		if ctx.Err() == nil {
-			s.lose(err, c == nil, &bo)
+			s.setFailed(err, c == nil, &bo)
 		}
 		if c != nil {
-			c.link.Stop(s.hard)
+			c.link.Stop(s.stopNow)
 		}
 		s.waitToRetry(ctx, start, c == nil, &bo)
 	}
@@ -92,61 +92,61 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 	})
 }
 
-// try makes one connection, when its turn to start has come. A restart ends it.
-func (s *Server) try(ctx context.Context) (*Connection, error) {
+// connectInTurn makes one connection in its start slot. A restart cancels it.
+func (s *Server) connectInTurn(ctx context.Context) (*Connection, error) {
 	s.availability.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
-	ctx, cancel := s.availability.restartable(ctx)
+	ctx, cancel := s.availability.withRestart(ctx)
 	defer cancel()
-	if err := s.turn(ctx); err != nil {
+	if err := s.waitForStartSlot(ctx); err != nil {
 		return nil, err
 	}
 	c, err := s.connect(ctx)
-	s.leavePlace(err == nil)
+	s.releaseStartSlot(err == nil)
 	if err != nil {
 		s.log.Remark("not connected: " + err.Error())
 	}
 	return c, err
 }
 
-// connect makes a connection and tells everybody of it.
+// connect makes a connection and publishes it.
 func (s *Server) connect(ctx context.Context) (*Connection, error) {
 	limit, why := s.Spec.ConnectTime(), problem.Slowf("it took longer than %v", s.Spec.ConnectTime())
-	if s.Spec.Transport == Stdio { // its startup watches it
+	if s.Spec.Transport == Stdio { // its start watch does that
 		limit = process.LongestStart
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
 	defer cancel()
 	drain(s.listing.relist)
-	drain(s.suspicion)
+	drain(s.connectionSuspect)
 	start := time.Now()
 	c, tools, err := s.handshake.connect(ctx, s.open, &s.listing.announced)
 	if err != nil {
 		return nil, err
 	}
 	s.log.Remark("connected")
-	drain(s.suspicion) // what raised it the handshake has settled
+	drain(s.connectionSuspect) // the handshake has shown that it works
 	s.publish(c, tools)
-	s.listing.noteListed(start)
+	s.listing.markListed(start)
 	s.usage.Used()
 	s.Clients.Connected(c)
 	s.availability.live.Store(c)
 	s.availability.update(func(st *State) {
-		if st.ProtocolVersion != "" && !s.slept {
+		if st.ProtocolVersion != "" && !s.wasIdle {
 			st.Restarts++
 		}
-		s.slept, s.availability.hasty = false, false
+		s.wasIdle, s.availability.urgent = false, false
 		st.Phase, st.PID = Ready, c.link.Health().PID
 		st.Offers = s.ids.Add(1)
-		st.ProtocolVersion, st.ServerInfo = c.greeting.Version, c.greeting.Info
-		st.Instructions, st.Capabilities = c.greeting.Instructions, c.greeting.Capabilities
-		s.showFailing(st)
+		st.ProtocolVersion, st.ServerInfo = c.handshakeResult.Version, c.handshakeResult.Info
+		st.Instructions, st.Capabilities = c.handshakeResult.Instructions, c.handshakeResult.Capabilities
+		s.setFailing(st)
 	})
 	return c, nil
 }
 
-// keep serves a connection until it is lost and returns the reason.
-func (s *Server) keep(ctx context.Context, c *Connection, bo *backoff) error {
-	ctx, cancel := s.availability.restartable(ctx)
+// serveUntilLost serves a connection until it is lost and returns the reason.
+func (s *Server) serveUntilLost(ctx context.Context, c *Connection, bo *backoff) error {
+	ctx, cancel := s.availability.withRestart(ctx)
 	defer cancel()
 	ready := time.Now()
 	err := s.serve(ctx, c)
@@ -158,26 +158,26 @@ func (s *Server) keep(ctx context.Context, c *Connection, bo *backoff) error {
 	return err
 }
 
-// serve keeps a connection: lists again when the tools change, pings when all is
-// silent, and returns the reason when it ends.
+// serve lists again when the tools change, pings after silence, and returns the reason
+// when the connection ends.
 func (s *Server) serve(ctx context.Context, c *Connection) error {
 	tick := time.NewTicker(pingPause)
 	defer tick.Stop()
-	look := time.NewTicker(blindPause)
+	look := time.NewTicker(unannouncedPause)
 	defer look.Stop()
-	rest := time.NewTimer(s.usage.untilIdle(s.inUse()))
+	rest := time.NewTimer(s.usage.timeUntilIdle(s.inUse()))
 	defer rest.Stop()
 	bctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer func() { cancel(); beside.Wait() }()
-	if c.Modern() && (c.greeting.saysChanges || c.greeting.saysOffers) {
-		beside.Go(func() { s.watch(bctx, c) })
+	if c.Modern() && (c.handshakeResult.announcesTools || c.handshakeResult.announcesPrimitives) {
+		beside.Go(func() { s.subscribe(bctx, c) })
 	}
 	var (
 		relist  = s.listing.relist
-		reoffer = s.reoffer
-		lists   relists
-		offers  relists
+		reoffer = s.primitivesChanged
+		lists   relistSchedule
+		offers  relistSchedule
 		heard   = c.link.Health().Received
 		tried   time.Time
 	)
@@ -188,8 +188,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 		case <-c.link.Done():
 			return c.link.Cause()
 		case <-relist:
-			// One change is enough to know: until its time has come the next
-			// ones need not be looked at.
+			// One change is enough: later ones are covered by the scheduled list.
 			relist = nil
 			lists.plan(relistPause)
 		case <-s.listing.awaited:
@@ -205,31 +204,31 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 				return err
 			}
 			lists.done(began, listed)
-		case <-s.listing.taught:
+		case <-s.listing.clientToolsAdded:
 			s.publish(c, c.tools.Load().own)
 		case <-reoffer:
 			reoffer = nil
 			offers.plan(relistPause)
 		case now := <-offers.due:
-			reoffer = s.reoffer
+			reoffer = s.primitivesChanged
 			drain(reoffer)
 			offers.done(now, true)
 			s.availability.update(func(st *State) { st.Offers = s.ids.Add(1) })
 		case <-look.C:
-			if !c.greeting.saysChanges || !c.attended() {
+			if !c.handshakeResult.announcesTools || !c.receivesNotifications() {
 				signal(s.listing.relist)
 			}
 		case <-rest.C:
-			if s.retire(c) {
+			if s.takeOutOfUse(c) {
 				return errIdle
 			}
-			rest.Reset(s.usage.untilIdle(s.inUse()))
-		case <-s.usage.paced:
-			rest.Reset(s.usage.untilIdle(s.inUse()))
-		case <-s.verdict:
-			s.showVerdict()
-		case <-s.suspicion:
-			if time.Since(tried) < doubtPause {
+			rest.Reset(s.usage.timeUntilIdle(s.inUse()))
+		case <-s.usage.idlePolicyChanged:
+			rest.Reset(s.usage.timeUntilIdle(s.inUse()))
+		case <-s.failingChanged:
+			s.updateFailing()
+		case <-s.connectionSuspect:
+			if time.Since(tried) < suspectPause {
 				continue
 			}
 			tried = time.Now()
@@ -238,7 +237,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 			}
 		case now := <-tick.C:
 			c.link.Tidy(now)
-			s.dialer.tidy(now)
+			s.dialer.closeIdle(now)
 			if h := c.link.Health().Received; h != heard || c.busy() {
 				heard = h
 				continue
@@ -251,21 +250,21 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 	}
 }
 
-// ping tries the connection. A result, or the error that the method is not known, is enough.
-// No answer within the time is forgiven as long as the server works on something or says
-// something. A server that refuses a ping is asked for its tools, which it has listed before
-// on this connection: when it refuses that as well, it has forgotten the session.
+// ping checks the connection. A result, or the error "method not found", is enough. A
+// timeout is ignored while the server works on a request or sends something. If a server
+// rejects a ping, its tools are listed: if it rejects that as well, it has lost the
+// session.
 func (s *Server) ping(ctx context.Context, c *Connection) error {
 	heard := c.link.Health().Received
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	method := mcp.Ping
 	if c.Modern() {
-		method = mcp.Discover // this revision has no ping
+		method = mcp.Discover // the modern protocol has no ping
 	}
-	_, err := s.Ask(pctx, c, method, nil)
-	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.greeting.hasTools && transport.Refuses(err) {
-		_, err = s.Ask(pctx, c, mcp.ListTools, nil)
+	_, err := s.Request(pctx, c, method, nil)
+	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.handshakeResult.hasTools && transport.Refuses(err) {
+		_, err = s.Request(pctx, c, mcp.ListTools, nil)
 	}
 	switch {
 	case err == nil:
@@ -274,28 +273,28 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 		return c.link.Cause()
 	case ctx.Err() != nil:
 		return transport.ErrStopped
-	case pctx.Err() == nil && c.greeting.hasTools && transport.Refuses(err):
+	case pctx.Err() == nil && c.handshakeResult.hasTools && transport.Refuses(err):
 		return err
 	case pctx.Err() == nil:
-		return nil // it answered, with an error of some kind
+		return nil // it answered, with some error
 	case c.link.Health().Received != heard || c.busy():
 		return nil
 	}
 	return problem.Slowf("the server did not answer a ping within %v", pingTime)
 }
 
-// showVerdict shows whether the server that is connected fails every call.
-func (s *Server) showVerdict() {
+// updateFailing updates whether the connected server fails every call.
+func (s *Server) updateFailing() {
 	s.availability.update(func(st *State) {
 		if st.Phase == Failed {
 			st.Phase = Ready
 		}
-		s.showFailing(st)
+		s.setFailing(st)
 	})
 }
 
-// showFailing makes the state of a connected server Failed when every call of it has failed.
-func (s *Server) showFailing(st *State) {
+// setFailing sets the state of a connected server to Failed when every call has failed.
+func (s *Server) setFailing(st *State) {
 	why := s.failing.cause()
 	if why == nil {
 		return
@@ -308,19 +307,18 @@ func (s *Server) showFailing(st *State) {
 
 const allFail = "it is connected, but every call has failed for a minute or more: "
 
-// publish makes own, which the server has listed to us, the tools of c, and
-// tells the observer.
+// publish sets own, which the server listed to MCPProxy, as the tools of c, and notifies
+// the observer.
 func (s *Server) publish(c *Connection, own []*tool.Definition) {
 	all := s.listing.publish(c, own)
 	if s.Observer != nil {
 		s.Observer.ToolsListed(s.Spec.Name, all)
-		c.tools.Store(newTools(all, len(own))) // which is the same, but not kept twice
+		c.tools.Store(newTools(all, len(own))) // the equal list, so that it is not stored twice
 	}
 }
 
-// listAgain lists the tools after a change. A list that cannot be read leaves
-// the old one standing, unless the connection is lost; but no call is sent
-// before the changes that were announced are listed.
+// listAgain lists the tools after a change. If that fails the old list stays, unless the
+// connection is lost; but no call is sent before announced changes are listed.
 func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err error) {
 	lctx, cancel := context.WithTimeout(ctx, defaultConnectTime)
 	defer cancel()
@@ -328,8 +326,8 @@ func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err
 	tools, err := s.handshake.listTools(lctx, c)
 	if err == nil {
 		s.publish(c, tools)
-		c.upTo.Store(announced)
-		s.listing.noteListed(start)
+		c.listedChange.Store(announced)
+		s.listing.markListed(start)
 		return true, nil
 	}
 	if cause := c.link.Cause(); cause != nil {
@@ -339,25 +337,25 @@ func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err
 		return false, transport.ErrStopped
 	}
 	if lctx.Err() == nil {
-		s.listing.noteRefused()
+		s.listing.markRejected()
 	}
 	s.log.Remark("the changed tools could not be listed: " + err.Error())
 	s.Logger.Warn("tools not listed", "server", s.Spec.Name, "error", s.mask.Err(err))
 	return false, nil
 }
 
-// lose puts the state to Failed and settles when the next try is due.
-func (s *Server) lose(err error, failed bool, bo *backoff) {
+// setFailed sets the state to Failed and schedules the next try.
+func (s *Server) setFailed(err error, failed bool, bo *backoff) {
 	wait := bo.next()
-	if failed { // what starts slowly and fails is dear
-		wait = max(wait, min(s.tried(time.Now()), longestPause))
+	if failed { // a slow start that fails is expensive
+		wait = max(wait, min(s.tryDuration(time.Now()), longestPause))
 	}
 	err = s.mask.Err(err)
 	failure := s.failure(err)
 	p := &s.availability
 	again := false
 	p.update(func(st *State) {
-		if again = p.again; again { // by a person: no failure, and nothing to wait for
+		if again = p.restartRequested; again { // requested: not a failure, and no pause
 			p.reset(Connecting, errRestart)
 			return
 		}
@@ -374,20 +372,19 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 	}
 }
 
-// demandPause is how long a caller waits for the next try, the last one of
-// which began at start: not at all but after one that has just been. One that
-// took long and failed is dear, and callers may come without end.
+// demandPause is the pause before a try on demand, after one that began at start: none,
+// unless one has just ended. A slow failed try is expensive, and callers may come without
+// end.
 func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
 	if at := s.availability.snapshot().FailedAt; failed {
-		pause = max(pause, min(s.tried(at), maxDemandPause)-time.Since(at))
+		pause = max(pause, min(s.tryDuration(at), maxDemandPause)-time.Since(at))
 	}
 	return pause
 }
 
-// waitToRetry waits until the next try is due, or a caller needs the server, or
-// a restart is asked for. start is when the last try began, which may have
-// failed.
+// waitToRetry waits until the next try is due, a caller needs the server, or a restart is
+// requested. start is the beginning of the last try.
 func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, bo *backoff) {
 	due := time.NewTimer(time.Until(s.availability.snapshot().RetryAt))
 	defer due.Stop()
@@ -397,7 +394,7 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 			bo.reset()
 			return
 		}
-		if demanded == nil && s.availability.waiting() > 0 {
+		if demanded == nil && s.availability.waiterCount() > 0 {
 			demanded = time.After(s.demandPause(start, failed))
 		}
 		select {
@@ -407,43 +404,43 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 			return
 		case <-demanded:
 			return
-		case <-s.availability.nudge:
+		case <-s.availability.needed:
 		}
 	}
 }
 
-// retire takes the connection out of use, unless somebody uses it. Who comes
-// later waits for the next one.
-func (s *Server) retire(c *Connection) bool {
-	if s.usage.untilIdle(s.inUse()) > 0 {
+// takeOutOfUse takes the connection out of use, unless it is in use. Later callers wait
+// for the next one.
+func (s *Server) takeOutOfUse(c *Connection) bool {
+	if s.usage.timeUntilIdle(s.inUse()) > 0 {
 		return false
 	}
-	// The order matters: who enters looks for the connection afterwards. Either
-	// it is not found, or the use is seen here.
+	// The order matters: callers register their use before they look for the connection.
+	// So they find none, or their use is seen here.
 	s.availability.live.Store(nil)
 	if !s.inUse() {
 		return true
 	}
 	s.availability.live.Store(c)
-	s.availability.look()
+	s.availability.wakeWaiters()
 	return false
 }
 
-// sleep rests until the server is needed.
-func (s *Server) sleep(ctx context.Context) {
-	s.slept = true
-	s.failing.forgive()
+// waitUntilNeeded waits until the server is needed.
+func (s *Server) waitUntilNeeded(ctx context.Context) {
+	s.wasIdle = true
+	s.failing.reset()
 	p := &s.availability
 	p.update(func(*State) { p.reset(Idle, nil) })
-	began := s.usage.pace.Load()
-	for !p.takeRestart() && !p.needed() {
-		if now := s.usage.pace.Load(); !now.lazy && (began.lazy || now.idle <= 0) {
-			return // it is to run by now
+	began := s.usage.idlePolicy.Load()
+	for !p.takeRestart() && !p.isNeeded() {
+		if now := s.usage.idlePolicy.Load(); !now.lazy && (began.lazy || now.idle <= 0) {
+			return // the policy changed
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.nudge:
+		case <-p.needed:
 		}
 	}
 }

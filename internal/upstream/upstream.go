@@ -1,27 +1,20 @@
-// Package upstream keeps one supervised connection to each MCP server: it
-// starts, initialises, lists, watches, calls, reconnects and stops it.
+// Package upstream keeps one supervised connection to each MCP server: it starts,
+// initializes, lists, pings, calls, reconnects and stops servers. Set (set.go) has the
+// servers. The goroutine of a Server (server.go, supervise.go) connects and retries with
+// backoff; callers wait in availability.go. dialer.go opens a link in its start slot
+// (start.go), handshake.go detects the legacy or modern protocol. listing.go, pages.go
+// and subscribe.go list tools; usage.go stops idle servers; every request goes through Try
+// (try.go); problems.go has the errors.
 //
-// It guarantees that a server never delays or breaks another one, that the
-// params, results and definitions of a server pass as the bytes they are, that
-// notifications are handed on in order and before the response they precede,
-// that everything a server sends is bounded, and that no process outlives its
-// Server. It does not decide what may be called and it writes no activity
-// record: a call of a tool needs the proof that it was decided about, and
-// Server.Try, which every call goes through, sends none without it.
+// Guarantees:
+//   - A server never delays or breaks another one.
+//   - Params, results and definitions stay the server's bytes. Notifications are
+//     forwarded in order, and before the response that they precede.
+//   - Everything a server sends is bounded. No process outlives its Server.
+//   - A tool call without a permit is not sent.
 //
-// What clients have open with a server is adapt's: upstream tells it what happens to
-// the connection through the interface Clients, and it sends with Try or opens a
-// link of its own.
-//
-// Where things are: Set has the servers (set.go), a Server (server.go) its parts.
-// Its life is the goroutine of run (supervise.go), which connects, serves and, when
-// a connection is lost, tries again after a growing pause; who waits for the connection
-// and whether a restart was asked for is its presence (presence.go, restart.go).
-// A link is made by the dialer (dialer.go), at the server's turn to start
-// (starting.go), and becomes a Connection by the handshake of either era
-// (handshake.go, greeting.go). What it lists, and who waits for that, is in
-// listing.go, pages.go and watch.go; when it may rest, in usage.go. Each request
-// goes through Try (try.go); problems.go has what callers are told when it fails.
+// It does not decide what may be called and writes no activity record. Sessions of
+// clients are in compat, which implements ClientSessions.
 package upstream
 
 import (
@@ -47,49 +40,47 @@ const (
 	SSE   Transport = "sse" // of MCP 2024-11-05
 )
 
-// Spec is everything that decides how a server is launched and reached, with
-// references to secrets resolved, and when it runs. Two equal Specs need no
-// restart.
+// Spec is everything that determines how a server is launched and reached, with secrets
+// resolved, and when it runs. Equal Specs need no restart.
 type Spec struct {
 	Name           string
 	Transport      Transport
 	Command        string
 	Args           []string
-	Env            map[string]string // added to the allow-listed environment
+	Env            map[string]string // added to the allowed environment
 	Dir            string
 	URL            string
 	Headers        map[string]string
-	AllowPrivate   bool          // the name in URL may lead into private networks
-	Secrets        []string      // values in the above that must not be said: they are masked in errors and logs of ours
-	ConnectTimeout time.Duration // from when a started server could answer to initialised and listed; 0 = 30 s
-	// Review says that it runs for a person to look at it. When that begins,
-	// what clients have open with it ends; when it ends nothing does.
+	AllowPrivate   bool          // the host in URL may resolve to private addresses
+	Secrets        []string      // values in the above that are masked in errors and logs
+	ConnectTimeout time.Duration // for handshake and list, from when a started process could answer; 0 = 30 s
+	// Review says that it runs for a user to review it. Clients' sessions end when this
+	// begins, not when it ends.
 	Review bool
-	// IdleTimeout is after which time without use a server over stdio is stopped,
-	// until it is used again; 0 = never.
+	// IdleTimeout is the idle time after which a stdio server is stopped until its next
+	// use; 0 = never.
 	IdleTimeout time.Duration
-	Lazy        bool // not started before its first use
-	// TrySSE has a server that refuses streamable HTTP tried over SSE.
+	Lazy        bool // starts at its first use
+	// TrySSE falls back to SSE when the server rejects streamable HTTP.
 	TrySSE bool
-	// Shared has the sessions of clients stand on the one connection that
-	// MCPProxy has, so that the server runs once. When that changes, what clients
-	// have open with it ends; the server itself runs on.
+	// Shared makes client sessions share MCPProxy's own connection, so that the server
+	// runs once. When it changes, client sessions end; the server keeps running.
 	Shared bool
-	// Lacks says why it cannot be started or contacted at all, such as a secret
-	// that nobody has set; "" when it can.
-	Lacks         string
-	LacksVariable bool // what it lacks is an environment variable, not only a secret
+	// MissingReason says why it cannot be started or contacted, such as an unset secret;
+	// "" when it can.
+	MissingReason   string
+	MissingVariable bool // an environment variable is missing, not only a secret
 }
 
-// Equal reports whether s and o launch the same server the same way.
+// Equal reports whether s and o launch the same server in the same way.
 func (s Spec) Equal(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
-		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.Lacks == o.Lacks && s.LacksVariable == o.LacksVariable
+		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.MissingReason == o.MissingReason && s.MissingVariable == o.MissingVariable
 }
 
-// Proves reports whether the launch itself says who asks.
-func (s *Spec) Proves() bool {
+// HasCredentials reports whether the launch contains credentials.
+func (s *Spec) HasCredentials() bool {
 	for name := range s.Headers {
 		if http.CanonicalHeaderKey(name) == "Authorization" {
 			return true
@@ -101,7 +92,7 @@ func (s *Spec) Proves() bool {
 
 const defaultConnectTime = 30 * time.Second
 
-// ConnectTime is how long a connection may take to be made.
+// ConnectTime returns the time limit for a connection.
 func (s *Spec) ConnectTime() time.Duration {
 	if s.ConnectTimeout > 0 {
 		return s.ConnectTimeout
@@ -109,7 +100,7 @@ func (s *Spec) ConnectTime() time.Duration {
 	return defaultConnectTime
 }
 
-// runner returns what fetches the server before it starts.
+// runner returns the package manager that fetches the server.
 func (s *Spec) runner() process.Runner {
 	if s.Transport != Stdio {
 		return process.Runner{}
@@ -117,58 +108,59 @@ func (s *Spec) runner() process.Runner {
 	return process.RunnerOf(s.Command, s.Args)
 }
 
-// Phase is where a server is in its life.
+// Phase is the phase of a server.
 type Phase string
 
 // The phases.
 const (
-	Stopped    Phase = "stopped"    // not wanted, or not started yet
-	Connecting Phase = "connecting" // starting, initialising, listing
-	Ready      Phase = "ready"      // initialised and listed
-	Failed     Phase = "failed"     // the last try, or the connection; the next try is at State.RetryAt
-	Idle       Phase = "idle"       // not running until it is used
+	Stopped    Phase = "stopped"    // disabled, or not started yet
+	Connecting Phase = "connecting" // starting, initializing, listing
+	Ready      Phase = "ready"      // initialized and listed
+	Failed     Phase = "failed"     // the last try or connection failed; the next try is at State.RetryAt
+	Idle       Phase = "idle"       // stopped until its next use
 )
 
-// State is a snapshot of one server's connection.
+// State is the state of one server's connection.
 type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string            // what ended the last connection or try, for people; "" when none did
-	Failure         transport.Failure // the same for both audiences
-	FailedAt        time.Time         // when that was
+	LastError       string            // error of the last connection or try, for people; "" without one
+	Failure         transport.Failure // its classification
+	FailedAt        time.Time         // time of that
 	RetryAt         time.Time
-	Restarts        int // connections made after the first one
-	PID             int // 0 when there is no process
+	Restarts        int // connections after the first one
+	PID             int // 0 without a process
 	ProtocolVersion string
 	ServerInfo      json.RawMessage // {"name","version",…} as sent
 	Instructions    string
 	Capabilities    json.RawMessage
-	// Offers is another number when what the server offers beside tools (prompts,
-	// resources) may have become something else; 0 before it was ever connected.
+	// Offers changes when the server's prompts or resources may have changed; 0 before
+	// the first connection.
 	Offers uint64
 }
 
-// NeedsSecret reports whether it failed since a secret is missing: see Spec.Lacks.
+// NeedsSecret reports whether it failed because of a missing secret: see
+// Spec.MissingReason.
 func (s State) NeedsSecret() bool {
 	return s.Phase == Failed && s.Failure.Code == transport.SecretNeeded
 }
 
-// NeedsVariable reports whether it failed since an environment variable is not set.
+// NeedsVariable reports whether it failed because of an unset environment variable.
 func (s State) NeedsVariable() bool {
 	return s.Phase == Failed && s.Failure.Code == transport.VariableNeeded
 }
 
-// Observer is told what changed. Its methods are called one after the other
-// for one server, from that server's own goroutine, and must not block.
+// Observer is notified of changes. Its methods are called sequentially for one server,
+// from its goroutine, and must not block.
 type Observer interface {
 	StateChanged(State)
-	// ToolsListed gets the complete list after each connect and list_changed. In the
-	// place of a definition that it has already it may put its own, equal one.
+	// ToolsListed receives the complete list after each connect and list_changed. It may
+	// replace a definition by an equal one that it has already.
 	ToolsListed(server string, tools []*tool.Definition)
 }
 
-// signal wakes who waits for c, whose capacity is 1.
+// signal sends without blocking to c, whose capacity is 1.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -176,7 +168,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// drain takes a signal back.
+// drain removes a pending signal.
 func drain(c chan struct{}) {
 	select {
 	case <-c:

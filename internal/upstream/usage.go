@@ -8,37 +8,36 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// usage counts the requests that need a server, and tells when it may rest.
+// usage counts the requests in flight and determines when the server is idle.
 type usage struct {
-	born      time.Time // by the monotonic clock, which nobody sets
-	pace      atomic.Pointer[pace]
-	paced     chan struct{} // cap 1: pace has changed
-	uses      atomic.Int64  // requests that need the server now
-	listening atomic.Int64  // those among them that only listen
-	used      atomic.Int64  // when the last one ended, in nanoseconds since born
+	started           time.Time // reference for monotonic times
+	idlePolicy        atomic.Pointer[idlePolicy]
+	idlePolicyChanged chan struct{} // cap 1: idlePolicy has changed
+	uses              atomic.Int64  // requests in flight
+	listening         atomic.Int64  // subscriptions among them
+	lastUsed          atomic.Int64  // end of the last one, in nanoseconds since started
 }
 
-// pace is when a server runs. It can change while the server does.
-type pace struct {
-	idle time.Duration // stop it after that time without use; 0 = never
-	lazy bool          // not started before it is used
+// idlePolicy says when a server runs. It can change while the server runs.
+type idlePolicy struct {
+	idle time.Duration // stop after that idle time; 0 = never
+	lazy bool          // start at the first use
 }
 
-// pace returns what the spec says of it. A server in review runs: somebody looks
-// at what it lists.
-func (s *Spec) pace() *pace {
+// idlePolicy returns the policy of the spec. A server in review always runs, because a
+// user looks at its tools.
+func (s *Spec) idlePolicy() *idlePolicy {
 	if s.Review {
-		return &pace{}
+		return &idlePolicy{}
 	}
-	p := &pace{lazy: s.Lazy}
+	p := &idlePolicy{lazy: s.Lazy}
 	if s.Transport == Stdio {
 		p.idle = s.IdleTimeout
 	}
 	return p
 }
 
-// Enter counts a request that needs the server, until Leave. Between them
-// the connection is not ended for want of use.
+// Enter counts a request until Leave. Meanwhile the connection is not closed as idle.
 func (u *usage) Enter(r *session.Request) {
 	u.uses.Add(1)
 	if r.Method == mcp.Listen {
@@ -46,7 +45,7 @@ func (u *usage) Enter(r *session.Request) {
 	}
 }
 
-// Leave is called with what Enter was called with.
+// Leave takes the same request as Enter.
 func (u *usage) Leave(r *session.Request) {
 	if r.Method == mcp.Listen {
 		u.listening.Add(-1)
@@ -55,21 +54,20 @@ func (u *usage) Leave(r *session.Request) {
 	u.uses.Add(-1)
 }
 
-// Used notes that the server has been used until now.
-func (u *usage) Used() { u.used.Store(int64(time.Since(u.born))) }
+// Used records that the server was used until now.
+func (u *usage) Used() { u.lastUsed.Store(int64(time.Since(u.started))) }
 
 // neverIdle is longer than any daemon runs.
 const neverIdle = 100 * 365 * 24 * time.Hour
 
-// untilIdle returns the time after which the server has not been used for too
-// long, if it is not used until then.
-func (u *usage) untilIdle(inUse bool) time.Duration {
-	idle := u.pace.Load().idle
+// timeUntilIdle returns the time until the server counts as idle, without further use.
+func (u *usage) timeUntilIdle(inUse bool) time.Duration {
+	idle := u.idlePolicy.Load().idle
 	switch {
 	case idle <= 0:
 		return neverIdle
 	case inUse:
 		return idle
 	}
-	return idle - (time.Since(u.born) - time.Duration(u.used.Load()))
+	return idle - (time.Since(u.started) - time.Duration(u.lastUsed.Load()))
 }

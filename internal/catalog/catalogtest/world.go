@@ -1,10 +1,9 @@
-// Package catalogtest is a catalog with everything around it in memory: servers
-// that answer what a test says, a log, results and decisions that are kept. Tests
-// of what stands on a catalog put their own subject on top.
+// Package catalogtest provides a catalog with in-memory surroundings for tests: servers
+// with scripted answers, an activity log, results and approvals. Tests of packages above
+// catalog put their subject on top.
 //
-// It guarantees that what happens is noted in the order in which it happens, and
-// that a tools/call without the proof of its decision fails the test. It is for
-// tests only, and knows none of the packages above catalog.
+// It records events in their order, and fails the test on a tools/call without a permit.
+// It imports no package above catalog.
 package catalogtest
 
 import (
@@ -28,59 +27,58 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Logger discards what it is told.
+// Logger discards everything.
 var Logger = slog.New(slog.DiscardHandler)
 
-// AnAgent and APerson are callers.
+// AgentCaller and AdminCaller are callers for requests.
 var (
-	AnAgent = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, SessionID: "session"}
-	APerson = auth.Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceCLI}
+	AgentCaller = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, SessionID: "session"}
+	AdminCaller = auth.Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceCLI}
 )
 
-// World is a catalog with its surroundings. It is the log, the results, and what
-// is behind the gate.
+// World is a catalog with its surroundings. It implements the log, the result store, and
+// the servers behind the gate.
 type World struct {
 	T       testing.TB
-	Config  func() *config.Config // that is live
+	Config  func() *config.Config // the current one
 	Catalog *catalog.Catalog
-	// Approvals are what is decided, as the store would keep it, and Book is on
-	// top of them.
+	// Approvals is the in-memory store of the approvals.
 	Approvals approvaltest.Memory
 	Book      *approval.Book
 
-	mu       sync.Mutex // guards what follows
-	Events   []string   // in which order the log and the servers were asked
+	mu       sync.Mutex // guards the fields below
+	Events   []string   // accesses to the log and the servers, in order
 	Begun    []activity.Record
-	Appended []activity.Record // refusals, too
-	Logged   []activity.Record // what the log is asked for
+	Appended []activity.Record // including refusals
+	Logged   []activity.Record // returned by the log
 	Ended    []activity.Outcome
 	Results  map[string]store.StoredResult
 
 	BeginErr, EditErr error
-	RestartErr        error  // for an agent
-	Beginning         func() // happens while a record is written
+	RestartErr        error  // of RestartQuietly
+	OnBegin           func() // called while a record is written
 
-	// Answer answers each tools/call, and Others everything else.
-	Answer func(ctx context.Context, r *session.Request) (session.Reply, error)
-	Others Others
+	// AnswerCall answers each tools/call, and Upstreams everything else.
+	AnswerCall func(ctx context.Context, r *session.Request) (session.Reply, error)
+	Upstreams  Upstreams
 
 	live func(*config.Config)
 }
 
-// Others is what servers do besides answering calls.
-type Others interface {
+// Upstreams is what servers do besides answering calls.
+type Upstreams interface {
 	Relay(ctx context.Context, server string, r *session.Request) (session.Reply, error)
 	Open(server string) (session.Session, session.Reply, error)
-	Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error)
-	Learn(server string, definitions []json.RawMessage) bool
-	Refresh(ctx context.Context, server string, since time.Time)
+	ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error)
+	AddDefinitions(server string, definitions []json.RawMessage) bool
+	RefreshTools(ctx context.Context, server string, since time.Time)
 }
 
-// New makes a World with the server s, which has these tools.
+// New returns a World with the server s, which has these tools.
 func New(t testing.TB, change func(*config.Config), definitions ...string) *World {
 	t.Helper()
-	w := &World{T: t, Results: map[string]store.StoredResult{}, Beginning: func() {}}
-	var current struct { // a struct of its own may not keep it
+	w := &World{T: t, Results: map[string]store.StoredResult{}, OnBegin: func() {}}
+	var current struct { // no struct type may store a configuration
 		sync.Mutex
 		is func() *config.Config
 	}
@@ -99,25 +97,25 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Worl
 	if change != nil {
 		change(w.Config())
 	}
-	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}],"x":9007199254740993}`)}, nil
 	}
-	w.Others = &Relays{W: w}
+	w.Upstreams = &RelayServers{W: w}
 	w.Book = w.Approvals.Book()
-	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, Judge: w.Config().Intent.JudgeArguments, Book: w.Book, Logger: Logger})
-	w.List(definitions...)
+	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, Judge: w.Config().Intent.JudgeArguments, Approvals: w.Book, Logger: Logger})
+	w.SetTools(definitions...)
 	return w
 }
 
-// List makes the definitions the tools of server s.
-func (w *World) List(definitions ...string) {
+// SetTools makes the definitions the tools of server s.
+func (w *World) SetTools(definitions ...string) {
 	w.T.Helper()
-	w.ListOn("s", definitions...)
+	w.SetToolsOn("s", definitions...)
 	w.Reload(func(*config.Config) {})
 }
 
-// ListOn makes the definitions the tools of a server.
-func (w *World) ListOn(server string, definitions ...string) {
+// SetToolsOn makes the definitions the tools of a server.
+func (w *World) SetToolsOn(server string, definitions ...string) {
 	w.T.Helper()
 	var tools []*tool.Definition
 	for _, raw := range definitions {
@@ -131,7 +129,7 @@ func (w *World) ListOn(server string, definitions ...string) {
 	w.Catalog.Refresh()
 }
 
-// Reload makes another configuration the one that is live.
+// Reload applies a changed configuration.
 func (w *World) Reload(change func(*config.Config)) {
 	w.T.Helper()
 	if err := w.Edit(func(c *config.Config) error { change(c); return nil }); err != nil {
@@ -139,7 +137,7 @@ func (w *World) Reload(change func(*config.Config)) {
 	}
 }
 
-// Edit does the same with what may fail.
+// Edit applies a configuration change that may fail.
 func (w *World) Edit(change func(*config.Config) error) error {
 	if w.EditErr != nil {
 		return w.EditErr
@@ -158,8 +156,8 @@ func (w *World) Edit(change func(*config.Config) error) error {
 	return nil
 }
 
-// Note adds an event, and keeps what belongs to it.
-func (w *World) Note(event string, keep func()) {
+// AddEvent adds an event and runs keep with the lock held.
+func (w *World) AddEvent(event string, keep func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Events = append(w.Events, event)
@@ -168,35 +166,35 @@ func (w *World) Note(event string, keep func()) {
 	}
 }
 
-// Begin, End, Append and Refuse write the log: see Log.
+// Begin, End, Append and Refuse implement the activity log.
 func (w *World) Begin(r *activity.Record) error {
 	if w.BeginErr != nil {
 		return w.BeginErr
 	}
-	w.Beginning()
+	w.OnBegin()
 	r.ID = "record"
-	w.Note("begin", func() { w.Begun = append(w.Begun, *r) })
+	w.AddEvent("begin", func() { w.Begun = append(w.Begun, *r) })
 	return nil
 }
 
 func (w *World) End(_ string, o activity.Outcome) error {
-	w.Note("end", func() { w.Ended = append(w.Ended, o) })
+	w.AddEvent("end", func() { w.Ended = append(w.Ended, o) })
 	return nil
 }
 
 func (w *World) Append(r *activity.Record) error {
 	r.ID = "refusal"
-	w.Note("append", func() { w.Appended = append(w.Appended, *r) })
+	w.AddEvent("append", func() { w.Appended = append(w.Appended, *r) })
 	return nil
 }
 
 func (w *World) Refuse(r *activity.Record) error {
 	r.ID, r.Type, r.Status = "refusal", activity.PolicyDecision, activity.Blocked
-	w.Note("refuse", func() { w.Appended = append(w.Appended, *r) })
+	w.AddEvent("refuse", func() { w.Appended = append(w.Appended, *r) })
 	return nil
 }
 
-// PutResult and GetResult keep results.
+// PutResult and GetResult implement the result store.
 func (w *World) PutResult(_ context.Context, r store.StoredResult) error {
 	w.Results[r.Handle] = r
 	return nil
@@ -210,20 +208,20 @@ func (w *World) GetResult(_ context.Context, handle string) (store.StoredResult,
 	return r, nil
 }
 
-// Offered, Learn and Refresh are those of Others.
-func (w *World) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
-	return w.Others.Offered(ctx, server, method, list)
+// ListPrimitives, AddDefinitions and RefreshTools delegate to Upstreams.
+func (w *World) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+	return w.Upstreams.ListPrimitives(ctx, server, method, list)
 }
 
-func (w *World) Learn(server string, definitions []json.RawMessage) bool {
-	return w.Others.Learn(server, definitions)
+func (w *World) AddDefinitions(server string, definitions []json.RawMessage) bool {
+	return w.Upstreams.AddDefinitions(server, definitions)
 }
 
-func (w *World) Refresh(ctx context.Context, server string, since time.Time) {
-	w.Others.Refresh(ctx, server, since)
+func (w *World) RefreshTools(ctx context.Context, server string, since time.Time) {
+	w.Upstreams.RefreshTools(ctx, server, since)
 }
 
-// Surface is a server as it is behind the gate.
+// Surface returns a server as seen by the gate.
 func (w *World) Surface(server string) session.Surface { return surface{w, server} }
 
 type surface struct {
@@ -233,7 +231,7 @@ type surface struct {
 
 func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method != "tools/call" {
-		return f.w.Others.Relay(ctx, f.server, r)
+		return f.w.Upstreams.Relay(ctx, f.server, r)
 	}
 	var asked struct {
 		Name      string
@@ -247,36 +245,36 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 	if !r.Permit.Allows(asked.Name) {
 		f.w.T.Errorf("a call of %q without the proof that it was decided about", asked.Name)
 	}
-	f.w.Note("call "+string(asked.Arguments), nil)
-	return f.w.Answer(ctx, r)
+	f.w.AddEvent("call "+string(asked.Arguments), nil)
+	return f.w.AnswerCall(ctx, r)
 }
 
 func (f surface) Open(context.Context, *session.Request) (session.Session, session.Reply, error) {
-	return f.w.Others.Open(f.server)
+	return f.w.Upstreams.Open(f.server)
 }
 
-// Session is a client's session with a server. It notes what it is told.
+// Session is a client's session with a server. It records what it receives.
 type Session struct {
 	session.Doer
 	Server string
-	Say    func(session.Event) // of who listens
+	Emit   func(session.Event) // the listener's callback
 
 	w   *World
 	end *session.End
 }
 
 func (s *Session) Notify(_ context.Context, method string, _ json.RawMessage) error {
-	s.w.Note("notify "+method, nil)
+	s.w.AddEvent("notify "+method, nil)
 	return s.over()
 }
 
 func (s *Session) Respond(_ context.Context, id json.RawMessage, _ session.Reply) error {
-	s.w.Note("respond "+string(id), nil)
+	s.w.AddEvent("respond "+string(id), nil)
 	return s.over()
 }
 
 func (s *Session) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	s.Say = say
+	s.Emit = say
 	opened()
 	<-ctx.Done()
 	return nil
@@ -287,76 +285,76 @@ func (s *Session) over() error { return s.end.Cause() }
 func (s *Session) Close()                { s.end.Fail(session.ErrEnded) }
 func (s *Session) Done() <-chan struct{} { return s.end.Done() }
 
-// Relays are servers that pass on what is no call; their list of tools is what a
-// test says.
-type Relays struct {
-	W        *World
-	Tools    string // the list now
-	Learns   bool
-	Renew    func()   // by Refresh
-	Asked    []string // methods
-	Sent     []string // server and params
-	Sessions []*Session
-	Hangs    string                       // server that does not answer when it is asked what it offers
-	Offers   map[string][]json.RawMessage // by server and method
-	Replies  func(context.Context, *session.Request) (session.Reply, error)
+// RelayServers are servers that answer requests other than calls; a test sets their
+// tools.
+type RelayServers struct {
+	W             *World
+	Tools         string // the current list
+	ToolsLearned  bool
+	OnRefresh     func()   // called by RefreshTools
+	Asked         []string // methods
+	Sent          []string // server and params
+	Sessions      []*Session
+	HangingServer string                       // server that does not answer ListPrimitives
+	Primitives    map[string][]json.RawMessage // by server and method
+	Reply         func(context.Context, *session.Request) (session.Reply, error)
 }
 
-func (r *Relays) Open(server string) (session.Session, session.Reply, error) {
+func (r *RelayServers) Open(server string) (session.Session, session.Reply, error) {
 	s := &Session{Doer: r.W.Surface(server), Server: server, w: r.W, end: session.NewEnd()}
 	r.Sessions = append(r.Sessions, s)
 	return s, session.Reply{Result: json.RawMessage(`{}`)}, nil
 }
 
-func (r *Relays) Relay(ctx context.Context, server string, q *session.Request) (session.Reply, error) {
+func (r *RelayServers) Relay(ctx context.Context, server string, q *session.Request) (session.Reply, error) {
 	r.Sent = append(r.Sent, server+" "+string(q.Params))
 	r.Asked = append(r.Asked, q.Method)
-	if r.Replies != nil {
-		return r.Replies(ctx, q)
+	if r.Reply != nil {
+		return r.Reply(ctx, q)
 	}
 	return session.Reply{Result: json.RawMessage(`{"x":1,"tools":[` + r.Tools + `],"nextCursor":"c"}`)}, nil
 }
 
-// The tools of a World that relays.
+// Tools of a World with RelayServers.
 const (
 	Reads   = `{"name":"reads","inputSchema":{"type":"object","required":["a"]},"annotations":{"readOnlyHint":true}}`
 	Deletes = `{"name":"deletes","annotations":{"destructiveHint":true}}`
 	Denied  = `{"name":"denied"}`
 )
 
-func (r *Relays) Learn(_ string, definitions []json.RawMessage) bool {
-	if !r.Learns {
+func (r *RelayServers) AddDefinitions(_ string, definitions []json.RawMessage) bool {
+	if !r.ToolsLearned {
 		return false
 	}
 	all := []string{Reads}
 	for _, d := range definitions {
 		all = append(all, string(d))
 	}
-	r.W.List(all...)
+	r.W.SetTools(all...)
 	return true
 }
 
-func (r *Relays) Refresh(context.Context, string, time.Time) {
-	if r.Renew != nil {
-		r.Renew()
+func (r *RelayServers) RefreshTools(context.Context, string, time.Time) {
+	if r.OnRefresh != nil {
+		r.OnRefresh()
 	}
 }
 
-func (r *Relays) Offered(ctx context.Context, server, method, _ string) ([]json.RawMessage, error) {
-	if r.Hangs == server {
+func (r *RelayServers) ListPrimitives(ctx context.Context, server, method, _ string) ([]json.RawMessage, error) {
+	if r.HangingServer == server {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return r.Offers[server+" "+method], nil
+	return r.Primitives[server+" "+method], nil
 }
 
-// Asked is a client's request that stands for itself.
-func Asked(method, params string) *session.Request {
-	caller := AnAgent
+// NewRequest returns a client's request outside of a session.
+func NewRequest(method, params string) *session.Request {
+	caller := AgentCaller
 	return &session.Request{ID: json.RawMessage("1"), Method: method, Params: json.RawMessage(params), Caller: &caller}
 }
 
-// Log is the log with what can be asked of it.
+// Log adds queries to World's activity log.
 type Log struct{ *World }
 
 func (l Log) List(context.Context, activity.Filter) (activity.Page, error) {
@@ -365,7 +363,7 @@ func (l Log) List(context.Context, activity.Filter) (activity.Page, error) {
 func (l Log) Get(context.Context, string) (activity.Record, error) { return activity.Record{}, nil }
 func (l Log) Health() activity.Health                              { return activity.Health{} }
 
-// Calls counts the calls on record.
+// Calls counts the recorded calls.
 func (l Log) Calls(context.Context, time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
 	for _, r := range l.Logged {
@@ -374,22 +372,22 @@ func (l Log) Calls(context.Context, time.Time) (map[string]int64, error) {
 	return calls, nil
 }
 
-// Restart and RestartQuietly are what is done with servers.
-func (w *World) Restart(string) error { w.Note("restart", nil); return nil }
+// Restart and RestartQuietly record a restart.
+func (w *World) Restart(string) error { w.AddEvent("restart", nil); return nil }
 
 func (w *World) RestartQuietly(_ context.Context, _ string, begin func() error) error {
-	w.Note("restart quietly", nil)
+	w.AddEvent("restart quietly", nil)
 	if w.RestartErr != nil {
 		return w.RestartErr
 	}
 	return begin()
 }
 
-// Retrieved is an answer of retrieve_tools.
-type Retrieved struct {
+// RetrieveResult is an answer of retrieve_tools.
+type RetrieveResult struct {
 	Query       string
 	Total       int
-	Tools       []Found
+	Tools       []RetrievedTool
 	Usage       string `json:"usage_instructions"`
 	Notice      string
 	Away        []struct{ Server, State string } `json:"not_connected"`
@@ -397,8 +395,8 @@ type Retrieved struct {
 	Remediation map[string]string
 }
 
-// Found is a tool in it.
-type Found struct {
+// RetrievedTool is a tool in it.
+type RetrievedTool struct {
 	Name, Server, Description, Signature string
 	InputSchema                          json.RawMessage
 	Score                                float64
@@ -409,8 +407,8 @@ type Found struct {
 	Deprecated                           bool
 }
 
-// Retrieved reads an answer of retrieve_tools.
-func (w *World) Retrieved(raw json.RawMessage, err error) (answer Retrieved) {
+// ParseRetrieveResult parses an answer of retrieve_tools.
+func (w *World) ParseRetrieveResult(raw json.RawMessage, err error) (answer RetrieveResult) {
 	w.T.Helper()
 	if err == nil {
 		err = json.Unmarshal(raw, &answer)

@@ -51,8 +51,8 @@ func rot13(c byte) byte {
 	return c
 }
 
-// unsigned is a text without what is neither a letter nor a digit.
-func unsigned(text string) string {
+// alphanumericOnly returns the letters and digits of a text.
+func alphanumericOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && isWordByte(byte(r)) {
 			return r
@@ -61,7 +61,7 @@ func unsigned(text string) string {
 	}, text)
 }
 
-func isGlue(c byte) bool { return c == '+' || c == '-' || c == '_' || c == '|' }
+func isWordSeparator(c byte) bool { return c == '+' || c == '-' || c == '_' || c == '|' }
 
 //go:embed confusables.txt
 var confusablesText string
@@ -79,6 +79,5 @@ var confusables = sync.OnceValue(func() map[rune]rune {
 	return table
 })
 
-// confusable returns the Latin letter or plain sign that a character is taken
-// for, or 0.
+// confusable returns the Latin letter or sign that a character looks like, or 0.
 func confusable(r rune) rune { return confusables()[r] }

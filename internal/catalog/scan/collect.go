@@ -7,33 +7,31 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// context is what the members of an object are.
-type context int8
+// jsonContext is the meaning of an object's members.
+type jsonContext int8
 
 const (
-	inTool    context = iota // those of a tool
-	inSchema                 // keywords of JSON Schema
-	inNames                  // names that the server chose, each with a schema
-	inValues                 // example values: any JSON
-	inAnyJSON                // any JSON
+	inTool    jsonContext = iota // members of a tool
+	inSchema                     // JSON Schema keywords
+	inNames                      // names chosen by the server, each with a schema
+	inValues                     // example values: any JSON
+	inAnyJSON                    // any JSON
 )
 
-// collector goes through JSON whose grammar is checked and adds its strings to
-// the scanner.
+// collector walks valid JSON and adds its strings to the scanner.
 type collector struct {
 	wirejson.Cursor
 	s *scanner
 }
 
-// collect takes all strings of a definition. It returns a reason when it could
-// not.
+// collect adds all strings of a definition. It returns a reason if it could not.
 func (s *scanner) collect(raw []byte) (reason string) {
 	c := collector{wirejson.Cursor{Text: raw}, s}
 	s.nodes = append(s.nodes[:0], node{})
-	return c.value(0, 0, inTool, placeProse)
+	return c.value(0, 0, inTool, kindProse)
 }
 
-func (c *collector) value(at int32, depth int, in context, p place) string {
+func (c *collector) value(at int32, depth int, in jsonContext, p stringKind) string {
 	if len(c.s.fields) >= maxStrings {
 		return fmt.Sprintf("the definition has more than %d strings; only the first were looked at", maxStrings)
 	}
@@ -46,7 +44,7 @@ func (c *collector) value(at int32, depth int, in context, p place) string {
 	case '[':
 		return c.array(at, depth, in, p)
 	case '"':
-		if text := c.text(); text != "" {
+		if text := c.decodeString(); text != "" {
 			c.s.add(field{place: p, node: at, text: text})
 		}
 	default:
@@ -55,25 +53,25 @@ func (c *collector) value(at int32, depth int, in context, p place) string {
 	return ""
 }
 
-func (c *collector) array(at int32, depth int, in context, p place) string {
+func (c *collector) array(at int32, depth int, in jsonContext, p stringKind) string {
 	end := c.Open('[')
 	for k := int32(0); c.More(end); k++ {
-		if reason := c.value(c.step(node{at, "", k}), depth+1, in, p); reason != "" {
+		if reason := c.value(c.addNode(node{at, "", k}), depth+1, in, p); reason != "" {
 			return reason
 		}
 	}
 	return ""
 }
 
-func (c *collector) object(at int32, depth int, in context, p place) string {
+func (c *collector) object(at int32, depth int, in jsonContext, p stringKind) string {
 	for end := c.Open('{'); c.More(end); {
-		member := decoded(c.Name())
-		next := c.step(node{at, member, -1})
-		within, its := inside(in, member, p)
-		if in == inNames || in == inValues || !known().members[member] {
-			c.s.add(field{place: placeKey, node: next, text: member})
+		member := decodeJSONString(c.Name())
+		next := c.addNode(node{at, member, -1})
+		within, its := memberContext(in, member, p)
+		if in == inNames || in == inValues || !wordLists().members[member] {
+			c.s.add(field{place: kindMemberName, node: next, text: member})
 		}
-		if in == inSchema && c.saysNothing(member) {
+		if in == inSchema && c.skipKeywordValue(member) {
 			continue
 		}
 		if reason := c.value(next, depth+1, within, its); reason != "" {
@@ -83,62 +81,61 @@ func (c *collector) object(at int32, depth int, in context, p place) string {
 	return ""
 }
 
-func (c *collector) step(n node) int32 {
+func (c *collector) addNode(n node) int32 {
 	c.s.nodes = append(c.s.nodes, n)
 	return int32(len(c.s.nodes) - 1)
 }
 
-// inside returns what stands in a member.
-func inside(in context, member string, p place) (context, place) {
+// memberContext returns the context and string kind of a member's value.
+func memberContext(in jsonContext, member string, p stringKind) (jsonContext, stringKind) {
 	switch in {
 	case inTool:
 		switch member {
 		case "name":
-			return inAnyJSON, placeName
+			return inAnyJSON, kindToolName
 		case "inputSchema", "outputSchema":
-			return inSchema, placeProse
+			return inSchema, kindProse
 		}
-		return inAnyJSON, placeProse
+		return inAnyJSON, kindProse
 	case inNames:
-		return inSchema, placeProse
+		return inSchema, kindProse
 	case inSchema:
 		switch member {
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			return inNames, placeProse
+			return inNames, kindProse
 		case "default", "const", "enum", "examples", "example", "pattern":
-			return inValues, placeValue
+			return inValues, kindValue
 		case "required", "dependentRequired":
-			return inValues, placeKey
+			return inValues, kindMemberName
 		case "title", "description", "$comment":
-			return inAnyJSON, placeProse
+			return inAnyJSON, kindProse
 		}
-		return inSchema, placeProse
+		return inSchema, kindProse
 	}
 	return in, p
 }
 
-// saysNothing reports whether the value of a member is one of a few words that
-// say nothing, and steps over it then.
-func (c *collector) saysNothing(member string) bool {
+// skipKeywordValue skips the value of a member if it is one of a few harmless words.
+func (c *collector) skipKeywordValue(member string) bool {
 	if member != "type" && member != "$schema" && member != "format" || c.Peek() != '"' {
 		return false
 	}
 	before := c.Cursor
-	if known().types[c.text()] {
+	if wordLists().types[c.decodeString()] {
 		return true
 	}
 	c.Cursor = before
 	return false
 }
 
-// text steps over a string and decodes it.
-func (c *collector) text() string {
+// decodeString reads and decodes a string.
+func (c *collector) decodeString() string {
 	value := c.Value()
-	return decoded(value[1 : len(value)-1])
+	return decodeJSONString(value[1 : len(value)-1])
 }
 
-// decoded is what a string means, with U+FFFD for bytes that are not UTF-8.
-func decoded(raw []byte) string {
+// decodeJSONString decodes a string, with U+FFFD for invalid UTF-8.
+func decodeJSONString(raw []byte) string {
 	text := string(wirejson.Unescape(raw))
 	if !utf8.ValidString(text) {
 		text = string([]rune(text))

@@ -26,12 +26,12 @@ func TestRealServers(t *testing.T) {
 			for _, d := range by[s] {
 				names = append(names, d.ID.Tool)
 			}
-			x.Set(s, names)
+			x.SetTools(s, names)
 		}
 		for _, s := range some {
 			for _, d := range by[s] {
 				tools++
-				if len(x.Tool(&d).Across()) > 0 {
+				if len(x.Tool(&d).CrossFindings()) > 0 {
 					flagged++
 				}
 			}

@@ -1,8 +1,8 @@
 package scan
 
-// nameKey is the same for all spellings of a name, such as send_mail, send-mail and
-// sendMail: FNV-1a of its letters and digits, made small. Two names that have one
-// by accident make a definition wait that need not.
+// nameKey is equal for all spellings of a name, such as send_mail, send-mail and
+// sendMail: FNV-1a of its lower-case letters and digits. A collision only causes an
+// unnecessary review.
 type nameKey uint64
 
 const (
@@ -15,12 +15,12 @@ func isUpperByte(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isLower(c byte) bool     { return 'a' <= c && c <= 'z' }
 func isAlnum(c byte) bool     { return isDigitByte(c) || isUpperByte(c) || isLower(c) }
 
-// begins reports whether a part of a name begins at i.
-func begins(text []byte, i int) bool {
+// beginsNamePart reports whether a part of a name begins at i.
+func beginsNamePart(text []byte, i int) bool {
 	switch {
-	case !isPart(text[i]):
+	case !isNameByte(text[i]):
 		return false
-	case i == 0 || !isPart(text[i-1]):
+	case i == 0 || !isNameByte(text[i-1]):
 		return true
 	case isUpperByte(text[i]):
 		return !isUpperByte(text[i-1]) || i+1 < len(text) && isLower(text[i+1])
@@ -28,84 +28,84 @@ func begins(text []byte, i int) bool {
 	return false
 }
 
-// isPart reports whether a byte is of a part, not between two.
-func isPart(c byte) bool { return isAlnum(c) || c >= 0x80 }
+// isNameByte reports whether a byte belongs to a part, not to a separator.
+func isNameByte(c byte) bool { return isAlnum(c) || c >= 0x80 }
 
-// keyOf returns the key of a name.
-func keyOf(name []byte) nameKey { return nameKey(fnvOffset).and(name) }
+// nameKeyOf returns the key of a name.
+func nameKeyOf(name []byte) nameKey { return nameKey(fnvOffset).append(name) }
 
-// and returns the key of a name with another one behind it.
-func (k nameKey) and(name []byte) nameKey {
+// append returns the key of a name followed by another one.
+func (k nameKey) append(name []byte) nameKey {
 	for _, c := range name {
-		if isPart(c) {
-			k = (k ^ nameKey(lower(c))) * fnvPrime
+		if isNameByte(c) {
+			k = (k ^ nameKey(lowerByte(c))) * fnvPrime
 		}
 	}
 	return k
 }
 
-// nameParts returns how many parts a name has.
-func nameParts(name []byte) (n int) {
+// countNameParts returns the number of parts of a name.
+func countNameParts(name []byte) (n int) {
 	for i := range name {
-		if begins(name, i) {
+		if beginsNamePart(name, i) {
 			n++
 		}
 	}
 	return n
 }
 
-// keys adds the keys under which others may speak of a tool: by its name, with its
-// server before it, and without it when the name begins so.
-func keys(all []nameKey, server, tool []byte) []nameKey {
-	all = append(all, keyOf(tool), keyOf(server).and(tool))
-	if rest := without(tool, server); nameParts(rest) > 1 {
-		all = append(all, keyOf(rest))
+// appendNameKeys appends the keys under which texts may mention a tool: its name, with
+// its server as prefix, and without such a prefix.
+func appendNameKeys(all []nameKey, server, tool []byte) []nameKey {
+	all = append(all, nameKeyOf(tool), nameKeyOf(server).append(tool))
+	if rest := trimServerName(tool, server); countNameParts(rest) > 1 {
+		all = append(all, nameKeyOf(rest))
 	}
 	return all
 }
 
-// without returns a name without the name of its server before it, nil when that
-// does not stand there.
-func without(tool, server []byte) []byte {
+// trimServerName returns a name without its server as prefix, nil if it has no such
+// prefix.
+func trimServerName(tool, server []byte) []byte {
 	i := 0
 	for _, c := range server {
-		if !isPart(c) {
+		if !isNameByte(c) {
 			continue
 		}
-		for i < len(tool) && !isPart(tool[i]) {
+		for i < len(tool) && !isNameByte(tool[i]) {
 			i++
 		}
-		if i == len(tool) || lower(tool[i]) != lower(c) {
+		if i == len(tool) || lowerByte(tool[i]) != lowerByte(c) {
 			return nil
 		}
 		i++
 	}
-	if i >= len(tool) || isPart(tool[i]) && !begins(tool, i) {
+	if i >= len(tool) || isNameByte(tool[i]) && !beginsNamePart(tool, i) {
 		return nil
 	}
 	return tool[i:]
 }
 
-func lower(c byte) byte {
+func lowerByte(c byte) byte {
 	if isUpperByte(c) {
 		return c + 'a' - 'A'
 	}
 	return c
 }
 
-// ends adds the keys of a name and of its ends of two parts and more: what a server
-// calls its tools in its texts, where their names have something before it.
-func ends(all []nameKey, name []byte) []nameKey {
-	all = append(all, keyOf(name))
-	left := nameParts(name)
+// appendSuffixKeys appends the keys of a name and of its suffixes of at least two parts,
+// which a server's own texts may use.
+func appendSuffixKeys(all []nameKey, name []byte) []nameKey {
+	all = append(all, nameKeyOf(name))
+	left := countNameParts(name)
 	for i := 1; i < len(name) && left > 2; i++ {
-		if begins(name, i) {
+		if beginsNamePart(name, i) {
 			left--
-			all = append(all, keyOf(name[i:]))
+			all = append(all, nameKeyOf(name[i:]))
 		}
 	}
 	return all
 }
 
-// plain returns a name as a Passage has it.
-func plain(name string) []byte { return []byte(Plain(name)) }
+// plainName returns a name normalized like a Passage.
+func plainName(name string) []byte { return []byte(NormalizeName(name)) }

@@ -9,47 +9,47 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// CrossRefs has the names of all tools, by server. It is safe for concurrent use.
+// CrossRefs is an index of all tool names by server. It is safe for concurrent use.
 type CrossRefs struct {
-	mu      sync.RWMutex // guards the fields below
-	servers map[string]*names
-	held    map[nameKey]int32 // by how many servers
+	mu           sync.RWMutex // guards the fields below
+	servers      map[string]*toolNames
+	serverCounts map[nameKey]int32 // number of servers with that key
 }
 
-// names are the tools of a server. They never change.
-type names struct {
-	keys []nameKey // in order, none twice
-	own  []nameKey // by which the server may mean its own tools; in order
+// toolNames are the tool names of a server. They are immutable.
+type toolNames struct {
+	listed  []nameKey // sorted, unique
+	aliases []nameKey // names by which the server may mean its own tools; sorted
 }
 
 // NewCrossRefs returns an empty index.
 func NewCrossRefs() *CrossRefs {
-	return &CrossRefs{servers: map[string]*names{}, held: map[nameKey]int32{}}
+	return &CrossRefs{servers: map[string]*toolNames{}, serverCounts: map[nameKey]int32{}}
 }
 
-// Set says what the tools of a server are called.
-func (x *CrossRefs) Set(server string, tools []string) {
-	n := &names{}
-	prefix := plain(server)
+// SetTools sets the tool names of a server.
+func (x *CrossRefs) SetTools(server string, tools []string) {
+	n := &toolNames{}
+	prefix := plainName(server)
 	for _, t := range tools {
-		tool := plain(t)
-		n.keys = keys(n.keys, prefix, tool)
-		n.own = ends(n.own, tool)
+		tool := plainName(t)
+		n.listed = appendNameKeys(n.listed, prefix, tool)
+		n.aliases = appendSuffixKeys(n.aliases, tool)
 	}
-	n.own = append(n.own, n.keys...)
-	slices.Sort(n.keys)
-	slices.Sort(n.own)
-	n.keys, n.own = slices.Clip(slices.Compact(n.keys)), slices.Clip(slices.Compact(n.own))
+	n.aliases = append(n.aliases, n.listed...)
+	slices.Sort(n.listed)
+	slices.Sort(n.aliases)
+	n.listed, n.aliases = slices.Clip(slices.Compact(n.listed)), slices.Clip(slices.Compact(n.aliases))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.remove(server)
 	x.servers[server] = n
-	for _, k := range n.keys {
-		x.held[k]++
+	for _, k := range n.listed {
+		x.serverCounts[k]++
 	}
 }
 
-// SetListed is Set with definitions as the server gave them.
+// SetListed sets the tool names from a server's definitions.
 func (x *CrossRefs) SetListed(server string, raws []json.RawMessage) {
 	tools := make([]string, 0, len(raws))
 	for _, raw := range raws {
@@ -57,10 +57,10 @@ func (x *CrossRefs) SetListed(server string, raws []json.RawMessage) {
 			tools = append(tools, name)
 		}
 	}
-	x.Set(server, tools)
+	x.SetTools(server, tools)
 }
 
-// Remove says that a server is there no more.
+// Remove removes a server.
 func (x *CrossRefs) Remove(server string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -73,67 +73,66 @@ func (x *CrossRefs) remove(server string) {
 		return
 	}
 	delete(x.servers, server)
-	for _, k := range old.keys {
-		if x.held[k]--; x.held[k] == 0 {
-			delete(x.held, k)
+	for _, k := range old.listed {
+		if x.serverCounts[k]--; x.serverCounts[k] == 0 {
+			delete(x.serverCounts, k)
 		}
 	}
 }
 
-// others reports whether one of the names is that of a tool of another server, and
-// of none that the server has itself.
-func (x *CrossRefs) others(server string, names []nameKey) bool {
+// isOtherServersTool reports whether one of the names is a tool of another server, and
+// not of this one.
+func (x *CrossRefs) isOtherServersTool(server string, names []nameKey) bool {
 	if len(names) == 0 {
 		return false
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	own := x.servers[server]
-	return slices.ContainsFunc(names, func(k nameKey) bool { return x.held[k] > 0 && !own.means(k) })
+	return slices.ContainsFunc(names, func(k nameKey) bool { return x.serverCounts[k] > 0 && !own.mayMean(k) })
 }
 
-// beyond reports whether the server has no tool that it may mean by one of the names.
-func (x *CrossRefs) beyond(server string, names []nameKey) bool {
+// isUnlisted reports whether one of the names is no tool of the server.
+func (x *CrossRefs) isUnlisted(server string, names []nameKey) bool {
 	if len(names) == 0 {
 		return false
 	}
 	x.mu.RLock()
 	own := x.servers[server]
 	x.mu.RUnlock()
-	return slices.ContainsFunc(names, func(k nameKey) bool { return !own.means(k) })
+	return slices.ContainsFunc(names, func(k nameKey) bool { return !own.mayMean(k) })
 }
 
-// means reports whether the server may mean a tool of its own by a name.
-func (n *names) means(k nameKey) bool { return n != nil && has(n.own, k) }
+// mayMean reports whether the server may mean its own tool by a name.
+func (n *toolNames) mayMean(k nameKey) bool { return n != nil && containsKey(n.aliases, k) }
 
-func has(all []nameKey, k nameKey) bool {
+func containsKey(all []nameKey, k nameKey) bool {
 	_, ok := slices.BinarySearch(all, k)
 	return ok
 }
 
-// findings returns what a definition of a server orders about tools that are not
-// its own, and how it changes what others of its server are given.
+// findings returns the findings for instructions about other tools in a definition.
 func (x *CrossRefs) findings(id tool.ID, kind tool.Kind, raw []byte) []Finding {
 	x.mu.RLock()
 	own := x.servers[id.Server]
 	x.mu.RUnlock()
-	self := keyOf(plain(id.Tool))
+	self := nameKeyOf(plainName(id.Tool))
 	var all []Finding
-	complete := read(raw, kind == tool.KindInstructions, func(t *Passage, r reference) {
+	complete := findReferences(raw, kind == tool.KindInstructions, func(t *Passage, r reference) {
 		if len(all) == maxCrossFindings {
 			return
 		}
 		rule, reason := "", ""
-		key := keyOf(r.name)
+		key := nameKeyOf(r.name)
 		switch other := ""; {
 		case key == self:
-		case own.means(key):
-			if own.has(key) && kind == tool.KindTool && r.changes() && !isMember(raw, r.name) {
+		case own.mayMean(key):
+			if own.has(key) && kind == tool.KindTool && r.changesArguments() && !hasString(raw, r.name) {
 				rule, reason = ruleSibling, reasonSibling
 			}
-		case x.find(key, &other):
-			rule, reason = ruleOther, reasonsOther(&r)+", "+other
-		case r.called && kind == tool.KindTool && !own.meansEnd(r.name) && !isMember(raw, r.name):
+		case x.findServer(key, &other):
+			rule, reason = ruleOther, otherToolReason(&r)+", "+other
+		case r.likelyTool && kind == tool.KindTool && !own.mayMeanSuffix(r.name) && !hasString(raw, r.name):
 			rule, reason = ruleUnknown, reasonUnknown
 		}
 		if rule != "" {
@@ -149,7 +148,7 @@ func (x *CrossRefs) findings(id tool.ID, kind tool.Kind, raw []byte) []Finding {
 // maxCrossFindings bounds the findings in a definition.
 const maxCrossFindings = 8
 
-// The rules, and the reasons of their findings.
+// The rules and the reasons of their findings.
 const (
 	ruleOther         = "other-tool"
 	reasonOther       = "orders something about a tool of another server"
@@ -163,33 +162,33 @@ const (
 	reasonUnknown = "orders something about a tool that its server does not have"
 )
 
-func reasonsOther(r *reference) string {
+func otherToolReason(r *reference) string {
 	switch {
-	case r.changes():
+	case r.changesArguments():
 		return reasonChange
-	case r.says&cueReplacement != 0:
+	case r.cues&cueReplacement != 0:
 		return reasonReplacement
 	}
 	return reasonOther
 }
 
 // has reports whether the server has a tool of that name.
-func (n *names) has(k nameKey) bool { return n != nil && has(n.keys, k) }
+func (n *toolNames) has(k nameKey) bool { return n != nil && containsKey(n.listed, k) }
 
-// meansEnd reports whether the server may mean a tool of its own by an end of a name.
-func (n *names) meansEnd(name []byte) bool {
-	return n != nil && slices.ContainsFunc(ends(nil, name), func(k nameKey) bool { return has(n.own, k) })
+// mayMeanSuffix reports whether the server may mean its own tool by a suffix of its name.
+func (n *toolNames) mayMeanSuffix(name []byte) bool {
+	return n != nil && slices.ContainsFunc(appendSuffixKeys(nil, name), func(k nameKey) bool { return containsKey(n.aliases, k) })
 }
 
-// find returns the first server by name that has a tool of that name.
-func (x *CrossRefs) find(k nameKey, server *string) bool {
+// findServer finds the first server by name that has that tool.
+func (x *CrossRefs) findServer(k nameKey, server *string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.held[k] == 0 {
+	if x.serverCounts[k] == 0 {
 		return false
 	}
 	for name, n := range x.servers {
-		if has(n.keys, k) && (*server == "" || name < *server) {
+		if containsKey(n.listed, k) && (*server == "" || name < *server) {
 			*server = name
 		}
 	}

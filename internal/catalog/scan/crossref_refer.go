@@ -11,40 +11,39 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// crossCue is what a word says of a tool that is named beside it.
+// crossCue is what a word says about a tool that is mentioned near it.
 type crossCue uint8
 
 const (
-	cueOrder       crossCue = 1 << iota // obliges, or says what comes first
-	cueReplacement                      // puts something in the place of something else
-	cueChange                           // changes
-	cueGiven                            // what a call is given
-	cueMoment                           // when something happens
+	cueOrder       crossCue = 1 << iota // requires something, or an order of calls
+	cueReplacement                      // replaces something
+	cueChange                           // changes something
+	cueArgument                         // arguments of a call
+	cueTime                             // when something happens
 	cueCall
 	cueUse
-	cueTool // what a tool is called
+	cueTool // a word for tool
 )
 
 //go:embed crossref_words.txt
 var crossWordsText string
 
-// crossVocabulary is the words of crossref_words.txt: those of scripts that part words, and the
-// others.
+// crossVocabulary has the words of crossref_words.txt.
 type crossVocabulary struct {
 	words    map[string]crossCue
-	unparted map[string]crossCue
-	verbs    map[string]bool // with which names of tools begin
-	values   map[string]bool // with which names of values end
+	unspaced map[string]crossCue
+	verbs    map[string]bool // first words of tool names
+	values   map[string]bool // last words of names of values
 }
 
 var vocabularies = sync.OnceValue(func() *crossVocabulary {
-	file, v := wordlist.Read(crossWordsText), &crossVocabulary{words: map[string]crossCue{}, unparted: map[string]crossCue{}}
+	file, v := wordlist.Read(crossWordsText), &crossVocabulary{words: map[string]crossCue{}, unspaced: map[string]crossCue{}}
 	v.verbs, v.values = file.Of("verbs").Set(), file.Of("values").Set()
 	for i, section := range []string{"order", "replacement", "change", "given", "moment", "call", "use", "tool"} {
 		for _, entry := range file.Of(section).Words() {
-			for _, form := range Forms(entry) {
-				if isUnparted(form[0]) {
-					v.unparted[form] |= 1 << i
+			for _, form := range WordForms(entry) {
+				if isUnspacedScript(form[0]) {
+					v.unspaced[form] |= 1 << i
 				} else {
 					v.words[form] |= 1 << i
 				}
@@ -54,104 +53,103 @@ var vocabularies = sync.OnceValue(func() *crossVocabulary {
 	return v
 })
 
-// isUnparted reports whether a character that begins with b is of a script that
-// does not part words: Chinese, Japanese, Korean.
-func isUnparted(b byte) bool { return b >= 0xe3 }
+// isUnspacedScript reports whether a character that begins with b belongs to a script
+// without spaces: Chinese, Japanese, Korean.
+func isUnspacedScript(b byte) bool { return b >= 0xe3 }
 
 // crossToken is a word, or a name of several parts.
 type crossToken struct {
 	start, end int32
 	sentence   int32
 	cue        crossCue
-	kind       kind
+	kind       tokenKind
 }
 
-type kind uint8
+type tokenKind uint8
 
 const (
-	crossWord kind = iota
-	plainly        // a name that is spelled as those of tools are: send_mail, sendMail
-	perhaps        // what may be one or no name at all: send-mail, SendMail, SEND_MAIL
+	wordToken      tokenKind = iota
+	nameToken                // spelled like a tool name: send_mail, sendMail
+	maybeNameToken           // may be a name or not: send-mail, SendMail, SEND_MAIL
 )
 
-// reference is a place where something is ordered about what may be a tool.
+// reference is an instruction about what may be a tool.
 type reference struct {
-	name       []byte   // as it is spelled in the text
-	start, end int      // of the name and the nearest word that orders something
-	says       crossCue // what is said close to it
-	called     bool     // it is likely to be a tool, whether or not there is one
+	name       []byte   // as spelled in the text
+	start, end int      // span of the name and the nearest cue
+	cues       crossCue // cues near it
+	likelyTool bool     // likely a tool name, even if no such tool exists
 }
 
-// changes reports whether what the tool is given is to be changed.
-func (r *reference) changes() bool { return r.says&cueChange != 0 && r.says&cueGiven != 0 }
+// changesArguments reports whether it changes the arguments of the tool's calls.
+func (r *reference) changesArguments() bool { return r.cues&cueChange != 0 && r.cues&cueArgument != 0 }
 
-// reader finds the references in the texts of a definition.
-type reader struct {
-	words  *crossVocabulary
-	raw    []byte // the definition
-	tokens []crossToken
-	text   *Passage
-	left   int // references that may still be found; below 0 when there were more
-	looks  int // how often the definition may still be searched
-	found  func(reference)
+// referenceFinder finds the references in the texts of a definition.
+type referenceFinder struct {
+	words       *crossVocabulary
+	raw         []byte // the definition
+	tokens      []crossToken
+	text        *Passage
+	remaining   int // references that may still be found; below 0 when there were more
+	lookupsLeft int // remaining searches of the definition
+	found       func(reference)
 }
 
-// read has found called with the references of a definition. It reports whether
+// findReferences calls found with the references of a definition, and reports whether
 // these are all.
-func read(raw []byte, instructions bool, found func(*Passage, reference)) (all bool) {
-	x := &reader{words: vocabularies(), raw: raw, left: maxReferences, looks: maxLooks}
+func findReferences(raw []byte, instructions bool, found func(*Passage, reference)) (all bool) {
+	x := &referenceFinder{words: vocabularies(), raw: raw, remaining: maxReferences, lookupsLeft: maxNameLookups}
 	x.found = func(r reference) { found(x.text, r) }
 	if instructions {
-		Prose("instructions", text(raw), x.look)
+		ScanProse("instructions", unquote(raw), x.findIn)
 	} else {
-		passages(raw, namesNothing, x.look)
+		eachString(raw, cannotRefer, x.findIn)
 	}
-	return x.left >= 0
+	return x.remaining >= 0
 }
 
-// maxReferences bounds the references of a definition that are looked at. Of 18,742
-// real tools none has more than 43.
+// maxReferences bounds the references per definition. Of 18,742 real tools none has more
+// than 43.
 const maxReferences = 512
 
-// maxLooks bounds how often a definition is searched for a name.
-const maxLooks = 128
+// maxNameLookups bounds the searches of a definition for a name.
+const maxNameLookups = 128
 
-// widest is the longest place, in bytes, that a finding shows.
-const widest = 160
+// maxReferenceSpan is the longest excerpt of a finding, in bytes.
+const maxReferenceSpan = 160
 
-// near is how far from a name, in bytes, what stands there is about it.
-const near = 240
+// cueDistance is how far from a name a cue applies to it, in bytes.
+const cueDistance = 240
 
-// look finds the references in a text.
-func (x *reader) look(t *Passage) {
+// findIn finds the references in a text.
+func (x *referenceFinder) findIn(t *Passage) {
 	x.text = t
 	if x.tokens == nil {
 		x.tokens = make([]crossToken, 0, 64)
 	}
-	x.split()
+	x.tokenize()
 	for i := range x.tokens {
-		if x.left < 0 {
+		if x.remaining < 0 {
 			return
 		}
-		if x.qualified(i) {
-			x.phrase(i-1, i)
+		if x.hasServerPrefix(i) {
+			x.checkPhrase(i-1, i)
 		}
 		switch k := &x.tokens[i]; {
-		case k.kind != crossWord:
-			x.named(i)
+		case k.kind != wordToken:
+			x.checkName(i)
 		case k.cue&cueTool != 0:
-			x.described(i)
+			x.checkToolPhrase(i)
 		}
 	}
 }
 
-// namesNothing reports whether a text, as it is written in JSON, cannot hold a
-// reference.
-func namesNothing(written []byte) bool {
-	if len(written) < shortest {
+// cannotRefer reports whether a JSON-encoded text cannot contain a reference.
+func cannotRefer(written []byte) bool {
+	if len(written) < minReferenceText {
 		return true
 	}
-	if bytes.Contains(written, []byte(`\u`)) { // of a letter that is spelled so
+	if bytes.Contains(written, []byte(`\u`)) { // an escaped letter
 		return false
 	}
 	for i := 1; i < len(written)-1; i++ {
@@ -164,11 +162,11 @@ func namesNothing(written []byte) bool {
 				return false
 			}
 		case c == 'o' || c == 'O': // tool
-			if lower(before) == 't' && lower(after) == 'o' {
+			if lowerByte(before) == 't' && lowerByte(after) == 'o' {
 				return false
 			}
 		case c == 'u' || c == 'U': // function
-			if lower(before) == 'f' && lower(after) == 'n' {
+			if lowerByte(before) == 'f' && lowerByte(after) == 'n' {
 				return false
 			}
 		}
@@ -176,23 +174,23 @@ func namesNothing(written []byte) bool {
 	return true
 }
 
-// shortest is the shortest text that names a tool and orders something, in bytes.
-const shortest = 8
+// minReferenceText is the shortest text with a reference, in bytes.
+const minReferenceText = 8
 
-// split parts the text into words and names.
-func (x *reader) split() {
+// tokenize splits the text into words and names.
+func (x *referenceFinder) tokenize() {
 	x.tokens = x.tokens[:0]
 	text, sentence := x.text.Cased, int32(0)
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
-		case isPart(c):
+		case isNameByte(c):
 			k := x.token(i)
 			k.sentence = sentence
 			x.tokens = append(x.tokens, k)
 			i = int(k.end)
 			continue
 		case c == '\n', c == '.' || c == '!' || c == '?' || c == ';':
-			if c == '\n' || i+1 == len(text) || !isPart(text[i+1]) {
+			if c == '\n' || i+1 == len(text) || !isNameByte(text[i+1]) {
 				sentence++
 			}
 		}
@@ -200,43 +198,43 @@ func (x *reader) split() {
 	}
 }
 
-// token returns the one that begins at start.
-func (x *reader) token(start int) crossToken {
+// token returns the token that begins at start.
+func (x *referenceFinder) token(start int) crossToken {
 	text, i := x.text.Cased, start
 	k := crossToken{start: int32(start)}
-	if isUnparted(text[start]) {
+	if isUnspacedScript(text[start]) {
 		for i < len(text) && text[i] >= 0x80 {
 			i++
 		}
 		k.end = int32(i)
-		k.cue = x.words.unpartedIn(x.text.Lower[start:i])
+		k.cue = x.words.unspacedCues(x.text.Lower[start:i])
 		return k
 	}
 	under, dash, hump, small := false, false, false, false
-	for ; i < len(text) && !isUnparted(text[i]); i++ {
+	for ; i < len(text) && !isUnspacedScript(text[i]); i++ {
 		c := text[i]
 		switch {
-		case isPart(c):
-			hump = hump || i > start && isUpperByte(c) && isPart(text[i-1]) && begins(text, i)
+		case isNameByte(c):
+			hump = hump || i > start && isUpperByte(c) && isNameByte(text[i-1]) && beginsNamePart(text, i)
 			small = small || isLower(c)
 			continue
-		case c == '_' && crossJoins(text, i):
+		case c == '_' && continuesName(text, i):
 			under = true
 			continue
-		case c == '-' && crossJoins(text, i):
+		case c == '-' && continuesName(text, i):
 			dash = true
 			continue
 		}
 		break
 	}
-	for !isPart(text[i-1]) {
+	for !isNameByte(text[i-1]) {
 		i--
 	}
 	switch {
 	case under && small, hump && !under && !dash && isLower(text[start]):
-		k.kind = plainly
+		k.kind = nameToken
 	case under, dash, hump:
-		k.kind = perhaps
+		k.kind = maybeNameToken
 	default:
 		if i+1 < len(text) && text[i] == '\'' && isLower(text[i+1]) && small { // don't
 			i += 2
@@ -252,63 +250,62 @@ func (x *reader) token(start int) crossToken {
 // longestWord is the longest word that is looked up, in bytes.
 const longestWord = 24
 
-// crossJoins reports whether a name goes on behind the sign at i.
-func crossJoins(text []byte, i int) bool {
+// continuesName reports whether a name continues after the sign at i.
+func continuesName(text []byte, i int) bool {
 	return i+1 < len(text) && (isAlnum(text[i+1]) || text[i] == '_' && text[i+1] == '_')
 }
 
-// unpartedIn returns what the words say that a run of characters holds.
-func (v *crossVocabulary) unpartedIn(run []byte) (all crossCue) {
+// unspacedCues returns the cues of the words in a run of characters without spaces.
+func (v *crossVocabulary) unspacedCues(run []byte) (all crossCue) {
 	for i := range run {
 		for n := 3; n <= 12 && i+n <= len(run); n += 3 {
-			all |= v.unparted[string(run[i:i+n])]
+			all |= v.unspaced[string(run[i:i+n])]
 		}
 	}
 	return all
 }
 
-// named looks at a name and what stands beside it.
-func (x *reader) named(i int) {
+// checkName checks a name and the cues near it.
+func (x *referenceFinder) checkName(i int) {
 	k := &x.tokens[i]
-	if !x.standsAlone(i) || k.kind == perhaps && !x.marked(i) {
+	if !x.standsAlone(i) || k.kind == maybeNameToken && !x.isMarkedAsTool(i) {
 		return
 	}
 	text := x.text.Cased
 	start, end := int(k.start), int(k.end)
-	r, ok := x.beside(i, i)
+	r, ok := x.instructionAbout(i, i)
 	if !ok {
 		return
 	}
-	likely := x.likely(i)
-	if !likely && x.member(text[start:end]) { // it may well be a parameter
+	likely := x.isLikelyTool(i)
+	if !likely && x.isOwnMember(text[start:end]) { // it is probably a parameter
 		return
 	}
-	r.called = likely && x.near(i, -12, 12)&cueOrder != 0
+	r.likelyTool = likely && x.cuesBetween(i, -12, 12)&cueOrder != 0
 	x.report(r, start, end)
 	for at := start; at+2 < end; at++ { // server__tool
-		if text[at] == '_' && text[at+1] == '_' && isPart(text[at+2]) {
+		if text[at] == '_' && text[at+1] == '_' && isNameByte(text[at+2]) {
 			x.report(r, at+2, end)
 		}
 	}
 }
 
-// report tells of a reference to the tool that is named between two places.
-func (x *reader) report(r reference, start, end int) {
-	if x.left--; x.left < 0 {
+// report reports a reference to the tool that is named between two offsets.
+func (x *referenceFinder) report(r reference, start, end int) {
+	if x.remaining--; x.remaining < 0 {
 		return
 	}
 	r.name = x.text.Cased[start:end]
 	x.found(r)
 }
 
-// standsAlone reports whether a name is not part of a path, an assignment or a
-// piece of code.
-func (x *reader) standsAlone(i int) bool {
+// standsAlone reports whether a name is not part of a path, an assignment or code.
+func (x *referenceFinder) standsAlone(i int) bool {
 	k, text := &x.tokens[i], x.text.Cased
 	start, end := int(k.start), int(k.end)
-	// Names parted by a slash are alternatives, words a path.
+	// Names separated by a slash are alternatives, words are a path.
 	beside := func(j, at int) bool {
-		return j >= 0 && j < len(x.tokens) && x.tokens[j].kind != crossWord && (int(x.tokens[j].end) == at || int(x.tokens[j].start) == at+1)
+		return j >= 0 && j < len(x.tokens) && x.tokens[j].kind != wordToken && (int(x.tokens[j].end) == at || int(x.tokens[j].start) == at+1)
 	}
 	switch byteAt(text, start-1) {
 	case '$', '@', '#', '%', '=', '&', '{', '\\', '.':
@@ -325,21 +322,21 @@ func (x *reader) standsAlone(i int) bool {
 	switch byteAt(text, end) {
 	case '=':
 		return false
-	case ':': // what a parameter is
-		return !x.member(text[start:end])
+	case ':': // description of a parameter
+		return !x.isOwnMember(text[start:end])
 	case '/':
 		return beside(i+1, end)
 	}
 	return true
 }
 
-// marked reports whether something says that a token is the name of a tool.
-func (x *reader) marked(i int) bool {
+// isMarkedAsTool reports whether the text marks a token as a tool name.
+func (x *referenceFinder) isMarkedAsTool(i int) bool {
 	return x.quoted(i) || i+1 < len(x.tokens) && x.tokens[i+1].cue&cueTool != 0 ||
 		i > 0 && x.tokens[i-1].cue&(cueTool|cueCall|cueUse) != 0
 }
 
-func (x *reader) quoted(i int) bool {
+func (x *referenceFinder) quoted(i int) bool {
 	k, text := &x.tokens[i], x.text.Cased
 	return isQuote(byteAt(text, int(k.start)-1)) && isQuote(byteAt(text, int(k.end)))
 }
@@ -353,20 +350,18 @@ func byteAt(text []byte, i int) byte {
 	return text[i]
 }
 
-// qualified reports whether a token has another one before it as tools have their
-// servers: server:tool.
-func (x *reader) qualified(i int) bool {
+// hasServerPrefix reports whether a token has a server prefix: server:tool.
+func (x *referenceFinder) hasServerPrefix(i int) bool {
 	k, text := &x.tokens[i], x.text.Cased
 	return i > 0 && byteAt(text, int(k.start)-1) == ':' && x.tokens[i-1].end == k.start-1 &&
 		!isDigitByte(text[k.start]) && !isDigitByte(text[x.tokens[i-1].start])
 }
 
-// described looks at what stands beside the word tool: `search` tool, send mail
-// tool.
-func (x *reader) described(i int) {
+// checkToolPhrase checks the words next to the word tool: `search` tool, send mail tool.
+func (x *referenceFinder) checkToolPhrase(i int) {
 	for _, j := range []int{i - 1, i + 1} {
-		if j >= 0 && j < len(x.tokens) && x.tokens[j].kind == crossWord && x.quoted(j) {
-			x.phrase(j, j)
+		if j >= 0 && j < len(x.tokens) && x.tokens[j].kind == wordToken && x.quoted(j) {
+			x.checkPhrase(j, j)
 		}
 	}
 	for first := i - 1; first > i-5 && first >= 0; first-- {
@@ -375,28 +370,28 @@ func (x *reader) described(i int) {
 		if first == i-1 && len(gap) == 2 && isQuote(gap[0]) {
 			gap = gap[1:]
 		}
-		if k.kind != crossWord || len(gap) != 1 || gap[0] != ' ' {
+		if k.kind != wordToken || len(gap) != 1 || gap[0] != ' ' {
 			return
 		}
 		if first < i-1 {
-			x.phrase(first, i-1)
+			x.checkPhrase(first, i-1)
 		}
 	}
 }
 
-// phrase looks at words that may be a name.
-func (x *reader) phrase(first, last int) {
-	if r, ok := x.beside(first, last); ok {
+// checkPhrase checks words that may be a name.
+func (x *referenceFinder) checkPhrase(first, last int) {
+	if r, ok := x.instructionAbout(first, last); ok {
 		x.report(r, int(x.tokens[first].start), int(x.tokens[last].end))
 	}
 }
 
-// beside returns what is ordered about the tool that the tokens from first to last
-// name. ok is false when nothing is.
-func (x *reader) beside(first, last int) (r reference, ok bool) {
-	const orders = cueOrder | cueReplacement | cueChange | cueMoment
+// instructionAbout returns the instruction about the tool that the tokens name. ok is
+// false without one.
+func (x *referenceFinder) instructionAbout(first, last int) (r reference, ok bool) {
+	const orders = cueOrder | cueReplacement | cueChange | cueTime
 	from, to := x.tokens[first].start, x.tokens[last].end
-	all, least := crossCue(0), int32(near)
+	all, least := crossCue(0), int32(cueDistance)
 	r.start, r.end = int(from), int(to)
 	see := func(k *crossToken, distance int32) {
 		all |= k.cue
@@ -405,22 +400,21 @@ func (x *reader) beside(first, last int) (r reference, ok bool) {
 			r.start, r.end = int(min(from, k.start)), int(max(to, k.end))
 		}
 	}
-	for i := first - 1; i >= 0 && x.tokens[i].start >= from-near; i-- {
+	for i := first - 1; i >= 0 && x.tokens[i].start >= from-cueDistance; i-- {
 		see(&x.tokens[i], from-x.tokens[i].end)
 	}
-	for i := last + 1; i < len(x.tokens) && x.tokens[i].end <= to+near; i++ {
+	for i := last + 1; i < len(x.tokens) && x.tokens[i].end <= to+cueDistance; i++ {
 		see(&x.tokens[i], x.tokens[i].start-to)
 	}
-	if r.end-r.start > widest {
+	if r.end-r.start > maxReferenceSpan {
 		r.start, r.end = int(from), int(to)
 	}
-	r.says = x.near(first, -12, 12)
-	return r, all&(cueOrder|cueReplacement) != 0 || all&cueChange != 0 && all&cueGiven != 0 || all&cueMoment != 0 && all&(cueCall|cueUse) != 0
+	r.cues = x.cuesBetween(first, -12, 12)
+	return r, all&(cueOrder|cueReplacement) != 0 || all&cueChange != 0 && all&cueArgument != 0 || all&cueTime != 0 && all&(cueCall|cueUse) != 0
 }
 
-// near returns what the tokens from one to another say that are in the sentence of
-// token i.
-func (x *reader) near(i, from, to int) (all crossCue) {
+// cuesBetween returns the cues of a range of tokens in the sentence of token i.
+func (x *referenceFinder) cuesBetween(i, from, to int) (all crossCue) {
 	for j := max(0, i+from); j < min(len(x.tokens), i+to+1); j++ {
 		if x.tokens[j].sentence == x.tokens[i].sentence {
 			all |= x.tokens[j].cue
@@ -429,41 +423,41 @@ func (x *reader) near(i, from, to int) (all crossCue) {
 	return all
 }
 
-// likely reports whether what a token names is more likely a tool than a value.
-func (x *reader) likely(i int) bool {
+// isLikelyTool reports whether a token is more likely a tool than a value.
+func (x *referenceFinder) isLikelyTool(i int) bool {
 	k := &x.tokens[i]
-	if k.kind != plainly {
+	if k.kind != nameToken {
 		return false
 	}
-	first, last := edges(x.text.Cased[k.start:k.end])
-	return x.words.verbs[first] && (!x.words.values[last] || x.near(i, -4, 5)&(cueCall|cueUse|cueTool) != 0)
+	first, last := firstAndLastPart(x.text.Cased[k.start:k.end])
+	return x.words.verbs[first] && (!x.words.values[last] || x.cuesBetween(i, -4, 5)&(cueCall|cueUse|cueTool) != 0)
 }
 
-// edges returns the first and the last part of a name, in small letters.
-func edges(name []byte) (first, last string) {
+// firstAndLastPart returns the first and the last part of a name in lower case.
+func firstAndLastPart(name []byte) (first, last string) {
 	from, to := len(name)-1, 1
-	for from > 0 && !begins(name, from) {
+	for from > 0 && !beginsNamePart(name, from) {
 		from--
 	}
-	for to < len(name) && isPart(name[to]) && !begins(name, to) {
+	for to < len(name) && isNameByte(name[to]) && !beginsNamePart(name, to) {
 		to++
 	}
 	return strings.ToLower(string(name[:to])), strings.ToLower(string(name[from:]))
 }
 
-// member reports whether the definition has a string or a member that is the name.
-// When it was asked too often it reports that there is none, so that more is found.
-func (x *reader) member(name []byte) bool {
-	x.looks--
-	return x.looks >= 0 && isMember(x.raw, name)
+// isOwnMember reports whether the definition contains the name as a string or member.
+// After too many searches it returns false, so that more is found.
+func (x *referenceFinder) isOwnMember(name []byte) bool {
+	x.lookupsLeft--
+	return x.lookupsLeft >= 0 && hasString(x.raw, name)
 }
 
-func isMember(raw, name []byte) bool {
+func hasString(raw, name []byte) bool {
 	return bytes.Contains(raw, slices.Concat([]byte{'"'}, name, []byte{'"'}))
 }
 
-// text returns what a string of JSON means.
-func text(raw []byte) string {
+// unquote decodes a JSON string.
+func unquote(raw []byte) string {
 	text, _ := wirejson.String(raw)
 	return text
 }

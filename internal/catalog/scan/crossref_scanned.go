@@ -8,18 +8,17 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Scanned is a definition with what is found in it. What is read of the definition
-// alone is read once, when somebody first asks; who asks at the same time as another
-// may have it read twice, with the same result.
+// Scanned is a definition with its scan results. The results of the definition alone are
+// computed at the first use; concurrent first uses may compute them twice.
 type Scanned struct {
 	index *CrossRefs
-	id    tool.ID // of an offer the name or address
+	id    tool.ID // of a primitive the name or URI
 	kind  tool.Kind
 	raw   json.RawMessage
 	scan  func() Report
 
-	report atomic.Pointer[Report]
-	orders atomic.Pointer[[]nameKey] // about which tools it orders something
+	report          atomic.Pointer[Report]
+	referencesCache atomic.Pointer[[]nameKey] // names of the tools that it refers to
 }
 
 // Tool returns a tool's definition to be scanned.
@@ -27,14 +26,14 @@ func (x *CrossRefs) Tool(d *tool.Definition) *Scanned {
 	return &Scanned{index: x, id: d.ID, raw: d.Raw, scan: func() Report { return Definition(*d) }}
 }
 
-// offer returns the definition of what a server offers beside tools.
-func (x *CrossRefs) Offer(server string, o tool.Offer) *Scanned {
+// Primitive returns a primitive's definition to be scanned.
+func (x *CrossRefs) Primitive(server string, o tool.Primitive) *Scanned {
 	id := tool.ID{Server: server, Tool: o.Name}
-	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return offer(o) }}
+	return &Scanned{index: x, id: id, kind: o.Kind, raw: o.Raw, scan: func() Report { return scanPrimitive(o) }}
 }
 
-// Report returns what the scanner finds in the definition, and what is found beside
-// the tools that there are now.
+// Report returns the findings in the definition, and those for its references to
+// currently known tools.
 func (s *Scanned) Report() Report {
 	r := s.report.Load()
 	if r == nil {
@@ -42,37 +41,40 @@ func (s *Scanned) Report() Report {
 		r = &made
 		s.report.Store(r)
 	}
-	return r.With(s.Across())
+	return r.WithFindings(s.CrossFindings())
 }
 
-// Across returns what is found beside the tools that there are now, and not in the
-// definition alone.
-func (s *Scanned) Across() []Finding {
-	if len(s.about()) == 0 {
+// CrossFindings returns only the findings for references to currently known tools.
+func (s *Scanned) CrossFindings() []Finding {
+	if len(s.referencedNames()) == 0 {
 		return nil
 	}
 	return s.index.findings(s.id, s.kind, s.raw)
 }
 
-// Orders reports whether the definition orders something about a tool of another
-// server.
-func (s *Scanned) Orders() bool { return s.index.others(s.id.Server, s.about()) }
+// RefersToOtherServer reports whether the definition gives instructions about a tool of
+// another server.
+func (s *Scanned) RefersToOtherServer() bool {
+	return s.index.isOtherServersTool(s.id.Server, s.referencedNames())
+}
 
-// Beyond reports whether the definition orders something about what its server does
-// not have among the tools that are known now. What does not, never will as long as
-// these are the server's tools.
-func (s *Scanned) Beyond() bool { return s.index.beyond(s.id.Server, s.about()) }
+// RefersToUnlisted reports whether the definition gives instructions about anything but
+// its server's listed tools. If not, it cannot refer to another server while that list
+// stays.
+func (s *Scanned) RefersToUnlisted() bool {
+	return s.index.isUnlisted(s.id.Server, s.referencedNames())
+}
 
-// about returns by which names the definition orders something about tools: each
-// once, in order.
-func (s *Scanned) about() []nameKey {
-	if all := s.orders.Load(); all != nil {
+// referencedNames returns the keys of the tools that the definition refers to, sorted and
+// unique.
+func (s *Scanned) referencedNames() []nameKey {
+	if all := s.referencesCache.Load(); all != nil {
 		return *all
 	}
 	var all []nameKey
-	read(s.raw, s.kind == tool.KindInstructions, func(_ *Passage, r reference) { all = append(all, keyOf(r.name)) })
+	findReferences(s.raw, s.kind == tool.KindInstructions, func(_ *Passage, r reference) { all = append(all, nameKeyOf(r.name)) })
 	slices.Sort(all)
 	all = slices.Clip(slices.Compact(all))
-	s.orders.Store(&all)
+	s.referencesCache.Store(&all)
 	return all
 }

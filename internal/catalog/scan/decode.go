@@ -10,23 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// minBlob is the least length of what may be encoded text.
+// minBlob is the minimum length of encoded text.
 const minBlob = 12
 
-// decode finds what is encoded in a view.
+// decode finds and decodes encoded text in a view.
 func (s *scanner) decode(v *view) []view {
 	var views []view
 	t := v.n.cased
 	for i := 0; i < len(t); {
-		if !isBlobByte(t[i]) {
+		if !isBase64Byte(t[i]) {
 			i++
 			continue
 		}
 		end := i
-		for end < len(t) && isBlobByte(t[end]) {
+		for end < len(t) && isBase64Byte(t[end]) {
 			end++
 		}
-		if end-i >= minBlob && mayEncode(t[i:end]) {
+		if end-i >= minBlob && looksEncoded(t[i:end]) {
 			for end < len(t) && t[end] == '=' {
 				end++
 			}
@@ -36,7 +36,7 @@ func (s *scanner) decode(v *view) []view {
 		}
 		i = end
 	}
-	if digits(t) < 8 {
+	if countDigits(t) < 8 {
 		return views
 	}
 	for _, list := range []struct {
@@ -46,7 +46,7 @@ func (s *scanner) decode(v *view) []view {
 		size  [2]int
 	}{{"hexadecimal digits", 16, isHex, [2]int{2, 2}}, {"character codes", 10, isDigit, [2]int{2, 3}}, {"binary digits", 2, isBit, [2]int{7, 8}}} {
 		for i := 0; i < len(t); {
-			text, end := numbers(t, i, list.base, list.digit, list.size)
+			text, end := decodeNumberList(t, i, list.base, list.digit, list.size)
 			if len(text) >= 6 && isText(text) {
 				views = append(views, s.encodedAt(v, text, list.name, i, end)...)
 			}
@@ -63,26 +63,26 @@ func (s *scanner) encodedAt(v *view, text []byte, name string, start, end int) [
 		}
 		return nil
 	}
-	from, to := v.place(start, end)
-	return []view{encoded(v, text, name, span{from, to})}
+	from, to := v.fieldSpan(start, end)
+	return []view{decodedView(v, text, name, span{from, to})}
 }
 
-// encoded returns the view of a text that was encoded.
-func encoded(of *view, text []byte, name string, hidden span) view {
+// decodedView returns the view of a decoded text.
+func decodedView(of *view, text []byte, name string, hidden span) view {
 	if of.encoding != "" {
 		name += " in " + of.encoding
 	}
 	v := view{encoding: name, hidden: hidden, depth: of.depth + 1}
-	v.n.read(string(text))
+	v.n.normalize(string(text))
 	return v
 }
 
-func isBlobByte(c byte) bool {
+func isBase64Byte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// mayEncode reports whether a run of letters and digits is no mere word.
-func mayEncode(blob []byte) bool {
+// looksEncoded reports whether a run of letters and digits is not just a word.
+func looksEncoded(blob []byte) bool {
 	small, capital, digit := 0, 0, 0
 	for _, c := range blob {
 		switch {
@@ -97,7 +97,7 @@ func mayEncode(blob []byte) bool {
 	return digit > 1 || capital > 1 && small > 1 || small == 0
 }
 
-func digits(t []byte) int {
+func countDigits(t []byte) int {
 	n := 0
 	for _, c := range t {
 		if isDigit(c) {
@@ -107,8 +107,7 @@ func digits(t []byte) int {
 	return n
 }
 
-// decodeBlob decodes text in hexadecimal digits, base32 or base64; name is ""
-// when it is none.
+// decodeBlob decodes hexadecimal, base32 or base64 text; name is "" if it is none.
 func decodeBlob(blob []byte) (text []byte, name string) {
 	plain := strings.TrimRight(string(blob), "=")
 	if len(plain)%2 == 0 {
@@ -122,7 +121,7 @@ func decodeBlob(blob []byte) (text []byte, name string) {
 		}
 	}
 	standard := strings.NewReplacer("-", "+", "_", "/").Replace(plain)
-	if probe := min(len(standard), 64) &^ 3; !startsText(standard[:probe]) {
+	if probe := min(len(standard), 64) &^ 3; !startsLikeText(standard[:probe]) {
 		return nil, ""
 	}
 	if len(standard)%4 == 1 {
@@ -134,16 +133,15 @@ func decodeBlob(blob []byte) (text []byte, name string) {
 	return nil, ""
 }
 
-// startsText reports whether base64 begins as text does: most is an icon or just a
-// long word.
-func startsText(blob string) bool {
+// startsLikeText reports whether base64 starts like encoded text, unlike most icons and
+// long words.
+func startsLikeText(blob string) bool {
 	var first [48]byte
 	n, err := base64.RawStdEncoding.Decode(first[:], []byte(blob))
 	return err == nil && (isText(first[:n]) || n >= 3 && !utf8.Valid(first[:n]) && isText(first[:n-2]))
 }
 
-// isText reports whether decoded bytes are text: UTF-8, nearly all of it letters
-// and signs that are printed.
+// isText reports whether decoded bytes are mostly printable UTF-8.
 func isText(b []byte) bool {
 	if len(b) < 6 || !utf8.Valid(b) {
 		return false
@@ -160,9 +158,9 @@ func isText(b []byte) bool {
 	return odd*20 <= len(b) && letters*5 >= utf8.RuneCount(b)
 }
 
-// numbers reads a list of numbers from i on, each one byte, parted by up to
-// three signs. It returns the bytes and where the list ends.
-func numbers(t []byte, i, base int, digit func(byte) bool, size [2]int) (text []byte, end int) {
+// decodeNumberList decodes a list of byte values from i on, separated by up to three
+// characters. It returns the bytes and the end of the list.
+func decodeNumberList(t []byte, i, base int, digit func(byte) bool, size [2]int) (text []byte, end int) {
 	for end = i; i < len(t); {
 		n := 0
 		for i+n < len(t) && n <= size[1] && digit(t[i+n]) {

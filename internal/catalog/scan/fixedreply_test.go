@@ -23,11 +23,11 @@ func TestFixedReply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := tool.ParseOffer(tool.KindInstructions, raw)
+		o, err := tool.ParsePrimitive(tool.KindInstructions, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := offer(o); (got.Verdict == Clean) != clean {
+		if got := scanPrimitive(o); (got.Verdict == Clean) != clean {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}

@@ -55,13 +55,13 @@ func tableOfRules() string {
 			rows[k].reasons = append(rows[k].reasons, reason)
 		}
 	}
-	for _, r := range slices.Concat(compiled().rules[:compiled().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleFar, ruleOddName, ruleHint, ruleReserved, ruleJudged}) {
+	for _, r := range slices.Concat(defaultGrammar().rules[:defaultGrammar().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleFar, ruleOddName, ruleHint, ruleReserved, ruleClassifier}) {
 		add(r.name, r.severity, r.reason)
 	}
-	for _, o := range orderRules {
+	for _, o := range intentRules {
 		add(o.name, SeverityReview, o.reason)
 	}
-	for _, r := range rawRules() {
+	for _, r := range spellingRules() {
 		add(r.name, max(r.prose, r.value), r.reason)
 	}
 	add("too-large", SeverityReview, "is beyond a bound, or arranged so that it cannot be looked at in full")

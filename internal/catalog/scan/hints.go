@@ -11,25 +11,25 @@ var (
 	ruleReserved = rule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a tool of MCPProxy itself"}
 )
 
-// hints finds what a name and the hints beside it do not say alike.
-func (s *scanner) hints(d tool.Definition) {
-	k := slices.IndexFunc(s.fields, func(f field) bool { return f.place == placeName })
+// checkHints finds contradictions between a tool's name and its hints.
+func (s *scanner) checkHints(d tool.Definition) {
+	k := slices.IndexFunc(s.fields, func(f field) bool { return f.place == kindToolName })
 	if k < 0 {
 		return
 	}
 	f := &s.fields[k]
-	n := &s.base.n
-	n.read(f.text)
-	words := n.split(nil, compiled().lex, true)
-	if known().reserved[string(n.lower)] {
-		s.found(f, ruleReserved, 0, len(f.text), "")
+	n := &s.baseView.n
+	n.normalize(f.text)
+	words := n.split(nil, defaultGrammar().lex, true)
+	if wordLists().reserved[string(n.lower)] {
+		s.addFinding(f, ruleReserved, 0, len(f.text), "")
 	}
 	if d.Hints.ReadOnly != tool.True {
 		return
 	}
 	for _, w := range words[:min(2, len(words))] {
-		if known().destroying[string(n.lower[w.start:w.end])] {
-			s.found(f, ruleHint, n.origin(int(w.start)), n.origin(int(w.end)), "")
+		if wordLists().destroying[string(n.lower[w.start:w.end])] {
+			s.addFinding(f, ruleHint, n.origin(int(w.start)), n.origin(int(w.end)), "")
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// mentioned reports whether the words from i to end are spoken of and not said:
-// a guard that detects 'ignore previous instructions' does not ask for it. Then
-// the sentence says before what is done with such texts, and the words stand in
-// quotes, after a colon, or in a clause of their own.
-func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
+// isQuotedMention reports whether the words from i to end are mentioned and not an
+// instruction: a guard that detects 'ignore previous instructions' does not instruct
+// that. Then the sentence first says what is done with such texts, and the words are in
+// quotes, after a colon, or in their own clause.
+func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	first := i
 	for first > 0 && !words[first].begins && i-first < 30 {
@@ -29,13 +29,13 @@ func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
 		case g.clause.has(id):
 			clause = k
 		case g.conjunction.has(id) && i-k <= 3:
-			clause, detects = -1, -1 // what follows is said anew
+			clause, detects = -1, -1 // a new clause begins
 		}
 	}
-	if detected && s.requested(v, first, i) {
+	if detected && s.followsRequestNoun(v, first, i) {
 		return true
 	}
-	if quoted(text, int(words[i].start), int(words[end-1].end)) {
+	if insideQuotes(text, int(words[i].start), int(words[end-1].end)) {
 		return spoken
 	}
 	if labelled >= 0 && bytes.IndexByte(text[words[labelled].end:words[i].start], ':') >= 0 {
@@ -44,9 +44,9 @@ func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
 	return detects >= 0 && clause >= 0 && clause >= detects
 }
 
-// requested reports whether a noun says what the words from i on are: "requests to read", which
-// is something that is spoken of.
-func (s *scanner) requested(v *view, first, i int) bool {
+// followsRequestNoun reports whether a noun precedes the words from i on: "requests to
+// read" is a mention.
+func (s *scanner) followsRequestNoun(v *view, first, i int) bool {
 	words, text := s.matcher.words, v.n.lower
 	if i-first < 3 || string(text[words[i-1].start:words[i-1].end]) != "to" {
 		return false
@@ -58,12 +58,11 @@ func (s *scanner) requested(v *view, first, i int) bool {
 	return false
 }
 
-// quoted reports whether quotes stand around what is between start and end, not
-// far from it.
-func quoted(text []byte, start, end int) bool {
+// insideQuotes reports whether there are quotes around start and end, close by.
+func insideQuotes(text []byte, start, end int) bool {
 	const far = 60
 	for i := start - 1; i >= max(0, start-far); i-- {
-		if c := text[i]; c == '/' && slashed(text, i, end) {
+		if c := text[i]; c == '/' && insideSlashes(text, i, end) {
 			return true
 		} else if c == '\'' || c == '"' || c == '`' {
 			for j := end; j < min(len(text), end+far); j++ {
@@ -79,9 +78,9 @@ func quoted(text []byte, start, end int) bool {
 	return false
 }
 
-// slashed reports whether a pattern between slashes, which the one at open begins, holds what ends
-// at end. A path is none: it has more slashes, or goes on behind the last one.
-func slashed(text []byte, open, end int) bool {
+// insideSlashes reports whether a regular expression between slashes, starting at open,
+// contains end. A path has more slashes, or continues after the last one.
+func insideSlashes(text []byte, open, end int) bool {
 	const far = 60
 	size := bytes.IndexByte(text[open+1:], '/')
 	last := open + 1 + size
@@ -91,9 +90,9 @@ func slashed(text []byte, open, end int) bool {
 	return last+1 == len(text) || bytes.IndexByte([]byte(" .,;:)\n"), text[last+1]) >= 0
 }
 
-// replied reports whether the words from first to end stand in quotes behind "respond with": a
-// text that is to be said, which asks the reader for nothing.
-func (s *scanner) replied(v *view, first, end int) bool {
+// isQuotedReply reports whether the words are in quotes after "respond with": text to be
+// said is no instruction to the reader.
+func (s *scanner) isQuotedReply(v *view, first, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	const far = 400
 	start := int(words[first].start)
@@ -117,22 +116,22 @@ func (s *scanner) replied(v *view, first, end int) bool {
 	return false
 }
 
-// mention keeps a finding as a note. It counts in full when the definition has
-// something worse, for then the guard may be a disguise.
-func (s *scanner) mention(f *field, r rule, start, end int) {
+// addMention adds a finding as a note. It counts in full if the definition has a worse
+// finding, because the guard may be a disguise.
+func (s *scanner) addMention(f *field, r rule, start, end int) {
 	before := len(s.findings)
 	full := r.severity
 	r.severity = SeverityNote
 	r.reason += "; spoken of, not said"
-	s.found(f, r, start, end, "")
+	s.addFinding(f, r, start, end, "")
 	if len(s.findings) > before {
-		s.mentions = append(s.mentions, mentioned{before, full})
+		s.mentions = append(s.mentions, downgradedFinding{before, full})
 	}
 }
 
-// unmask sets the mentions to their full weight when a rule has found something else.
-func (s *scanner) unmask() {
-	if !slices.ContainsFunc(s.findings, func(f Finding) bool { return f.Severity > SeverityNote && f.Rule != RuleJudged }) {
+// restoreMentions gives mentions their full severity if a rule has found something else.
+func (s *scanner) restoreMentions() {
+	if !slices.ContainsFunc(s.findings, func(f Finding) bool { return f.Severity > SeverityNote && f.Rule != RuleClassifier }) {
 		return
 	}
 	for _, m := range s.mentions {

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normal is a text as a model reads it: without what is invisible, in plain
-// letters, small. Most of it is ASCII then.
-type normal struct {
+// normalText is a text as a model reads it: without invisible characters, with
+// look-alikes replaced, in lower case. Most of it is ASCII.
+type normalText struct {
 	lower []byte
-	cased []byte  // the same with its capitals; as long
-	at    []int32 // for each byte of lower the place in the text; nil when it is the same
-	marks marks
+	cased []byte  // with upper case; of the same length
+	at    []int32 // original offset of each byte of lower; nil if unchanged
+	marks normalizationMarks
 }
 
-// marks is what the normalisation took away.
-type marks struct {
-	hidden  []hidden // invisible characters
-	smuggle []byte   // what tag characters and variation selectors spell
-	folded  []span   // words that mix alphabets; places in the text
+// normalizationMarks records what the normalization removed.
+type normalizationMarks struct {
+	hidden   []hiddenRun // invisible characters
+	smuggled []byte      // text spelled by tag characters and variation selectors
+	folded   []span      // words that mix alphabets; original offsets
 }
 
-// hidden is one run of invisible characters.
-type hidden struct {
+// hiddenRun is a run of invisible characters.
+type hiddenRun struct {
 	start, end int
 	kinds      hiddenKind
 	runes      int
@@ -34,7 +34,7 @@ type hiddenKind uint8
 
 const (
 	zeroWidth hiddenKind = 1 << iota
-	bidi                 // changes the order in which text is shown
+	bidi                 // changes the display order of text
 	tags                 // Unicode tags: spell ASCII
 	selectors            // variation selectors
 	private              // private use
@@ -43,12 +43,11 @@ const (
 
 type span struct{ start, end int }
 
-// origin returns the place in the text of a place in the normal form.
-func (n *normal) origin(i int) int { return before(n.at, i) }
+// origin returns the original offset of an offset in the normal form.
+func (n *normalText) origin(i int) int { return originalOffset(n.at, i) }
 
-// before returns where the byte at i was before a text was rewritten; at nil it
-// was there, too.
-func before(at []int32, i int) int {
+// originalOffset returns the original offset of byte i; unchanged if at is nil.
+func originalOffset(at []int32, i int) int {
 	switch {
 	case at == nil:
 		return i
@@ -60,10 +59,10 @@ func before(at []int32, i int) int {
 	return 0
 }
 
-// read normalises a text.
-func (n *normal) read(text string) {
+// normalize normalizes a text.
+func (n *normalText) normalize(text string) {
 	n.lower, n.cased, n.at = n.lower[:0], n.cased[:0], n.at[:0]
-	n.marks = marks{}
+	n.marks = normalizationMarks{}
 	if isPlain(text) {
 		n.cased = append(n.cased, text...)
 		n.lower = append(n.lower, text...)
@@ -74,14 +73,14 @@ func (n *normal) read(text string) {
 	if n.at == nil {
 		n.at = make([]int32, 0, len(text))
 	}
-	w := mixedWord{}
+	w := mixedScriptWord{}
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if kind := hiddenKindOf(r); kind != 0 {
-			n.hide(r, kind, i, size)
+			n.addHidden(r, kind, i, size)
 		} else {
-			n.write(r, i)
-			w.see(n, r, i, size)
+			n.appendRune(r, i)
+			w.add(n, r, i, size)
 		}
 		i += size
 	}
@@ -90,27 +89,26 @@ func (n *normal) read(text string) {
 	toLower(n.lower)
 }
 
-func (n *normal) hide(r rune, kind hiddenKind, i, size int) {
+func (n *normalText) addHidden(r rune, kind hiddenKind, i, size int) {
 	m := &n.marks
 	if last := len(m.hidden) - 1; last >= 0 && m.hidden[last].end == i {
 		m.hidden[last].end += size
 		m.hidden[last].kinds |= kind
 		m.hidden[last].runes++
 	} else {
-		m.hidden = append(m.hidden, hidden{i, i + size, kind, 1})
+		m.hidden = append(m.hidden, hiddenRun{i, i + size, kind, 1})
 	}
 	switch {
 	case r >= 0xE0020 && r <= 0xE007E:
-		m.smuggle = append(m.smuggle, byte(r-0xE0000))
+		m.smuggled = append(m.smuggled, byte(r-0xE0000))
 	case r >= 0xFE00 && r <= 0xFE0E:
-		m.smuggle = append(m.smuggle, byte(r-0xFE00))
+		m.smuggled = append(m.smuggled, byte(r-0xFE00))
 	case r >= 0xE0100 && r <= 0xE01EF:
-		m.smuggle = append(m.smuggle, byte(r-0xE0100+16))
+		m.smuggled = append(m.smuggled, byte(r-0xE0100+16))
 	}
 }
 
-// hiddenKindOf returns the kind of an invisible character, 0 for one that is
-// seen.
+// hiddenKindOf returns the kind of an invisible character, 0 for a visible one.
 func hiddenKindOf(r rune) hiddenKind {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f:
@@ -133,8 +131,8 @@ func hiddenKindOf(r rune) hiddenKind {
 	return 0
 }
 
-// write appends what a character looks like.
-func (n *normal) write(r rune, i int) {
+// appendRune appends the look-alike of a character.
+func (n *normalText) appendRune(r rune, i int) {
 	if r < utf8.RuneSelf {
 		n.put(r, i)
 		return
@@ -169,7 +167,7 @@ func (n *normal) write(r rune, i int) {
 	}
 }
 
-func (n *normal) put(r rune, i int) {
+func (n *normalText) put(r rune, i int) {
 	if r >= utf8.RuneSelf {
 		r = unicode.ToLower(r)
 	}
@@ -179,20 +177,19 @@ func (n *normal) put(r rune, i int) {
 	}
 }
 
-// mixedWord finds words in which letters of other alphabets stand for Latin
-// ones.
-type mixedWord struct {
-	start                 int
-	latin, alike, foreign int // letters: Latin, of another alphabet that look Latin, others
-	last                  int
+// mixedScriptWord finds words in which letters of other alphabets replace Latin ones.
+type mixedScriptWord struct {
+	start                     int
+	latin, lookalike, foreign int // numbers of letters: Latin, look-alikes of another alphabet, others
+	last                      int
 }
 
-func (w *mixedWord) see(n *normal, r rune, i, size int) {
+func (w *mixedScriptWord) add(n *normalText, r rune, i, size int) {
 	if !unicode.IsLetter(r) && !unicode.Is(unicode.So, r) || unicode.Is(unicode.Han, r) {
 		w.end(n)
 		return
 	}
-	if w.latin+w.alike+w.foreign == 0 {
+	if w.latin+w.lookalike+w.foreign == 0 {
 		w.start = i
 	}
 	w.last = i + size
@@ -200,15 +197,15 @@ func (w *mixedWord) see(n *normal, r rune, i, size int) {
 	case r < utf8.RuneSelf:
 		w.latin++
 	case !unicode.Is(unicode.Latin, r) && confusable(r) != 0:
-		w.alike++
+		w.lookalike++
 	case !unicode.Is(unicode.Latin, r):
 		w.foreign++
 	}
 }
 
-func (w *mixedWord) end(n *normal) {
-	if w.alike > 0 && w.latin > 0 && w.latin+w.alike > 2 && w.foreign == 0 {
+func (w *mixedScriptWord) end(n *normalText) {
+	if w.lookalike > 0 && w.latin > 0 && w.latin+w.lookalike > 2 && w.foreign == 0 {
 		n.marks.folded = append(n.marks.folded, span{w.start, w.last})
 	}
-	*w = mixedWord{}
+	*w = mixedScriptWord{}
 }

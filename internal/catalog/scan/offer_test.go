@@ -51,11 +51,11 @@ func TestOfferPlacements(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				o, err := tool.ParseOffer(p.kind, json.RawMessage(strings.Replace(p.template, "%s", string(text[1:len(text)-1]), 1)))
+				o, err := tool.ParsePrimitive(p.kind, json.RawMessage(strings.Replace(p.template, "%s", string(text[1:len(text)-1]), 1)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if offer(o).Verdict != Clean {
+				if scanPrimitive(o).Verdict != Clean {
 					found++
 				} else {
 					t.Logf("missed: %s", seed)
@@ -73,11 +73,11 @@ func TestAddressPlacement(t *testing.T) {
 	found := 0
 	for _, seed := range seeds {
 		raw := `{"name":"n","uri":"notes://` + url.PathEscape(seed) + `"}`
-		o, err := tool.ParseOffer(tool.KindResource, json.RawMessage(raw))
+		o, err := tool.ParsePrimitive(tool.KindResource, json.RawMessage(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if offer(o).Verdict != Clean {
+		if scanPrimitive(o).Verdict != Clean {
 			found++
 		} else {
 			t.Logf("missed: %s", raw)
@@ -114,11 +114,11 @@ func TestHonestOffers(t *testing.T) {
 		{tool.KindInstructions, `"The GitHub MCP Server provides tools to interact with the GitHub platform. Use list_* tools for broad retrieval, search_* for targeted queries. Prefer pagination with 5-10 items per call."`},
 		{tool.KindInstructions, `"Use this server to retrieve up-to-date documentation and code examples for any library."`},
 	} {
-		o, err := tool.ParseOffer(c.kind, json.RawMessage(c.raw))
+		o, err := tool.ParsePrimitive(c.kind, json.RawMessage(c.raw))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := offer(o); r.Verdict != Clean {
+		if r := scanPrimitive(o); r.Verdict != Clean {
 			t.Errorf("%s: %+v", c.raw, r)
 		}
 	}

@@ -8,45 +8,42 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Passage is a string of a definition as a model reads it: without what is
-// invisible, in plain letters. It is valid until the next one is looked at.
+// Passage is a normalized string of a definition. It is valid until the next one.
 type Passage struct {
-	Cased []byte // what it says
-	Lower []byte // the same in small letters; as long
+	Cased []byte // normalized text
+	Lower []byte // in lower case; of the same length
 
-	n     normal
+	n     normalText
 	text  string
-	steps []step
-	name  string // stands for the path when there is none
+	steps []pathStep
+	name  string // used instead of the path, if set
 }
 
-// step is one step of the way to a string: into a member, or into an element.
-type step struct {
-	member []byte // as it is written; nil for an element
+// pathStep is one step of the path to a string: a member or an element.
+type pathStep struct {
+	member []byte // as written; nil for an element
 	index  int
 }
 
-// passages has look look at the strings of JSON whose grammar is checked: all
-// values, in their order, at most maxStrings of them and not deeper than
-// maxDepth. Names of members are none. What JSON may not be is left out by skip,
-// which sees a string as it is written between its quotes; nil leaves out nothing.
-func passages(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
-	w := walker{Cursor: wirejson.Cursor{Text: raw}, left: maxStrings, skip: skip, look: look}
+// eachString calls look with the string values of valid JSON in order, at most maxStrings
+// and up to maxDepth. It omits member names, and strings for which skip, given the raw
+// text, returns true. skip may be nil.
+func eachString(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
+	w := stringWalker{Cursor: wirejson.Cursor{Text: raw}, left: maxStrings, skip: skip, look: look}
 	w.value(0)
 }
 
-// Prose has look look at a text that is no JSON; the path of its findings is its
-// name.
-func Prose(name, text string, look func(*Passage)) {
+// ScanProse calls look with a text that is not JSON; its name is the path of findings.
+func ScanProse(name, text string, look func(*Passage)) {
 	t := Passage{name: name}
 	t.read(text[:min(len(text), maxText)])
 	look(&t)
 }
 
-// Finding returns the finding that a rule has in the text between two places.
+// Finding returns a finding for the text between two offsets.
 func (t *Passage) Finding(rule string, severity Severity, reason string, start, end int) Finding {
 	start, end = min(t.n.origin(start), len(t.text)), min(t.n.origin(end), len(t.text))
-	return Finding{Rule: rule, Severity: severity, Path: t.path(), Start: start, End: max(start, end), Excerpt: escape(t.text[start:max(start, end)]), Reason: reason}
+	return Finding{Rule: rule, Severity: severity, Path: t.path(), Start: start, End: max(start, end), Excerpt: escapeExcerpt(t.text[start:max(start, end)]), Reason: reason}
 }
 
 func (t *Passage) path() string {
@@ -55,7 +52,7 @@ func (t *Passage) path() string {
 	for _, s := range t.steps {
 		b.WriteByte('/')
 		if s.member != nil {
-			b.WriteString(wirejson.PointerToken(decoded(s.member)))
+			b.WriteString(wirejson.PointerToken(decodeJSONString(s.member)))
 		} else {
 			b.WriteString(strconv.Itoa(s.index))
 		}
@@ -65,30 +62,30 @@ func (t *Passage) path() string {
 
 func (t *Passage) read(text string) {
 	t.text = text
-	t.n.read(text)
+	t.n.normalize(text)
 	t.Cased, t.Lower = t.n.cased, t.n.lower
 }
 
-// Plain returns a name as a Passage has it.
-func Plain(name string) string {
+// NormalizeName returns a name normalized like a Passage.
+func NormalizeName(name string) string {
 	if isPlain(name) {
 		return name
 	}
-	var n normal
-	n.read(name)
+	var n normalText
+	n.normalize(name)
 	return string(n.cased)
 }
 
-// walker goes through JSON and keeps the way in its text.
-type walker struct {
+// stringWalker walks JSON and tracks the path.
+type stringWalker struct {
 	wirejson.Cursor
 	text Passage
-	left int // strings
+	left int // remaining strings
 	skip func([]byte) bool
 	look func(*Passage)
 }
 
-func (w *walker) value(depth int) {
+func (w *stringWalker) value(depth int) {
 	if depth > maxDepth || w.left <= 0 {
 		w.Value()
 		return
@@ -96,14 +93,14 @@ func (w *walker) value(depth int) {
 	at := len(w.text.steps)
 	switch w.Peek() {
 	case '{':
-		w.text.steps = append(w.text.steps, step{})
+		w.text.steps = append(w.text.steps, pathStep{})
 		for end := w.Open('{'); w.More(end); {
 			w.text.steps[at].member = slices.Clip(w.Name())
 			w.value(depth + 1)
 		}
 		w.text.steps = w.text.steps[:at]
 	case '[':
-		w.text.steps = append(w.text.steps, step{})
+		w.text.steps = append(w.text.steps, pathStep{})
 		for end := w.Open('['); w.More(end); w.text.steps[at].index++ {
 			w.value(depth + 1)
 		}
@@ -115,7 +112,7 @@ func (w *walker) value(depth int) {
 			return
 		}
 		if written = written[1 : len(written)-1]; w.skip == nil || !w.skip(written) {
-			w.text.read(decoded(written))
+			w.text.read(decodeJSONString(written))
 			w.look(&w.text)
 		}
 	default:
@@ -123,14 +120,14 @@ func (w *walker) value(depth int) {
 	}
 }
 
-// With returns the report with what was found besides, by what looks beyond the
-// definition. It is no cleaner than before.
-func (r Report) With(more []Finding) Report {
+// WithFindings returns the report with further findings. Its verdict is no better than
+// before.
+func (r Report) WithFindings(more []Finding) Report {
 	if len(more) == 0 {
 		return r
 	}
 	all := append(slices.Clone(r.Findings[:min(len(r.Findings), max(0, maxFindings-len(more)))]), more...)
-	if verdict := weigh(all); r.Verdict == Clean || r.Verdict == Review {
+	if verdict := verdictOf(all); r.Verdict == Clean || r.Verdict == Review {
 		r.Verdict = verdict
 	} else if verdict == Block {
 		r.Verdict = Block
@@ -139,12 +136,12 @@ func (r Report) With(more []Finding) Report {
 	return r
 }
 
-// Forms returns the words that an entry of a list of words stands for (of a verb
-// marked by *, of a noun marked by +), as the small letters of a Passage have them.
-func Forms(entry string) []string {
-	all := forms(entry)
+// WordForms returns the forms of a word list entry (of a verb marked by *, of a noun
+// marked by +), in normalized lower case.
+func WordForms(entry string) []string {
+	all := wordForms(entry)
 	for i, form := range all {
-		all[i] = strings.ToLower(Plain(form))
+		all[i] = strings.ToLower(NormalizeName(form))
 	}
 	return all
 }

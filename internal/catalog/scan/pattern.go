@@ -13,25 +13,25 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// set is a set of words of the lexicon.
-type set []uint64
+// wordSet is a set of words of the lexicon.
+type wordSet []uint64
 
-func (s *set) add(id uint16) {
+func (s *wordSet) add(id uint16) {
 	for len(*s) <= int(id>>6) {
 		*s = append(*s, 0)
 	}
 	(*s)[id>>6] |= 1 << (id & 63)
 }
 
-func (s set) has(id uint16) bool {
+func (s wordSet) has(id uint16) bool {
 	return int(id>>6) < len(s) && s[id>>6]&(1<<(id&63)) != 0
 }
 
 // element is one word of a pattern.
 type element struct {
-	words    set
+	words    wordSet
 	kinds    wordKind
-	gap      int // words that may stand before it
+	gap      int // maximum words before it
 	optional bool
 }
 
@@ -39,25 +39,25 @@ func (e *element) matches(w *word) bool {
 	return w.id != 0 && e.words.has(w.id) || w.kind&e.kinds != 0
 }
 
-// pattern is a sequence of words that a rule looks for.
+// pattern is a sequence of words that a rule matches.
 type pattern struct {
-	rule     int
-	elements []element
-	across   bool // may go on in the next sentence
-	mention  bool // is no news where such texts are the subject
+	rule            int
+	elements        []element
+	acrossSentences bool // may continue in the next sentence
+	mayBeMention    bool // may be a mention rather than an instruction
 }
 
-// A grammar is the patterns of all rules, by the word they begin with.
+// A grammar has the patterns of all rules, indexed by first word.
 type grammar struct {
 	lex      *lexicon
 	rules    []rule
-	firstCue int // of the rules; those from here on are cues
+	firstCue int // index of the first cue rule
 	patterns []pattern
 	byWord   map[uint16][]int32
 	byKind   map[wordKind][]int32
 	kinds    wordKind
 
-	detect, label, clause, conjunction set // of mentions
+	detect, label, clause, conjunction wordSet // for mentions
 }
 
 var (
@@ -67,26 +67,26 @@ var (
 	rulesText string
 )
 
-// compiled is the grammar of all rules. It is made at the first scan.
-var compiled = sync.OnceValue(func() *grammar { return compile(conceptsText, rulesText) })
+// defaultGrammar is the grammar of all rules, compiled at the first scan.
+var defaultGrammar = sync.OnceValue(func() *grammar { return compileGrammar(conceptsText, rulesText) })
 
-// compile reads concepts and rules. Its input is the program's own, so that a
-// fault is a fault of the program.
-func compile(concepts, rules string) *grammar {
+// compileGrammar compiles concepts and rules. It panics on an error, because its input is
+// embedded.
+func compileGrammar(concepts, rules string) *grammar {
 	g := &grammar{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
 	sets := map[string]element{}
 	for _, concept := range wordlist.Read(concepts) {
 		var e element
 		for _, w := range concept.Words() {
-			g.alternative(&e, w, sets)
+			g.addAlternative(&e, w, sets)
 		}
 		sets["@"+concept.Head] = e
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
 	for _, patterns := range wordlist.Read(rules) {
-		head, reason := parts(patterns.Head)
-		where, ok := placesNamed[head[2]]
+		head, reason := splitRuleHead(patterns.Head)
+		where, ok := stringKindsByName[head[2]]
 		if !ok {
 			panic("scan: no place is named " + head[2])
 		}
@@ -97,7 +97,7 @@ func compile(concepts, rules string) *grammar {
 			r.severity, r.weak = SeverityReview, true
 			g.firstCue++
 		default:
-			r.severity = severityNamed(head[1])
+			r.severity = parseSeverity(head[1])
 			g.firstCue++
 		}
 		for _, line := range patterns.Lines {
@@ -105,11 +105,11 @@ func compile(concepts, rules string) *grammar {
 		}
 		g.rules = append(g.rules, r)
 	}
-	g.lex.spell()
+	g.lex.addDisguisedSpellings()
 	return g
 }
 
-func (e *element) join(other element) {
+func (e *element) merge(other element) {
 	for len(e.words) < len(other.words) {
 		e.words = append(e.words, 0)
 	}
@@ -119,39 +119,38 @@ func (e *element) join(other element) {
 	e.kinds |= other.kinds
 }
 
-// alternative adds one word of a concept or a pattern to an element.
-func (g *grammar) alternative(e *element, text string, sets map[string]element) {
+// addAlternative adds one word of a concept or pattern to an element.
+func (g *grammar) addAlternative(e *element, text string, sets map[string]element) {
 	switch text[0] {
 	case '@':
 		concept, ok := sets[text]
 		if !ok {
 			panic("scan: no concept is named " + text)
 		}
-		e.join(concept)
+		e.merge(concept)
 	case '#':
-		kind := kindsNamed[text]
+		kind := kindsByName[text]
 		if kind == 0 {
 			panic("scan: no kind of word is named " + text)
 		}
 		e.kinds |= kind
 	default:
-		for _, form := range forms(text) {
-			if isPlain(form) { // and small: its own normal form
+		for _, form := range wordForms(text) {
+			if isPlain(form) { // already normalized
 				e.words.add(g.lex.intern(form))
 				continue
 			}
-			var n normal
-			for _, spelling := range []string{form, capitalized(form)} { // a capital may look like another letter than the small one
-				n.read(spelling)
+			var n normalText
+			for _, spelling := range []string{form, capitalized(form)} { // an upper-case letter may have another look-alike
+				n.normalize(spelling)
 				e.words.add(g.lex.intern(string(n.lower)))
 			}
 		}
 	}
 }
 
-// kindsNamed are the kinds of what stands for a word, by the names that patterns
-// use.
-var kindsNamed = map[string]wordKind{
+// kindsByName are the word kinds by their names in patterns.
+var kindsByName = map[string]wordKind{
 	"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier,
 }
 
@@ -160,9 +159,9 @@ func capitalized(word string) string {
 	return string(unicode.ToUpper(r)) + word[size:]
 }
 
-// forms returns the forms of a word: of a verb (marked by *) and of a noun
-// (marked by +).
-func forms(text string) []string {
+// wordForms returns the forms of a word: of a verb (marked by *) and of a noun (marked by
+// +).
+func wordForms(text string) []string {
 	stem := strings.TrimRight(text, "*+")
 	short := strings.TrimSuffix(stem, "e")
 	consonantY := strings.HasSuffix(stem, "y") && !strings.ContainsAny(stem[len(stem)-2:len(stem)-1], "aeiou")
@@ -189,14 +188,14 @@ func forms(text string) []string {
 func (g *grammar) add(rule int, line string, sets map[string]element) {
 	p := pattern{rule: rule}
 	gap := 0
-	scratch := make(set, 0, 128) // grows but here
+	scratch := make(wordSet, 0, 128) // grows only here
 	for _, text := range strings.Fields(line) {
 		switch text {
 		case "^":
-			p.across = true
+			p.acrossSentences = true
 			continue
 		case "~":
-			p.mention = true
+			p.mayBeMention = true
 			continue
 		}
 		if n, ok := strings.CutPrefix(text, ".."); ok {
@@ -209,7 +208,7 @@ func (g *grammar) add(rule int, line string, sets map[string]element) {
 		optional := text[0] == '?'
 		e := element{gap: gap, optional: optional, words: scratch[:0]}
 		for a := range strings.SplitSeq(strings.TrimPrefix(text, "?"), "|") {
-			g.alternative(&e, a, sets)
+			g.addAlternative(&e, a, sets)
 		}
 		e.words = slices.Clone(e.words)
 		p.elements = append(p.elements, e)
@@ -231,19 +230,18 @@ func (g *grammar) add(rule int, line string, sets map[string]element) {
 	}
 }
 
-// matcher tries patterns. Its budget bounds the work: words can be arranged so
-// that trying all ways takes for ever.
-type matcher struct {
+// patternMatcher matches patterns. Its budget bounds backtracking.
+type patternMatcher struct {
 	words  []word
 	budget int
 }
 
-// match returns where a pattern that begins at words[i] ends, or 0.
-func (m *matcher) match(p *pattern, i int) int {
-	return m.rest(after(m.words, i, &p.elements[0]), p.elements[1:], p.across)
+// match returns the end of a pattern that begins at words[i], or 0.
+func (m *patternMatcher) match(p *pattern, i int) int {
+	return m.matchRest(nextWord(m.words, i, &p.elements[0]), p.elements[1:], p.acrossSentences)
 }
 
-func (m *matcher) rest(i int, rest []element, across bool) int {
+func (m *patternMatcher) matchRest(i int, rest []element, across bool) int {
 	if len(rest) == 0 {
 		return i
 	}
@@ -252,7 +250,7 @@ func (m *matcher) rest(i int, rest []element, across bool) int {
 	for k := i; k < len(m.words) && (across || !m.words[k].begins) && m.budget > 0; k++ {
 		m.budget--
 		if e.matches(&m.words[k]) {
-			if end := m.rest(after(m.words, k, e), rest[1:], across); end > 0 {
+			if end := m.matchRest(nextWord(m.words, k, e), rest[1:], across); end > 0 {
 				return end
 			}
 		}
@@ -263,14 +261,14 @@ func (m *matcher) rest(i int, rest []element, across bool) int {
 		}
 	}
 	if e.optional {
-		return m.rest(i, rest[1:], across)
+		return m.matchRest(i, rest[1:], across)
 	}
 	return 0
 }
 
-// after returns the number of the word after words[i], which an element
-// matched: an identifier is matched as a whole.
-func after(words []word, i int, e *element) int {
+// nextWord returns the index after words[i], which an element matched: an identifier is
+// matched as a whole.
+func nextWord(words []word, i int, e *element) int {
 	whole := words[i].kind&e.kinds&isIdentifier != 0
 	for i++; whole && i < len(words) && words[i].inner; i++ {
 	}

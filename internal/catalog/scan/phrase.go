@@ -8,42 +8,42 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// maxPhraseWords is how many words of a phrase are looked at.
+// maxPhraseWords bounds the words of a phrase.
 const maxPhraseWords = 48
 
-// reach is how many words before a word are looked at for one of a group.
-const reach = 10
+// groupWindow is how many preceding words are checked for group members.
+const groupWindow = 10
 
-// feature is what a phrase has: the index of a weight, and the words that it is of.
+// feature is the index of a weight, and the words it comes from.
 type feature struct {
 	weight     uint16
 	first, end uint8
 }
 
-// Phrase is read word by word. It is used again after Reset. Its zero value is one
-// without words.
+// Phrase collects the features of a phrase word by word. Reset allows reuse. The zero
+// value is empty.
 type Phrase struct {
-	words    []uint64 // hashes of their stems
-	grouped  []member // the words that are of groups
+	words    []uint64      // hashes of their stems
+	grouped  []groupMember // members of groups
 	features []feature
 }
 
-// member is a word of a group.
-type member struct {
+// groupMember is a word of a group.
+type groupMember struct {
 	group uint64 // a hash
 	word  int
 }
 
-// Reset forgets all words.
+// Reset removes all words.
 func (p *Phrase) Reset() {
 	p.words, p.grouped, p.features = p.words[:0], p.grouped[:0], p.features[:0]
 }
 
-// Len returns how many words it has.
+// Len returns the number of words.
 func (p *Phrase) Len() int { return len(p.words) }
 
-// Add adds a word in normal form, and tells whether it begins a name such as tools
-// have. Behind MaxWords words it does nothing.
+// Add adds a normalized word; name says whether it begins a tool-like name. After
+// maxPhraseWords words it does nothing.
 func (p *Phrase) Add(word []byte, name bool) {
 	n := len(p.words)
 	if n == maxPhraseWords {
@@ -52,14 +52,14 @@ func (p *Phrase) Add(word []byte, name bool) {
 	short := stem(word)
 	h := hash(short)
 	p.words = append(p.words, h)
-	p.feature(h, n)
+	p.addFeature(h, n)
 	if n > 0 {
-		p.feature(p.words[n-1]*31+h+beside, n-1)
+		p.addFeature(p.words[n-1]*31+h+saltPair, n-1)
 	}
 	if n > 1 {
-		p.feature((p.words[n-2]*31+p.words[n-1])*31+h+beside, n-2)
+		p.addFeature((p.words[n-2]*31+p.words[n-1])*31+h+saltPair, n-2)
 	}
-	of := groups()
+	of := groupsByWord()
 	group := of[string(short)]
 	if group == 0 {
 		group = of[string(word)]
@@ -68,40 +68,40 @@ func (p *Phrase) Add(word []byte, name bool) {
 		group = of["#name"]
 	}
 	if group != 0 {
-		p.group(group, n)
+		p.addGroup(group, n)
 	}
 }
 
-// group adds the group of a word, the pairs with the groups before it, and three in
-// a row.
-func (p *Phrase) group(h uint64, n int) {
-	p.feature(h, n)
+// addGroup adds features for a word's group: itself, pairs with earlier groups, and
+// triples.
+func (p *Phrase) addGroup(h uint64, n int) {
+	p.addFeature(h, n)
 	last := len(p.grouped)
-	for k := last - 1; k >= 0 && p.grouped[k].word >= n-reach; k-- {
-		p.feature(p.grouped[k].group*31+h+apart, p.grouped[k].word)
+	for k := last - 1; k >= 0 && p.grouped[k].word >= n-groupWindow; k-- {
+		p.addFeature(p.grouped[k].group*31+h+saltDistantPair, p.grouped[k].word)
 	}
 	if last > 1 {
 		a, b := p.grouped[last-2], p.grouped[last-1]
-		p.feature((a.group*31+b.group)*31+h+row, a.word)
+		p.addFeature((a.group*31+b.group)*31+h+saltTriple, a.word)
 	}
-	p.grouped = append(p.grouped, member{h, n})
+	p.grouped = append(p.grouped, groupMember{h, n})
 }
 
-// What parts the kinds of features.
+// Hash salts for the kinds of features.
 const (
-	beside = 0x9e3779b97f4a7c15
-	apart  = 0xc2b2ae3d27d4eb4f
-	row    = 0x27d4eb2f165667c5
-	likely = 0xff51afd7ed558ccd
+	saltPair        = 0x9e3779b97f4a7c15
+	saltDistantPair = 0xc2b2ae3d27d4eb4f
+	saltTriple      = 0x27d4eb2f165667c5
+	saltGroup       = 0xff51afd7ed558ccd
 )
 
-func (p *Phrase) feature(h uint64, first int) {
+func (p *Phrase) addFeature(h uint64, first int) {
 	h ^= h >> 29
 	h *= 0xbf58476d1ce4e5b9
 	p.features = append(p.features, feature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
 }
 
-// stem returns a word without the endings of English verbs and nouns.
+// stem removes English verb and noun endings.
 func stem(word []byte) []byte {
 	cut := func(ending string, left int) bool {
 		return len(word) >= left+len(ending) && bytes.HasSuffix(word, []byte(ending))
@@ -130,11 +130,11 @@ func stem(word []byte) []byte {
 //go:embed groups.txt
 var groupsText string
 
-// groups are the groups by the words that they have, and by their stems.
-var groups = sync.OnceValue(func() map[string]uint64 {
+// groupsByWord are the groups by their words and stems.
+var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, s := range wordlist.Read(groupsText) {
-		group := hash(s.Head) * likely
+		group := hash(s.Head) * saltGroup
 		for _, w := range s.Words() {
 			for _, form := range []string{w, string(stem([]byte(w)))} {
 				if all[form] == 0 {
@@ -155,7 +155,7 @@ func hash[T string | []byte](word T) uint64 {
 	return h
 }
 
-// Features yields the index of the weight of each feature, for learning.
+// Features yields the weight index of each feature, for training.
 func (p *Phrase) Features(yield func(weight uint16) bool) {
 	for _, f := range p.features {
 		if !yield(f.weight) {
@@ -164,8 +164,8 @@ func (p *Phrase) Features(yield func(weight uint16) bool) {
 	}
 }
 
-// Sum returns a hash of the phrase, by which one that occurs twice is known.
-func (p *Phrase) Sum() uint64 {
+// Hash identifies the phrase, to find duplicates.
+func (p *Phrase) Hash() uint64 {
 	sum := uint64(len(p.words))
 	for _, w := range p.words {
 		sum = (sum ^ w) * 0x100000001b3

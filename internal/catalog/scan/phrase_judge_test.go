@@ -19,11 +19,11 @@ func phraseOf(text string) *Phrase {
 // fits its bound.
 func TestEmbedded(t *testing.T) {
 	m := EmbeddedModel()
-	if data := m.Bytes(); !bytes.Equal(data, []byte(embedded)) || len(data) > 256<<10 {
+	if data := m.Bytes(); !bytes.Equal(data, []byte(embeddedModel)) || len(data) > 256<<10 {
 		t.Errorf("%d bytes", len(data))
 	}
-	if m.Agree >= m.Review {
-		t.Errorf("agree %d, review %d", m.Agree, m.Review)
+	if m.Support >= m.Review {
+		t.Errorf("agree %d, review %d", m.Support, m.Review)
 	}
 	for _, n := range []int{0, 3, ModelWeights, 4 + ModelWeights + 1} {
 		if _, ok := parseModel(make([]byte, n)); ok {
@@ -64,7 +64,7 @@ func TestJudgeBounds(t *testing.T) {
 			t.Errorf("%q: words %d to %d of %d", text, first, end, p.Len())
 		}
 	}
-	if p.Reset(); p.Len() != 0 || phraseOf("a b").Sum() == phraseOf("b a").Sum() {
+	if p.Reset(); p.Len() != 0 || phraseOf("a b").Hash() == phraseOf("b a").Hash() {
 		t.Error("a phrase is not forgotten, or its order does not count")
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Verdict is the result of a scan. The zero value is Incomplete: what was not
-// looked at is not clean.
+// Verdict is the result of a scan. The zero value is Incomplete, because what was not
+// scanned is not clean.
 type Verdict int8
 
 // The verdicts.
 const (
-	Incomplete Verdict = iota // could not be looked at in full
-	Clean                     // nothing was found
-	Review                    // a person should read it before it is used
-	Block                     // nothing but poison was seen to look so
+	Incomplete Verdict = iota // not scanned in full
+	Clean                     // no findings
+	Review                    // a user should review it
+	Block                     // certainly poisoned
 )
 
 var verdicts = [...]string{Incomplete: "incomplete", Clean: "clean", Review: "review", Block: "block"}
@@ -34,11 +34,11 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Severity says what a finding alone does to the verdict.
+// Severity is the effect of a finding on the verdict.
 type Severity int8
 
-// The severities. A note does not change the verdict by itself; notes and
-// findings of several kinds together weigh more than each alone.
+// The severities. A note alone does not change the verdict; notes and findings of several
+// kinds add up.
 const (
 	SeverityNote Severity = iota
 	SeverityReview
@@ -66,32 +66,31 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Finding is one place that a rule found.
+// Finding is one match of a rule.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Path is the JSON pointer of the string in the definition; that of a
-	// member's name is the pointer of the member. For a text it is its name.
+	// Path is the JSON pointer of the string in the definition; for a member's name, of
+	// the member. For plain text it is its name.
 	Path string `json:"path"`
-	// Start and End are the bytes in that string, decoded from JSON.
+	// Start and End are byte offsets in the decoded string.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// Excerpt is what stands there, or what was decoded from it, with all but
-	// printable ASCII characters escaped.
+	// Excerpt is the matched or decoded text, with all but printable ASCII escaped.
 	Excerpt string `json:"excerpt"`
 	Reason  string `json:"reason"`
 }
 
-// RuleJudged is the rule of what the learned judge finds.
-const RuleJudged = "reads-like-poison"
+// RuleClassifier is the rule name of the classifier's findings.
+const RuleClassifier = "reads-like-poison"
 
-// Report is what a scan found, in the order of the definition.
+// Report is the result of a scan, in definition order.
 type Report struct {
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings"`
 }
 
-// The bounds. What is beyond them is reviewed by a person.
+// Bounds. What exceeds them needs a review.
 const (
 	maxText     = 256 << 10 // bytes of a text
 	maxStrings  = 20000     // strings in a definition
@@ -101,9 +100,9 @@ const (
 	maxExcerpt  = 200       // bytes of an excerpt
 )
 
-// weigh returns the verdict that findings amount to: two of different kinds that
-// each ask for a review are more than an accident.
-func weigh(findings []Finding) Verdict {
+// verdictOf returns the verdict of findings: two of different kinds that each ask for a
+// review are more than an accident.
+func verdictOf(findings []Finding) Verdict {
 	verdict := Clean
 	var kinds []string
 	for _, f := range findings {
@@ -112,7 +111,7 @@ func weigh(findings []Finding) Verdict {
 			return Block
 		case SeverityReview:
 			verdict = Review
-			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleJudged && !slices.Contains(kinds, f.Rule) {
+			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleClassifier && !slices.Contains(kinds, f.Rule) {
 				kinds = append(kinds, f.Rule)
 			}
 		}
@@ -123,8 +122,8 @@ func weigh(findings []Finding) Verdict {
 	return verdict
 }
 
-// escape shows text in printable ASCII, at most maxExcerpt bytes of it.
-func escape(text string) string {
+// escapeExcerpt returns at most maxExcerpt bytes of printable ASCII.
+func escapeExcerpt(text string) string {
 	out := make([]byte, 0, min(len(text), maxExcerpt)+8)
 	for _, r := range text {
 		before := len(out)

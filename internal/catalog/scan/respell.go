@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// unescape undoes escapes: of HTML (&#105;), addresses (%69), strings (\x69,
-// \u0069, \151) and mail (=69).
-func (v *view) unescape([]word) rewriting {
-	var w rewriting
+// unescape decodes escapes: HTML (&#105;), URL (%69), strings (\x69, \u0069, \151) and
+// mail (=69).
+func (v *view) unescape([]word) rewrittenText {
+	var w rewrittenText
 	t := v.n.cased
 	for i := 0; i < len(t); {
 		r, n := escapeAt(t[i:])
@@ -29,7 +29,7 @@ func (v *view) unescape([]word) rewriting {
 	return w
 }
 
-// escapeAt decodes the escape that t begins with; n is 0 when there is none.
+// escapeAt decodes the escape at the start of t; n is 0 without one.
 func escapeAt(t []byte) (r rune, n int) {
 	number := func(from, digits, base int) (rune, int) {
 		if len(t) < from+digits {
@@ -77,9 +77,9 @@ func escapeAt(t []byte) (r rune, n int) {
 	return 0, 0
 }
 
-// untag takes away tags that stand between the letters of words.
-func (v *view) untag([]word) rewriting {
-	var w rewriting
+// stripTags removes tags between the letters of words.
+func (v *view) stripTags([]word) rewrittenText {
+	var w rewrittenText
 	t := v.n.cased
 	for i := 0; i < len(t); i++ {
 		if i > 0 && t[i] == '<' && len(w.text) > 0 && isLetter(w.text[len(w.text)-1]) {
@@ -94,20 +94,19 @@ func (v *view) untag([]word) rewriting {
 	return w
 }
 
-// unleet puts letters into words that are spelled with digits and signs, where
-// the lexicon has them then, or everywhere when several show that the text is
-// spelled so.
-func (v *view) unleet([]word) rewriting {
-	w := unleeted(v, false)
+// decodeLeet replaces digits and signs by letters where that gives words of the lexicon,
+// or everywhere if several such words occur.
+func (v *view) decodeLeet([]word) rewrittenText {
+	w := rewriteLeet(v, false)
 	if w.changes >= 2 {
-		w = unleeted(v, true)
+		w = rewriteLeet(v, true)
 	}
 	return w
 }
 
-func unleeted(v *view, sure bool) rewriting {
-	var w rewriting
-	lex, leet := compiled().lex, &known().leet
+func rewriteLeet(v *view, sure bool) rewrittenText {
+	var w rewrittenText
+	lex, leet := defaultGrammar().lex, &wordLists().leet
 	t := v.n.lower
 	for i := 0; i < len(t); {
 		end := i
@@ -140,21 +139,20 @@ func unleeted(v *view, sure bool) rewriting {
 	return w
 }
 
-// readLeet reads a word; what the lexicon does not have stays as it is, unless
-// the text is full of such words.
+// readLeet decodes a word; unknown words stay, unless sure is set.
 func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 	first := t
 	for _, one := range []byte{'i', 'l'} {
 		read := make([]byte, len(t))
 		for k, c := range t {
 			if read[k] = c; !isLetter(c) {
-				read[k] = known().leet[c]
+				read[k] = wordLists().leet[c]
 			}
 			if c == '1' || c == '!' {
 				read[k] = one
 			}
 		}
-		for cut := 0; cut <= 1 && len(read)-cut >= 2; cut++ { // a sign at the end may be a sign
+		for cut := 0; cut <= 1 && len(read)-cut >= 2; cut++ { // a final sign may be punctuation
 			if cut == 1 && isLetter(t[len(t)-1]) {
 				break
 			}
@@ -170,9 +168,9 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 	return first
 }
 
-// reverseWords turns each word around, with the signs that it has.
-func (v *view) reverseWords([]word) rewriting {
-	w := rewriting{changes: 1}
+// reverseWords reverses each word.
+func (v *view) reverseWords([]word) rewrittenText {
+	w := rewrittenText{changes: 1}
 	t := v.n.lower
 	for i := 0; i < len(t); {
 		end := i
@@ -190,13 +188,14 @@ func (v *view) reverseWords([]word) rewriting {
 	return w
 }
 
-// maxSigned is of how many words a path or an address is made that has lost its signs.
-const maxSigned = 4
+// maxPathWords bounds the words of a path or address without punctuation.
+const maxPathWords = 4
 
-// sign puts the signs back that a name cannot have: into paths of secret files ("env",
-// "aws_credentials") and into addresses ("https_example_com", "x_at_example_com").
-func (v *view) sign(words []word) rewriting {
-	var w rewriting
+// restorePunctuation restores the punctuation that names cannot have: in paths of secret
+// files ("env", "aws_credentials") and in addresses ("https_example_com",
+// "x_at_example_com").
+func (v *view) restorePunctuation(words []word) rewrittenText {
+	var w rewrittenText
 	t := v.n.lower
 	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
 	write := func(text string, k int) {
@@ -205,14 +204,14 @@ func (v *view) sign(words []word) rewriting {
 		}
 	}
 	for k := 0; k < len(words); {
-		host, n := v.host(words, k)
+		host, n := v.addressFromWords(words, k)
 		path := ""
-		for m := min(maxSigned, len(words)-k); m > 0 && n == 0; m-- {
+		for m := min(maxPathWords, len(words)-k); m > 0 && n == 0; m-- {
 			letters := ""
 			for j := range m {
 				letters += text(k + j)
 			}
-			if path = known().unsigned[unsigned(letters)]; path != "" {
+			if path = wordLists().unsigned[alphanumericOnly(letters)]; path != "" {
 				n = m
 			}
 		}
@@ -231,9 +230,9 @@ func (v *view) sign(words []word) rewriting {
 	return w
 }
 
-// host returns the address that begins with a word, and of how many words it is made: one
-// on the web, or, behind a sign, that of somebody's mail.
-func (v *view) host(words []word, k int) (address string, n int) {
+// addressFromWords returns the address that begins with a word, and its number of words:
+// a web address or, after a sign, a mail address.
+func (v *view) addressFromWords(words []word, k int) (address string, n int) {
 	t := v.n.lower
 	text := func(k int) string { return string(t[words[k].start:words[k].end]) }
 	between := ""
@@ -252,9 +251,9 @@ func (v *view) host(words []word, k int) (address string, n int) {
 	default:
 		return "", 0
 	}
-	for j := from; j < min(len(words), from+maxSigned); j++ {
+	for j := from; j < min(len(words), from+maxPathWords); j++ {
 		address += text(j)
-		if j > from && known().hosts[text(j)] {
+		if j > from && wordLists().hosts[text(j)] {
 			return address, j + 1 - k
 		}
 		address += "."
@@ -265,11 +264,11 @@ func (v *view) host(words []word, k int) (address string, n int) {
 	return address[:strings.IndexByte(address, '.')] + ".net", from + 1 - k
 }
 
-// unglue puts blanks where signs stand for them.
-func (v *view) unglue([]word) rewriting {
-	var w rewriting
+// splitSeparators replaces separators by spaces.
+func (v *view) splitSeparators([]word) rewrittenText {
+	var w rewrittenText
 	for i, c := range v.n.cased {
-		if isGlue(c) {
+		if isWordSeparator(c) {
 			w.changes++
 			c = ' '
 		}
@@ -278,10 +277,10 @@ func (v *view) unglue([]word) rewriting {
 	return w
 }
 
-// unspace takes away what stands between all characters: one and the same sign.
-// More of it stands for a blank.
-func (v *view) unspace([]word) rewriting {
-	var w rewriting
+// joinSpacedLetters removes a separator that occurs between all characters; more of it is
+// a space.
+func (v *view) joinSpacedLetters([]word) rewrittenText {
+	var w rewrittenText
 	t := v.n.cased
 	for i := 0; i < len(t); {
 		end := spacedRun(t, i)
@@ -301,7 +300,7 @@ func (v *view) unspace([]word) rewriting {
 				for k+1 < end && t[k+1] == sep {
 					k++
 				}
-			case k > i && k+1 < end && t[k+1] == sep: // the sign itself, as a character
+			case k > i && k+1 < end && t[k+1] == sep: // the separator itself, as a character
 				w.put(sep, k)
 				k++
 			}
@@ -311,8 +310,8 @@ func (v *view) unspace([]word) rewriting {
 	return w
 }
 
-// spacedRun returns the end of a run of single characters, from i on, parted by
-// one sign; i when there is none.
+// spacedRun returns the end of a run of single characters from i on with one separator; i
+// without one.
 func spacedRun(t []byte, i int) int {
 	const least = 6 // characters
 	if i+2*least > len(t) || !isLetter(t[i]) || isLetter(t[i+1]) || isDigit(t[i+1]) || t[i+1] >= utf8.RuneSelf || i > 0 && isLetter(t[i-1]) {
@@ -340,9 +339,9 @@ func spacedRun(t []byte, i int) int {
 	return end
 }
 
-// reverse turns the text around.
-func (v *view) reverse([]word) rewriting {
-	w := rewriting{changes: 1}
+// reverse reverses the text.
+func (v *view) reverse([]word) rewrittenText {
+	w := rewrittenText{changes: 1}
 	t := v.n.cased
 	for i := len(t) - 1; i >= 0; i-- {
 		if t[i] < utf8.RuneSelf {
@@ -352,9 +351,9 @@ func (v *view) reverse([]word) rewriting {
 	return w
 }
 
-// rotate undoes rot13.
-func (v *view) rotate([]word) rewriting {
-	w := rewriting{changes: 1}
+// decodeRot13 decodes rot13.
+func (v *view) decodeRot13([]word) rewrittenText {
+	w := rewrittenText{changes: 1}
 	for i, c := range v.n.cased {
 		w.put(rot13(c), i)
 	}

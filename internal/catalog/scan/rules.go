@@ -9,50 +9,50 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// rule is what a finding says of itself. The rules that look for words, and
-// their patterns, stand in rules.txt; others look by themselves.
+// rule describes a finding. Rules for words and their patterns are in rules.txt; others
+// have code.
 type rule struct {
 	name     string
 	severity Severity
 	reason   string
-	places   places // where its patterns are looked for; 0 is everywhere
-	weak     bool   // it counts only where the judge agrees
+	places   stringKinds // where its patterns apply; 0 is everywhere
+	weak     bool        // counts only if the classifier agrees
 }
 
-// place is the kind of a string: rules differ in where they look.
-type place int8
+// stringKind is the kind of a string: rules apply to some kinds.
+type stringKind int8
 
 const (
-	placeProse place = iota // titles, descriptions and whatever is not of the other kinds
-	placeName               // the name of the tool
-	placeKey                // the name of a member: of a parameter, or one that no standard gives
-	placeValue              // a default, a constant, one of an enumeration, an example, a pattern
+	kindProse      stringKind = iota // titles, descriptions and all other kinds
+	kindToolName                     // the name of the tool
+	kindMemberName                   // the name of a parameter, or of a nonstandard member
+	kindValue                        // a default, constant, enum value, example or pattern
 )
 
-// places is a set of places.
-type places uint8
+// stringKinds is a set of string kinds.
+type stringKinds uint8
 
-func (p places) has(x place) bool { return p == 0 || p&(1<<x) != 0 }
+func (p stringKinds) has(x stringKind) bool { return p == 0 || p&(1<<x) != 0 }
 
-// placesNamed are the places where a rule has its patterns looked for.
-var placesNamed = map[string]places{
+// stringKindsByName are the names of sets in rules.txt.
+var stringKindsByName = map[string]stringKinds{
 	"anywhere": 0,
-	"keys":     1<<placeKey | 1<<placeName,
-	"phrases":  1<<placeProse | 1<<placeValue, // whatever can hold a sentence
+	"keys":     1<<kindMemberName | 1<<kindToolName,
+	"phrases":  1<<kindProse | 1<<kindValue, // whatever can contain a sentence
 }
 
-// none is the severity of a place where a rule does not look.
-const none Severity = -1
+// severityNone is for a kind of string that a rule does not check.
+const severityNone Severity = -1
 
-// parts takes the head of a rule apart: its words, and its reason.
-func parts(head string) (words []string, reason string) {
+// splitRuleHead splits the head of a rule into its words and its reason.
+func splitRuleHead(head string) (words []string, reason string) {
 	front, reason, _ := strings.Cut(head, ": ")
 	return strings.Fields(front), reason
 }
 
-// severityNamed returns the severity that a rule has in its file.
-func severityNamed(word string) Severity {
-	severity := none
+// parseSeverity parses a severity in rules.txt.
+func parseSeverity(word string) Severity {
+	severity := severityNone
 	if err := severity.UnmarshalText([]byte(word)); err != nil && word != "none" {
 		panic("scan: " + err.Error())
 	}
@@ -66,11 +66,11 @@ var wordsText string
 type lists struct {
 	secretFiles, certain, schemes               []string
 	members, types, destroying, reserved, hosts map[string]bool
-	unsigned                                    map[string]string // a secret file without its signs → the file
-	leet                                        [256]byte         // the letter that a digit or sign stands for, or 0
+	unsigned                                    map[string]string // a secret file without punctuation → the file
+	leet                                        [256]byte         // the letter for a digit or sign, or 0
 }
 
-var known = sync.OnceValue(func() *lists {
+var wordLists = sync.OnceValue(func() *lists {
 	f := wordlist.Read(wordsText)
 	l := &lists{
 		secretFiles: f.Of("secret files").Words(), certain: f.Of("certain").Words(), schemes: f.Of("schemes").Words(),
@@ -79,9 +79,9 @@ var known = sync.OnceValue(func() *lists {
 	}
 	alone := f.Of("alone").Set()
 	for _, path := range slices.Concat(l.secretFiles, l.certain) {
-		letters := unsigned(path)
+		letters := alphanumericOnly(path)
 		if strings.Contains(strings.Trim(path, "./"), letters) && !alone[letters] {
-			continue // one word, which names many things
+			continue // a common word
 		}
 		l.unsigned[letters] = path
 	}

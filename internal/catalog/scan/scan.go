@@ -9,60 +9,60 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Definition looks at all that a definition says.
-func Definition(d tool.Definition) Report { return Trial{Judge: EmbeddedModel()}.Definition(d) }
+// Definition scans a tool definition.
+func Definition(d tool.Definition) Report { return Options{Classifier: EmbeddedModel()}.Definition(d) }
 
-// Definition looks at all that a definition says.
-func (t Trial) Definition(d tool.Definition) Report {
-	return reported("definition", t, func(s *scanner) {
-		if s.take(d.Raw) {
-			s.guard("hints", func() { s.hints(d) })
+// Definition scans a tool definition.
+func (t Options) Definition(d tool.Definition) Report {
+	return runScan("definition", t, func(s *scanner) {
+		if s.collectStrings(d.Raw) {
+			s.recoverPanic("hints", func() { s.checkHints(d) })
 			s.scan()
 		}
 	})
 }
 
-// Text looks at a text that a client could see, such as the instructions of a
-// server. The path of its findings is its name.
+// Text scans a text that a client could see, such as a server's instructions. Its name is
+// the path of findings.
 func Text(name, text string) Report {
-	return reported("text", Trial{Judge: EmbeddedModel()}, func(s *scanner) {
+	return runScan("text", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
 		if len(text) > maxText {
 			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
 			text = text[:maxText]
 		}
-		s.add(field{place: placeProse, name: name, text: text})
+		s.add(field{place: kindProse, name: name, text: text})
 		s.scan()
 	})
 }
 
-// offer looks at all that the definition of an offer says.
-func offer(o tool.Offer) Report {
+// scanPrimitive scans the definition of a primitive.
+func scanPrimitive(o tool.Primitive) Report {
 	if o.Kind == tool.KindInstructions {
 		var text string
-		if json.Unmarshal(o.Raw, &text) == nil { // else it is looked at as what it is
+		if json.Unmarshal(o.Raw, &text) == nil { // else it is scanned as it is
 			return Text("instructions", text)
 		}
 	}
-	return reported("definition", Trial{Judge: EmbeddedModel()}, func(s *scanner) {
-		if s.take(o.Raw) {
+	return runScan("definition", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
+		if s.collectStrings(o.Raw) {
 			s.scan()
 		}
 	})
 }
 
-// reported runs a scan.
-func reported(what string, t Trial, scan func(s *scanner)) Report {
+// runScan runs a scan.
+func runScan(what string, t Options, scan func(s *scanner)) Report {
 	s := newScanner(t)
-	defer s.borrow()()
-	s.guard(what, func() { scan(s) })
+	defer s.takeBuffers()()
+	s.recoverPanic(what, func() { scan(s) })
 	return s.report()
 }
 
-// take collects the strings of a definition. It reports whether there is
-// something to look at.
-func (s *scanner) take(raw []byte) bool {
-	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is quicker, and wants more
-		s.broken("the definition is not JSON")
+// collectStrings collects the strings of a definition, and reports whether there is
+// anything to scan.
+func (s *scanner) collectStrings(raw []byte) bool {
+	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is faster and stricter
+		s.markIncomplete("the definition is not JSON")
 		return false
 	}
 	if len(raw) > tool.MaxDefinition {
@@ -75,11 +75,11 @@ func (s *scanner) take(raw []byte) bool {
 	return true
 }
 
-// report sorts what was found and weighs it.
+// report sorts the findings and sets the verdict.
 func (s *scanner) report() Report {
-	s.verdict()
-	s.unmask()
-	r := Report{Verdict: weigh(s.findings), Findings: s.findings}
+	s.reportClassifier()
+	s.restoreMentions()
+	r := Report{Verdict: verdictOf(s.findings), Findings: s.findings}
 	if r.Findings == nil {
 		r.Findings = []Finding{}
 	}

@@ -52,9 +52,9 @@ func TestVerdicts(t *testing.T) {
 // TestLexicon: a word is there as a text has it in its normal form, or it is
 // never found.
 func TestLexicon(t *testing.T) {
-	for w := range compiled().lex.ids {
-		var n normal
-		if n.read(w); isPlain(w) && string(n.lower) != w {
+	for w := range defaultGrammar().lex.ids {
+		var n normalText
+		if n.normalize(w); isPlain(w) && string(n.lower) != w {
 			t.Errorf("%q is read as %q", w, n.lower)
 		}
 	}
@@ -63,7 +63,7 @@ func TestLexicon(t *testing.T) {
 func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		compile(conceptsText, rulesText)
+		compileGrammar(conceptsText, rulesText)
 	}
 }
 
@@ -97,11 +97,11 @@ func TestJudged(t *testing.T) {
 		}
 		f := r.Findings[0]
 		_, words, ok := strings.Cut(strings.TrimSuffix(f.Reason, `"`), `most of all: "`)
-		if f.Rule != RuleJudged || !ok || !strings.Contains(f.Excerpt, words) || len(strings.Fields(words)) > coreWords {
+		if f.Rule != RuleClassifier || !ok || !strings.Contains(f.Excerpt, words) || len(strings.Fields(words)) > coreWords {
 			t.Errorf("%+v", f)
 		}
 	}
-	if r := (Trial{}).Definition(define(t, `{"name":"add","description":"`+poison+`"}`)); r.Verdict != Clean {
+	if r := (Options{}).Definition(define(t, `{"name":"add","description":"`+poison+`"}`)); r.Verdict != Clean {
 		t.Errorf("rules find it, too: %+v", r)
 	}
 }

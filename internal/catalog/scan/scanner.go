@@ -10,75 +10,75 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// scanner is one scan: the strings, and what was found in them.
+// scanner is one scan: the strings and the findings.
 type scanner struct {
-	fields   []field
-	nodes    []node
-	findings []Finding
-	failed   bool
-	decoded  int   // bytes decoded so far
-	viewed   int   // bytes of texts uncovered so far
-	cues     []cue // of the view that is looked at
-	matcher  matcher
-	base     view
-	mentions []mentioned
-	judging  judging
-	counts   func(pattern int) bool // nil when all patterns do
-	own      map[string]bool        // names of the tool and of its parameters; nil until they are asked for
+	fields         []field
+	nodes          []node
+	findings       []Finding
+	failed         bool
+	decoded        int   // bytes decoded so far
+	uncoveredBytes int   // bytes of texts uncovered so far
+	cues           []cue // of the current view
+	matcher        patternMatcher
+	baseView       view
+	mentions       []downgradedFinding
+	classifier     classifierState
+	patternFilter  func(pattern int) bool // nil accepts all patterns
+	own            map[string]bool        // names of the tool and its parameters; computed on demand
 }
 
-// Trial is a scan with other means than the program's, for learning.
-type Trial struct {
-	Judge  *Model                 // nil for none: then weak rules count everywhere
-	Counts func(pattern int) bool // is asked about each pattern that matches; nil when all count
+// Options are scan options for training.
+type Options struct {
+	Classifier    *Model                 // nil for none: then weak rules count everywhere
+	PatternFilter func(pattern int) bool // accepts or rejects a matching pattern; nil accepts all
 }
 
-func newScanner(t Trial) *scanner {
-	return &scanner{matcher: matcher{budget: budget}, judging: newJudging(t.Judge), counts: t.Counts}
+func newScanner(t Options) *scanner {
+	return &scanner{matcher: patternMatcher{budget: matchBudget}, classifier: newJudging(t.Classifier), patternFilter: t.PatternFilter}
 }
 
-// scratch is the memory of a scan that the next one can use.
-type scratch struct {
+// scanBuffers is reusable memory of a scan.
+type scanBuffers struct {
 	fields []field
 	nodes  []node
 	words  []word
-	base   normal
+	base   normalText
 }
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+var bufferPool = sync.Pool{New: func() any { return new(scanBuffers) }}
 
-// maxScratch is how many strings a scan has at most whose memory is kept.
-const maxScratch = 4096
+// maxPooledStrings bounds the strings of a scan whose memory is pooled.
+const maxPooledStrings = 4096
 
-// borrow takes memory of an earlier scan; give hands it on to the next.
-func (s *scanner) borrow() (give func()) {
-	m := scratches.Get().(*scratch)
-	s.fields, s.nodes, s.matcher.words, s.base.n = m.fields, m.nodes, m.words, m.base
+// takeBuffers takes memory from the pool; give returns it.
+func (s *scanner) takeBuffers() (give func()) {
+	m := bufferPool.Get().(*scanBuffers)
+	s.fields, s.nodes, s.matcher.words, s.baseView.n = m.fields, m.nodes, m.words, m.base
 	return func() {
-		if len(s.nodes) > maxScratch || cap(s.base.n.lower) > maxText {
+		if len(s.nodes) > maxPooledStrings || cap(s.baseView.n.lower) > maxText {
 			return
 		}
 		clear(s.fields)
 		clear(s.nodes)
-		*m = scratch{s.fields[:0], s.nodes[:0], s.matcher.words[:0], s.base.n}
-		m.base.marks = marks{}
-		scratches.Put(m)
+		*m = scanBuffers{s.fields[:0], s.nodes[:0], s.matcher.words[:0], s.baseView.n}
+		m.base.marks = normalizationMarks{}
+		bufferPool.Put(m)
 	}
 }
 
 func (s *scanner) add(f field) { s.fields = append(s.fields, f) }
 
-// guard runs a part of the scan. One that panics makes the report incomplete.
-func (s *scanner) guard(part string, run func()) {
+// recoverPanic runs a part of the scan. A panic makes the report incomplete.
+func (s *scanner) recoverPanic(part string, run func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.broken(fmt.Sprintf("the rule %s failed: this definition could not be looked at in full", part))
+			s.markIncomplete(fmt.Sprintf("the rule %s failed: this definition could not be looked at in full", part))
 		}
 	}()
 	run()
 }
 
-func (s *scanner) broken(reason string) {
+func (s *scanner) markIncomplete(reason string) {
 	s.failed = true
 	s.findings = append(s.findings, Finding{Rule: "incomplete", Severity: SeverityReview, Reason: reason})
 }
@@ -87,9 +87,9 @@ func (s *scanner) tooLarge(path, reason string) {
 	s.findings = append(s.findings, Finding{Rule: "too-large", Severity: SeverityReview, Path: path, Reason: reason})
 }
 
-// found keeps a finding in a field; start and end are bytes of its text. What
-// the same rule found already at a place that overlaps, is not kept twice.
-func (s *scanner) found(f *field, r rule, start, end int, excerpt string) {
+// addFinding adds a finding; start and end are offsets in the field's text. Overlapping
+// findings of the same rule are dropped.
+func (s *scanner) addFinding(f *field, r rule, start, end int, excerpt string) {
 	start, end = max(0, min(start, len(f.text))), max(0, min(end, len(f.text)))
 	if excerpt == "" {
 		excerpt = f.text[start:max(start, end)]
@@ -98,7 +98,7 @@ func (s *scanner) found(f *field, r rule, start, end int, excerpt string) {
 	if path == "" {
 		path = s.pointer(f.node)
 	}
-	n := Finding{Rule: r.name, Severity: r.severity, Path: path, Start: start, End: end, Excerpt: escape(excerpt), Reason: r.reason}
+	n := Finding{Rule: r.name, Severity: r.severity, Path: path, Start: start, End: end, Excerpt: escapeExcerpt(excerpt), Reason: r.reason}
 	for k := range s.findings {
 		old := &s.findings[k]
 		if old.Rule == n.Rule && (old.Path == n.Path && old.Start < n.End && n.Start < old.End || old.Excerpt == n.Excerpt) {
@@ -108,23 +108,23 @@ func (s *scanner) found(f *field, r rule, start, end int, excerpt string) {
 			return
 		}
 	}
-	if len(s.findings) < maxKept || n.Severity == SeverityBlock && len(s.findings) < 2*maxKept {
+	if len(s.findings) < maxCandidateFindings || n.Severity == SeverityBlock && len(s.findings) < 2*maxCandidateFindings {
 		s.findings = append(s.findings, n)
 	}
 }
 
-// maxKept bounds the findings among which the worst are chosen.
-const maxKept = 512
+// maxCandidateFindings bounds the findings among which the worst are chosen.
+const maxCandidateFindings = 512
 
 // field is one string of a definition.
 type field struct {
-	place place
-	node  int32  // where it stands in a definition
-	name  string // where it stands, when it is not of a definition
+	place stringKind
+	node  int32  // its position in a definition
+	name  string // its path, if it is not in a definition
 	text  string
 }
 
-// node is one step of the way to a string.
+// node is one step of the path to a string.
 type node struct {
 	parent int32
 	member string
@@ -149,39 +149,39 @@ func (s *scanner) pointer(n int32) string {
 	return b.String()
 }
 
-// cue is a place that one of the rules for cues found: words of the view.
+// cue is a match of a cue rule: a word range of the view.
 type cue struct{ kind, start, end int }
 
-// mentioned is a finding that was noted only, and what it would be.
-type mentioned struct {
+// downgradedFinding is a finding that was added as a note, and its original severity.
+type downgradedFinding struct {
 	finding  int
 	severity Severity
 }
 
-// judging is what the learned judge made of the phrases so far.
-type judging struct {
+// classifierState is the classifier's result so far.
+type classifierState struct {
 	model *Model
-	best  int      // the highest score of a phrase that is not only spoken of
-	spans []scored // those of the view that is looked at
+	best  int            // highest score of a phrase that is not a mention
+	spans []scoredPhrase // in the current view
 	worst struct {
-		field      *field // nil when no phrase is to be read by a person
+		field      *field // nil if no phrase needs a review
 		start, end int
 		excerpt    string
-		core       string // the words that weigh the most
+		core       string // the heaviest words
 	}
 	phrase Phrase
-	key    struct { // the last name of a parameter
-		node  int32 // 0 when no sentence can stand beside it
+	key    struct { // name of the last parameter
+		node  int32 // 0 if no sentence can follow
 		text  []byte
 		words []word
 	}
 }
 
-// scored is the score of a phrase.
-type scored struct{ first, end, score int }
+// scoredPhrase is a phrase with its score.
+type scoredPhrase struct{ first, end, score int }
 
-func newJudging(m *Model) judging { return judging{model: m, best: math.MinInt} }
+func newJudging(m *Model) classifierState { return classifierState{model: m, best: math.MinInt} }
 
-// budget bounds the steps of matching in one scan. A real definition takes a
-// few thousand.
-const budget = 4 << 20
+// matchBudget bounds the matching steps of a scan. A real definition takes a few
+// thousand.
+const matchBudget = 4 << 20

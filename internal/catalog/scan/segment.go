@@ -1,12 +1,12 @@
 package scan
 
-// maxJoined bounds the letters that are parted into words at once.
-const maxJoined = 400
+// maxSegmented bounds the letters that are split into words at once.
+const maxSegmented = 400
 
-// merge joins two words that make one.
-func (v *view) merge(words []word) rewriting {
-	var w rewriting
-	lex := compiled().lex
+// joinWords joins two words that make one.
+func (v *view) joinWords(words []word) rewrittenText {
+	var w rewrittenText
+	lex := defaultGrammar().lex
 	t := v.n.cased
 	last, certain := 0, 0
 	for k := 0; k+1 < len(words); k++ {
@@ -26,14 +26,14 @@ func (v *view) merge(words []word) rewriting {
 	return w
 }
 
-// leastRun is the length of a run of letters that is parted, in a text that has
-// a longer one.
-const leastRun = 8
+// minSplitRun is the minimum length of a run of letters that is split, in a text with a
+// longer one.
+const minSplitRun = 8
 
-// part parts runs of letters that are longer than words are.
-func (v *view) part([]word) rewriting {
-	var w rewriting
-	lex := compiled().lex
+// splitLongWords splits runs of letters that are longer than words.
+func (v *view) splitLongWords([]word) rewrittenText {
+	var w rewrittenText
+	lex := defaultGrammar().lex
 	t := v.n.lower
 	parted := false // the run of letters before
 	for i := 0; i < len(t); {
@@ -41,15 +41,15 @@ func (v *view) part([]word) rewriting {
 		for end < len(t) && isLetter(t[end]) {
 			end++
 		}
-		var parts []part
-		if end-i >= leastRun && lex.id(t[i:end]) == 0 {
+		var parts []segmentPart
+		if end-i >= minSplitRun && lex.id(t[i:end]) == 0 {
 			parts = lex.segment(t[i:end])
 		}
 		switch {
 		case parts != nil:
 			w.changes++
-			w.parts(parts, i, func(k int) int { return i + k })
-			i = min(end, i+maxJoined)
+			w.putParts(parts, i, func(k int) int { return i + k })
+			i = min(end, i+maxSegmented)
 		case end == i:
 			if t[i] == '~' || parted && (t[i] == '/' || t[i] == '.') {
 				w.put(' ', i) // a path begins
@@ -65,7 +65,7 @@ func (v *view) part([]word) rewriting {
 	return w
 }
 
-func (w *rewriting) parts(parts []part, start int, at func(int) int) {
+func (w *rewrittenText) putParts(parts []segmentPart, start int, at func(int) int) {
 	for k, p := range parts {
 		if k > 0 {
 			w.put(' ', at(p.at))
@@ -76,11 +76,11 @@ func (w *rewriting) parts(parts []part, start int, at func(int) int) {
 	}
 }
 
-// resegment joins what is written apart: of a run of fragments it makes words
-// of the lexicon.
-func (v *view) resegment(words []word) rewriting {
-	var w rewriting
-	lex := compiled().lex
+// joinFragments joins fragments of words: a run of fragments becomes words of the
+// lexicon.
+func (v *view) joinFragments(words []word) rewrittenText {
+	var w rewrittenText
+	lex := defaultGrammar().lex
 	t := v.n.lower
 	last := 0
 	for k := 0; k < len(words); {
@@ -100,7 +100,7 @@ func (v *view) resegment(words []word) rewriting {
 		if parts := lex.segment(letters); parts != nil && joinsAny(parts, words[k:end]) {
 			w.changes++
 			w.copy(t, last, int(words[k].start))
-			w.parts(parts, 0, func(k int) int { return at[k] })
+			w.putParts(parts, 0, func(k int) int { return at[k] })
 			last = int(words[end-1].end)
 		}
 		k = end
@@ -109,8 +109,8 @@ func (v *view) resegment(words []word) rewriting {
 	return w
 }
 
-// joinsAny reports whether a part goes beyond a word.
-func joinsAny(parts []part, words []word) bool {
+// joinsAny reports whether a part extends beyond a word.
+func joinsAny(parts []segmentPart, words []word) bool {
 	begin := 0 // of the word, among the letters
 	k := 0
 	for _, w := range words {
@@ -125,13 +125,12 @@ func joinsAny(parts []part, words []word) bool {
 	return false
 }
 
-// fragmentRun returns the end of the run of fragments from k on, k when there is
-// none.
+// fragmentRun returns the end of the run of fragments from k on, k without one.
 func fragmentRun(words []word, k int) int {
 	end, letters := k, 0
 	for end < len(words) && words[end].kind&^isIdentifier == 0 {
 		n := int(words[end].end - words[end].start)
-		if n > 4 || letters+n > maxJoined {
+		if n > 4 || letters+n > maxSegmented {
 			break
 		}
 		letters += n
@@ -143,19 +142,19 @@ func fragmentRun(words []word, k int) int {
 	return end
 }
 
-// part is a word that was found among letters; at is where it begins.
-type part struct {
+// segmentPart is a word found in a run of letters; at is its offset.
+type segmentPart struct {
 	text []byte
 	at   int
 }
 
-// maxWord is the longest word of the lexicon that is looked for among letters.
+// maxWord is the longest word of the lexicon for segmentation.
 const maxWord = 16
 
-// segment parts letters into words of the lexicon, so that the fewest letters
-// remain. It returns nil when too many do, for small words are in any letters.
-func (l *lexicon) segment(letters []byte) []part {
-	letters = letters[:min(len(letters), maxJoined)]
+// segment splits letters into words of the lexicon with the fewest letters left over. It
+// returns nil if too many are left over, because short words occur in any letters.
+func (l *lexicon) segment(letters []byte) []segmentPart {
+	letters = letters[:min(len(letters), maxSegmented)]
 	type state struct{ cost, from int }
 	best := make([]state, len(letters)+1)
 	for i := 1; i <= len(letters); i++ {
@@ -168,7 +167,7 @@ func (l *lexicon) segment(letters []byte) []part {
 			}
 		}
 	}
-	var parts []part
+	var parts []segmentPart
 	covered := 0
 	for i := len(letters); i > 0; {
 		from := best[i].from
@@ -179,7 +178,7 @@ func (l *lexicon) segment(letters []byte) []part {
 				from--
 			}
 		}
-		parts = append(parts, part{letters[from:i], from})
+		parts = append(parts, segmentPart{letters[from:i], from})
 		i = from
 	}
 	if covered*10 < len(letters)*8 {
@@ -191,8 +190,8 @@ func (l *lexicon) segment(letters []byte) []part {
 	return parts
 }
 
-// joinsTo reports whether two words, of which one is unknown or which a sign
-// parts (or any two), make one that is known.
+// joinsTo reports whether two words, of which one is unknown or which a sign separates
+// (or any two), make a known one.
 func joinsTo(lex *lexicon, t []byte, a, b *word, any bool) bool {
 	n := int(a.end-a.start) + int(b.end-b.start)
 	gap := b.start - a.end

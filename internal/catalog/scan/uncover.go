@@ -1,21 +1,21 @@
 package scan
 
-// maxLayers bounds encodings within encodings.
+// maxLayers bounds nested encodings.
 const maxLayers = 3
 
-// maxViewed bounds the bytes of texts that are hidden in others.
-const maxViewed = 1 << 20
+// maxUncoveredBytes bounds the bytes of hidden texts.
+const maxUncoveredBytes = 1 << 20
 
-// uncover looks for texts that are hidden in a view: encoded, spelled
-// otherwise, or reversed. The words of the view are those of the matcher.
+// uncover finds texts hidden in a view: encoded, obfuscated or reversed. It uses the
+// words of the matcher.
 func (s *scanner) uncover(f *field, v *view) {
 	if v.depth >= maxLayers {
 		return
 	}
-	hints := s.hintsOf(v)
+	hints := s.obfuscationsOf(v)
 	var views []view
-	for i := range ways {
-		way := &ways[i]
+	for i := range uncoverings {
+		way := &uncoverings[i]
 		if hints&way.hint == 0 {
 			continue
 		}
@@ -27,71 +27,70 @@ func (s *scanner) uncover(f *field, v *view) {
 		}
 	}
 	views = append(views, s.decode(v)...)
-	if m := v.n.marks.smuggle; isText(m) {
+	if m := v.n.marks.smuggled; isText(m) {
 		whole := span{v.n.marks.hidden[0].start, v.n.marks.hidden[len(v.n.marks.hidden)-1].end}
 		if v.encoding != "" {
 			whole = v.hidden
 		}
-		views = append(views, encoded(v, m, "invisible characters", whole))
+		views = append(views, decodedView(v, m, "invisible characters", whole))
 	}
 	for k := range views {
-		if s.viewed += len(views[k].n.lower); s.viewed > maxViewed {
-			if s.viewed-len(views[k].n.lower) <= maxViewed {
+		if s.uncoveredBytes += len(views[k].n.lower); s.uncoveredBytes > maxUncoveredBytes {
+			if s.uncoveredBytes-len(views[k].n.lower) <= maxUncoveredBytes {
 				s.tooLarge("", "the definition can be read in more ways than are looked at")
 			}
 			return
 		}
-		s.look(f, &views[k])
+		s.applyRules(f, &views[k])
 		s.uncover(f, &views[k])
 	}
 }
 
-// longRun is the length of a run of letters that may be several words.
+// longRun is the minimum length of a run of letters that may be several words.
 const longRun = 13
 
-// hint is a set of signs that something may be hidden in a text.
-type hint uint16
+// obfuscation is a set of signs that a text may be obfuscated.
+type obfuscation uint16
 
 const (
-	hasEscapes   hint = 1 << iota // of HTML, addresses or strings
-	hasTags                       // before letters
-	hasSpaced                     // single characters in a row
-	hasGlued                      // hardly any blanks, but other signs between words
-	hasPieces                     // two words that make one
-	hasFragments                  // words in a row that have up to three letters and are unknown, or one
-	hasLong                       // a word longer than words are
-	hasLeet                       // words with digits or signs for letters
-	hasReversed                   // words that the lexicon has, spelled so
+	hasEscapes   obfuscation = 1 << iota // of HTML, addresses or strings
+	hasTags                              // before letters
+	hasSpaced                            // single characters in a row
+	hasGlued                             // hardly any blanks, but other signs between words
+	hasPieces                            // two words that make one
+	hasFragments                         // words in a row that have up to three letters and are unknown, or one
+	hasLong                              // a word longer than words are
+	hasLeet                              // words with digits or signs for letters
+	hasReversed                          // words that the lexicon has, spelled so
 	hasRotated
 	isNamed // several words and no blank, as in a name
 )
 
-// ways are the ways to read a text, which has these words, anew, and the sign to
-// do so. Nothing further is hidden in words that were found: such a way is the
-// last.
-var ways = [...]struct {
-	hint    hint
-	rewrite func(v *view, words []word) rewriting
+// uncoverings are the rewrites of a text, and the sign for each. A rewrite marked last is
+// not uncovered further.
+var uncoverings = [...]struct {
+	hint    obfuscation
+	rewrite func(v *view, words []word) rewrittenText
 	last    bool
 }{
 	{hasEscapes, (*view).unescape, false},
-	{hasTags, (*view).untag, false},
-	{hasSpaced, (*view).unspace, false},
-	{hasGlued, (*view).unglue, false},
-	{hasPieces, (*view).merge, true},
-	{hasFragments, (*view).resegment, true},
-	{hasLong, (*view).part, true},
-	{hasLeet, (*view).unleet, true},
+	{hasTags, (*view).stripTags, false},
+	{hasSpaced, (*view).joinSpacedLetters, false},
+	{hasGlued, (*view).splitSeparators, false},
+	{hasPieces, (*view).joinWords, true},
+	{hasFragments, (*view).joinFragments, true},
+	{hasLong, (*view).splitLongWords, true},
+	{hasLeet, (*view).decodeLeet, true},
 	{hasReversed, (*view).reverseWords, true},
 	{hasReversed, (*view).reverse, true},
-	{hasRotated, (*view).rotate, true},
-	{isNamed, (*view).sign, true},
+	{hasRotated, (*view).decodeRot13, true},
+	{isNamed, (*view).restorePunctuation, true},
 }
 
-func (s *scanner) hintsOf(v *view) (h hint) {
-	lex, leet := compiled().lex, &known().leet
+func (s *scanner) obfuscationsOf(v *view) (h obfuscation) {
+	lex, leet := defaultGrammar().lex, &wordLists().leet
 	t, words := v.n.lower, s.matcher.words
-	note := func(sign hint, seen bool) {
+	note := func(sign obfuscation, seen bool) {
 		if seen {
 			h |= sign
 		}
@@ -112,7 +111,7 @@ func (s *scanner) hintsOf(v *view) (h hint) {
 		if w.id != 0 || w.kind != 0 || n < 4 {
 			continue
 		}
-		switch lex.odd[string(t[w.start:w.end])] {
+		switch lex.disguised[string(t[w.start:w.end])] {
 		case reversedWord:
 			reversed++
 		case rotatedWord:
@@ -137,7 +136,7 @@ func (s *scanner) hintsOf(v *view) (h hint) {
 			letters = 0
 			if c == ' ' || c == '\n' {
 				blanks++
-			} else if isGlue(c) {
+			} else if isWordSeparator(c) {
 				glue++
 			}
 		}

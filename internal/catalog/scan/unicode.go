@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// What the rules of this file say.
+// The rules of this file.
 var (
 	ruleHidden     = rule{name: "hidden-unicode", severity: SeverityReview, reason: "has characters that nobody sees but a model reads"}
 	ruleSmuggled   = rule{name: "smuggled-text", severity: SeverityBlock, reason: "spells a text with characters that nobody sees"}
@@ -19,74 +19,74 @@ var (
 	ruleOddName    = rule{name: "odd-name", severity: SeverityReview, reason: "has line breaks, or blanks or letters that only look like the usual ones, in its name"}
 )
 
-// hidden finds what nobody sees, and letters that are not what they look like.
-func (s *scanner) hidden(f *field) {
-	m := &s.base.n.marks
-	named := f.place == placeName || f.place == placeKey
+// checkHiddenCharacters finds invisible characters and look-alike letters.
+func (s *scanner) checkHiddenCharacters(f *field) {
+	m := &s.baseView.n.marks
+	named := f.place == kindToolName || f.place == kindMemberName
 	for _, h := range m.hidden {
-		r, ok := ruleOf(f.text, h)
+		r, ok := hiddenRule(f.text, h)
 		if !ok {
 			continue
 		}
 		if named && r.severity == SeverityReview {
-			r.severity = SeverityBlock // a name has no use for it
+			r.severity = SeverityBlock // names never need them
 		}
-		s.found(f, r, h.start, h.end, "")
+		s.addFinding(f, r, h.start, h.end, "")
 	}
-	if f.place == placeName {
-		s.oddName(f)
+	if f.place == kindToolName {
+		s.checkOddName(f)
 	}
-	s.far(f)
+	s.checkOutOfSight(f)
 	for _, w := range m.folded {
 		r := ruleConfusable
-		if named && f.place == placeName {
+		if named && f.place == kindToolName {
 			r.severity = SeverityBlock
 		}
-		s.found(f, r, w.start, w.end, "")
+		s.addFinding(f, r, w.start, w.end, "")
 	}
 }
 
-// A text behind so many line ends, or behind so many other blanks on its line or in all, is out
-// of sight.
+// A text after so many line breaks, or after so many other spaces on its line or in all,
+// is out of sight.
 const (
 	farLines  = 9
 	farRow    = 60
 	farBlanks = 100
 )
 
-// far finds what stands behind blanks of any kind, so that whoever reads the beginning does
-// not see it. Blanks at the beginning and the end hide nothing.
-func (s *scanner) far(f *field) {
+// checkOutOfSight finds text after many spaces, which users do not see. Spaces at the
+// beginning and the end hide nothing.
+func (s *scanner) checkOutOfSight(f *field) {
 	lines, blanks, start := 0, 0, 0
 	for i, r := range f.text {
 		switch {
 		case r == '\n':
 			lines++
-		case unicode.IsSpace(r) || r == '\u2800' || r == '\u3164': // these two draw nothing, too
+		case unicode.IsSpace(r) || r == '\u2800' || r == '\u3164': // these two are blank, too
 			blanks++
 		default:
 			if start > 0 && (lines >= farLines || blanks >= farBlanks || lines == 0 && blanks >= farRow) {
-				s.found(f, ruleFar, start, i, "")
+				s.addFinding(f, ruleFar, start, i, "")
 			}
 			lines, blanks, start = 0, 0, i+utf8.RuneLen(r)
 		}
 	}
 }
 
-// oddName finds what makes a name look like another one, or like two.
-func (s *scanner) oddName(f *field) {
+// checkOddName finds characters that make a name look like another one, or like two.
+func (s *scanner) checkOddName(f *field) {
 	at := strings.IndexFunc(f.text, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) })
 	if at < 0 && !norm.NFKC.IsNormalString(f.text) {
 		at = norm.NFKC.QuickSpanString(f.text)
 	}
 	if at >= 0 {
-		s.found(f, ruleOddName, at, len(f.text), "")
+		s.addFinding(f, ruleOddName, at, len(f.text), "")
 	}
 }
 
-// ruleOf returns the rule that a run of invisible characters breaks; false when
-// it stands where it belongs.
-func ruleOf(text string, h hidden) (rule, bool) {
+// hiddenRule returns the rule that a run of invisible characters violates; false if they
+// are legitimate.
+func hiddenRule(text string, h hiddenRun) (rule, bool) {
 	before, _ := utf8.DecodeLastRuneInString(text[:h.start])
 	behind, _ := utf8.DecodeRuneInString(text[h.end:])
 	run := text[h.start:h.end]
@@ -113,15 +113,15 @@ func ruleOf(text string, h hidden) (rule, bool) {
 		return block(ruleHidden)
 	case h.kinds == selectors, h.start == 0 && h.runes == 1:
 		return rule{}, false // the look of an emoji; a byte order mark
-	case h.kinds&^(selectors|zeroWidth) == 0 && (joins(before) || h.kinds&selectors != 0) && (joins(behind) || behind == utf8.RuneError):
+	case h.kinds&^(selectors|zeroWidth) == 0 && (usesJoiners(before) || h.kinds&selectors != 0) && (usesJoiners(behind) || behind == utf8.RuneError):
 		return rule{}, false
 	}
 	return ruleHidden, true
 }
 
-// joins reports whether invisible characters belong beside r: in emoji, and in
-// scripts whose letters they join or part.
-func joins(r rune) bool {
+// usesJoiners reports whether invisible characters are legitimate next to r: in emoji,
+// and in scripts that use joiners.
+func usesJoiners(r rune) bool {
 	return r >= 0x2190 && unicode.In(r, unicode.So, unicode.Sk, unicode.Sm) || r >= 0x1F000 && r <= 0x1FAFF ||
 		r >= utf8.RuneSelf && unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Han) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r)
 }

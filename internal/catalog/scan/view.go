@@ -1,55 +1,53 @@
 package scan
 
-// view is a text in which rules look: that of a field, or one that was decoded
-// from it.
+// view is a text to which rules are applied: a field's, or one decoded from it.
 type view struct {
-	n normal
-	// at is for each byte of the text the place in the field; nil when it is
-	// the field's own text.
+	n normalText
+	// at is the field offset of each byte of the text; nil for the field's own text.
 	at []int32
-	// encoding is how the text was hidden, "" when it was not; then it stands
-	// for all of hidden.
+	// encoding is how the text was hidden, "" if it was not; then all of hidden is the
+	// finding's span.
 	encoding string
 	hidden   span
 	depth    int
 }
 
-// place returns the span in the field of a span in the normal form.
-func (v *view) place(start, end int) (from, to int) {
+// fieldSpan returns the field's span of a span in the normal form.
+func (v *view) fieldSpan(start, end int) (from, to int) {
 	if v.encoding != "" {
 		return v.hidden.start, v.hidden.end
 	}
-	from, to = before(v.at, v.n.origin(start)), before(v.at, v.n.origin(end))
+	from, to = originalOffset(v.at, v.n.origin(start)), originalOffset(v.at, v.n.origin(end))
 	return from, max(from, to)
 }
 
-// rewriting builds the text of a view byte by byte.
-type rewriting struct {
+// rewrittenText builds the text of a view byte by byte.
+type rewrittenText struct {
 	text    []byte
 	at      []int32
 	changes int
 }
 
-func (w *rewriting) put(b byte, at int) {
+func (w *rewrittenText) put(b byte, at int) {
 	w.text = append(w.text, b)
 	w.at = append(w.at, int32(at))
 }
 
-// copy puts t[from:to], which is left as it is.
-func (w *rewriting) copy(t []byte, from, to int) {
+// copy appends t[from:to] unchanged.
+func (w *rewrittenText) copy(t []byte, from, to int) {
 	for ; from < to; from++ {
 		w.put(t[from], from)
 	}
 }
 
-// view returns the view of what was written.
-func (w *rewriting) view(of *view) view {
+// view returns the view of the written text.
+func (w *rewrittenText) view(of *view) view {
 	v := view{depth: of.depth + 1, encoding: of.encoding, hidden: of.hidden}
-	v.n.read(string(w.text))
+	v.n.normalize(string(w.text))
 	if of.encoding == "" {
 		v.at = w.at
 		for i, at := range w.at {
-			from, _ := of.place(int(at), int(at))
+			from, _ := of.fieldSpan(int(at), int(at))
 			v.at[i] = int32(from)
 		}
 	}

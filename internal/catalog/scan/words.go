@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// word is one word of a text, or something that stands for one: an address, a
-// path, an identifier.
+// word is one word of a text, or an address, path or identifier.
 type word struct {
 	start, end int32  // in the normal form
-	id         uint16 // of the lexicon; 0 for a word that it does not have
+	id         uint16 // in the lexicon; 0 if unknown
 	kind       wordKind
 	begins     bool // a sentence
-	inner      bool // a further part of an identifier: no word of its own
+	inner      bool // a further part of an identifier
 }
 
 type wordKind uint8
@@ -23,23 +22,23 @@ type wordKind uint8
 const (
 	isURL wordKind = 1 << iota
 	isEmail
-	isSecretFile // a file that holds secrets
+	isSecretFile // a file with secrets
 	isPath
-	isIdentifier // a name as tools have: two words joined by an underscore
+	isIdentifier // a tool-like name: two words joined by an underscore
 )
 
-// split finds the words of the normal form. Those of names (camel) are parted
-// at capitals too.
-func (n *normal) split(words []word, lex *lexicon, camel bool) []word {
-	p := splitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
+// split splits the normal form into words. Names (camel) are also split at upper-case
+// letters.
+func (n *normalText) split(words []word, lex *lexicon, camel bool) []word {
+	p := wordSplitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
 	for p.i < len(n.lower) {
 		p.next()
 	}
 	return p.words
 }
 
-type splitter struct {
-	n      *normal
+type wordSplitter struct {
+	n      *normalText
 	lex    *lexicon
 	camel  bool
 	words  []word
@@ -47,7 +46,7 @@ type splitter struct {
 	begins bool
 }
 
-func (p *splitter) next() {
+func (p *wordSplitter) next() {
 	t := p.n.lower
 	c := t[p.i]
 	if p.i == 0 || isGap(t[p.i-1]) {
@@ -71,8 +70,7 @@ func (p *splitter) next() {
 	}
 }
 
-// isGap reports whether a chunk (what stands between blanks or quotes) may begin
-// after c.
+// isGap reports whether a chunk (text between spaces or quotes) may begin after c.
 func isGap(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == '<' || c == '[' || c == '=' || c == ':' || c == ',' || c == '{' || c == '|' || c == '>'
 }
@@ -81,11 +79,11 @@ func endsChunk(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == '<' || c == '>' || c == ']' || c == ',' || c == ';' || c == '}' || c == '|'
 }
 
-// maxChunk bounds what is read as one address or path.
+// maxChunk bounds one address or path.
 const maxChunk = 256
 
-// chunk takes an address or a path as one word.
-func (p *splitter) chunk() bool {
+// chunk reads an address or path as one word.
+func (p *wordSplitter) chunk() bool {
 	t := p.n.lower
 	end, special := p.i, false
 	for ; end < min(len(t), p.i+maxChunk) && !endsChunk(t[end]); end++ {
@@ -109,8 +107,8 @@ func (p *splitter) chunk() bool {
 	return true
 }
 
-// word takes a word; an identifier gives its parts.
-func (p *splitter) word() {
+// word reads a word; an identifier gives its parts.
+func (p *wordSplitter) word() {
 	t := p.n.lower
 	start := p.i
 	parts := 0
@@ -149,9 +147,9 @@ func (p *splitter) word() {
 	p.part(start, p.i, &parts)
 }
 
-// quoteEnds reports whether what follows an apostrophe is longer than what can
-// follow one in a word ('s, 't, 're).
-func (p *splitter) quoteEnds(i int) bool {
+// quoteEnds reports whether the text after an apostrophe is longer than a suffix ('s, 't,
+// 're).
+func (p *wordSplitter) quoteEnds(i int) bool {
 	n := 0
 	for i+n < len(p.n.lower) && isWordByte(p.n.lower[i+n]) {
 		n++
@@ -159,7 +157,7 @@ func (p *splitter) quoteEnds(i int) bool {
 	return n > 2
 }
 
-func (p *splitter) part(start, end int, parts *int) {
+func (p *wordSplitter) part(start, end int, parts *int) {
 	if end <= start {
 		return
 	}
@@ -169,9 +167,8 @@ func (p *splitter) part(start, end int, parts *int) {
 	p.emit(start, end, p.lex.id(p.n.lower[start:end]), 0, *parts > 1)
 }
 
-// unspaced takes a word of a script that does not part words: one that the
-// lexicon has, or a single character.
-func (p *splitter) unspaced(size int) {
+// unspaced reads a word of a script without spaces: a known word, or a single character.
+func (p *wordSplitter) unspaced(size int) {
 	rest := p.n.lower[p.i:]
 	for n := min(len(rest), p.lex.longest); n > size; n-- {
 		if id := p.lex.id(rest[:n]); id != 0 {
@@ -184,29 +181,29 @@ func (p *splitter) unspaced(size int) {
 	p.i += size
 }
 
-func (p *splitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
+func (p *wordSplitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
 	p.words = append(p.words, word{int32(start), int32(end), id, kind, p.begins, inner})
 	p.begins = false
 }
 
-// lexicon has the words that patterns ask for.
+// lexicon has the words of all patterns.
 type lexicon struct {
-	ids     map[string]uint16
-	longest int // bytes of the longest word of a script that does not part words
-	odd     map[string]oddWord
+	ids       map[string]uint16
+	longest   int // longest word of a script without spaces, in bytes
+	disguised map[string]disguise
 }
 
-// oddWord is how a word of the lexicon is spelled.
-type oddWord uint8
+// disguise is how a lexicon word is disguised.
+type disguise uint8
 
 const (
-	reversedWord oddWord = iota + 1
+	reversedWord disguise = iota + 1
 	rotatedWord
 )
 
-// spell fills odd.
-func (l *lexicon) spell() {
-	l.odd = map[string]oddWord{}
+// addDisguisedSpellings fills disguised.
+func (l *lexicon) addDisguisedSpellings() {
+	l.disguised = map[string]disguise{}
 	for w := range l.ids {
 		if len(w) < 4 || !isPlain(w) {
 			continue
@@ -217,10 +214,10 @@ func (l *lexicon) spell() {
 			turned[k] = rot13(c)
 		}
 		if l.ids[string(back)] == 0 {
-			l.odd[string(back)] = reversedWord
+			l.disguised[string(back)] = reversedWord
 		}
-		if l.ids[string(turned)] == 0 && l.odd[string(turned)] == 0 {
-			l.odd[string(turned)] = rotatedWord
+		if l.ids[string(turned)] == 0 && l.disguised[string(turned)] == 0 {
+			l.disguised[string(turned)] = rotatedWord
 		}
 	}
 }
@@ -239,9 +236,9 @@ func (l *lexicon) intern(word string) uint16 {
 	return id
 }
 
-// chunkKind returns what an address or path is, or 0.
+// chunkKind returns the kind of an address or path, or 0.
 func chunkKind(c []byte) wordKind {
-	for _, scheme := range known().schemes {
+	for _, scheme := range wordLists().schemes {
 		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
 			return isURL
 		}
@@ -258,19 +255,19 @@ func chunkKind(c []byte) wordKind {
 	return 0
 }
 
-// isSecretPath reports whether a path is that of a file that holds credentials.
+// isSecretPath reports whether a path is a file with credentials.
 func isSecretPath(c []byte) bool {
 	for _, public := range []string{".pub", ".example", ".sample", ".template"} {
 		if bytes.HasSuffix(c, []byte(public)) {
 			return false
 		}
 	}
-	for _, f := range known().certain {
+	for _, f := range wordLists().certain {
 		if bytes.Contains(c, []byte(f)) {
 			return true
 		}
 	}
-	for _, f := range known().secretFiles {
+	for _, f := range wordLists().secretFiles {
 		if strings.HasSuffix(f, "/") {
 			if bytes.Contains(c, []byte(f)) {
 				return true

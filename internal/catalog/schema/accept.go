@@ -12,28 +12,28 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// What the walk over the arguments may cost: an allowance, and a unit for each
-// byte, so that whatever a schema looks at a few times is judged, up to the
-// largest arguments. A unit is about 25 ns.
+// Bounds on the check of arguments: an allowance, and a unit for each byte, so that a
+// schema that reads each value a few times is decided even for the largest arguments. A
+// unit is about 25 ns.
 const (
 	allowance    = 50_000
-	bytesPerUnit = 32 // of an array or object to be stepped through
+	bytesPerUnit = 32 // of an array or object to be skipped
 )
 
-// errDoubt ends a walk over arguments that are not certainly valid.
-var errDoubt = errors.New("not certainly valid")
+// errUncertain ends the check of arguments that are not certainly valid.
+var errUncertain = errors.New("not certainly valid")
 
 // accepts reports whether the arguments are certainly valid.
 func (s *Schema) accepts(args []byte) bool {
-	if s.plain == nil || wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
+	if s.simple == nil || wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
 		return false
 	}
 	left := allowance + len(args)
-	return s.plain.accept(args, &left)
+	return s.simple.accept(args, &left)
 }
 
-func (p *plain) accept(value []byte, left *int) bool {
-	if p.free {
+func (p *simpleSchema) accept(value []byte, left *int) bool {
+	if p.acceptsAll {
 		return true
 	}
 	kind := wirejson.Kind(value)
@@ -43,34 +43,34 @@ func (p *plain) accept(value []byte, left *int) bool {
 	return p.acceptKind(kind, value, left) && p.acceptOthers(value, left)
 }
 
-func (p *plain) acceptKind(kind byte, value []byte, left *int) bool {
+func (p *simpleSchema) acceptKind(kind byte, value []byte, left *int) bool {
 	switch kind {
 	case '"':
 		return p.acceptText(value, left)
 	case 't', 'f', 'n':
-		return !p.listed || strings.IndexByte(p.literals, kind) >= 0
+		return !p.hasEnum || strings.IndexByte(p.literals, kind) >= 0
 	case '0':
-		return !p.listed && p.acceptNumber(value)
+		return !p.hasEnum && p.acceptNumber(value)
 	case '[':
-		return !p.listed && p.acceptElements(value, left)
+		return !p.hasEnum && p.acceptElements(value, left)
 	case '{':
-		return !p.listed && p.acceptMembers(value, left)
+		return !p.hasEnum && p.acceptMembers(value, left)
 	}
 	return false
 }
 
-// acceptOthers asks the other schemas that are for the same value.
-func (p *plain) acceptOthers(value []byte, left *int) bool {
+// acceptOthers checks the other schemas for the same value.
+func (p *simpleSchema) acceptOthers(value []byte, left *int) bool {
 	for _, other := range p.all {
 		if !other.accept(value, left) {
 			return false
 		}
 	}
-	return p.either == nil || slices.ContainsFunc(p.either, func(other *plain) bool { return other.accept(value, left) })
+	return p.either == nil || slices.ContainsFunc(p.either, func(other *simpleSchema) bool { return other.accept(value, left) })
 }
 
-func (p *plain) acceptText(value []byte, left *int) bool {
-	if p.length.none() && !p.listed {
+func (p *simpleSchema) acceptText(value []byte, left *int) bool {
+	if p.length.none() && !p.hasEnum {
 		return true
 	}
 	if *left -= len(value) / bytesPerUnit; *left < 0 {
@@ -78,10 +78,10 @@ func (p *plain) acceptText(value []byte, left *int) bool {
 	}
 	text := value[1 : len(value)-1]
 	most := int64(len(text))
-	least := most / 12 // a character is at most \u1234\u1234
+	least := most / 12 // a character has at most the form \u1234\u1234
 	fits := p.length.least <= least && most <= p.length.most
 	switch {
-	case fits && !p.listed:
+	case fits && !p.hasEnum:
 		return true
 	case least > p.length.most:
 		return false
@@ -90,22 +90,22 @@ func (p *plain) acceptText(value []byte, left *int) bool {
 		decoded, _ := wirejson.String(value)
 		text = []byte(decoded)
 	}
-	return (fits || p.length.hold(int64(utf8.RuneCount(text)))) && (!p.listed || p.texts[string(text)])
+	return (fits || p.length.contains(int64(utf8.RuneCount(text)))) && (!p.hasEnum || p.stringValues[string(text)])
 }
 
-func (p *plain) acceptNumber(value []byte) bool {
+func (p *simpleSchema) acceptNumber(value []byte) bool {
 	if n, ok := wirejson.Int(value); ok {
-		return p.integer.hold(n)
+		return p.integer.contains(n)
 	}
-	if p.whole { // 1.0 and 1e3 are integers, too
+	if p.integersOnly { // 1.0 and 1e3 are integers, too
 		return false
 	}
 	x, err := strconv.ParseFloat(unsafe.String(&value[0], len(value)), 64)
 	return err == nil && p.fraction.least < x && x < p.fraction.most
 }
 
-func (p *plain) acceptElements(value []byte, left *int) bool {
-	if p.element.free && p.count.none() {
+func (p *simpleSchema) acceptElements(value []byte, left *int) bool {
+	if p.element.acceptsAll && p.count.none() {
 		return true
 	}
 	if *left -= len(value) / bytesPerUnit; *left < 0 {
@@ -114,15 +114,15 @@ func (p *plain) acceptElements(value []byte, left *int) bool {
 	count := int64(0)
 	err := wirejson.Elements(value, func(element []byte) error {
 		if count++; !p.element.accept(element, left) {
-			return errDoubt
+			return errUncertain
 		}
 		return nil
 	})
-	return err == nil && p.count.hold(count)
+	return err == nil && p.count.contains(count)
 }
 
-func (p *plain) acceptMembers(value []byte, left *int) bool {
-	if len(p.members) == 0 && p.rest != nil && p.rest.free {
+func (p *simpleSchema) acceptMembers(value []byte, left *int) bool {
+	if len(p.members) == 0 && p.rest != nil && p.rest.acceptsAll {
 		return true
 	}
 	if *left -= len(value) / bytesPerUnit; *left < 0 {
@@ -133,10 +133,10 @@ func (p *plain) acceptMembers(value []byte, left *int) bool {
 		*left--
 		m, named := p.members[string(name)]
 		if !named {
-			m.plain = p.rest
+			m.simpleSchema = p.rest
 		}
-		if missing &^= m.bit; m.plain == nil || !m.accept(value, left) {
-			return errDoubt
+		if missing &^= m.bit; m.simpleSchema == nil || !m.accept(value, left) {
+			return errUncertain
 		}
 		return nil
 	})

@@ -14,28 +14,27 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on a schema. The largest of real tools are 53 KB, 21 deep, with 2,210
-// values.
+// Bounds on a schema. The largest of real tools are 53 KB, 21 deep, with 2,210 values.
 const (
 	maxBytes = 128 << 10
 	maxDepth = 32
 	maxWork  = 60_000 // of compiling, about 0.5 µs each
 )
 
-// location is the address that a schema has while it is compiled.
+// location is the URL of a schema during compilation.
 const location = "schema:///input"
 
-var errLarge = fmt.Errorf("it is too large: more than %d bytes, %d levels or %d digits", maxBytes, maxDepth, maxDigits)
+var errTooLarge = fmt.Errorf("it is too large: more than %d bytes, %d levels or %d digits", maxBytes, maxDepth, maxDigits)
 
-// nowhere is where schemas are loaded from.
-type nowhere struct{}
+// noLoader is a loader that refuses to fetch schemas.
+type noLoader struct{}
 
-func (nowhere) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }
+func (noLoader) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }
 
-// compile compiles the schema and puts the meter to it.
+// compile compiles the schema and attaches the meter to it.
 func (s *Schema) compile(raw json.RawMessage) error {
 	if len(raw) > maxBytes {
-		return errLarge
+		return errTooLarge
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -43,14 +42,14 @@ func (s *Schema) compile(raw json.RawMessage) error {
 	}
 	size := measure(doc)
 	if size.depth > maxDepth || size.digits > maxDigits {
-		return errLarge
+		return errTooLarge
 	}
-	w := work{below: map[string]int{}, refs: map[string]bool{}}
+	w := compileCost{schemasBelow: map[string]int{}, refs: map[string]bool{}}
 	if w.total(w.walk(doc, "", "")) > maxWork {
-		return errComplex
+		return errTooComplex
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(nowhere{})
+	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(s.meter.pattern)
 	if err := c.AddResource(location, doc); err != nil {
 		return explain(err)
@@ -59,20 +58,20 @@ func (s *Schema) compile(raw json.RawMessage) error {
 		return explain(err)
 	}
 	all := []*jsonschema.Schema{s.root}
-	for _, at := range w.anchors { // no field of a schema leads to them
+	for _, at := range w.anchors { // no field of a schema refers to them
 		if anchored, err := c.Compile(location + "#" + url.PathEscape(at)); err == nil {
 			all = append(all, anchored)
 		}
 	}
-	s.meter.slowness = size.digits / 32
-	if err := s.meter.watch(all); err != nil {
+	s.meter.stepFactor = size.digits / 32
+	if err := s.meter.attach(all); err != nil {
 		return err
 	}
-	s.plain = plainOf(doc)
+	s.simple = compileSimple(doc)
 	return nil
 }
 
-// explain says in short what is wrong with a schema.
+// explain returns a short error text for a broken schema.
 func explain(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	if errors.As(err, &invalid) {
@@ -83,19 +82,18 @@ func explain(err error) error {
 	return errors.New(clip(strings.ReplaceAll(err.Error(), location, "")))
 }
 
-// work estimates how long the library takes to compile a schema.
-type work struct {
-	cost    int  // of what was walked over
-	ids     int  // bytes
-	nested  bool // below the root are more, to which references can be relative
-	refs    map[string]bool
-	below   map[string]int // by JSON pointer: schemas there and below
-	anchors []string       // JSON pointers to dynamic anchors
+// compileCost estimates how long the library takes to compile a schema.
+type compileCost struct {
+	cost         int  // of the values that were walked
+	ids          int  // bytes
+	nested       bool // there are more below the root, to which references can be relative
+	refs         map[string]bool
+	schemasBelow map[string]int // by JSON pointer: number of schemas there and below
+	anchors      []string       // JSON pointers to dynamic anchors
 }
 
-// walk counts what can be a schema in a value; it stops when that is too much
-// already.
-func (w *work) walk(v any, parent, token string) (count int) {
+// walk counts possible schemas in a value; it stops when the cost is too high already.
+func (w *compileCost) walk(v any, parent, token string) (count int) {
 	if w.cost += 10 + len(parent)/20; w.cost > maxWork {
 		return 0
 	}
@@ -118,7 +116,7 @@ func (w *work) walk(v any, parent, token string) (count int) {
 			case "$id", "id":
 				w.ids += len(text)
 				w.nested = w.nested || name == "$id" && text != "" && at != ""
-			case "$schema": // in draft 04 it is id, which is a usual name, too
+			case "$schema": // in draft 04 it is id, which is also a common property name
 				w.nested = w.nested || strings.Contains(text, "draft-04")
 			case "$ref", "$dynamicRef", "$recursiveRef":
 				w.refs[text] = true
@@ -128,20 +126,19 @@ func (w *work) walk(v any, parent, token string) (count int) {
 			}
 			count += w.walk(member, at, "/"+wirejson.PointerToken(name))
 		}
-		w.below[at] = count
+		w.schemasBelow[at] = count
 	}
 	return count
 }
 
-// total adds what depends on the whole. A reference can lead to where the
-// library expects no schema: then it copies all that it knows of the others,
-// and validates what is there.
-func (w *work) total(count int) int {
+// total adds the cost of references. A reference can lead to a location where the library
+// expects no schema: then it copies all known schemas and validates the target.
+func (w *compileCost) total(count int) int {
 	total := w.cost + count*(count/60+w.ids/20)
 	for ref := range w.refs {
 		_, fragment, _ := strings.Cut(ref, "#")
 		pointer, _ := url.PathUnescape(fragment)
-		below, known := w.below[pointer]
+		below, known := w.schemasBelow[pointer]
 		if !known || w.nested {
 			below = count
 		}

@@ -108,11 +108,11 @@ func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 		return
 	}
 	want, undecided := s.check(args, budget)
-	some, left, err := s.readSome(args, budget)
+	some, left, err := s.decodeUsed(args, budget)
 	if undecided != nil || err != nil {
 		return
 	}
-	got, err := s.judge(some, left)
+	got, err := s.validate(some, left)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		shown, _ := json.Marshal(some)
 		t.Errorf("%s: found %v, %v; in all of it %v; looked at %s", args, got, err, want, shown)

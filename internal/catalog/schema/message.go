@@ -16,18 +16,18 @@ import (
 
 const (
 	maxReported = 20
-	maxText     = 300 // bytes of a message, or a name
+	maxText     = 300 // bytes of a message or a name
 )
 
-// findings are the first leaves of the library's tree of errors, in order.
-type findings struct {
+// violationLeaves are the first leaves of the library's error tree, in order.
+type violationLeaves struct {
 	leaves []*jsonschema.ValidationError
-	weight int // how far the value is from what is wanted
+	weight int // how far the value is from a valid one
 }
 
-// violationsIn returns what the result of a validation says.
+// violationsIn returns the violations in a validation result.
 func violationsIn(result error) (out []Violation) {
-	var f findings
+	var f violationLeaves
 	if invalid, ok := result.(*jsonschema.ValidationError); ok {
 		f.collect(invalid)
 	}
@@ -43,7 +43,7 @@ func violationsIn(result error) (out []Violation) {
 	return out
 }
 
-func (f *findings) collect(e *jsonschema.ValidationError) {
+func (f *violationLeaves) collect(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
 		for _, cause := range e.Causes {
@@ -55,22 +55,22 @@ func (f *findings) collect(e *jsonschema.ValidationError) {
 			f.alternatives(e)
 			return
 		}
-	case *kind.RefCycle: // says nothing of the value
+	case *kind.RefCycle: // says nothing about the value
 		panic(errUndecided)
 	case *kind.PropertyNames:
-		// The library says where it looked last instead of where this is.
+		// The library reports the location of its last step instead of this one.
 		e.InstanceLocation, e.SchemaURL = nil, e.SchemaURL+"/"+k.Property
 	}
 	f.add(e)
 }
 
-// alternatives reports a value that fits none: by the types that they want if
-// it has none of them, else by what the nearest finds wrong.
-func (f *findings) alternatives(e *jsonschema.ValidationError) {
-	var near findings
+// alternatives reports a value that matches none: by the wanted types if it has none of
+// them, else by the errors of the nearest alternative.
+func (f *violationLeaves) alternatives(e *jsonschema.ValidationError) {
+	var near violationLeaves
 	types, candidates := &kind.Type{}, 0
 	for _, cause := range e.Causes {
-		var found findings
+		var found violationLeaves
 		found.collect(cause)
 		first := found.leaves[0]
 		if t, ok := first.ErrorKind.(*kind.Type); ok && len(found.leaves) == 1 && len(first.InstanceLocation) == len(e.InstanceLocation) {
@@ -95,8 +95,8 @@ func (f *findings) alternatives(e *jsonschema.ValidationError) {
 	}
 }
 
-// add puts a leaf where it belongs, and forgets the last if there are too many.
-func (f *findings) add(e *jsonschema.ValidationError) {
+// add inserts a leaf in order, and drops the last one if there are too many.
+func (f *violationLeaves) add(e *jsonschema.ValidationError) {
 	switch e.ErrorKind.(type) {
 	case *kind.Type, *kind.Const, *kind.Enum:
 		f.weight += 4 // another alternative was meant
@@ -109,8 +109,8 @@ func (f *findings) add(e *jsonschema.ValidationError) {
 	}
 }
 
-// compare orders leaves by path, then by schema and keyword. What says that
-// none of several alternatives fits stands before what is wrong with them.
+// compare orders leaves by path, then by schema and keyword. "None of several
+// alternatives matches" precedes the errors of the alternatives.
 func compare(a, b *jsonschema.ValidationError) int {
 	return cmp.Or(
 		slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, func(a, b string) int {
@@ -122,8 +122,8 @@ func compare(a, b *jsonschema.ValidationError) int {
 	)
 }
 
-// text returns what a leaf means: in the words of the library, unless these show
-// the value or are unclear.
+// text returns the message of a leaf: the library's, unless it shows the value or is
+// unclear.
 func text(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.FalseSchema:
@@ -144,11 +144,11 @@ func text(e *jsonschema.ValidationError) string {
 		return fmt.Sprintf("is no valid %s: %v", k.Want, k.Err)
 	case *kind.AdditionalProperties:
 		slices.Sort(k.Properties)
-		k.Properties = few(k.Properties)
+		k.Properties = firstNames(k.Properties)
 	case *kind.PropertyNames:
 		k.Property = clip(k.Property)
 	case *kind.Required:
-		k.Missing = few(k.Missing)
+		k.Missing = firstNames(k.Missing)
 	}
 	library := (&jsonschema.ValidationError{ErrorKind: e.ErrorKind}).Error()
 	return strings.TrimPrefix(library, "at '': ")
@@ -159,8 +159,8 @@ func constant(v any) string {
 	return string(raw)
 }
 
-// few returns the first names.
-func few(names []string) (out []string) {
+// firstNames returns the first names of a list.
+func firstNames(names []string) (out []string) {
 	for _, name := range names[:min(len(names), maxReported)] {
 		out = append(out, clip(name))
 	}
@@ -169,8 +169,8 @@ func few(names []string) (out []string) {
 
 func clip(s string) string { return problem.Shown(s, maxText) }
 
-// Violation is one way in which arguments do not fit. Path is a JSON pointer
-// into the arguments; "" is the whole.
+// Violation is one way in which arguments do not match. Path is a JSON pointer into the
+// arguments; "" is the whole.
 type Violation struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`

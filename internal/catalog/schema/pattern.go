@@ -8,14 +8,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProgram bounds the instructions of all patterns of one schema. A match
-// goes through those of one pattern for every character.
+// maxProgram bounds the instructions of all patterns of one schema. A match executes
+// those of one pattern for every character.
 const (
 	maxProgram     = 40_000
 	programPerStep = 20
 )
 
-// pattern is a regular expression that pays for its matches.
+// pattern is a regular expression that charges the meter for its matches.
 type pattern struct {
 	*regexp.Regexp
 	meter *meter
@@ -28,10 +28,9 @@ func (p *pattern) MatchString(s string) bool {
 	return p.Regexp.MatchString(s)
 }
 
-// pattern is a jsonschema.RegexpEngine. The library asks it twice for each
-// pattern.
+// pattern is a jsonschema.RegexpEngine. The library calls it twice for each pattern.
 func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
-	if m.program += 2 * len(text); m.program > maxProgram { // parsing it takes time, too
+	if m.patternSize += 2 * len(text); m.patternSize > maxProgram { // parsing it takes time, too
 		return nil, errors.New("the patterns are too long")
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
@@ -39,7 +38,7 @@ func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 		return nil, err
 	}
 	size := programSize(tree)
-	if m.program += size; m.program > maxProgram {
+	if m.patternSize += size; m.patternSize > maxProgram {
 		return nil, errors.New("the patterns are too large")
 	}
 	re, err := regexp.Compile(text)
@@ -49,8 +48,8 @@ func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 	return &pattern{re, m, size}, nil
 }
 
-// programSize estimates how many instructions a pattern becomes: repetitions
-// are written out.
+// programSize estimates the number of instructions of a pattern: repetitions are
+// expanded.
 func programSize(re *syntax.Regexp) int {
 	size := 1 + len(re.Rune)/2
 	for _, sub := range re.Sub {

@@ -1,21 +1,19 @@
-// Package schema validates a call's arguments against a tool's own JSON
-// Schema, draft 2020-12 unless the schema names another.
+// Package schema validates a call's arguments against a tool's own JSON Schema, draft
+// 2020-12 unless the schema names another. It wraps github.com/santhosh-tekuri/jsonschema
+// and bounds its cost. Arguments that a schema of only common keywords certainly accepts
+// skip the library.
 //
-// It guarantees that no schema makes it fetch anything, run unbounded or
-// panic, and that a schema which is itself broken is reported as such (Broken)
-// instead of refusing calls. It does not decide what a violation means: that
-// is gate's, by validate_arguments. Nor does it validate by itself:
-// github.com/santhosh-tekuri/jsonschema does, and here is what bounds it. Only
-// arguments that a plain schema, with none but the usual keywords, certainly
-// allows are accepted without it.
+// Guarantees:
+//   - No schema makes it fetch anything, run unbounded or panic.
+//   - A broken schema is reported (Broken) and does not reject calls.
+//   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and
+//     content* are annotations, as in 2020-12, because a server may know more formats.
 //
-// Numbers are exact, whatever their size. Patterns are RE2. The keywords
-// format and content* are annotations, as 2020-12 has it: a server may know
-// more formats than we do.
+// It does not decide what a violation means: gate does, by validate_arguments.
 //
-// The files stand on one another in this order: size and plain (the form of usual
-// schemas); meter, which bounds a validation; pattern and message; schema; and
-// what it does by: compile, accept, and look, which reads large arguments.
+// Files: size.go and simple.go (schemas of common keywords); meter.go, which bounds a
+// validation; pattern.go and message.go; compile.go, accept.go, and access.go, which
+// decodes large arguments in part; schema.go is the API.
 package schema
 
 import (
@@ -31,13 +29,13 @@ import (
 type Schema struct {
 	broken error
 	root   *jsonschema.Schema // nil when everything is valid
-	plain  *plain             // nil when the schema is not plain
+	simple *simpleSchema      // nil when the schema has no simple form
 
-	mu    sync.Mutex // guards meter: there is one validation at a time
+	mu    sync.Mutex // guards meter: one validation runs at a time
 	meter meter
 }
 
-// Compile compiles a schema. Without any (nil, empty) everything is valid.
+// Compile compiles a schema. An empty one accepts everything.
 func Compile(raw json.RawMessage) (s *Schema) {
 	s = &Schema{}
 	defer func() {
@@ -51,12 +49,12 @@ func Compile(raw json.RawMessage) (s *Schema) {
 	return s
 }
 
-// Broken returns why the schema cannot be used; nil when it can.
+// Broken returns why the schema cannot be used, or nil.
 func (s *Schema) Broken() error { return s.broken }
 
-// Check returns the ways in which the arguments do not fit, in a fixed order, at
-// most 20. It returns none when they fit, when the schema is broken, and when it
-// cannot be decided: undecided tells why. No arguments are an empty object.
+// Check returns up to 20 violations in a fixed order. It returns none when the arguments
+// are valid, when the schema is broken, and when it cannot decide: undecided is the
+// reason. Missing arguments are an empty object.
 func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided error) {
 	if s.broken != nil || s.root == nil {
 		return nil, s.broken
@@ -70,31 +68,31 @@ func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided 
 	return s.check(args, budget)
 }
 
-// check lets the library judge within a number of steps. Reading is work, too:
-// of what is too large to be read, only what the schema looks at is.
+// check validates with the library within a number of steps. Decoding costs steps too: of
+// arguments too large to decode, only what the schema reads is decoded.
 func (s *Schema) check(args json.RawMessage, steps int) ([]Violation, error) {
-	if left := steps - len(args)/bytesPerStep - mostValues(args); left >= 0 {
+	if left := steps - len(args)/bytesPerStep - maxValues(args); left >= 0 {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 		if err != nil {
 			return nil, fmt.Errorf("the arguments cannot be read: %w", err)
 		}
-		return s.judge(doc, left)
+		return s.validate(doc, left)
 	}
-	doc, left, err := s.readSome(args, steps)
+	doc, left, err := s.decodeUsed(args, steps)
 	if err != nil {
 		return nil, err
 	}
-	return s.judge(doc, left)
+	return s.validate(doc, left)
 }
 
-func (s *Schema) judge(doc any, steps int) (violations []Violation, undecided error) {
+func (s *Schema) validate(doc any, steps int) (violations []Violation, undecided error) {
 	size := measure(doc)
 	if size.depth > maxArgDepth || size.digits > maxDigits {
 		return nil, errUndecided
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.meter.left = steps / (1 + s.meter.slowness + size.depth/16 + size.digits/32)
-	undecided = bounded(func() { violations = violationsIn(s.root.Validate(doc)) })
+	s.meter.left = steps / (1 + s.meter.stepFactor + size.depth/16 + size.digits/32)
+	undecided = runBounded(func() { violations = violationsIn(s.root.Validate(doc)) })
 	return violations, undecided
 }

@@ -106,11 +106,11 @@ func TestBroken(t *testing.T) {
 		{"relative", `{"$ref":"other.json"}`, `failing loading "schema:///other.json": nothing is fetched`},
 		{"nowhere", `{"$ref":"#/$defs/x"}`, `json-pointer in "#/$defs/x" not found`},
 		{"lookahead", `{"pattern":"(?=a)b"}`, "at #/pattern: is no valid regex: error parsing regexp: invalid or unsupported Perl syntax: `(?=`"},
-		{"endless", `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}}`, errComplex.Error()},
-		{"too large", `{"description":"` + strings.Repeat("x", maxBytes) + `"}`, errLarge.Error()},
-		{"too deep", strings.Repeat(`{"not":`, 40) + "{}" + strings.Repeat("}", 40), errLarge.Error()},
-		{"too long a number", `{"minimum":1e400}`, errLarge.Error()},
-		{"too many values", `{"enum":[` + strings.Repeat("1,", 6000) + `1]}`, errComplex.Error()},
+		{"endless", `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}}`, errTooComplex.Error()},
+		{"too large", `{"description":"` + strings.Repeat("x", maxBytes) + `"}`, errTooLarge.Error()},
+		{"too deep", strings.Repeat(`{"not":`, 40) + "{}" + strings.Repeat("}", 40), errTooLarge.Error()},
+		{"too long a number", `{"minimum":1e400}`, errTooLarge.Error()},
+		{"too many values", `{"enum":[` + strings.Repeat("1,", 6000) + `1]}`, errTooComplex.Error()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

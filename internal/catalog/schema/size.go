@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// mostValues returns how many values a JSON text has at most.
-func mostValues(raw []byte) int {
+// maxValues returns an upper bound on the number of values in a JSON text.
+func maxValues(raw []byte) int {
 	return 1 + bytes.Count(raw, []byte{','}) + bytes.Count(raw, []byte{'['}) + bytes.Count(raw, []byte{'{'})
 }
 
-// weightPerStep is how much weight can be compared in one step.
+// weightPerStep is how much weight one step compares.
 const weightPerStep = 32
 
-// maxDigits is how many digits a number has with its exponent, in schemas and in
-// arguments.
+// maxDigits bounds the digits of a number with its exponent, in schemas and arguments.
 const maxDigits = 350
 
-// size is how large a value is: what comparing it costs at most, how deep it
-// is, and the digits of its longest number, written out.
+// size measures a value: the maximum cost of comparing it, its depth, and the digits of
+// its longest number, written out.
 type size struct{ weight, depth, digits int }
 
 func measure(v any) size {
@@ -33,7 +32,7 @@ func measure(v any) size {
 	switch v := v.(type) {
 	case string:
 		s.weight += len(v) / 256
-	case json.Number: // which is compared as a fraction
+	case json.Number: // compared as a fraction
 		s.weight, s.digits = 3*weightPerStep, len(v)
 		if at := strings.IndexAny(string(v), "eE"); at >= 0 {
 			power, _ := strconv.ParseFloat(string(v[at+1:]), 64)

@@ -8,40 +8,39 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on what of one definition is indexed. Real definitions stay far
-// below: the largest schemas have 53 KB.
+// Bounds on what is indexed of a definition. The largest real schemas have 53 KB.
 const (
 	maxSchema      = 256 << 10
 	maxSchemaDepth = 24
 	maxTerms       = 2000 // distinct words
-	maxParameters  = 4000 // words of parameters, repeated ones too
+	maxParameters  = 4000 // words of parameters, with repetitions
 )
 
-// analyzer reads the words out of definitions, field by field. It is reused for
-// the tools of a part, whose words it numbers. A schema is read into parameter
-// names and parameter texts; its keywords are no words.
+// analyzer extracts the words of definitions, field by field. It is reused for the tools
+// of a part, whose words it numbers. Of a schema it reads parameter names and texts, not
+// keywords.
 type analyzer struct {
-	split splitter
-	known *lexicon
-	index map[string]uint32
-	words []string
-	stops map[string]bool
+	split     splitter
+	known     *stemCache
+	index     map[string]uint32
+	words     []string
+	stopWords map[string]bool
 
-	// Of the current definition.
-	current int     // the field being read
-	slot    []int32 // word → where in terms, plus one
+	// State for the current definition.
+	current int     // the current field
+	slot    []int32 // word → index in terms, plus one
 	terms   []term
 	lengths [fields]int
 }
 
-func newAnalyzer(known *lexicon) *analyzer {
-	a := &analyzer{known: known, index: make(map[string]uint32, 256), stops: stopWords()}
+func newAnalyzer(known *stemCache) *analyzer {
+	a := &analyzer{known: known, index: make(map[string]uint32, 256), stopWords: stopWords()}
 	a.split.emit = a.add
 	return a
 }
 
-// read returns the words of a definition and the lengths of its fields, valid
-// until the next is read.
+// read returns the words of a definition and the lengths of its fields, valid until the
+// next call.
 func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 	for i := range a.terms {
 		a.slot[a.terms[i].word] = 0
@@ -59,11 +58,10 @@ func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 	return a.terms, &a.lengths
 }
 
-// minSummary is how long a first sentence is at least, in bytes: "Note." says
-// nothing yet.
+// minSummary is the minimum length of a summary, in bytes: "Note." is not enough.
 const minSummary = 20
 
-// cutSentence cuts a description behind its first sentence or line.
+// cutSentence cuts a description after its first sentence or line.
 func cutSentence(s string) (first, rest string) {
 	for i := minSummary; i+1 < len(s); i++ {
 		switch s[i] {
@@ -80,23 +78,22 @@ func cutSentence(s string) (first, rest string) {
 
 func (a *analyzer) field(field int, s string) {
 	a.current = field
-	a.split.text(wirejson.Clip(s, maxText))
+	a.split.splitText(wirejson.Clip(s, maxText))
 }
 
-// add notes a word of the current field, and the words in it where those of
-// an identifier are written as one.
+// add counts a word of the current field, and the words that it is composed of.
 func (a *analyzer) add(word []byte) {
-	a.note(word)
+	a.count(word)
 	switch a.current {
 	case inName, inServer, inTitle, inParameter:
 		for _, piece := range segments(string(word)) {
-			a.note([]byte(piece))
+			a.count([]byte(piece))
 		}
 	}
 }
 
-func (a *analyzer) note(word []byte) {
-	if a.current != inName && a.stops[string(word)] {
+func (a *analyzer) count(word []byte) {
+	if a.current != inName && a.stopWords[string(word)] {
 		return
 	}
 	i, ok := a.index[string(word)]
@@ -105,7 +102,7 @@ func (a *analyzer) note(word []byte) {
 			return
 		}
 		i = uint32(len(a.words))
-		text := wordOf(a.known, word).word
+		text := stemWord(a.known, word).word
 		a.index[text] = i
 		a.words = append(a.words, text)
 		a.slot = append(a.slot, 0)
@@ -123,8 +120,7 @@ func (a *analyzer) note(word []byte) {
 	a.lengths[a.current]++
 }
 
-// schema walks a schema, whatever its dialect: names of properties, and what
-// is written for a reader about them.
+// schema walks a schema of any dialect for property names and texts for readers.
 func (a *analyzer) schema(raw []byte, depth int) {
 	if depth > maxSchemaDepth || a.full() {
 		return
@@ -137,7 +133,7 @@ func (a *analyzer) schema(raw []byte, depth int) {
 	}
 }
 
-var errFull = errors.New("enough words")
+var errEnoughWords = errors.New("enough words")
 
 func (a *analyzer) full() bool {
 	return a.lengths[inParameter]+a.lengths[inParameterText] > maxParameters
@@ -145,7 +141,7 @@ func (a *analyzer) full() bool {
 
 func (a *analyzer) keyword(name, value []byte, depth int) error {
 	if a.full() {
-		return errFull
+		return errEnoughWords
 	}
 	switch string(name) {
 	case "properties":
@@ -166,7 +162,7 @@ func (a *analyzer) keyword(name, value []byte, depth int) error {
 	case "enum", "const":
 		a.values(value)
 	case "default", "examples", "$schema", "$id", "$ref", "required", "type":
-		// data and addresses, not words about the tool
+		// data and URLs, not words about the tool
 	default:
 		a.schema(value, depth+1)
 	}
@@ -187,8 +183,7 @@ func (a *analyzer) values(raw json.RawMessage) {
 	wirejson.Elements(raw, func(value []byte) error { a.value(value); return nil })
 }
 
-// term is one distinct word of a tool: which of the part's words, and how
-// often it stands in each field.
+// term is one distinct word of a tool, with its count in each field.
 type term struct {
 	word  uint32
 	count [fields]uint8

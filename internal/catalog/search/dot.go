@@ -3,13 +3,13 @@ package search
 // Dimensions is the length of a vector.
 const Dimensions = 128
 
-// direction is a vector of length 127 in whole steps; that of nothing is zero.
-type direction [Dimensions]int8
+// unitVector is a vector of length 127 with integer components; zero for an empty text.
+type unitVector [Dimensions]int8
 
-// slowDot is dot in Go: four sums at a time take half as long as one.
+// dotGeneric is dot in Go: four sums at a time take half as long as one.
 //
 //lint:ignore U1000 systems without the assembly use it, and tests compare with it
-func slowDot(a, b *direction) int32 {
+func dotGeneric(a, b *unitVector) int32 {
 	var s0, s1, s2, s3 int32
 	for i := 0; i <= len(a)-4; i += 4 {
 		s0 += int32(a[i]) * int32(b[i])

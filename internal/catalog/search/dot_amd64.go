@@ -4,4 +4,4 @@ package search
 // amd64 processor has (SSE2): a quarter of the time that Go takes for it.
 //
 //go:noescape
-func dot(a, b *direction) int32
+func dot(a, b *unitVector) int32

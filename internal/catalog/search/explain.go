@@ -8,25 +8,25 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Reason is why a tool was found: a word of the query, the words of the tool
-// that answer it, and where they stand.
+// Reason is why a tool was found: a word of the query, the matching words of the tool,
+// and their fields.
 type Reason struct {
 	Asked  string
 	Found  []string
 	How    Relation
 	Fields []string // name, server, title, summary, description, parameter, parameter_text
-	Share  float64  // of what the words of the query add to the tool's score; 0 for a name and for use
+	Share  float64  // of the query words' part of the score; 0 for a name and for use
 }
 
-// fieldNames are the names of the fields, in their order.
+// fieldNames are the names of the fields, in order.
 var fieldNames = [fields]string{"name", "server", "title", "summary", "description", "parameter", "parameter_text"}
 
-// Explain returns why the query, with habits or nil, finds the tool that has the
-// definition, the weightiest reason first. The definition is analysed again for it: the index
-// does not keep where a word stands.
+// Explain returns why the query, with habits or nil, finds the tool of that definition,
+// the most important reason first. It analyzes the definition again, because the index
+// does not store positions.
 func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []Reason {
 	q := v.parse(query)
-	terms, lengths := v.ix.explained(d)
+	terms, lengths := v.ix.analyze(d)
 	var reasons []Reason
 	sum := 0.0
 	for i := range q.terms {
@@ -39,46 +39,46 @@ func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []R
 		reasons[i].Share = math.Round(reasons[i].Share/sum*1e3) / 1e3
 	}
 	slices.SortStableFunc(reasons, func(a, b Reason) int { return cmp.Compare(b.Share, a.Share) })
-	if v.habits(h, query)[uint32(doc)] > 0 {
-		reasons = append(reasons, Reason{Asked: query, Found: []string{}, How: Used, Fields: []string{}})
+	if v.habitScores(h, query)[uint32(doc)] > 0 {
+		reasons = append(reasons, Reason{Asked: query, Found: []string{}, How: ByUse, Fields: []string{}})
 	}
-	return append(v.namedReasons(query, uint32(doc), d), reasons...)
+	return append(v.nameReasons(query, uint32(doc), d), reasons...)
 }
 
-// namedReasons are those that come before all others.
-func (v *View) namedReasons(query string, doc uint32, d *tool.Definition) (reasons []Reason) {
-	n := v.naming(query)
-	if n.bonus[doc] > 0 || n.meant[doc] {
-		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Tool}, How: Named, Fields: []string{fieldNames[inName]}})
+// nameReasons returns the reasons for matches by name, which come first.
+func (v *View) nameReasons(query string, doc uint32, d *tool.Definition) (reasons []Reason) {
+	n := v.findNamed(query)
+	if n.bonus[doc] > 0 || n.byMeaning[doc] {
+		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Tool}, How: ByName, Fields: []string{fieldNames[inName]}})
 	}
-	if part := v.ix.partOf[doc]; n.servers[part] || n.listed[part] {
-		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Server}, How: Named, Fields: []string{fieldNames[inServer]}})
+	if part := v.ix.partOf[doc]; n.servers[part] || n.listServers[part] {
+		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Server}, How: ByName, Fields: []string{fieldNames[inServer]}})
 	}
 	return reasons
 }
 
-// spoken is a word of a tool, as an index of it knows it.
-type spoken struct {
+// explainedWord is a word of a tool with its number in the index.
+type explainedWord struct {
 	text string
 	stem uint32
 	term
 }
 
-func (ix *Index) explained(d *tool.Definition) ([]spoken, *[fields]int) {
+func (ix *Index) analyze(d *tool.Definition) ([]explainedWord, *[fields]int) {
 	a := newAnalyzer(ix.ranking.lexicon)
 	terms, lengths := a.read(d)
-	words := make([]spoken, 0, len(terms))
+	words := make([]explainedWord, 0, len(terms))
 	for _, t := range terms {
 		text := a.words[t.word]
 		if w, ok := ix.words[text]; ok {
-			words = append(words, spoken{text, ix.stemOf[w], t})
+			words = append(words, explainedWord{text, ix.stemOf[w], t})
 		}
 	}
 	return words, lengths
 }
 
-// reason gathers the words that answer the term.
-func (v *View) reason(t *queryTerm, words []spoken, lengths *[fields]int) (Reason, bool) {
+// reason returns the reason for a query term.
+func (v *View) reason(t *queryTerm, words []explainedWord, lengths *[fields]int) (Reason, bool) {
 	r, rank := Reason{Asked: t.asked, How: t.how}, v.ix.ranking
 	var total float32
 	var in [fields]bool
@@ -86,7 +86,7 @@ func (v *View) reason(t *queryTerm, words []spoken, lengths *[fields]int) (Reaso
 		if w.stem != t.stem {
 			continue
 		}
-		weight := rank.weigh(&w.count, lengths)
+		weight := rank.rawWeight(&w.count, lengths)
 		total += weight
 		if t.written && v.ix.words[w.text] == t.word {
 			r.Share += float64(rank.Surface) * float64(rank.saturated(weight))
@@ -96,8 +96,8 @@ func (v *View) reason(t *queryTerm, words []spoken, lengths *[fields]int) (Reaso
 			in[f] = in[f] || n > 0
 		}
 	}
-	if r.How == Same && !slices.Contains(r.Found, t.asked) {
-		r.How = Stem
+	if r.How == SameWord && !slices.Contains(r.Found, t.asked) {
+		r.How = SameStem
 	}
 	for f, name := range fieldNames {
 		if in[f] {

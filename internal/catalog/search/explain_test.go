@@ -30,15 +30,15 @@ func TestExplain(t *testing.T) {
 		{"erase a githubs repositry", []Reason{
 			{Asked: "repositry", Found: []string{"repository"}, How: Misspelt, Fields: []string{"name", "summary"}},
 			{Asked: "erase", Found: []string{"delete"}, How: Synonym, Fields: []string{"name", "summary"}},
-			{Asked: "githubs", Found: []string{"github"}, How: Stem, Fields: []string{"server", "summary"}},
+			{Asked: "githubs", Found: []string{"github"}, How: SameStem, Fields: []string{"server", "summary"}},
 		}},
-		{"regression", []Reason{{Asked: "regression", Found: []string{"regression"}, How: Same, Fields: []string{"parameter_text"}}}},
+		{"regression", []Reason{{Asked: "regression", Found: []string{"regression"}, How: SameWord, Fields: []string{"parameter_text"}}}},
 		{"gitlab create issues", []Reason{
-			{Asked: "gitlab create issues", Found: []string{"create_issue"}, How: Named, Fields: []string{"name"}},
-			{Asked: "gitlab create issues", Found: []string{"gitlab"}, How: Named, Fields: []string{"server"}},
-			{Asked: "gitlab", Found: []string{"gitlab"}, How: Same, Fields: []string{"server"}},
-			{Asked: "create", Found: []string{"create"}, How: Same, Fields: []string{"name"}},
-			{Asked: "issues", Found: []string{"issue"}, How: Stem, Fields: []string{"name"}},
+			{Asked: "gitlab create issues", Found: []string{"create_issue"}, How: ByName, Fields: []string{"name"}},
+			{Asked: "gitlab create issues", Found: []string{"gitlab"}, How: ByName, Fields: []string{"server"}},
+			{Asked: "gitlab", Found: []string{"gitlab"}, How: SameWord, Fields: []string{"server"}},
+			{Asked: "create", Found: []string{"create"}, How: SameWord, Fields: []string{"name"}},
+			{Asked: "issues", Found: []string{"issue"}, How: SameStem, Fields: []string{"name"}},
 			{Asked: "issues", Found: []string{"ticket"}, How: Synonym, Fields: []string{"summary"}},
 		}},
 	}
@@ -60,10 +60,10 @@ func byAsked(reasons []Reason) map[string][]Reason {
 
 func TestExplainUse(t *testing.T) {
 	ix := build(shelf)
-	h := Learn(uses("customers", "db", "query", 3))
+	h := LearnHabits(uses("customers", "db", "query", 3))
 	hits, _ := ix.Search(h, "customers", 1, nil)
 	got := ix.Explain(h, "customers", hits[0].Doc, &shelf[5])
-	if len(got) != 1 || got[0].How != Used || got[0].How.String() != "used" {
+	if len(got) != 1 || got[0].How != ByUse || got[0].How.String() != "used" {
 		t.Errorf("reasons %+v, want use alone", got)
 	}
 }

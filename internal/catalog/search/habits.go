@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The bounds of what is learned from use.
+// Bounds of learning.
 const (
-	maxUses     = 20_000 // the latest
-	maxUseWords = 30     // of one query
-	habitShare  = 0.6    // what use adds at most, as a part of the best sum of words
-	habitTimes  = 2      // uses of a word that count half of that
+	maxUses        = 20_000 // the latest
+	maxUseWords    = 30     // of one query
+	habitShare     = 0.6    // maximum bonus, relative to the best sum of words
+	habitHalfCount = 2      // uses that give half of it
 )
 
 // Use is a tool that was called after a query.
@@ -24,23 +24,22 @@ type Use struct {
 	Tool  tool.ID
 }
 
-// Habits are which words led to which tools. They are a small, bounded prior
-// of a search: they cannot lift a tool by more than a part of what the best
-// match has by its words. They are immutable.
+// Habits record which query words led to which tools. They are a small, bounded prior of
+// a search: they add at most habitShare of the best match's score. They are immutable.
 type Habits struct {
 	tools []tool.ID
-	words map[string][]habit // stem → the tools that it led to
+	words map[string][]toolUses // stem → the tools it led to
 }
 
-type habit struct {
+type toolUses struct {
 	tool  int32
 	times uint16
 }
 
-// Learn makes habits of uses, the latest first; the earliest of too many are
-// left out.
-func Learn(uses []Use) *Habits {
-	h := &Habits{words: make(map[string][]habit)}
+// LearnHabits returns the habits of uses, latest first; the earliest beyond the bound are
+// ignored.
+func LearnHabits(uses []Use) *Habits {
+	h := &Habits{words: make(map[string][]toolUses)}
 	numbers := make(map[tool.ID]int32)
 	for _, use := range uses[:min(len(uses), maxUses)] {
 		n, ok := numbers[use.Tool]
@@ -58,9 +57,9 @@ func Learn(uses []Use) *Habits {
 
 func (h *Habits) count(word string, n int32) {
 	list := h.words[word]
-	i, ok := slices.BinarySearchFunc(list, n, func(e habit, n int32) int { return cmp.Compare(e.tool, n) })
+	i, ok := slices.BinarySearchFunc(list, n, func(e toolUses, n int32) int { return cmp.Compare(e.tool, n) })
 	if !ok {
-		list = slices.Insert(list, i, habit{tool: n})
+		list = slices.Insert(list, i, toolUses{tool: n})
 	}
 	if list[i].times < 1<<16-1 {
 		list[i].times++
@@ -68,9 +67,9 @@ func (h *Habits) count(word string, n int32) {
 	h.words[word] = list
 }
 
-// habitWords returns the distinct stems of what a query says.
+// habitWords returns the distinct stems of a query.
 func habitWords(query string) (stems []string) {
-	for _, word := range plainWords(wirejson.Clip(query, maxQuery)) {
+	for _, word := range wordsOf(wirejson.Clip(query, maxQuery)) {
 		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
 			continue
 		}
@@ -81,9 +80,9 @@ func habitWords(query string) (stems []string) {
 	return stems
 }
 
-// habits returns the tools that the words of the query led to, and for each how
-// much of the query did, in [0, 1).
-func (v *View) habits(h *Habits, query string) map[uint32]float32 {
+// habitScores returns the tools that the words of the query led to, each with a score in
+// [0, 1).
+func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	if h == nil {
 		return nil
 	}
@@ -98,8 +97,8 @@ func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 		}
 		all += rare
 		for _, e := range h.words[word] {
-			part := rare * float32(e.times) / float32(e.times+habitTimes)
-			parts[e.tool] += part / v.sharing(h.tools[e.tool].Server, s, ok)
+			part := rare * float32(e.times) / float32(e.times+habitHalfCount)
+			parts[e.tool] += part / v.commonness(h.tools[e.tool].Server, s, ok)
 		}
 	}
 	out := make(map[uint32]float32)
@@ -107,31 +106,31 @@ func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 		if part == 0 {
 			continue
 		}
-		if doc, ok := v.ix.find(h.tools[n]); ok && v.shows(doc) {
+		if doc, ok := v.ix.docOf(h.tools[n]); ok && v.isShown(doc) {
 			out[doc] = part / all
 		}
 	}
 	return out
 }
 
-// sharing is the root of how many tools of a server have a word, one at least: what led to
-// one of many that are alike says little about which.
-func (v *View) sharing(server string, stem uint32, known bool) float32 {
+// commonness is the square root of the number of a server's tools with a word, at least
+// one: a use of one of many similar tools says little.
+func (v *View) commonness(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {
 		for _, part := range v.ix.byServer[server] {
-			n += v.inPart(part, stem)
+			n += v.countInPart(part, stem)
 		}
 	}
 	return float32(math.Sqrt(float64(max(1, n))))
 }
 
-// find returns the number of a tool.
-func (ix *Index) find(id tool.ID) (uint32, bool) {
+// docOf returns the document number of a tool.
+func (ix *Index) docOf(id tool.ID) (uint32, bool) {
 	name := strings.ToLower(id.Tool)
 	for _, part := range ix.byServer[id.Server] {
 		p := ix.parts[part]
-		for doc := range p.named.of(name) {
+		for doc := range p.byName.of(name) {
 			if p.ids[doc] == id {
 				return ix.first[part] + doc, true
 			}

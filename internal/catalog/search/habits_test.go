@@ -20,7 +20,7 @@ func uses(query, server, name string, times int) (out []Use) {
 // better by its words.
 func TestHabits(t *testing.T) {
 	ix := build(shelf)
-	h := Learn(append(uses("look up customers", "db", "query", 5), uses("create something", "fs", "read_text_file", 50)...))
+	h := LearnHabits(append(uses("look up customers", "db", "query", 5), uses("create something", "fs", "read_text_file", 50)...))
 	first := func(h *Habits, query string) string {
 		hits, _ := ix.Search(h, query, 1, nil)
 		if len(hits) == 0 {
@@ -52,7 +52,7 @@ func TestHabits(t *testing.T) {
 // Habits say nothing about tools that a view does not show, or that are gone.
 func TestHabitsKeepToTheView(t *testing.T) {
 	ix := Assemble(partsOf(shelf))
-	h := Learn(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
+	h := LearnHabits(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
 	v := ix.View(func(doc int) bool { return ix.id(uint32(doc)).Server != "db" })
 	if hits, total := v.Search(h, "customers", 5, nil); len(hits) != 0 || total != 0 {
 		t.Errorf("found %v", v.names(hits))
@@ -65,14 +65,14 @@ func TestLearnIsBounded(t *testing.T) {
 	for i := range maxUses + 500 {
 		many = append(many, Use{fmt.Sprint("query number ", i%100), tool.ID{Server: "db", Tool: fmt.Sprint("t", i%7)}})
 	}
-	h := Learn(many)
+	h := LearnHabits(many)
 	if len(h.tools) != 7 {
 		t.Errorf("%d tools", len(h.tools))
 	}
 	v := build(shelf)
 	one, two := append(uses("read it", "db", "query", 2), uses("read it", "fs", "read_text_file", 1)...), append(uses("read it", "fs", "read_text_file", 1), uses("read it", "db", "query", 2)...)
-	a, _ := v.Search(Learn(one), "please read it", 5, nil)
-	b, _ := v.Search(Learn(two), "please read it", 5, nil)
+	a, _ := v.Search(LearnHabits(one), "please read it", 5, nil)
+	b, _ := v.Search(LearnHabits(two), "please read it", 5, nil)
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Errorf("the order of uses matters:\n%s", diff)
 	}

@@ -6,49 +6,49 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Index is parts put together. It is immutable and safe for concurrent use;
-// what is searched is a View of it.
+// Index is the index of several parts. It is immutable and safe for concurrent use;
+// searches use a View of it.
 //
-// Words are found twice: by stem, which finds them in any form, and as they
-// are, so that the very word weighs more than a relative of it.
+// Words are indexed by stem, which matches any form, and exactly, so that an exact match
+// weighs more.
 type Index struct {
 	ranking *Ranking
 	parts   []*Part
-	first   []uint32 // part → number of its first tool; one more at the end
-	partOf  []uint32 // tool → part
+	first   []uint32 // part → its first document; one more at the end
+	partOf  []uint32 // document → part
 
-	byServer map[string][]uint32 // name of a server → its parts
+	byServer map[string][]uint32 // server → its parts
 
 	words   map[string]uint32
 	stemOf  []uint32 // word → stem
 	stems   map[string]uint32
 	stemsOf [][]uint32 // part → its stems
 
-	byStem, byWord lists
-	spelling       spelling
+	byStem, byWord partLists
+	spelling       spellingIndex
 	synonyms       map[string][]uint32 // stem as text → stems
 
-	lying []int // vectors of its stems
+	vectorRows []int // row numbers of the stems' vectors
 
-	scratch sync.Pool // working memory of searches
+	scratch sync.Pool // buffers of searches
 }
 
-// lists are the parts that have each word, and as which of their words.
-type lists struct {
-	start []uint32 // word → first piece; one more at the end
-	parts []piece
+// partLists maps each word to the parts that have it, and its number there.
+type partLists struct {
+	start []uint32 // word → first entry; one more at the end
+	parts []partWord
 }
 
-type piece struct{ part, word uint32 }
+type partWord struct{ part, word uint32 }
 
-func (l *lists) of(word uint32) []piece {
+func (l *partLists) of(word uint32) []partWord {
 	return l.parts[l.start[word]:l.start[word+1]]
 }
 
-// Assemble makes an index of the parts. Tools are numbered through the parts
-// in their order.
+// Assemble returns an index of the parts. Documents are numbered in the order of the
+// parts.
 func Assemble(parts []*Part) *Index {
-	ix := &Index{ranking: product(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
+	ix := &Index{ranking: defaultRanking(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
 	if len(parts) > 0 {
 		ix.ranking = parts[0].ranking
@@ -69,7 +69,7 @@ func Assemble(parts []*Part) *Index {
 		for doc := ix.first[i]; doc < ix.first[i+1]; doc++ {
 			ix.partOf[doc] = uint32(i)
 		}
-		words[i], stems[i] = ix.number(p)
+		words[i], stems[i] = ix.numberWords(p)
 	}
 	ix.stemsOf = stems
 	ix.byWord = newLists(words, len(ix.words))
@@ -78,15 +78,15 @@ func Assemble(parts []*Part) *Index {
 	ix.synonyms = synonymsIn(ix.stems)
 	for row, stem := range ix.ranking.Vectors.stems {
 		if _, ok := ix.stems[stem]; ok {
-			ix.lying = append(ix.lying, row)
+			ix.vectorRows = append(ix.vectorRows, row)
 		}
 	}
 	return ix
 }
 
-// number returns the numbers of the words and stems of a part; one that has none
-// gets the next. The stem of a known word need not be looked up.
-func (ix *Index) number(p *Part) (words, stems []uint32) {
+// numberWords returns the numbers of a part's words and stems; new ones get the next
+// number. The stem of a known word is not computed again.
+func (ix *Index) numberWords(p *Part) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
 		w, ok := ix.words[text]
@@ -106,26 +106,26 @@ func (ix *Index) number(p *Part) (words, stems []uint32) {
 	return words, stems
 }
 
-// newLists turns part → its words around.
-func newLists(words [][]uint32, n int) lists {
-	l := lists{start: make([]uint32, n+1)}
+// newLists inverts part → its words.
+func newLists(words [][]uint32, n int) partLists {
+	l := partLists{start: make([]uint32, n+1)}
 	for _, of := range words {
 		for _, word := range of {
 			l.start[word+1]++
 		}
 	}
-	next := sums(l.start)
-	l.parts = make([]piece, l.start[n])
+	next := prefixSums(l.start)
+	l.parts = make([]partWord, l.start[n])
 	for part, of := range words {
 		for local, word := range of {
-			l.parts[next[word]] = piece{uint32(part), uint32(local)}
+			l.parts[next[word]] = partWord{uint32(part), uint32(local)}
 			next[word]++
 		}
 	}
 	return l
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (ix *Index) Len() int { return len(ix.partOf) }
 
 func (ix *Index) id(doc uint32) tool.ID {

@@ -2,16 +2,15 @@ package search
 
 import "sync/atomic"
 
-// lexicon remembers words and their stems: to find a stem takes a microsecond, and the tools
-// of different servers have most of their words in common, which they share then. A word that
-// comes takes the place of another one, so that its size is bounded. It is safe for
-// concurrent use.
-type lexicon [1 << 13]atomic.Pointer[lexeme]
+// stemCache caches words with their stems: stemming takes a microsecond, and servers
+// share most words. A new word replaces another one, so its size is bounded. It is safe
+// for concurrent use.
+type stemCache [1 << 13]atomic.Pointer[stemmedWord]
 
-type lexeme struct{ word, root string }
+type stemmedWord struct{ word, root string }
 
-// wordOf returns a word with its stem.
-func wordOf[T string | []byte](l *lexicon, word T) *lexeme {
+// stemWord returns a word with its stem.
+func stemWord[T string | []byte](l *stemCache, word T) *stemmedWord {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(word) {
 		h = (h ^ uint32(word[i])) * 16777619
@@ -20,7 +19,7 @@ func wordOf[T string | []byte](l *lexicon, word T) *lexeme {
 	if known := at.Load(); known != nil && known.word == string(word) {
 		return known
 	}
-	found := &lexeme{word: string(word)}
+	found := &stemmedWord{word: string(word)}
 	found.root = stem(found.word)
 	at.Store(found)
 	return found

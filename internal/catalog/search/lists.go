@@ -14,12 +14,12 @@ import (
 //go:embed words.txt
 var wordsText string
 
-// What words.txt has.
+// The sections of words.txt.
 var (
-	wordFile   = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
-	stopWords  = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
-	fillers    = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
-	otherStops = sync.OnceValue(func() (languages []map[string]bool) {
+	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
+	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
+	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	foreignStopWords = sync.OnceValue(func() (languages []map[string]bool) {
 		for _, line := range wordFile().Of("other stop words").Lines {
 			set := make(map[string]bool)
 			for _, word := range strings.Fields(line) {
@@ -29,21 +29,21 @@ var (
 		}
 		return languages
 	})
-	verbs  = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
-	wishes = sync.OnceValue(func() map[string]bool {
+	verbs       = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	actionStems = sync.OnceValue(func() map[string]bool {
 		set := make(map[string]bool)
 		for word := range verbs() {
 			set[stem(word)] = true
 		}
 		return set
 	})
-	particles = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
-	compounds = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
-	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
+	particles      = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
+	compounds      = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
+	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
 )
 
-// wordCosts is what a common word costs in a segmentation: by Zipf's law the
-// logarithm of its rank.
+// wordCosts is the cost of a common word in a segmentation: the logarithm of its rank, by
+// Zipf's law.
 var wordCosts = sync.OnceValue(func() map[string]float32 {
 	list := wordFile().Of("common words").Words()
 	costs := make(map[string]float32, len(list))
@@ -53,8 +53,8 @@ var wordCosts = sync.OnceValue(func() map[string]float32 {
 	return costs
 })
 
-// families has the stem of the first word of a family for those of the others.
-var families = sync.OnceValue(func() map[string]string {
+// stemFamilies maps the stems of a word family to the stem of its first word.
+var stemFamilies = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, line := range wordFile().Of("families").Lines {
 		family := strings.Fields(line)
@@ -68,7 +68,7 @@ var families = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymStems are the groups by their stems.
+// synonymStems are the groups of synonyms, as stems.
 var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	for _, line := range wordFile().Of("synonyms").Lines {
 		group := strings.Fields(line)
@@ -80,9 +80,8 @@ var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	return groups
 })
 
-// meanings has for every stem of the table that of the first word of its
-// first group.
-var meanings = sync.OnceValue(func() map[string]string {
+// stemMeanings maps each stem of a group to the first stem of its first group.
+var stemMeanings = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, group := range synonymStems() {
 		for _, root := range group {
@@ -94,8 +93,7 @@ var meanings = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymsIn returns for every stem of the table the other stems of its groups
-// that are in the vocabulary.
+// synonymsIn maps each stem to the other stems of its groups that are in the vocabulary.
 func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	out := make(map[string][]uint32)
 	for _, group := range synonymStems() {
@@ -110,25 +108,25 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	return out
 }
 
-// stem returns the root of an English word, the word itself for any other.
+// stem returns the stem of an English word, other words unchanged.
 func stem(word string) string {
 	if !isLetters(word) {
-		if head, ok := families()[word]; ok {
+		if head, ok := stemFamilies()[word]; ok {
 			return head
 		}
 		return word
 	}
-	if short, ok := singular(word); ok {
+	if short, ok := shortFormOfPlural(word); ok {
 		word = short
 	}
 	root := english.Stem(word, true)
-	if head, ok := families()[root]; ok {
+	if head, ok := stemFamilies()[root]; ok {
 		return head
 	}
 	return root
 }
 
-// shortForms has for every short form, such as "pr", the words that it is short for.
+// shortForms maps each abbreviation, such as "pr", to its words.
 var shortForms = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
 	for _, line := range wordFile().Of("short forms").Lines {
@@ -138,9 +136,9 @@ var shortForms = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// singular returns the short form of which a word is the plural: no rule of English
-// takes the s from "prs" or "vms".
-func singular(word string) (short string, ok bool) {
+// shortFormOfPlural returns the abbreviation of a plural such as "prs", which the stemmer
+// does not handle.
+func shortFormOfPlural(word string) (short string, ok bool) {
 	short, ok = strings.CutSuffix(word, "s")
 	if !ok || short == "" {
 		return "", false

@@ -8,51 +8,50 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// naming is what a query calls by name. It comes before all that is only
-// described.
-type naming struct {
-	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words, and those to use instead
-	meant   map[uint32]bool    // tools whose name says the same in other words
-	servers map[uint32]bool    // parts with whose name it begins
-	listed  map[uint32]bool    // parts whose name it is: all of their tools match
+// nameMatches is what a query names. It ranks before all other matches.
+type nameMatches struct {
+	bonus       map[uint32]float32 // tools named exactly or in words, and successors of deprecated ones
+	byMeaning   map[uint32]bool    // tools whose name means the same
+	servers     map[uint32]bool    // parts whose server's name begins the query
+	listServers map[uint32]bool    // parts whose server's name is the query: all their tools match
 }
 
-// some reports whether anything is named.
-func (n *naming) some() bool {
-	return len(n.bonus)+len(n.meant)+len(n.servers)+len(n.listed) > 0
+// any reports whether anything is named.
+func (n *nameMatches) any() bool {
+	return len(n.bonus)+len(n.byMeaning)+len(n.servers)+len(n.listServers) > 0
 }
 
-// maxCalled is how many words a query has at most that is compared with names:
-// in a longer one a word is a word.
-const maxCalled = 6
+// maxNameQueryWords is the maximum number of words of a query that is compared with
+// names.
+const maxNameQueryWords = 6
 
-// naming finds the tools and servers that the query names.
-func (v *View) naming(text string) (n naming) {
+// findNamed finds the tools and servers that the query names.
+func (v *View) findNamed(text string) (n nameMatches) {
 	text = strings.TrimSpace(wirejson.Clip(text, maxQuery))
-	literal, words := strings.ToLower(text), plainWords(text)
-	short := len(words) > 0 && len(words) <= maxCalled
+	literal, words := strings.ToLower(text), wordsOf(text)
+	short := len(words) > 0 && len(words) <= maxNameQueryWords
 	var all wording
 	if short {
-		all = v.wordingOf(words)
+		all = v.queryWording(words)
 	}
 	for i, p := range v.ix.parts {
-		if v.of[i] == not {
+		if v.partShown[i] == notShown {
 			continue
 		}
 		part := uint32(i)
-		v.literal(&n, part, literal)
+		v.addLiteralMatches(&n, part, literal)
 		if len(p.ids) > 0 && (len(words) > 0 && slices.Equal(words, p.server) || strings.EqualFold(text, p.ids[0].Server)) {
-			if n.listed == nil {
-				n.listed = make(map[uint32]bool)
+			if n.listServers == nil {
+				n.listServers = make(map[uint32]bool)
 			}
-			n.listed[part] = true
+			n.listServers[part] = true
 		}
 		if !short {
 			continue
 		}
-		v.worded(&n, part, all, wordedBonus)
+		v.addWordingMatches(&n, part, all, wordedBonus)
 		if k := len(p.server); k > 0 && len(words) > k && slices.Equal(words[:k], p.server) {
-			v.worded(&n, part, v.wordingOf(words[k:]), 2*wordedBonus)
+			v.addWordingMatches(&n, part, v.queryWording(words[k:]), 2*wordedBonus)
 			if n.servers == nil {
 				n.servers = make(map[uint32]bool)
 			}
@@ -62,65 +61,64 @@ func (v *View) naming(text string) (n naming) {
 	return n
 }
 
-// literal notes the tools whose id or name is written.
-func (v *View) literal(n *naming, part uint32, name string) {
+// addLiteralMatches adds the tools whose id or name is the query.
+func (v *View) addLiteralMatches(n *nameMatches, part uint32, name string) {
 	p := v.ix.parts[part]
-	v.call(n, part, p.named.of(name), literalBonus)
+	v.addTools(n, part, p.byName.of(name), literalBonus)
 	for _, mark := range [...]string{":", "__"} {
 		if server, tool, ok := strings.Cut(name, mark); ok && len(p.ids) > 0 && strings.EqualFold(server, p.ids[0].Server) {
-			v.call(n, part, p.named.of(tool), exactBonus)
+			v.addTools(n, part, p.byName.of(tool), exactBonus)
 		}
 	}
 }
 
-func (v *View) call(n *naming, part uint32, docs iter.Seq[uint32], bonus float32) {
+func (v *View) addTools(n *nameMatches, part uint32, docs iter.Seq[uint32], bonus float32) {
 	first, p := v.ix.first[part], v.ix.parts[part]
 	for d := range docs {
-		if !v.shows(first + d) {
+		if !v.isShown(first + d) {
 			continue
 		}
-		n.give(first+d, bonus)
+		n.raiseBonus(first+d, bonus)
 		if bonus == exactBonus {
 			continue
 		}
 		for _, next := range p.deprecated[d] {
-			if v.shows(first + next) {
-				n.give(first+next, bonus)
+			if v.isShown(first + next) {
+				n.raiseBonus(first+next, bonus)
 			}
 		}
 	}
 }
 
-func (n *naming) give(doc uint32, bonus float32) {
+func (n *nameMatches) raiseBonus(doc uint32, bonus float32) {
 	if n.bonus == nil {
 		n.bonus = make(map[uint32]float32)
 	}
 	n.bonus[doc] = max(n.bonus[doc], bonus)
 }
 
-// worded notes the tools whose name has the words of the query, or others that
-// mean the same.
-func (v *View) worded(n *naming, part uint32, w wording, bonus float32) {
+// addWordingMatches adds the tools whose name has the words of the query, or synonyms.
+func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus float32) {
 	p := v.ix.parts[part]
-	for d := range p.meant.of(w.meaning) {
+	for d := range p.byMeaning.of(w.meaning) {
 		if nameWording(p.ids[d].Tool).stems == w.stems {
-			v.call(n, part, slices.Values([]uint32{d}), bonus)
+			v.addTools(n, part, slices.Values([]uint32{d}), bonus)
 			continue
 		}
-		if doc := v.ix.first[part] + d; v.shows(doc) {
-			if n.meant == nil {
-				n.meant = make(map[uint32]bool)
+		if doc := v.ix.first[part] + d; v.isShown(doc) {
+			if n.byMeaning == nil {
+				n.byMeaning = make(map[uint32]bool)
 			}
-			n.meant[doc] = true
+			n.byMeaning[doc] = true
 		}
 	}
 }
 
-// wordingOf is the wording of a query, its typing errors mended.
-func (v *View) wordingOf(words []string) wording {
-	mended := apart(words)
+// queryWording returns the wording of a query after spelling correction.
+func (v *View) queryWording(words []string) wording {
+	mended := expandWords(words)
 	for i, word := range mended {
-		if _, known := v.lookup(word); known || stopWords()[word] {
+		if _, known := v.lookupWord(word); known || stopWords()[word] {
 			continue
 		}
 		if near := v.nearest(word); len(near) > 0 {
@@ -130,14 +128,14 @@ func (v *View) wordingOf(words []string) wording {
 	return newWording(mended, stem)
 }
 
-// Mentions returns what reports whether a query has a word of a name. Servers of
-// which no tool is known are found by it.
-func Mentions(query string) func(name string) bool {
+// NameMatcher returns a function that reports whether a query has a word of a name. It
+// finds servers without known tools.
+func NameMatcher(query string) func(name string) bool {
 	asked := make(map[string]bool)
 	sp := splitter{emit: func(word []byte) { asked[stem(string(word))] = true }}
-	sp.text(wirejson.Clip(query, maxQuery))
+	sp.splitText(wirejson.Clip(query, maxQuery))
 	return func(name string) bool {
-		return slices.ContainsFunc(apart(plainWords(name)), func(word string) bool {
+		return slices.ContainsFunc(expandWords(wordsOf(name)), func(word string) bool {
 			return !stopWords()[word] && asked[stem(word)]
 		})
 	}

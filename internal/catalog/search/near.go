@@ -1,15 +1,15 @@
 package search
 
-// nearness tells how far names say what a query asks for: each of its words by the word of
-// the name that lies nearest, by how rare it is.
-type nearness struct {
+// nameSimilarity scores how well names match a query: each query word by the most similar
+// word of the name, weighted by its rarity.
+type nameSimilarity struct {
 	view  *View
-	asked []asked
-	likes map[int32][]float32 // vector of a word in names → its likeness to each word of the query
+	asked []queryStem
+	cache map[int32][]float32 // row of a name's word → its similarity to each query word
 }
 
-// of returns the part of the query that the name of a tool says, or nearly so.
-func (n *nearness) of(doc uint32) float32 {
+// score returns the part of the query that a tool's name matches.
+func (n *nameSimilarity) score(doc uint32) float32 {
 	ix := n.view.ix
 	part := ix.partOf[doc]
 	p, stems := ix.parts[part], ix.stemsOf[part]
@@ -23,7 +23,7 @@ func (n *nearness) of(doc uint32) float32 {
 				break
 			}
 			if a.row >= 0 && p.rows[st] >= 0 {
-				most = max(most, n.like(p.rows[st])[i])
+				most = max(most, n.similarities(p.rows[st])[i])
 			}
 		}
 		said += a.rare * most
@@ -35,20 +35,20 @@ func (n *nearness) of(doc uint32) float32 {
 	return said / all
 }
 
-// like returns how like each word of the query is to a word of a name.
-func (n *nearness) like(row int32) []float32 {
-	if likes, ok := n.likes[row]; ok {
+// similarities returns the similarity of a name's word to each query word.
+func (n *nameSimilarity) similarities(row int32) []float32 {
+	if likes, ok := n.cache[row]; ok {
 		return likes
 	}
 	likes := make([]float32, len(n.asked))
 	for i := range n.asked {
 		if other := n.asked[i].row; other >= 0 {
-			likes[i] = n.view.ix.ranking.Vectors.likeness(int(other), int(row))
+			likes[i] = n.view.ix.ranking.Vectors.cosine(int(other), int(row))
 		}
 	}
-	if n.likes == nil {
-		n.likes = make(map[int32][]float32)
+	if n.cache == nil {
+		n.cache = make(map[int32][]float32)
 	}
-	n.likes[row] = likes
+	n.cache[row] = likes
 	return likes
 }

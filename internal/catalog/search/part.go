@@ -10,68 +10,64 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Part is the analysed tools of one server: what an index is put together
-// from. It is immutable and knows nothing of other servers, so that a server
-// that changes costs its own tools and no more. What a word weighs in a tool
-// depends on that tool alone.
+// Part is the analyzed tools of one server, a building block of an index. It is immutable
+// and independent of other servers, so that a changed server only costs its own tools.
 type Part struct {
-	ranking *Ranking
-	ids     []tool.ID
-	server  []string // its words, for queries that begin with them
-	named   names    // by lower-case name
-	meant   names    // by what the words of the name mean
+	ranking   *Ranking
+	ids       []tool.ID
+	server    []string  // words of its name, for queries that begin with them
+	byName    nameIndex // by lower-case name
+	byMeaning nameIndex // by the meaning of the name's words
 
-	// deprecated has the tools that are, with the tools that they name: those to use
-	// instead.
+	// deprecated maps deprecated tools to the tools that they name as successors.
 	deprecated map[uint32][]uint32
 
-	changing []bool // tool → whether its name says that it changes something
+	mutating []bool // tool → whether its name says that it changes something
 
-	words  []string // each distinct word
+	words  []string // distinct words
 	stemOf []uint32 // word → stem
 	stems  []string
 
 	byStem postings
-	// byWord has the words that share their stem with another word of the
-	// part; the postings of any other word are those of its stem.
+	// byWord has the words that share their stem with another word of the part; other
+	// words have the postings of their stem.
 	byWord postings
 
-	headed     []uint32    // stem → number of tools that have it in their heads
-	nameStems  [][]uint32  // tool → the stems of its name
-	directions []direction // tool → where its words lie
-	rows       []int32     // stem → its vector, -1 if it has none
+	headCounts  []uint32     // stem → number of tools with it in their heads
+	nameStems   [][]uint32   // tool → stems of its name
+	unitVectors []unitVector // tool → its vector
+	rows        []int32      // stem → row of its vector, -1 without one
 }
 
-// postings are the tools of each word, in one piece.
+// postings are the tools of each word, in one slice.
 type postings struct {
 	start []uint32 // word → first entry; one more at the end
 	docs  []posting
 }
 
-// posting is a word in a tool. Its weight is complete but for how rare the
-// word is: where it stands, how often, in how long a field.
+// posting is a word in a tool, with its weight without IDF.
 type posting struct {
-	at     uint32 // tool within the part, and bits
-	weight float32
+	docAndFlags uint32 // tool within the part, and flags
+	weight      float32
 }
 
-// The bits of a posting: where else the word stands.
+// Flags of a posting.
 const (
 	inNameBit = 1 << 31
 	inHeadBit = 1 << 30 // in the name, the title or the first sentence
 	whereBits = inNameBit | inHeadBit
 )
 
-func (e posting) doc() uint32  { return e.at &^ whereBits }
-func (e posting) named() bool  { return e.at&inNameBit != 0 }
-func (e posting) headed() bool { return e.at&inHeadBit != 0 }
-func (e posting) head() uint32 { return e.at & inHeadBit / inHeadBit } // 1 if headed
+func (e posting) doc() uint32     { return e.docAndFlags &^ whereBits }
+func (e posting) inName() bool    { return e.docAndFlags&inNameBit != 0 }
+func (e posting) inHead() bool    { return e.docAndFlags&inHeadBit != 0 }
+func (e posting) headBit() uint32 { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if inHead
 
 func (p *postings) of(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
 }
 
-// ofWord are the tools that have the very word.
+// ofWord returns the tools with exactly that word.
 func (p *Part) ofWord(word uint32) []posting {
 	if docs := p.byWord.of(word); len(docs) > 0 {
 		return docs
@@ -79,35 +75,35 @@ func (p *Part) ofWord(word uint32) []posting {
 	return p.byStem.of(p.stemOf[word])
 }
 
-// alone reports whether the tools of a word are those of its stem.
-func (p *Part) alone(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
+// sameAsStem reports whether a word has the tools of its stem.
+func (p *Part) sameAsStem(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
 
-// NewPart analyses the tools of a server, for the ranking of the product.
+// NewPart analyzes the tools of a server with the default ranking.
 func NewPart(server string, tools []*tool.Definition) *Part {
-	return product().Part(server, tools)
+	return defaultRanking().NewPart(server, tools)
 }
 
-// Part analyses the tools of a server.
-func (r *Ranking) Part(server string, tools []*tool.Definition) *Part {
+// NewPart analyzes the tools of a server.
+func (r *Ranking) NewPart(server string, tools []*tool.Definition) *Part {
 	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
-		b.document(uint32(i), tools[i])
+		b.addTool(uint32(i), tools[i])
 	}
 	for i := range tools {
-		b.successors(uint32(i), tools[i])
+		b.addSuccessors(uint32(i), tools[i])
 	}
-	return b.done()
+	return b.build()
 }
 
-// names are the tools of each name. Nearly all names have one.
-type names struct {
+// nameIndex maps names to tools. Nearly all names have one.
+type nameIndex struct {
 	last map[string]uint32 // name → its last tool
-	more map[uint32]uint32 // tool → the one of the same name before it
+	more map[uint32]uint32 // tool → the previous one of the same name
 }
 
-func newNames(n int) names { return names{last: make(map[string]uint32, n)} }
+func newNameIndex(n int) nameIndex { return nameIndex{last: make(map[string]uint32, n)} }
 
-func (n *names) add(name string, doc uint32) {
+func (n *nameIndex) add(name string, doc uint32) {
 	if before, ok := n.last[name]; ok {
 		if n.more == nil {
 			n.more = make(map[uint32]uint32)
@@ -118,31 +114,31 @@ func (n *names) add(name string, doc uint32) {
 }
 
 // of returns the tools of a name.
-func (n *names) of(name string) iter.Seq[uint32] {
+func (n *nameIndex) of(name string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
 		}
 	}
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (p *Part) Len() int { return len(p.ids) }
 
-// partBuilder gathers a part, tool by tool.
+// partBuilder builds a part, tool by tool.
 type partBuilder struct {
 	part     *Part
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
-	forms    []uint32          // stem → number of words
+	forms    []uint32          // stem → number of its words
 
-	// What postings are made of, in the order of tools.
-	stems, words []entry
+	// Input of the postings, in tool order.
+	stems, words []wordPosting
 	slot         []int32 // stem → its entry in stems, plus one, for the current tool
 }
 
-// entry is a posting and whose it is.
-type entry struct {
-	of uint32
+// wordPosting is a posting and its word.
+type wordPosting struct {
+	word uint32
 	posting
 }
 
@@ -150,62 +146,62 @@ func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
 	return &partBuilder{
 		part: &Part{
 			ranking: r,
-			ids:     make([]tool.ID, 0, tools), server: plainWords(server),
-			named: newNames(tools), meant: newNames(tools), directions: make([]direction, 0, tools), nameStems: make([][]uint32, 0, tools),
+			ids:     make([]tool.ID, 0, tools), server: wordsOf(server),
+			byName: newNameIndex(tools), byMeaning: newNameIndex(tools), unitVectors: make([]unitVector, 0, tools), nameStems: make([][]uint32, 0, tools),
 		},
 		analyzer: newAnalyzer(r.lexicon),
 		index:    make(map[string]uint32),
 	}
 }
 
-func (b *partBuilder) stem(word string) string { return wordOf(b.part.ranking.lexicon, word).root }
+func (b *partBuilder) stem(word string) string { return stemWord(b.part.ranking.lexicon, word).root }
 
-func (b *partBuilder) document(doc uint32, d *tool.Definition) {
+func (b *partBuilder) addTool(doc uint32, d *tool.Definition) {
 	p := b.part
 	p.ids = append(p.ids, d.ID)
-	words := apart(plainWords(d.ID.Tool))
+	words := expandWords(wordsOf(d.ID.Tool))
 	name, meaning := strings.ToLower(d.ID.Tool), newWording(words, b.stem).meaning
-	p.changing = append(p.changing, changes(words))
-	p.named.add(name, doc)
-	p.meant.add(meaning, doc)
+	p.mutating = append(p.mutating, isMutatingName(words))
+	p.byName.add(name, doc)
+	p.byMeaning.add(meaning, doc)
 
 	terms, lengths := b.analyzer.read(d)
 	b.intern()
 	first := len(b.stems)
 	for i := range terms {
 		t := &terms[i]
-		b.add(doc, t, p.ranking.weigh(&t.count, lengths))
+		b.add(doc, t, p.ranking.rawWeight(&t.count, lengths))
 	}
 	for i := first; i < len(b.stems); i++ {
 		e := &b.stems[i]
 		e.weight = p.ranking.saturated(e.weight)
-		b.slot[e.of] = 0
+		b.slot[e.word] = 0
 	}
-	b.place(b.stems[first:])
+	b.addVector(b.stems[first:])
 }
 
-// place notes where the words of a tool lie, and which stand in its name.
-func (b *partBuilder) place(stems []entry) {
+// addVector computes the vector of a tool and the stems of its name.
+func (b *partBuilder) addVector(stems []wordPosting) {
 	p := b.part
 	var sum vector
 	var named []uint32
 	for _, e := range stems {
-		if row := p.rows[e.of]; row >= 0 {
-			p.ranking.Vectors.addRow(&sum, int(row), pull(e.weight))
+		if row := p.rows[e.word]; row >= 0 {
+			p.ranking.Vectors.addRow(&sum, int(row), vectorWeight(e.weight))
 		}
-		if e.headed() {
-			p.headed[e.of]++
+		if e.inHead() {
+			p.headCounts[e.word]++
 		}
-		if e.named() {
-			named = append(named, e.of)
+		if e.inName() {
+			named = append(named, e.word)
 		}
 	}
-	p.directions = append(p.directions, sum.direction())
+	p.unitVectors = append(p.unitVectors, sum.normalized())
 	p.nameStems = append(p.nameStems, named)
 }
 
-// successors notes which tools a deprecated one names.
-func (b *partBuilder) successors(doc uint32, d *tool.Definition) {
+// addSuccessors records the tools that a deprecated one names.
+func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
 	if !d.Deprecated() {
 		return
 	}
@@ -214,8 +210,8 @@ func (b *partBuilder) successors(doc uint32, d *tool.Definition) {
 		p.deprecated = make(map[uint32][]uint32)
 	}
 	var next []uint32
-	for word := range strings.FieldsFuncSeq(strings.ToLower(wirejson.Clip(d.Description, maxText)), partsNames) {
-		for other := range p.named.of(strings.TrimRight(word, ".-/")) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(wirejson.Clip(d.Description, maxText)), isNameSeparator) {
+		for other := range p.byName.of(strings.TrimRight(word, ".-/")) {
 			if other != doc && !slices.Contains(next, other) && len(next) < maxSuccessors {
 				next = append(next, other)
 			}
@@ -226,12 +222,12 @@ func (b *partBuilder) successors(doc uint32, d *tool.Definition) {
 
 const maxSuccessors = 8
 
-// partsNames reports whether a character stands in no usual name of a tool.
-func partsNames(r rune) bool {
+// isNameSeparator reports whether a character does not occur in usual tool names.
+func isNameSeparator(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
 }
 
-// intern finds the stems of the words that are new since the last tool.
+// intern computes the stems of new words.
 func (b *partBuilder) intern() {
 	p := b.part
 	p.words = b.analyzer.words
@@ -244,7 +240,7 @@ func (b *partBuilder) intern() {
 			p.stems = append(p.stems, root)
 			b.forms = append(b.forms, 0)
 			b.slot = append(b.slot, 0)
-			p.headed = append(p.headed, 0)
+			p.headCounts = append(p.headCounts, 0)
 			p.rows = append(p.rows, p.ranking.Vectors.row(root))
 		}
 		b.forms[s]++
@@ -253,60 +249,58 @@ func (b *partBuilder) intern() {
 }
 
 func (b *partBuilder) add(doc uint32, t *term, weight float32) {
-	e := entry{of: t.word, posting: posting{doc, b.part.ranking.saturated(weight)}}
+	e := wordPosting{word: t.word, posting: posting{doc, b.part.ranking.saturated(weight)}}
 	if t.count[inName] > 0 {
-		e.at |= inNameBit
+		e.docAndFlags |= inNameBit
 	}
 	if t.count[inName]|t.count[inTitle]|t.count[inSummary] > 0 {
-		e.at |= inHeadBit
+		e.docAndFlags |= inHeadBit
 	}
 	b.words = append(b.words, e)
 	s := b.part.stemOf[t.word]
 	if at := b.slot[s]; at > 0 {
 		of := &b.stems[at-1]
 		of.weight += weight
-		of.at |= e.at & whereBits
+		of.docAndFlags |= e.docAndFlags & whereBits
 		return
 	}
-	e.of, e.weight = s, weight
+	e.word, e.weight = s, weight
 	b.stems = append(b.stems, e)
 	b.slot[s] = int32(len(b.stems))
 }
 
-// done sorts what was gathered by word.
-func (b *partBuilder) done() *Part {
+// build sorts the postings by word.
+func (b *partBuilder) build() *Part {
 	p := b.part
-	p.byStem = sorted(b.stems, len(p.stems))
+	p.byStem = sortPostings(b.stems, len(p.stems))
 	shared := b.words[:0]
 	for _, e := range b.words {
-		if b.forms[p.stemOf[e.of]] > 1 {
+		if b.forms[p.stemOf[e.word]] > 1 {
 			shared = append(shared, e)
 		}
 	}
-	p.byWord = sorted(shared, len(p.words))
+	p.byWord = sortPostings(shared, len(p.words))
 	return p
 }
 
-// sums turns numbers, each one place late, into where as many begin and the next
-// end; it returns a copy to count with.
-func sums(start []uint32) (next []uint32) {
+// prefixSums replaces counts by offsets in place; it returns a copy to fill with.
+func prefixSums(start []uint32) (next []uint32) {
 	for i := range start[1:] {
 		start[i+1] += start[i]
 	}
 	return append([]uint32(nil), start[:len(start)-1]...)
 }
 
-// sorted brings entries into the order of what they are of, and keeps that of
-// the tools.
-func sorted(entries []entry, n int) postings {
+// sortPostings sorts entries by word and keeps the order of tools.
+func sortPostings(entries []wordPosting, n int) postings {
 	p := postings{start: make([]uint32, n+1), docs: make([]posting, len(entries))}
 	for _, e := range entries {
-		p.start[e.of+1]++
+		p.start[e.word+1]++
 	}
-	next := sums(p.start)
+	next := prefixSums(p.start)
 	for _, e := range entries {
-		p.docs[next[e.of]] = e.posting
-		next[e.of]++
+		p.docs[next[e.word]] = e.posting
+		next[e.word]++
 	}
 	return p
 }

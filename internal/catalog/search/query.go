@@ -7,71 +7,71 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on a query: what is beyond them is not read.
+// Bounds on a query; more is ignored.
 const (
 	maxQueryWords = 64 // distinct words
 	maxClauses    = 6
-	maxMisspelt   = 6 // words that spelling is tried for
-	maxAlike      = 3 // …and words that lie near
+	maxMisspelt   = 6 // words with spelling correction
+	maxAlike      = 3 // words with similar words
 )
 
-// query is the words of a query, each once, found in the vocabulary.
-type query struct {
-	terms   []queryTerm
-	clauses int
-	context uint32                 // bit set of the clauses that only tell the circumstances
-	ideal   float32                // what a tool would score with every word at its best
-	only    bool                   // asks for a number or a size, and for nothing to be done
-	sums    [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
-	asked   []asked
+// parsedQuery is the distinct words of a query, looked up in the vocabulary.
+type parsedQuery struct {
+	terms     []queryTerm
+	clauses   int
+	context   uint32                 // bit set of clauses that only give context
+	ideal     float32                // score of a tool with every word at its best
+	countOnly bool                   // asks for a number or size, and for no action
+	sums      [1 + maxClauses]vector // sums of word vectors: of the query, then of each clause
+	asked     []queryStem
 }
 
-// asked is a word that the query says.
-type asked struct {
+// queryStem is a stem of the query.
+type queryStem struct {
 	stem  uint32
 	known bool  // stem is set
-	row   int32 // of its vector, -1 if it has none
+	row   int32 // of its vector, -1 without one
 	rare  float32
 }
 
 type queryTerm struct {
 	stem    uint32
 	word    uint32
-	written bool // word is set: tools have the very word
+	written bool // word is set: tools have exactly this word
 	weight  float32
-	clauses uint32 // bit set of the clauses that the word stands in
-	asked   string // the word of the query
+	clauses uint32 // bit set of clauses with the word
+	asked   string // the word in the query
 	how     Relation
 }
 
-// parse reads a query.
-func (v *View) parse(text string) query {
-	r := reader{view: v, seen: make(map[string]int, 16)}
+// parse parses a query.
+func (v *View) parse(text string) parsedQuery {
+	r := queryParser{view: v, seen: make(map[string]int, 16)}
 	text = wirejson.Clip(text, maxQuery)
-	if r.read(text, true); len(r.words) == 0 {
-		r.read(text, false)
+	if r.parse(text, true); len(r.words) == 0 {
+		r.parse(text, false)
 	}
-	r.list(text)
+	r.addListVerb(text)
 	return r.resolve()
 }
 
-// reader gathers the distinct words of a query.
-type reader struct {
-	view     *View
-	words    []queryWord
-	seen     map[string]int
-	clauses  int
-	context  uint32
-	phrases  []phrase
-	recent   []string // words of the clause, the last ones
-	typed    int      // words that count
-	plural   bool     // the last of them is one
-	wish     bool     // one of them is a verb that does more than look
-	measured bool     // something is asked for by "how many" or its like
+// queryParser collects the distinct words of a query.
+type queryParser struct {
+	view      *View
+	words     []queryWord
+	seen      map[string]int
+	clauses   int
+	context   uint32
+	phrases   []verbPhrase
+	recent    []string // last words of the clause
+	counted   int      // words that count
+	plural    bool     // the last of them is a plural
+	hasAction bool     // one is a verb other than "list" and the like
+	asksCount bool     // "how many" or similar
 }
 
-// phrase is a verb with its particle, such as "log into", which is a login.
-type phrase struct {
+// verbPhrase is a verb with its particle, such as "log into", which means "login".
+type verbPhrase struct {
 	verb, asked, word string
 	clauses           uint32
 }
@@ -81,35 +81,35 @@ type queryWord struct {
 	root    string // its stem
 	clauses uint32
 	count   int
-	known   bool // to the vocabulary
+	known   bool // in the vocabulary
 }
 
-func (r *reader) read(text string, skipStops bool) {
+func (r *queryParser) parse(text string, skipStops bool) {
 	foreign := foreignStops(text)
 	list := !strings.ContainsAny(text, ".?!")
 	before := ""
 	sp := splitter{plurals: true, emit: func(word []byte) {
 		w := string(word)
-		r.phrase(before, w)
+		r.addVerbPhrase(before, w)
 		how := before == "how"
 		before = w
-		if names, ok := measures()[w]; ok && how {
-			r.measured = true
-			r.noteKnown(names)
+		if names, ok := measureNouns()[w]; ok && how {
+			r.asksCount = true
+			r.addIfKnown(names)
 			return
 		}
 		if skipStops && (stopWords()[w] || fillers()[w] || foreign[w]) {
 			return
 		}
-		r.short(w)
+		r.addShortForms(w)
 	}}
 	for text != "" {
 		before, r.recent = "", r.recent[:0]
 		var clause string
 		clause, text = cutClause(text, list)
 		had := len(r.words)
-		sp.text(clause)
-		if tellsCircumstances(clause) {
+		sp.splitText(clause)
+		if isContextSentence(clause) {
 			r.context |= 1 << r.clauses
 		}
 		if len(r.words) > had && r.clauses < maxClauses-1 {
@@ -118,37 +118,37 @@ func (r *reader) read(text string, skipStops bool) {
 	}
 }
 
-// short notes a word, with what it is short for or the short form that it completes.
-func (r *reader) short(word string) {
-	r.typed++
-	r.plural = r.several(word)
-	r.wish = r.wish || wishes()[stem(word)] && !looking()[word]
-	if !r.view.knows(word) {
-		if one, ok := strings.CutSuffix(word, "s"); ok && len(one) > 1 && r.view.knows(one) {
+// addShortForms adds a word with its expansion, or the abbreviation that it completes.
+func (r *queryParser) addShortForms(word string) {
+	r.counted++
+	r.plural = r.isPluralOfKnown(word)
+	r.hasAction = r.hasAction || actionStems()[stem(word)] && !readingVerbs()[word]
+	if !r.view.hasWord(word) {
+		if one, ok := strings.CutSuffix(word, "s"); ok && len(one) > 1 && r.view.hasWord(one) {
 			word = one
 		}
 	}
 	form := word
-	if one, ok := singular(word); ok {
+	if one, ok := shortFormOfPlural(word); ok {
 		form = one
 	}
-	if long, ok := shortForms()[form]; ok && r.noteKnown(long) {
+	if long, ok := shortForms()[form]; ok && r.addIfKnown(long) {
 		r.plural = form != word
-		if !r.view.knows(word) {
+		if !r.view.hasWord(word) {
 			return
 		}
 	}
-	r.note(word, 1<<r.clauses)
-	if r.recent = append(r.recent, word); len(r.recent) > maxLong {
+	r.addWord(word, 1<<r.clauses)
+	if r.recent = append(r.recent, word); len(r.recent) > maxLongFormWords {
 		r.recent = r.recent[1:]
 	}
-	if form, ok := shortOf(r.recent); ok && r.lacks(shortForms()[form]) {
-		r.noteKnown([]string{form})
+	if form, ok := shortFormOf(r.recent); ok && r.anyUnknown(shortForms()[form]) {
+		r.addIfKnown([]string{form})
 	}
 }
 
-// several reports whether a word is the plural of one that tools have.
-func (r *reader) several(word string) bool {
+// isPluralOfKnown reports whether a word is the plural of a known one.
+func (r *queryParser) isPluralOfKnown(word string) bool {
 	for _, ending := range [...][2]string{{"ies", "y"}, {"es", ""}, {"s", ""}} {
 		if one, ok := strings.CutSuffix(word, ending[0]); ok && len(one) > 1 {
 			if _, ok := r.view.word(one + ending[1]); ok {
@@ -159,30 +159,30 @@ func (r *reader) several(word string) bool {
 	return false
 }
 
-// lacks reports whether tools do not have all of the words.
-func (r *reader) lacks(words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool { return !r.view.knows(word) })
+// anyUnknown reports whether any of the words is unknown.
+func (r *queryParser) anyUnknown(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return !r.view.hasWord(word) })
 }
 
-// noteKnown notes words if tools have all of them, and reports whether they do.
-func (r *reader) noteKnown(words []string) bool {
-	if r.lacks(words) {
+// addIfKnown adds words if all are known, and reports whether they are.
+func (r *queryParser) addIfKnown(words []string) bool {
+	if r.anyUnknown(words) {
 		return false
 	}
 	for _, word := range words {
-		r.note(word, 1<<r.clauses)
+		r.addWord(word, 1<<r.clauses)
 	}
 	return true
 }
 
-// knows reports whether tools have a word, in whatever form.
-func (v *View) knows(word string) bool {
-	_, ok := v.lookup(word)
+// hasWord reports whether tools have a word, in any form.
+func (v *View) hasWord(word string) bool {
+	_, ok := v.lookupWord(word)
 	return ok
 }
 
-// note notes a word of the clauses.
-func (r *reader) note(word string, clauses uint32) {
+// addWord adds a word of the clauses.
+func (r *queryParser) addWord(word string, clauses uint32) {
 	i, ok := r.seen[word]
 	if !ok {
 		if len(r.words) == maxQueryWords {
@@ -196,23 +196,23 @@ func (r *reader) note(word string, clauses uint32) {
 	r.words[i].clauses |= clauses
 }
 
-// phrase notes two words that are one where tools have it.
-func (r *reader) phrase(a, b string) {
+// addVerbPhrase adds two words as one if that is known.
+func (r *queryParser) addVerbPhrase(a, b string) {
 	if a == "" || !particles()[b] || stopWords()[a] {
 		return
 	}
 	word := stem(a) + strings.TrimSuffix(b, "to")
 	if _, ok := r.view.word(word); ok && len(r.phrases) < maxClauses {
-		r.phrases = append(r.phrases, phrase{a, a + " " + b, word, 1 << r.clauses})
+		r.phrases = append(r.phrases, verbPhrase{a, a + " " + b, word, 1 << r.clauses})
 	}
 }
 
-// foreignStops returns the stop words of the language that a query seems to be in,
-// nothing for English and for what has none of its own.
+// foreignStops returns the stop words of the query's language; nil for English and
+// languages without a list.
 func foreignStops(text string) (stops map[string]bool) {
-	words := plainWords(text)
+	words := wordsOf(text)
 	most := 1
-	for _, language := range otherStops() {
+	for _, language := range foreignStopWords() {
 		n := 0
 		for _, w := range words {
 			switch {
@@ -229,7 +229,7 @@ func foreignStops(text string) (stops map[string]bool) {
 	return stops
 }
 
-// cutClause cuts after the first sentence, or before what is wanted next.
+// cutClause cuts after the first sentence, or before the next request.
 func cutClause(text string, list bool) (clause, rest string) {
 	for i := 0; i+1 < len(text); i++ {
 		switch text[i] {
@@ -245,7 +245,7 @@ func cutClause(text string, list bool) (clause, rest string) {
 			}
 			if strings.Contains(text[:i], " ") {
 				for _, mark := range [...]string{", ", " + ", " and ", " or "} {
-					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(mark, rest, list) {
+					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsRequest(mark, rest, list) {
 						return text[:i], rest
 					}
 				}
@@ -255,8 +255,8 @@ func cutClause(text string, list bool) (clause, rest string) {
 	return text, ""
 }
 
-// place adds the vector of a word.
-func (q *query) place(v *Vectors, stem string, weight float32, clauses uint32) {
+// addVector adds the vector of a word.
+func (q *parsedQuery) addVector(v *Vectors, stem string, weight float32, clauses uint32) {
 	if !v.add(&q.sums[0], stem, weight) || q.clauses < 2 {
 		return
 	}
@@ -267,42 +267,41 @@ func (q *query) place(v *Vectors, stem string, weight float32, clauses uint32) {
 	}
 }
 
-// ask notes a stem that the query says.
-func (q *query) ask(v *View, root string) {
-	a := asked{row: v.ix.ranking.Vectors.row(root), rare: idf(v.docs, 0)}
+// addStem adds a stem of the query.
+func (q *parsedQuery) addStem(v *View, root string) {
+	a := queryStem{row: v.ix.ranking.Vectors.row(root), rare: idf(v.docs, 0)}
 	if a.stem, a.known = v.stem(root); a.known {
 		a.rare = v.idf(a.stem)
 	}
 	q.asked = append(q.asked, a)
 }
 
-// directions are where the query lies, and each of its clauses.
-func (q *query) directions() (out []direction) {
+// unitVectors returns the vectors of the query and of each clause.
+func (q *parsedQuery) unitVectors() (out []unitVector) {
 	for i := range q.sums {
-		if d := q.sums[i].direction(); d != (direction{}) {
+		if d := q.sums[i].normalized(); d != (unitVector{}) {
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-// beginsWish reports whether a wish of its own begins behind the mark: several words
-// behind one that lists, a verb behind another.
-func beginsWish(mark, text string, list bool) bool {
+// beginsRequest reports whether a new request begins after the mark: several words after
+// a list separator, a verb after another mark.
+func beginsRequest(mark, text string, list bool) bool {
 	word, rest, more := strings.Cut(text, " ")
 	return list && more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
 }
 
-// resolve finds the words in the vocabulary, and what may be meant by those
-// that are not there.
-func (r *reader) resolve() query {
-	q := query{clauses: r.clauses + 1, context: r.context, only: r.asksOnly()}
+// resolve looks up the words in the vocabulary, and guesses unknown ones.
+func (r *queryParser) resolve() parsedQuery {
+	q := parsedQuery{clauses: r.clauses + 1, context: r.context, countOnly: r.isCountQuestion()}
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
-		q.place(r.view.ix.ranking.Vectors, w.root, 1, w.clauses)
-		q.ask(r.view, w.root)
-		if t, ok := r.view.find(w.text, w.root); ok {
+		q.addVector(r.view.ix.ranking.Vectors, w.root, 1, w.clauses)
+		q.addStem(r.view, w.root)
+		if t, ok := r.view.lookupStemmed(w.text, w.root); ok {
 			used[t.stem] = true
 			t.asked = w.text
 			q.add(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
@@ -310,13 +309,13 @@ func (r *reader) resolve() query {
 		}
 	}
 	for _, p := range r.phrases {
-		if t, ok := r.view.lookup(p.word); ok && !r.said(p.word) {
+		if t, ok := r.view.lookupWord(p.word); ok && !r.contains(p.word) {
 			for i := range q.terms {
 				if q.terms[i].asked == p.verb {
 					q.terms[i].weight *= r.view.ix.ranking.Compound
 				}
 			}
-			t.asked, t.how = p.asked, Joined
+			t.asked, t.how = p.asked, JoinedWords
 			q.add(r.view, t, 1, p.clauses)
 			used[t.stem] = true
 		}
@@ -334,65 +333,63 @@ func (r *reader) resolve() query {
 			}
 		}
 		if i > 0 {
-			r.joined(&q, r.words[i-1], w)
+			r.addJoined(&q, r.words[i-1], w)
 		}
-		if r.parted(&q, w) {
+		if r.addSegments(&q, w) {
 			continue
 		}
-		if !r.words[i].known && alike < maxAlike && r.alike(&q, w) {
+		if !r.words[i].known && alike < maxAlike && r.addSimilar(&q, w) {
 			alike++
 			continue
 		}
 		if !r.words[i].known && misspelt < maxMisspelt {
 			misspelt++
-			r.guess(&q, w)
+			r.addGuesses(&q, w)
 		}
 	}
 	return q
 }
 
-// list reads a short query for several things that is no question, such as
-// "databases", as a wish to list them.
-func (r *reader) list(text string) {
-	if !strings.Contains(text, "?") && r.plural && !r.wish && !r.measured && r.typed <= maxListed && r.clauses <= 1 && r.view.knows("list") {
-		r.note("list", 1)
+// addListVerb treats a short query for several things, such as "databases", as a request
+// to list them.
+func (r *queryParser) addListVerb(text string) {
+	if !strings.Contains(text, "?") && r.plural && !r.hasAction && !r.asksCount && r.counted <= maxListed && r.clauses <= 1 && r.view.hasWord("list") {
+		r.addWord("list", 1)
 	}
 }
 
-// maxListed is how many words a query has at most that is read as a wish to list.
+// maxListed is the maximum number of words for that.
 const maxListed = 2
 
-func (r *reader) said(word string) bool {
+func (r *queryParser) contains(word string) bool {
 	_, ok := r.seen[word]
 	return ok
 }
 
-// joined adds the word that two neighbours are when written as one: "data
-// base" is found as "database".
-func (r *reader) joined(q *query, a, b queryWord) {
+// addJoined adds the compound of two neighbors: "data base" finds "database".
+func (r *queryParser) addJoined(q *parsedQuery, a, b queryWord) {
 	if len(a.text) < 2 || len(b.text) < 2 || len(a.text)+len(b.text) > maxWord {
 		return
 	}
 	word := a.text + b.text
-	r.compound(q, a, b, word)
-	if _, ok := r.view.word(word); !ok || r.said(word) {
+	r.addCompound(q, a, b, word)
+	if _, ok := r.view.word(word); !ok || r.contains(word) {
 		return
 	}
-	t, _ := r.view.lookup(word)
-	t.asked, t.how = a.text+" "+b.text, Joined
+	t, _ := r.view.lookupWord(word)
+	t.asked, t.how = a.text+" "+b.text, JoinedWords
 	q.add(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
-// compound reads two neighbours that together are a word of the table of synonyms,
-// such as "web page", as the one thing that they mean: its synonyms count, and
-// each of the two less than a word that means something by itself.
-func (r *reader) compound(q *query, a, b queryWord, word string) {
+// addCompound treats two neighbors that are an entry of the synonyms, such as "web page",
+// as one meaning: its synonyms count, and each word alone counts less.
+func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
 	others := r.view.ix.synonyms[stem(word)]
 	if len(others) == 0 {
 		return
 	}
 	for i := range q.terms {
-		if t := &q.terms[i]; t.how <= Stem && (t.asked == a.text || t.asked == b.text) {
+		if t := &q.terms[i]; t.how <= SameStem && (t.asked == a.text || t.asked == b.text) {
 			t.weight *= r.view.ix.ranking.Compound
 		}
 	}
@@ -403,52 +400,52 @@ func (r *reader) compound(q *query, a, b queryWord, word string) {
 	}
 }
 
-// parted adds the words that a word is when it is several written as one, and
-// reports whether tools have any.
-func (r *reader) parted(q *query, w queryWord) (found bool) {
+// addSegments adds the words that a word is composed of, and reports whether any is
+// known.
+func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
 	pieces := segments(w.text)
 	if compounds()[w.text] || compounds()[strings.TrimSuffix(w.text, "s")] {
-		pieces = halves(w.text)
+		pieces = splitInTwo(w.text)
 	}
 	for _, piece := range pieces {
-		if t, ok := r.view.lookup(piece); ok && !stopWords()[piece] && !r.said(piece) {
+		if t, ok := r.view.lookupWord(piece); ok && !stopWords()[piece] && !r.contains(piece) {
 			found = true
-			t.asked, t.how = w.text, Joined
+			t.asked, t.how = w.text, JoinedWords
 			q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 		}
 	}
 	return found
 }
 
-// guess adds what an unknown word may stand for: two words of tools written as
-// one, or else words that are spelt nearly so.
-func (r *reader) guess(q *query, w queryWord) {
+// addGuesses adds guesses for an unknown word: its segments, else words with similar
+// spelling.
+func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
 	q.ideal += idf(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
-		first, ok := r.view.lookup(w.text[:i])
+		first, ok := r.view.lookupWord(w.text[:i])
 		if !ok {
 			continue
 		}
-		if second, ok := r.view.lookup(w.text[i:]); ok {
+		if second, ok := r.view.lookupWord(w.text[i:]); ok {
 			for _, t := range [2]queryTerm{first, second} {
-				t.asked, t.how = w.text, Joined
+				t.asked, t.how = w.text, JoinedWords
 				q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 			}
 			return
 		}
 	}
 	for _, near := range r.view.nearest(w.text) {
-		if t, ok := r.view.lookup(near.word); ok {
+		if t, ok := r.view.lookupWord(near.word); ok {
 			t.asked, t.how = w.text, Misspelt
 			q.add(r.view, t, near.weight, w.clauses)
 		}
 	}
 }
 
-// alike adds words of tools that lie near an unknown one.
-func (r *reader) alike(q *query, w queryWord) bool {
+// addSimilar adds words with similar vectors.
+func (r *queryParser) addSimilar(q *parsedQuery, w queryWord) bool {
 	v := r.view.ix.ranking.Vectors
-	found := v.nearest(w.root, r.view.ix.lying, func(s string) bool {
+	found := v.nearest(w.root, r.view.ix.vectorRows, func(s string) bool {
 		_, ok := r.view.stem(s)
 		return ok
 	})
@@ -459,54 +456,54 @@ func (r *reader) alike(q *query, w queryWord) bool {
 	return len(found) > 0
 }
 
-func (v *View) lookup(word string) (queryTerm, bool) {
+func (v *View) lookupWord(word string) (queryTerm, bool) {
 	if _, ok := v.word(word); ok {
-		return v.find(word, "")
+		return v.lookupStemmed(word, "")
 	}
-	return v.find(word, stem(word))
+	return v.lookupStemmed(word, stem(word))
 }
 
-// find is lookup for a word whose stem is known.
-func (v *View) find(word, root string) (queryTerm, bool) {
+// lookupStemmed is lookupWord for a known stem.
+func (v *View) lookupStemmed(word, root string) (queryTerm, bool) {
 	if w, ok := v.word(word); ok {
 		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
 	}
 	st, ok := v.stem(root)
-	return queryTerm{stem: st, how: Stem}, ok
+	return queryTerm{stem: st, how: SameStem}, ok
 }
 
-func (q *query) add(v *View, t queryTerm, weight float32, clauses uint32) {
+func (q *parsedQuery) add(v *View, t queryTerm, weight float32, clauses uint32) {
 	t.weight, t.clauses = weight, clauses
 	q.terms = append(q.terms, t)
 	q.ideal += weight * v.idf(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
-// Relation is how a word of the query is found in a tool.
+// Relation is how a word of the query matches a tool.
 type Relation uint8
 
-// The relations, the closest first.
+// The relations, closest first.
 const (
-	Same     Relation = iota // the very word
-	Stem                     // another form of the word
-	Joined                   // words written as one, or one as several
-	Synonym                  // a word of the same meaning
-	Misspelt                 // a word that is spelt nearly so
-	Named                    // the query is the name of the tool, or begins with or is that of its server
-	Used                     // the tool was called after searches with such words
+	SameWord    Relation = iota // the same word
+	SameStem                    // another form of the word
+	JoinedWords                 // words written as one, or one as several
+	Synonym                     // a synonym
+	Misspelt                    // a word with similar spelling
+	ByName                      // the query names the tool or its server
+	ByUse                       // the tool was called after similar searches
 )
 
 func (r Relation) String() string {
 	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
 }
 
-// tellsCircumstances reports whether a sentence tells who asks and why, and asks
-// for nothing: "I'm planning a trip to Rome." Its words count less.
-func tellsCircumstances(sentence string) bool {
+// isContextSentence reports whether a sentence only gives context and requests nothing:
+// "I'm planning a trip to Rome." Its words count less.
+func isContextSentence(sentence string) bool {
 	sentence = strings.ToLower(strings.TrimSpace(sentence))
 	for _, beginning := range wordFile().Of("circumstances").Lines {
 		if strings.HasPrefix(sentence, beginning+" ") {
 			for _, word := range strings.Fields(sentence) {
-				if asking()[strings.Trim(word, ",;:\"'")] {
+				if countQuestions()[strings.Trim(word, ",;:\"'")] {
 					return false
 				}
 			}
@@ -516,14 +513,14 @@ func tellsCircumstances(sentence string) bool {
 	return false
 }
 
-// asksOnly reports whether the words of a query ask how many or how large something is,
-// and name nothing to be done.
-func (r *reader) asksOnly() bool {
-	if !r.measured {
+// isCountQuestion reports whether the query asks how many or how large something is, and
+// requests no action.
+func (r *queryParser) isCountQuestion() bool {
+	if !r.asksCount {
 		return false
 	}
 	for i := range r.words {
-		if changing()[r.words[i].text] || changing()[r.words[i].root] {
+		if mutatingVerbs()[r.words[i].text] || mutatingVerbs()[r.words[i].root] {
 			return false
 		}
 	}

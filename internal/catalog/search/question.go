@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// measures has for a word behind "how" the names of what is asked for: "how large" asks
-// for a size.
-var measures = sync.OnceValue(func() map[string][]string {
+// measureNouns maps a word after "how" to the nouns asked for: "how large" asks for a
+// size.
+var measureNouns = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
 	for _, line := range wordFile().Of("measures").Lines {
 		words := strings.Fields(line)
@@ -16,26 +16,26 @@ var measures = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// changing has the verbs of what changes something, and their stems; looking those of
-// what only looks.
+// mutatingVerbs has the verbs of changes, and their stems; readingVerbs those that only
+// read.
 var (
-	changing = sync.OnceValue(func() map[string]bool {
+	mutatingVerbs = sync.OnceValue(func() map[string]bool {
 		set := wordFile().Of("changing").Set()
 		for word := range wordFile().Of("changing").Set() {
 			set[stem(word)] = true
 		}
 		return set
 	})
-	looking = sync.OnceValue(func() map[string]bool { return wordFile().Of("looking").Set() })
+	readingVerbs = sync.OnceValue(func() map[string]bool { return wordFile().Of("looking").Set() })
 )
 
-// changes reports whether the words of a tool's name say that it changes something.
-func changes(name []string) (does bool) {
+// isMutatingName reports whether a tool's name says that it changes something.
+func isMutatingName(name []string) (does bool) {
 	for _, word := range name {
-		if looking()[word] {
+		if readingVerbs()[word] {
 			return false
 		}
-		does = does || changing()[word]
+		does = does || mutatingVerbs()[word]
 	}
 	return does
 }

@@ -5,57 +5,56 @@ import (
 	"slices"
 )
 
-// Search returns the n best matches that keep allows, the best first, and how
-// many match at all and are allowed. A nil keep allows every tool. The answer
-// for a smaller n is the beginning of that for a larger one. Habits count as a
-// prior; nil are none.
+// Search returns the n best matches that keep accepts, best first, and the number of all
+// accepted matches. A nil keep accepts every tool. The result for a smaller n is a prefix
+// of that for a larger one. Habits are a prior; nil is none.
 func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
 	q := v.parse(query)
-	s, _ := v.ix.scratch.Get().(*scratch)
+	s, _ := v.ix.scratch.Get().(*searchBuffers)
 	if s == nil {
-		s = new(scratch)
+		s = new(searchBuffers)
 	}
 	defer v.ix.scratch.Put(s)
 	s.reset(v, q.clauses)
 	for i := range q.terms {
-		s.score(&q.terms[i])
+		s.addTerm(&q.terms[i])
 	}
-	s.hide()
-	named := v.naming(query)
-	used := v.habits(h, query)
-	s.call(&named, used)
-	s.finish(&q)
-	place := placing{scratch: s, named: &named, used: used, keep: keep, to: q.directions(), only: q.only}
-	top, total := place.best(n, &q)
+	s.maskHidden()
+	named := v.findNamed(query)
+	used := v.habitScores(h, query)
+	s.addNamedAndUsed(&named, used)
+	s.finalScores(&q)
+	place := ranker{searchBuffers: s, named: &named, used: used, keep: keep, vectors: q.unitVectors(), countOnly: q.countOnly}
+	top, total := place.topN(n, &q)
 	s.view = nil
-	ideal := q.ideal * v.ix.ranking.best()
+	ideal := q.ideal * v.ix.ranking.maxFactor()
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
-	switch { // what is named stands above the others by as much
-	case named.listed != nil:
+	switch { // bonuses put named tools first
+	case named.listServers != nil:
 		ideal *= 3
-	case named.servers != nil || named.meant != nil:
+	case named.servers != nil || named.byMeaning != nil:
 		ideal *= 2
 	}
-	return top.take(ideal), total
+	return top.hits(ideal), total
 }
 
-// scratch is the working memory of one search.
-type scratch struct {
+// searchBuffers is the memory of one search.
+type searchBuffers struct {
 	view    *View
-	width   int       // of a row: the whole query, then each clause
-	sums    []float32 // tool × width
-	named   []float32 // tool → idf of the words of its name that are asked for
-	servers []float32 // part → the score of its best tool
+	width   int       // columns of a row: the query, then each clause
+	sums    []float32 // document × width
+	named   []float32 // document → IDF of the matched words of its name
+	servers []float32 // part → score of its best tool
 	matched set
-	kept    set // of the matched
+	kept    set // accepted by keep
 
-	top  float32                 // the highest sum over the whole query
+	top  float32                 // maximum sum over the query
 	tops [1 + maxClauses]float32 // …and over each clause
 }
 
-func (s *scratch) reset(v *View, clauses int) {
+func (s *searchBuffers) reset(v *View, clauses int) {
 	s.view, s.width = v, 1
 	if clauses > 1 {
 		s.width += clauses
@@ -67,7 +66,7 @@ func (s *scratch) reset(v *View, clauses int) {
 	s.matched = zeros(s.matched, (docs+63)/64)
 }
 
-// zeros returns n zeros, in the memory of old ones if it has the room.
+// zeros returns n zeros, reusing memory.
 func zeros[S ~[]E, E any](old S, n int) S {
 	if cap(old) < n {
 		return make(S, n)
@@ -76,25 +75,24 @@ func zeros[S ~[]E, E any](old S, n int) S {
 	return old[:n]
 }
 
-// hide takes out what the view does not show. To look at each posting for that would take
-// longer.
-func (s *scratch) hide() {
+// maskHidden removes what the view does not show. Checking each posting would be slower.
+func (s *searchBuffers) maskHidden() {
 	for i, shown := range s.view.shown {
 		s.matched[i] &= shown
 	}
 }
 
-// call adds the tools that are named or used to those that match.
-func (s *scratch) call(n *naming, used map[uint32]float32) {
+// addNamedAndUsed adds the tools that are named or used.
+func (s *searchBuffers) addNamedAndUsed(n *nameMatches, used map[uint32]float32) {
 	for doc := range n.bonus {
 		s.matched.add(doc)
 	}
-	for doc := range n.meant {
+	for doc := range n.byMeaning {
 		s.matched.add(doc)
 	}
-	for part := range n.listed {
+	for part := range n.listServers {
 		for doc := s.view.ix.first[part]; doc < s.view.ix.first[part+1]; doc++ {
-			if s.view.shows(doc) {
+			if s.view.isShown(doc) {
 				s.matched.add(doc)
 			}
 		}
@@ -104,33 +102,32 @@ func (s *scratch) call(n *naming, used map[uint32]float32) {
 	}
 }
 
-func (s *scratch) row(doc uint32) []float32 {
+func (s *searchBuffers) row(doc uint32) []float32 {
 	return s.sums[int(doc)*s.width : (int(doc)+1)*s.width]
 }
 
-// score adds what a term is worth to the tools that have it: by its stem, and by the very
-// word if that is known.
-func (s *scratch) score(t *queryTerm) {
+// addTerm adds the score of a term to its tools: by stem, and by exact word.
+func (s *searchBuffers) addTerm(t *queryTerm) {
 	ix := s.view.ix
-	to := adding{scratch: s, columns: columnsOf(t.clauses, s.width)}
-	to.weights[0], to.weights[1] = s.view.rare[t.stem]*t.weight, s.view.headed[t.stem]*t.weight
+	to := termScorer{searchBuffers: s, columns: columnsOf(t.clauses, s.width)}
+	to.weights[0], to.weights[1] = s.view.idfs[t.stem]*t.weight, s.view.headIDFs[t.stem]*t.weight
 	to.surface[0], to.surface[1] = ix.ranking.Surface*to.weights[0], ix.ranking.Surface*to.weights[1]
-	var words []piece // a word is in no part that its stem is not in
+	var words []partWord // a word is only in parts that have its stem
 	if t.written {
 		words = ix.byWord.of(t.word)
 	}
 	for _, p := range ix.byStem.of(t.stem) {
 		word := len(words) > 0 && words[0].part == p.part
-		if s.view.of[p.part] != not {
+		if s.view.partShown[p.part] != notShown {
 			part, first := ix.parts[p.part], ix.first[p.part]
 			switch docs := part.byStem.of(p.word); {
 			case !word:
-				to.stem(first, docs)
-			case part.alone(words[0].word):
-				to.both(first, docs)
+				to.addStem(first, docs)
+			case part.sameAsStem(words[0].word):
+				to.addStemAndWord(first, docs)
 			default:
-				to.stem(first, docs)
-				to.word(first, part.byWord.of(words[0].word))
+				to.addStem(first, docs)
+				to.addWord(first, part.byWord.of(words[0].word))
 			}
 		}
 		if word {
@@ -139,11 +136,11 @@ func (s *scratch) score(t *queryTerm) {
 	}
 }
 
-// adding adds up what a term is worth.
-type adding struct {
-	*scratch
-	weights, surface [2]float32 // of the stem, and of the very word beside it: anywhere, and in heads
-	columns          []int      // the clauses that the term stands in
+// termScorer adds the score of one term.
+type termScorer struct {
+	*searchBuffers
+	weights, surface [2]float32 // of the stem, and of the exact word in addition: anywhere, and in heads
+	columns          []int      // the clauses of the term
 }
 
 func columnsOf(clauses uint32, width int) (columns []int) {
@@ -155,11 +152,11 @@ func columnsOf(clauses uint32, width int) (columns []int) {
 	return columns
 }
 
-func (a *adding) stem(first uint32, docs []posting) {
+func (a *termScorer) addStem(first uint32, docs []posting) {
 	for _, e := range docs {
 		doc := first + e.doc()
-		weight := a.weights[e.head()]
-		a.meet(doc, e, weight)
+		weight := a.weights[e.headBit()]
+		a.addTo(doc, e, weight)
 		x, row := weight*e.weight, a.row(doc)
 		row[0] += x
 		for _, c := range a.columns {
@@ -168,10 +165,10 @@ func (a *adding) stem(first uint32, docs []posting) {
 	}
 }
 
-// word is for tools that stem has met.
-func (a *adding) word(first uint32, docs []posting) {
+// addWord is for tools that addStem has scored.
+func (a *termScorer) addWord(first uint32, docs []posting) {
 	for _, e := range docs {
-		x, row := a.surface[e.head()]*e.weight, a.row(first+e.doc())
+		x, row := a.surface[e.headBit()]*e.weight, a.row(first+e.doc())
 		row[0] += x
 		for _, c := range a.columns {
 			row[c] += x
@@ -179,13 +176,13 @@ func (a *adding) word(first uint32, docs []posting) {
 	}
 }
 
-// both is stem and word at once.
-func (a *adding) both(first uint32, docs []posting) {
+// addStemAndWord does both in one pass.
+func (a *termScorer) addStemAndWord(first uint32, docs []posting) {
 	for _, e := range docs {
 		doc := first + e.doc()
-		weight := a.weights[e.head()]
-		a.meet(doc, e, weight)
-		x, y, row := weight*e.weight, a.surface[e.head()]*e.weight, a.row(doc)
+		weight := a.weights[e.headBit()]
+		a.addTo(doc, e, weight)
+		x, y, row := weight*e.weight, a.surface[e.headBit()]*e.weight, a.row(doc)
 		row[0] = row[0] + x + y
 		for _, c := range a.columns {
 			row[c] = row[c] + x + y
@@ -193,16 +190,16 @@ func (a *adding) both(first uint32, docs []posting) {
 	}
 }
 
-func (a *adding) meet(doc uint32, e posting, weight float32) {
+func (a *termScorer) addTo(doc uint32, e posting, weight float32) {
 	a.matched.add(doc)
-	if e.named() {
-		a.scratch.named[doc] += weight
+	if e.inName() {
+		a.searchBuffers.named[doc] += weight
 	}
 }
 
-// scales returns for every clause what makes its best answer worth nearly the
-// best answer to the whole query.
-func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
+// clauseScales returns the factor for each clause that makes its best match nearly as
+// good as the best match of the query.
+func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
 	for doc := range s.matched.all {
 		for c, score := range s.row(doc) {
@@ -229,9 +226,9 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 	return scales
 }
 
-// finish works out the score of every match, which stands first in its row then.
-func (s *scratch) finish(q *query) {
-	scales, r := s.scales(q), s.view.ix.ranking
+// finalScores computes the score of every match into column 0 of its row.
+func (s *searchBuffers) finalScores(q *parsedQuery) {
+	scales, r := s.clauseScales(q), s.view.ix.ranking
 	for doc := range s.matched.all {
 		row := s.row(doc)
 		extra := r.Clause * row[0]
@@ -246,7 +243,7 @@ func (s *scratch) finish(q *query) {
 			}
 		}
 		row[0] += extra + r.Name*s.named[doc]
-		if sum := s.view.nameSum[doc]; sum > 0 {
+		if sum := s.view.nameIDFs[doc]; sum > 0 {
 			row[0] *= 1 + r.Covered*min(1, s.named[doc]/sum)
 		}
 		row[0] += bonus
@@ -255,35 +252,35 @@ func (s *scratch) finish(q *query) {
 	}
 }
 
-// placing sets for every match its place among the others.
-type placing struct {
-	*scratch
-	named *naming
-	used  map[uint32]float32
-	keep  func(doc int) bool
-	to    []direction        // of the query and its clauses
-	near  map[uint32]float32 // of those that are looked at closely: how near their names are
-	only  bool               // a number or a size is asked for: what changes anything is worth less
+// ranker ranks the matches.
+type ranker struct {
+	*searchBuffers
+	named      *nameMatches
+	used       map[uint32]float32
+	keep       func(doc int) bool
+	vectors    []unitVector       // vectors of the query and its clauses
+	nameScores map[uint32]float32 // document → similarity of its name
+	countOnly  bool               // a number or size is asked for: tools that change something count less
 }
 
-// closely is how many of the best are looked at word by word. They stay before all others.
-const closely = 50
+// rerankSize is the number of top matches that are rescored by name similarity.
+const rerankSize = 50
 
-// best returns the n best matches that are kept, and how many are.
-func (p *placing) best(n int, q *query) (top best, total int) {
+// topN returns the n best accepted matches, and the number of all.
+func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	if n == 0 {
-		return p.likest(0)
+		return p.topBySimilarity(0)
 	}
-	top, total = p.likest(max(n, closely))
-	first := top.list[:min(closely, len(top.list))]
-	names := nearness{view: p.view, asked: q.asked}
-	p.near = make(map[uint32]float32, len(first))
+	top, total = p.topBySimilarity(max(n, rerankSize))
+	first := top.list[:min(rerankSize, len(top.list))]
+	names := nameSimilarity{view: p.view, asked: q.asked}
+	p.nameScores = make(map[uint32]float32, len(first))
 	for _, r := range first {
-		p.near[uint32(r.doc)] = names.of(uint32(r.doc))
+		p.nameScores[uint32(r.doc)] = names.score(uint32(r.doc))
 	}
-	again := best{ix: p.view.ix, n: len(first)}
+	again := topMatches{ix: p.view.ix, n: len(first)}
 	for _, r := range first {
-		again.add(r.doc, p.of(uint32(r.doc), p.to))
+		again.add(r.doc, p.score(uint32(r.doc), p.vectors))
 	}
 	copy(first, again.list)
 	for i := 1; i < len(top.list); i++ {
@@ -293,44 +290,44 @@ func (p *placing) best(n int, q *query) (top best, total int) {
 	return top, total
 }
 
-// likest returns the n best by words and likeness. What likeness to the query adds is
-// bounded, so that only those need be looked at that it can bring among them.
-func (p *placing) likest(n int) (top best, total int) {
-	top = best{ix: p.view.ix, n: n}
+// topBySimilarity returns the n best by words and vectors. The vector bonus is bounded,
+// so it is computed only for candidates that can reach the top.
+func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
+	top = topMatches{ix: p.view.ix, n: n}
 	total = p.filter()
 	if n == 0 || total == 0 {
 		return top, total
 	}
 	for doc := range p.kept.all {
-		if p.most(doc) >= top.least() {
-			top.add(int32(doc), p.of(doc, nil))
+		if p.maxScore(doc) >= top.minScore() {
+			top.add(int32(doc), p.score(doc, nil))
 		}
 	}
-	if len(p.to) == 0 {
+	if len(p.vectors) == 0 {
 		return top, total
 	}
-	like := best{ix: p.view.ix, n: n}
+	like := topMatches{ix: p.view.ix, n: n}
 	for _, r := range top.list { // most of them stay
-		like.add(r.doc, p.of(uint32(r.doc), p.to))
+		like.add(r.doc, p.score(uint32(r.doc), p.vectors))
 	}
 	last := top.list[len(top.list)-1].score
 	bound := p.view.ix.ranking.Vector * p.top * 1.0001
 	for doc := range p.kept.all {
-		if p.most(doc)+bound < like.least() {
+		if p.maxScore(doc)+bound < like.minScore() {
 			continue
 		}
-		switch score := p.of(doc, nil); {
-		case score+bound < like.least():
+		switch score := p.score(doc, nil); {
+		case score+bound < like.minScore():
 		case score >= last && slices.ContainsFunc(top.list, func(r ranked) bool { return r.doc == int32(doc) }):
 		default:
-			like.add(int32(doc), p.of(doc, p.to))
+			like.add(int32(doc), p.score(doc, p.vectors))
 		}
 	}
 	return like, total
 }
 
-// filter works out which matches are kept, and returns how many.
-func (p *placing) filter() int {
+// filter computes which matches are accepted, and returns their number.
+func (p *ranker) filter() int {
 	p.kept = append(p.kept[:0], p.matched...)
 	if p.keep != nil {
 		for doc := range p.matched.all {
@@ -342,32 +339,31 @@ func (p *placing) filter() int {
 	return p.kept.len()
 }
 
-// most is what a match scores at most without likeness: what the best tool of its server
-// does, unless it is named or was used.
-func (p *placing) most(doc uint32) float32 {
-	if p.named.some() || p.used != nil {
+// maxScore returns the maximum score of a match without vectors.
+func (p *ranker) maxScore(doc uint32) float32 {
+	if p.named.any() || p.used != nil {
 		return math.MaxFloat32
 	}
 	best := p.servers[p.view.ix.partOf[doc]]
 	return best + p.view.ix.ranking.Server*best
 }
 
-// likeness is how like a tool is to what it is most like, of a query and its clauses.
-func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
+// maxSimilarity returns the highest similarity of a tool to the query or one of its
+// clauses.
+func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 	part := ix.partOf[doc]
-	d := &ix.parts[part].directions[doc-ix.first[part]]
+	d := &ix.parts[part].unitVectors[doc-ix.first[part]]
 	for i := range to {
-		most = max(most, d.likeness(&to[i]))
+		most = max(most, d.cosine(&to[i]))
 	}
 	return most
 }
 
-// of is the score of a match among the others. A deprecated one comes
-// right after those to use instead, or counts less where these do not match. Its id
-// finds it all the same.
-func (p *placing) of(doc uint32, to []direction) float32 {
+// score returns the final score of a match. A deprecated one ranks right after its
+// matching successors, or counts less without any. Its exact id always finds it.
+func (p *ranker) score(doc uint32, to []unitVector) float32 {
 	ix := p.view.ix
-	score, part := p.alone(doc, to), ix.partOf[doc]
+	score, part := p.baseScore(doc, to), ix.partOf[doc]
 	if ix.parts[part].deprecated == nil {
 		return score
 	}
@@ -380,44 +376,43 @@ func (p *placing) of(doc uint32, to []direction) float32 {
 	for _, next := range instead {
 		if p.matched.has(first + next) {
 			share = 1
-			score = min(score, math.Nextafter32(p.alone(first+next, to), 0))
+			score = min(score, math.Nextafter32(p.baseScore(first+next, to), 0))
 		}
 	}
 	return share * score
 }
 
-// alone is the score of a match, deprecated or not.
-func (p *placing) alone(doc uint32, to []direction) float32 {
+// baseScore is the score without regard to deprecation.
+func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
 	r := p.view.ix.ranking
-	score := p.ofServer(doc)
+	score := p.serverScore(doc)
 	if p.used != nil {
 		score += habitShare * p.top * p.used[doc]
 	}
 	if len(to) > 0 {
-		score += r.Vector * p.top * p.view.ix.likeness(doc, to)
+		score += r.Vector * p.top * p.view.ix.maxSimilarity(doc, to)
 	}
-	if p.near != nil {
-		score += r.Near * p.top * p.near[doc]
+	if p.nameScores != nil {
+		score += r.Near * p.top * p.nameScores[doc]
 	}
-	if part := p.view.ix.partOf[doc]; p.only && p.view.ix.parts[part].changing[doc-p.view.ix.first[part]] {
+	if part := p.view.ix.partOf[doc]; p.countOnly && p.view.ix.parts[part].mutating[doc-p.view.ix.first[part]] {
 		score *= changingShare
 	}
 	return score
 }
 
-// ofServer adds what the server's other tools say for a match: a server that
-// answers the query well is about what it asks for.
-func (p *placing) ofServer(doc uint32) float32 {
+// serverScore adds a bonus for good matches of the same server.
+func (p *ranker) serverScore(doc uint32) float32 {
 	r, part := p.view.ix.ranking, p.view.ix.partOf[doc]
 	score := p.row(doc)[0] + r.Server*p.servers[part]
-	if !p.named.some() {
+	if !p.named.any() {
 		return score
 	}
-	if p.named.servers[part] || p.named.meant[doc] {
-		score += p.top * r.best()
+	if p.named.servers[part] || p.named.byMeaning[doc] {
+		score += p.top * r.maxFactor()
 	}
-	if p.named.listed[part] {
-		score += 2 * p.top * r.best()
+	if p.named.listServers[part] {
+		score += 2 * p.top * r.maxFactor()
 	}
 	return score + p.named.bonus[doc]
 }

@@ -1,35 +1,37 @@
-// Package search is the lexical index over tool definitions: given the words
-// of an agent it ranks tools.
+// Package search is the index over tool definitions: it ranks tools for the words of a
+// query by BM25F, synonyms, spelling and word vectors. A Part (part.go) is the tools of
+// one server, an Index (index.go) several parts, a View (view.go) what a search sees of
+// it. query.go parses queries, naming.go matches names, rank.go ranks, explain.go gives
+// reasons, habits.go learns from use. lists.go reads words.txt; words.go splits text into
+// words.
 //
-// It guarantees that parts, indexes and views are immutable, that the same
-// query on the same definitions has the same order and scores, whatever order
-// they were added in, that what a view does not show has no influence, and that
-// time is bounded for any query. It works offline on the definitions alone. It
-// does not know what may be called: the caller says what a view shows.
+// Guarantees:
+//   - Parts, indexes and views are immutable.
+//   - The same query on the same definitions gives the same order and scores, in whatever
+//     order they were added.
+//   - What a view does not show has no influence.
+//   - Time is bounded for any query.
 //
-// The files stand on one another in this order: lists (of words.txt), words (the
-// splitter), segment, wording (names in their words), spelling, dot, vectors (learned by
-// bench/vectors), lexicon, weight; analyze, word, part, index, set, view (what is searched); habits,
-// short (short forms such as PR), question (what "how many" asks for), naming and query, what a query says; near, rank and best; explain.
+// It works offline on the definitions alone, and does not know what may be called: the
+// caller chooses what a view shows.
 package search
 
-// Hit is one match. Doc is the number of the tool in the index; Score is in
-// (0, 1], the best match of a query first.
+// Hit is one match. Doc is its document number; Score is in (0, 1].
 type Hit struct {
 	Doc   int
 	Score float64
 }
 
-// maxQuery bounds what is read of a query, in bytes.
+// maxQuery bounds a query, in bytes.
 const maxQuery = 4 << 10
 
-// The fields of a definition. A word weighs by where it stands.
+// The fields of a definition, which have different weights.
 const (
 	inName = iota
 	inServer
 	inTitle
-	inSummary       // the first sentence of the description
-	inDescription   // the rest of it
+	inSummary       // first sentence of the description
+	inDescription   // its rest
 	inParameter     // names of parameters
 	inParameterText // their titles, descriptions and allowed values
 	fields

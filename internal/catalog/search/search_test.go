@@ -104,7 +104,7 @@ func TestTheNameOfAServerListsItsTools(t *testing.T) {
 	}
 	hits, _ := ix.Search(nil, "wiki", 10, nil)
 	d := definition("Wiki", "pages", "Lists pages", "")
-	if why := ix.Explain(nil, "wiki", hits[0].Doc, &d); len(why) == 0 || why[0].How != Named {
+	if why := ix.Explain(nil, "wiki", hits[0].Doc, &d); len(why) == 0 || why[0].How != ByName {
 		t.Errorf("why: %+v", why)
 	}
 	hidden := Assemble(partsOf([]tool.Definition{definition("a", "x", "", ""), definition("a", "y", "", "")})).View(func(doc int) bool { return doc == 0 })
@@ -150,7 +150,7 @@ func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 
 func TestMentions(t *testing.T) {
 	for name, want := range map[string]bool{"github": true, "GitHub-prod": true, "my_issues": true, "gitlab": false, "for": false, "a": false} {
-		if got := Mentions("open an issue for a repository on GitHub")(name); got != want {
+		if got := NameMatcher("open an issue for a repository on GitHub")(name); got != want {
 			t.Errorf("%s is mentioned: %v", name, got)
 		}
 	}
@@ -290,7 +290,7 @@ func TestSplitter(t *testing.T) {
 	for _, tt := range tests {
 		var got []string
 		sp := splitter{emit: func(w []byte) { got = append(got, string(w)) }}
-		sp.text(tt.text)
+		sp.splitText(tt.text)
 		if joined := strings.Join(got, " "); joined != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, joined, tt.want)
 		}

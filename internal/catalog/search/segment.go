@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Bounds on what is taken for words written as one.
+// Bounds on compound words.
 const (
 	minRunOn = 7  // letters
 	maxRunOn = 40 // letters
-	maxPiece = 16 // letters of one of the words
+	maxPiece = 16 // letters of one part
 )
 
-// segments cuts a word that is several words written as one, such as
-// getrelatedpeople, into them. It returns nil for any other.
+// segments splits a compound such as getrelatedpeople into words. It returns nil for
+// other words.
 func segments(word string) []string {
 	costs := wordCosts()
 	if len(word) < minRunOn || len(word) > maxRunOn || !isLetters(word) {
@@ -54,8 +54,8 @@ func segments(word string) []string {
 	return out
 }
 
-// halves cuts a word into two common ones, the first as short as it can be.
-func halves(word string) []string {
+// splitInTwo splits a word into two common ones, the first as short as possible.
+func splitInTwo(word string) []string {
 	costs := wordCosts()
 	for i := 3; i+3 <= len(word); i++ {
 		_, first := costs[word[:i]]

@@ -2,7 +2,7 @@ package search
 
 import "math/bits"
 
-// set is a set of tools: a bit for each.
+// set is a bit set of documents.
 type set []uint64
 
 func (s set) add(doc uint32)      { s[doc/64] |= 1 << (doc % 64) }
@@ -16,7 +16,7 @@ func (s set) len() (n int) {
 	return n
 }
 
-// all goes through the set in order.
+// all iterates over the set in order.
 func (s set) all(yield func(doc uint32) bool) {
 	for i, word := range s {
 		for ; word != 0; word &= word - 1 {

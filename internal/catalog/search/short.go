@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// longForms has for the stems of what short forms are short for, with a blank between
-// them, the short form.
+// longForms maps the space-separated stems of an expansion to its abbreviation.
 var longForms = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for short, words := range shortForms() {
 		if len(words) > 1 {
-			out[stems(words)] = short
+			out[joinStems(words)] = short
 		}
 	}
 	return out
 })
 
-func stems(words []string) string {
+func joinStems(words []string) string {
 	roots := make([]string, len(words))
 	for i, word := range words {
 		roots[i] = stem(word)
@@ -25,13 +24,13 @@ func stems(words []string) string {
 	return strings.Join(roots, " ")
 }
 
-// maxLong is how many words a short form is short for, at most.
-const maxLong = 4
+// maxLongFormWords is the maximum number of words of an expansion.
+const maxLongFormWords = 4
 
-// shortOf returns the short form of the last of the words.
-func shortOf(words []string) (short string, ok bool) {
-	for n := 2; n <= min(maxLong, len(words)); n++ {
-		if short, ok = longForms()[stems(words[len(words)-n:])]; ok {
+// shortFormOf returns the abbreviation of the last words.
+func shortFormOf(words []string) (short string, ok bool) {
+	for n := 2; n <= min(maxLongFormWords, len(words)); n++ {
+		if short, ok = longForms()[joinStems(words[len(words)-n:])]; ok {
 			return short, true
 		}
 	}

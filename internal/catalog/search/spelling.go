@@ -8,66 +8,65 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// spelling finds words of the vocabulary by their approximate spelling. Words
-// lie by first letter and length, so that a word is compared with a few
-// hundred others and not with all.
-type spelling struct {
-	buckets [][]spelt // 26 × (maxWord + 1)
+// spellingIndex finds vocabulary words with similar spelling. Words are in buckets by
+// first letter and length, so that few are compared.
+type spellingIndex struct {
+	buckets [][]indexedWord // 26 × (maxWord + 1)
 }
 
-// spelt is a word of the vocabulary.
-type spelt struct {
+// indexedWord is a word of the vocabulary.
+type indexedWord struct {
 	text    string
 	word    uint32
 	letters uint32
 }
 
-// letters is the set of a word's letters. One mistake makes a difference of two at most.
-func letters(word string) (set uint32) {
+// letterSet returns the set of a word's letters. One mistake changes at most two.
+func letterSet(word string) (set uint32) {
 	for i := range len(word) {
 		set |= 1 << (word[i] - 'a')
 	}
 	return set
 }
 
-func (sp *spelling) bucket(first byte, length int) *[]spelt {
+func (sp *spellingIndex) bucket(first byte, length int) *[]indexedWord {
 	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
 }
 
-// near is a word that is spelt nearly so, and how much it counts for it.
-type near struct {
+// similarWord is a similar word and its weight.
+type similarWord struct {
 	word   string
 	weight float32
 }
 
 const (
-	minSpelling = 4 // shorter words have too many neighbours
-	maxNear     = 3
+	minSpelling = 4 // shorter words have too many neighbors
+	maxSimilar  = 3
 )
 
-func newSpelling(vocabulary map[string]uint32) spelling {
-	sp := spelling{buckets: make([][]spelt, 26*(maxWord+1))}
+func newSpelling(vocabulary map[string]uint32) spellingIndex {
+	sp := spellingIndex{buckets: make([][]indexedWord, 26*(maxWord+1))}
 	for text, word := range vocabulary {
 		if len(text) >= minSpelling-1 && isLetters(text) {
 			b := sp.bucket(text[0], len(text))
-			*b = append(*b, spelt{text, word, letters(text)})
+			*b = append(*b, indexedWord{text, word, letterSet(text)})
 		}
 	}
 	return sp
 }
 
-// firsts are the letters that the right word may begin with: the same one, or
-// the second when the first two were exchanged.
-func firsts(word string) []byte {
+// firstLetters returns the letters that the right word may begin with: the first, or the
+// second if the first two are swapped.
+func firstLetters(word string) []byte {
 	if word[0] == word[1] {
 		return []byte{word[0]}
 	}
 	return []byte{word[0], word[1]}
 }
 
-// distance is the number of mistakes (a byte left out, added, replaced, two
-// neighbours exchanged) between a and b, or limit+1 when there are more.
-func distance(a, b string, limit int) int {
+// editDistance returns the number of edits (delete, insert, replace, swap neighbors)
+// between a and b, or limit+1 if there are more.
+func editDistance(a, b string, limit int) int {
 	if a == b {
 		return 0
 	}
@@ -104,20 +103,19 @@ func distance(a, b string, limit int) int {
 
 const maxCompared = 128 // bytes of a name that Nearest compares
 
-// Nearest returns at most n of the names among that are spelt most like name,
-// the nearest first: what was perhaps meant. Names that share nothing with it
-// are left out.
+// Nearest returns the n names most similar to name, nearest first. Names without
+// similarity are omitted.
 func Nearest(name string, among []string, n int) []string {
 	type candidate struct {
 		name     string
 		distance int
 	}
 	var found []candidate
-	want := comparable(name)
+	want := normalizeForSpelling(name)
 	limit := max(2, len(want)/3)
 	for _, other := range among {
-		have := comparable(other)
-		d := distance(want, have, limit)
+		have := normalizeForSpelling(other)
+		d := editDistance(want, have, limit)
 		if d > limit && len(want) >= 3 && len(have) >= 3 && (strings.Contains(have, want) || strings.Contains(want, have)) {
 			d = limit
 		}
@@ -135,18 +133,16 @@ func Nearest(name string, among []string, n int) []string {
 	return out
 }
 
-// Meant returns the one of the names among that was probably meant by name, "" when
-// none is near.
-func Meant(name string, among []string) string {
+// ClosestName returns the name that was probably meant, or "".
+func ClosestName(name string, among []string) string {
 	if near := Nearest(name, among, 1); len(near) > 0 {
 		return near[0]
 	}
 	return ""
 }
 
-// comparable returns a name as it is compared: in lower case, with one spelling
-// of the marks between words.
-func comparable(name string) string {
+// normalizeForSpelling returns a name in lower case with one kind of separator.
+func normalizeForSpelling(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '.' || r == '/' || r == ' ' {
 			return '_'

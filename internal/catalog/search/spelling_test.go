@@ -37,7 +37,7 @@ func TestDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, limit := word.Draw(t, "a"), word.Draw(t, "b"), rapid.IntRange(0, 4).Draw(t, "limit")
 		want := min(slowDistance(a, b), limit+1)
-		if got := min(distance(a, b, limit), limit+1); got != want {
+		if got := min(editDistance(a, b, limit), limit+1); got != want {
 			t.Fatalf("distance(%q, %q, %d) = %d, want %d", a, b, limit, got, want)
 		}
 	})

@@ -12,14 +12,14 @@ import (
 	"unsafe"
 )
 
-// Vectors are places of stems in a space in which words of the same tools lie near
-// each other. They are learned by bench/vectors from texts of tools.
+// Vectors are word embeddings of stems, trained by bench/vectors: words of the same tools
+// are close.
 type Vectors struct {
 	stems   []string
 	rows    map[string]int
-	scales  []float32 // row → what one of its steps is
-	steps   string    // row → a signed byte a dimension
-	lengths []float32 // row → the length of its steps
+	scales  []float32 // row → scale of its values
+	values  string    // row → a signed byte per dimension
+	lengths []float32 // row → length of its values
 }
 
 // vectorsFile is what bench/vectors has written.
@@ -27,7 +27,7 @@ type Vectors struct {
 //go:embed vectors.bin
 var vectorsFile string
 
-var embedded = sync.OnceValue(func() *Vectors {
+var embeddedVectors = sync.OnceValue(func() *Vectors {
 	v, err := readVectors(vectorsFile)
 	if err != nil {
 		panic(err)
@@ -35,8 +35,8 @@ var embedded = sync.OnceValue(func() *Vectors {
 	return v
 })
 
-// readVectors reads a table: a line of stems with a blank between them, then for each a
-// scale (float32, little endian) and its steps.
+// readVectors parses a table: a line of space-separated stems, then for each a scale
+// (float32, little endian) and its values.
 func readVectors(table string) (*Vectors, error) {
 	head, rows, _ := strings.Cut(table, "\n")
 	stems := strings.Fields(head)
@@ -44,13 +44,13 @@ func readVectors(table string) (*Vectors, error) {
 		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
 	}
 	v := &Vectors{stems: stems, rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
-	v.steps = rows[4*len(stems):]
+	v.values = rows[4*len(stems):]
 	for i, stem := range stems {
 		v.rows[stem] = i
 		v.scales[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(rows[4*i : 4*i+4])))
 		v.lengths[i] = 1
 		squares := 0
-		for _, step := range []byte(v.steps[i*Dimensions : (i+1)*Dimensions]) {
+		for _, step := range []byte(v.values[i*Dimensions : (i+1)*Dimensions]) {
 			squares += int(int8(step)) * int(int8(step))
 		}
 		if squares > 0 {
@@ -60,7 +60,7 @@ func readVectors(table string) (*Vectors, error) {
 	return v, nil
 }
 
-// vector is a sum of the vectors of words.
+// vector is a sum of word vectors.
 type vector [Dimensions]float32
 
 // add adds the vector of a stem and reports whether there is one.
@@ -73,7 +73,7 @@ func (v *Vectors) add(to *vector, stem string, weight float32) bool {
 	return true
 }
 
-// row is which of the vectors a stem has, -1 for none.
+// row returns the row of a stem, -1 without one.
 func (v *Vectors) row(stem string) int32 {
 	if row, ok := v.rows[stem]; ok {
 		return int32(row)
@@ -83,13 +83,13 @@ func (v *Vectors) row(stem string) int32 {
 
 func (v *Vectors) addRow(to *vector, row int, weight float32) {
 	weight *= v.scales[row]
-	steps := v.steps[row*Dimensions : (row+1)*Dimensions]
+	steps := v.values[row*Dimensions : (row+1)*Dimensions]
 	for i := range to {
 		to[i] += weight * float32(int8(steps[i]))
 	}
 }
 
-func (v *vector) direction() (d direction) {
+func (v *vector) normalized() (d unitVector) {
 	squares := float32(0)
 	for _, x := range v {
 		squares += x * x
@@ -104,38 +104,38 @@ func (v *vector) direction() (d direction) {
 	return d
 }
 
-// likeness is the cosine of the angle between two directions, 0 if it is obtuse.
-func (d *direction) likeness(e *direction) float32 {
+// cosine returns the cosine similarity, 0 if negative.
+func (d *unitVector) cosine(e *unitVector) float32 {
 	return float32(max(0, dot(d, e))) / (127 * 127)
 }
 
-// leastAlike is the likeness of words that may stand for each other.
-const leastAlike = 0.4
+// minSimilarity is the minimum similarity of words that may replace each other.
+const minSimilarity = 0.4
 
-// nearest returns the stems that lie nearest to one, of those among that are wanted.
-func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []near) {
+// nearest returns the stems most similar to one, of those in among that wanted accepts.
+func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []similarWord) {
 	row, ok := v.rows[stem]
 	if !ok {
 		return nil
 	}
 	for _, at := range among {
 		other := v.stems[at]
-		if l := v.likeness(row, at); l >= leastAlike && wanted(other) {
-			found = append(found, near{other, l})
+		if l := v.cosine(row, at); l >= minSimilarity && wanted(other) {
+			found = append(found, similarWord{other, l})
 		}
 	}
-	slices.SortFunc(found, func(a, b near) int {
+	slices.SortFunc(found, func(a, b similarWord) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.word, b.word))
 	})
-	return found[:min(len(found), maxNear)]
+	return found[:min(len(found), maxSimilar)]
 }
 
-// likeness is the cosine of the angle between two rows.
-func (v *Vectors) likeness(i, j int) float32 {
-	return float32(dot(v.at(i), v.at(j))) / (v.lengths[i] * v.lengths[j])
+// cosine returns the cosine similarity of two rows.
+func (v *Vectors) cosine(i, j int) float32 {
+	return float32(dot(v.unitVector(i), v.unitVector(j))) / (v.lengths[i] * v.lengths[j])
 }
 
-// at returns the steps of a row. Nobody may write to them.
-func (v *Vectors) at(row int) *direction {
-	return (*direction)(unsafe.Pointer(unsafe.StringData(v.steps[row*Dimensions : (row+1)*Dimensions])))
+// unitVector returns the values of a row. They must not be modified.
+func (v *Vectors) unitVector(row int) *unitVector {
+	return (*unitVector)(unsafe.Pointer(unsafe.StringData(v.values[row*Dimensions : (row+1)*Dimensions])))
 }

@@ -44,10 +44,10 @@ func TestNames(t *testing.T) {
 		definition("c", "get_chair", text, ""),
 	})
 	q := ix.parse("currency conversion")
-	names := nearness{view: ix, asked: q.asked}
+	names := nameSimilarity{view: ix, asked: q.asked}
 	near := map[string]float32{}
 	for doc := range uint32(3) {
-		near[ix.ix.id(doc).Tool] = names.of(doc)
+		near[ix.ix.id(doc).Tool] = names.score(doc)
 	}
 	if near["get_exchange_rate"] < 0.1 || near["get_exchange_rate"] < 2*near["get_banana"] || near["get_exchange_rate"] > 1 {
 		t.Errorf("how near the names are: %v", near)
@@ -58,11 +58,11 @@ func TestNames(t *testing.T) {
 	}
 	for _, of := range []string{"exchange rate", "rate exchange", "get exchange rates"} {
 		q := ix.parse(of)
-		if got := (&nearness{view: ix, asked: q.asked}).of(0); got != 1 {
+		if got := (&nameSimilarity{view: ix, asked: q.asked}).score(0); got != 1 {
 			t.Errorf("%q is the name, and it says %v of that", of, got)
 		}
 	}
-	if got := (&nearness{view: ix}).of(0); got != 0 {
+	if got := (&nameSimilarity{view: ix}).score(0); got != 0 {
 		t.Errorf("of no words the name says %v", got)
 	}
 }
@@ -71,7 +71,7 @@ func TestNames(t *testing.T) {
 // before it.
 func TestBehindTheBest(t *testing.T) {
 	var defs []tool.Definition
-	for i := range 3 * closely {
+	for i := range 3 * rerankSize {
 		name := fmt.Sprintf("tool_%c%c", 'a'+i%26, 'a'+i/26)
 		switch {
 		case i%7 == 0:
@@ -88,7 +88,7 @@ func TestBehindTheBest(t *testing.T) {
 	ix := build(defs)
 	for _, query := range []string{"issue", "an issue of a tool", "tickets"} {
 		all, total := ix.Search(nil, query, len(defs), nil)
-		if len(all) != total || total < 2*closely && query != "tickets" {
+		if len(all) != total || total < 2*rerankSize && query != "tickets" {
 			t.Errorf("%q: %d of %d", query, len(all), total)
 		}
 		for i := 1; i < len(all); i++ {
@@ -96,7 +96,7 @@ func TestBehindTheBest(t *testing.T) {
 				t.Errorf("%q: %d has %v, and the one before it %v", query, i, all[i].Score, all[i-1].Score)
 			}
 		}
-		for _, n := range []int{1, closely - 1, closely, closely + 1, 2 * closely} {
+		for _, n := range []int{1, rerankSize - 1, rerankSize, rerankSize + 1, 2 * rerankSize} {
 			some, _ := ix.Search(nil, query, n, nil)
 			if !slices.Equal(some, all[:min(n, len(all))]) {
 				t.Errorf("%q: the first %d are others when no more are asked for", query, n)
@@ -147,7 +147,7 @@ func TestReadVectors(t *testing.T) {
 	if _, err := readVectors("one two\nshort"); err == nil {
 		t.Error("a table that is cut off is read")
 	}
-	if v := embedded(); len(v.stems) < 5000 {
+	if v := embeddedVectors(); len(v.stems) < 5000 {
 		t.Errorf("%d vectors are embedded", len(v.stems))
 	}
 }
@@ -159,8 +159,8 @@ func TestHabitsAmongSiblings(t *testing.T) {
 		defs = append(defs, definition("tracker", name, "", ""))
 	}
 	ix := build(append(defs, shelf...))
-	h := Learn(uses("issue", "tracker", "create_issue", 20))
-	got := ix.habits(h, "issue")
+	h := LearnHabits(uses("issue", "tracker", "create_issue", 20))
+	got := ix.habitScores(h, "issue")
 	for doc, part := range got {
 		if id := ix.ix.id(doc); id.Tool != "create_issue" || part <= 0 || part > 0.5 {
 			t.Errorf("%s gets %v of what use adds, want half at most", id, part)
@@ -175,25 +175,25 @@ func TestHabitsAmongSiblings(t *testing.T) {
 func TestDot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range 1000 {
-		var a, b direction
+		var a, b unitVector
 		for d := range a {
 			a[d], b[d] = int8(rng.IntN(256)), int8(rng.IntN(256))
 			if i < 4 { // all of them -128 or 127
 				a[d], b[d] = int8(127+i%2), int8(127+i/2)
 			}
 		}
-		if got, want := dot(&a, &b), slowDot(&a, &b); got != want {
+		if got, want := dot(&a, &b), dotGeneric(&a, &b); got != want {
 			t.Fatalf("%d, want %d: %v %v", got, want, a, b)
 		}
 	}
 }
 
 func BenchmarkDot(b *testing.B) {
-	v := embedded()
-	for name, by := range map[string]func(a, b *direction) int32{"used": dot, "in Go": slowDot} {
+	v := embeddedVectors()
+	for name, by := range map[string]func(a, b *unitVector) int32{"used": dot, "in Go": dotGeneric} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				by(v.at(1), v.at(2))
+				by(v.unitVector(1), v.unitVector(2))
 			}
 		})
 	}

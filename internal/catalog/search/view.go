@@ -7,75 +7,74 @@ import (
 	"strings"
 )
 
-// View is the part of an index that a search sees. What it does not show has
-// no influence on what it finds: neither on the order nor on the scores, nor
-// on what is taken for a typing error. It is immutable and safe for concurrent
-// use, and cheap beside the index: nothing is analysed again.
+// View is the part of an index that a search sees. What it does not show has no influence
+// on order, scores or spelling correction. It is immutable, safe for concurrent use, and
+// cheap: nothing is analyzed again.
 type View struct {
-	ix      *Index
-	shown   set // nil when all are shown
-	docs    int
-	of      []showing // part → how much of it is shown
-	stemsIn []uint32  // stem → number of tools shown that have it
-	wordsIn []uint32
-	rare    []float32 // stem → how rare it is
-	headed  []float32 // stem → …where it stands in a name or a first sentence
-	nameSum []float32 // tool → how rare the words of its name are together
+	ix        *Index
+	shown     set // nil when all are shown
+	docs      int
+	partShown []partVisibility // part → how much of it is shown
+	stemsIn   []uint32         // stem → number of shown tools
+	wordsIn   []uint32
+	idfs      []float32 // stem → IDF
+	headIDFs  []float32 // stem → IDF in names and first sentences
+	nameIDFs  []float32 // tool → sum of the IDFs of its name's words
 }
 
-// showing is how much of a part is shown.
-type showing uint8
+// partVisibility is how much of a part is shown.
+type partVisibility uint8
 
 const (
-	wholly showing = iota
-	partly
-	not
+	fullyShown partVisibility = iota
+	partlyShown
+	notShown
 )
 
-// View makes a view of the tools that shown accepts; nil accepts all.
+// View returns a view of the tools that shown accepts; nil accepts all.
 func (ix *Index) View(shown func(doc int) bool) *View {
 	v := &View{ix: ix, docs: ix.Len()}
-	v.of = make([]showing, len(ix.parts))
+	v.partShown = make([]partVisibility, len(ix.parts))
 	if shown != nil {
-		v.mask(shown)
+		v.setShown(shown)
 	}
-	v.stemsIn = v.count(&ix.byStem, func(p *Part, word uint32) []posting { return p.byStem.of(word) })
-	v.wordsIn = v.count(&ix.byWord, (*Part).ofWord)
-	v.weighWords()
+	v.stemsIn = v.countTools(&ix.byStem, func(p *Part, word uint32) []posting { return p.byStem.of(word) })
+	v.wordsIn = v.countTools(&ix.byWord, (*Part).ofWord)
+	v.computeIDFs()
 	return v
 }
 
-// weighWords works out how rare words are. Words that stand in every schema but in few
-// names keep their weight in those.
-func (v *View) weighWords() {
-	v.rare, v.headed = make([]float32, len(v.stemsIn)), make([]float32, len(v.stemsIn))
+// computeIDFs computes IDFs. Words that are in every schema but in few names keep their
+// weight in names.
+func (v *View) computeIDFs() {
+	v.idfs, v.headIDFs = make([]float32, len(v.stemsIn)), make([]float32, len(v.stemsIn))
 	share := v.ix.ranking.HeadIDF
 	for st, n := range v.stemsIn {
 		if n == 0 {
 			continue
 		}
-		v.rare[st] = idf(v.docs, int(n))
-		v.headed[st] = (1-share)*v.rare[st] + share*idf(v.docs, int(v.headsWith(uint32(st))))
+		v.idfs[st] = idf(v.docs, int(n))
+		v.headIDFs[st] = (1-share)*v.idfs[st] + share*idf(v.docs, int(v.countHeads(uint32(st))))
 	}
-	v.nameSum = make([]float32, v.ix.Len())
+	v.nameIDFs = make([]float32, v.ix.Len())
 	for part, p := range v.ix.parts {
 		for doc, named := range p.nameStems {
 			for _, st := range named {
-				v.nameSum[v.ix.first[part]+uint32(doc)] += v.headed[v.ix.stemsOf[part][st]]
+				v.nameIDFs[v.ix.first[part]+uint32(doc)] += v.headIDFs[v.ix.stemsOf[part][st]]
 			}
 		}
 	}
 }
 
-// headsWith returns the number of tools shown that have the stem in their heads.
-func (v *View) headsWith(stem uint32) (n uint32) {
+// countHeads returns the number of shown tools with the stem in their heads.
+func (v *View) countHeads(stem uint32) (n uint32) {
 	for _, p := range v.ix.byStem.of(stem) {
-		switch part := v.ix.parts[p.part]; v.of[p.part] {
-		case wholly:
-			n += part.headed[p.word]
-		case partly:
+		switch part := v.ix.parts[p.part]; v.partShown[p.part] {
+		case fullyShown:
+			n += part.headCounts[p.word]
+		case partlyShown:
 			for _, e := range part.byStem.of(p.word) {
-				if e.headed() && v.shows(v.ix.first[p.part]+e.doc()) {
+				if e.inHead() && v.isShown(v.ix.first[p.part]+e.doc()) {
 					n++
 				}
 			}
@@ -84,10 +83,10 @@ func (v *View) headsWith(stem uint32) (n uint32) {
 	return n
 }
 
-func (v *View) mask(shown func(doc int) bool) {
+func (v *View) setShown(shown func(doc int) bool) {
 	v.docs = 0
 	v.shown = make(set, (v.ix.Len()+63)/64)
-	for part := range v.of {
+	for part := range v.partShown {
 		first, end := v.ix.first[part], v.ix.first[part+1]
 		n := 0
 		for doc := first; doc < end; doc++ {
@@ -99,26 +98,26 @@ func (v *View) mask(shown func(doc int) bool) {
 		v.docs += n
 		switch n {
 		case int(end - first):
-			v.of[part] = wholly
+			v.partShown[part] = fullyShown
 		case 0:
-			v.of[part] = not
+			v.partShown[part] = notShown
 		default:
-			v.of[part] = partly
+			v.partShown[part] = partlyShown
 		}
 	}
 }
 
-// count returns for every word the number of tools shown that have it.
-func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint32 {
+// countTools returns the number of shown tools for every word.
+func (v *View) countTools(l *partLists, docs func(p *Part, word uint32) []posting) []uint32 {
 	counts := make([]uint32, len(l.start)-1)
 	for word := range counts {
 		for _, p := range l.of(uint32(word)) {
-			switch v.of[p.part] {
-			case wholly:
+			switch v.partShown[p.part] {
+			case fullyShown:
 				counts[word] += uint32(len(docs(v.ix.parts[p.part], p.word)))
-			case partly:
+			case partlyShown:
 				for _, e := range docs(v.ix.parts[p.part], p.word) {
-					if v.shows(v.ix.first[p.part] + e.doc()) {
+					if v.isShown(v.ix.first[p.part] + e.doc()) {
 						counts[word]++
 					}
 				}
@@ -128,14 +127,14 @@ func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint
 	return counts
 }
 
-// inPart is the number of tools shown of a part that have a stem.
-func (v *View) inPart(part, stem uint32) (n uint32) {
+// countInPart returns the number of shown tools of a part with a stem.
+func (v *View) countInPart(part, stem uint32) (n uint32) {
 	for _, p := range v.ix.byStem.of(stem) {
 		if p.part != part {
 			continue
 		}
 		for _, e := range v.ix.parts[part].byStem.of(p.word) {
-			if v.shows(v.ix.first[part] + e.doc()) {
+			if v.isShown(v.ix.first[part] + e.doc()) {
 				n++
 			}
 		}
@@ -143,30 +142,30 @@ func (v *View) inPart(part, stem uint32) (n uint32) {
 	return n
 }
 
-func (v *View) shows(doc uint32) bool {
+func (v *View) isShown(doc uint32) bool {
 	return v.shown == nil || v.shown.has(doc)
 }
 
-// Len is the number of tools shown.
+// Len returns the number of shown tools.
 func (v *View) Len() int { return v.docs }
 
-// word returns the number of a word that tools shown have.
+// word returns the number of a word if shown tools have it.
 func (v *View) word(text string) (uint32, bool) {
 	w, ok := v.ix.words[text]
 	return w, ok && v.wordsIn[w] > 0
 }
 
-// stem returns the number of a stem that tools shown have.
+// stem returns the number of a stem if shown tools have it.
 func (v *View) stem(text string) (uint32, bool) {
 	s, ok := v.ix.stems[text]
 	return s, ok && v.stemsIn[s] > 0
 }
 
-func (v *View) idf(stem uint32) float32 { return v.headed[stem] }
+func (v *View) idf(stem uint32) float32 { return v.headIDFs[stem] }
 
-// nearest returns the words with the fewest mistakes between them and word: one
-// mistake from four letters on, two from eight.
-func (v *View) nearest(word string) []near {
+// nearest returns the words with the fewest edits from word: one from four letters on,
+// two from eight.
+func (v *View) nearest(word string) []similarWord {
 	sp := v.ix.spelling
 	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
 		return nil
@@ -175,15 +174,15 @@ func (v *View) nearest(word string) []near {
 	if len(word) >= 8 {
 		limit = 2
 	}
-	var found []spelt
-	have := letters(word)
+	var found []indexedWord
+	have := letterSet(word)
 	for length := len(word) - limit; length <= min(len(word)+limit, maxWord); length++ {
-		for _, first := range firsts(word) {
+		for _, first := range firstLetters(word) {
 			for _, candidate := range *sp.bucket(first, length) {
 				if bits.OnesCount32(have^candidate.letters) > 2*limit {
 					continue
 				}
-				d := distance(word, candidate.text, limit)
+				d := editDistance(word, candidate.text, limit)
 				if d > limit || v.wordsIn[candidate.word] == 0 {
 					continue
 				}
@@ -194,14 +193,14 @@ func (v *View) nearest(word string) []near {
 			}
 		}
 	}
-	// Of words as near, those that more tools have come first.
-	slices.SortFunc(found, func(a, b spelt) int {
+	// Of words as near, those of more tools come first.
+	slices.SortFunc(found, func(a, b indexedWord) int {
 		return cmp.Or(cmp.Compare(v.wordsIn[b.word], v.wordsIn[a.word]), strings.Compare(a.text, b.text))
 	})
-	found = found[:min(len(found), maxNear)]
-	out := make([]near, len(found))
+	found = found[:min(len(found), maxSimilar)]
+	out := make([]similarWord, len(found))
 	for i, w := range found {
-		out[i] = near{w.text, v.ix.ranking.Misspelt / float32(len(found))}
+		out[i] = similarWord{w.text, v.ix.ranking.Misspelt / float32(len(found))}
 	}
 	return out
 }

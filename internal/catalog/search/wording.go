@@ -6,26 +6,25 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// plainWords returns the words of a name or a query, each letter once.
-func plainWords(text string) (words []string) {
+// wordsOf returns the words of a name or a query, without joined forms.
+func wordsOf(text string) (words []string) {
 	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
-	sp.text(wirejson.Clip(text, maxText))
+	sp.splitText(wirejson.Clip(text, maxText))
 	return words
 }
 
-// wording is a name in its words: create_issue, createIssue and "creating
-// issues" have the same stems, and "make a ticket" has the same meaning.
+// wording is the words of a name: create_issue, createIssue and "creating issues" have
+// the same stems, and "make a ticket" has the same meaning.
 type wording struct{ stems, meaning string }
 
-func nameWording(name string) wording { return newWording(apart(plainWords(name)), stem) }
+func nameWording(name string) wording { return newWording(expandWords(wordsOf(name)), stem) }
 
-// apart returns the words with those parted that are written as one, and short forms
-// as what they are short for.
-func apart(words []string) []string {
+// expandWords splits compounds and expands abbreviations.
+func expandWords(words []string) []string {
 	out := make([]string, 0, len(words))
 	for _, word := range words {
 		short := word
-		if of, ok := singular(word); ok {
+		if of, ok := shortFormOfPlural(word); ok {
 			short = of
 		}
 		if long, ok := shortForms()[short]; ok {
@@ -39,7 +38,7 @@ func apart(words []string) []string {
 	return out
 }
 
-// newWording is the wording of words whose stems root gives.
+// newWording returns the wording of words, with root as stemmer.
 func newWording(words []string, root func(word string) string) wording {
 	said := make([]string, 0, len(words))
 	for _, word := range words {
@@ -47,12 +46,12 @@ func newWording(words []string, root func(word string) string) wording {
 			said = append(said, root(word))
 		}
 	}
-	if len(said) == 0 { // a name of stop words alone, such as what_is
+	if len(said) == 0 { // only stop words, such as what_is
 		said = append(said, words...)
 	}
 	w := wording{stems: strings.Join(said, " ")}
 	for i, s := range said {
-		if head, ok := meanings()[s]; ok {
+		if head, ok := stemMeanings()[s]; ok {
 			said[i] = head
 		}
 	}

@@ -6,29 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds what is read of one text, in bytes. Real ones stay far below: the
-// longest descriptions have 10 KB.
+// maxText bounds one text, in bytes. The longest real descriptions have 10 KB.
 const maxText = 16 << 10
 
-// maxWord is the longest word that is indexed, in bytes: longer ones are keys,
-// hashes and data, which nobody searches for.
+// maxWord is the longest indexed word, in bytes: longer ones are keys, hashes and data.
 const maxWord = 48
 
-// splitter cuts text into words: runs of letters and digits, in lower case
-// and without diacritics, split where an identifier changes case. It is reused,
-// so that cutting allocates nothing.
+// splitter splits text into words: runs of letters and digits, in lower case without
+// diacritics, split where an identifier changes case. It is reused to avoid allocations.
 type splitter struct {
 	run  []rune // the current run of letters and digits, as written
-	word []byte // the word being handed out
+	word []byte // the word for emit
 	emit func(word []byte)
-	// plain hands out every letter once: no word also as a whole.
+	// plain emits every letter once: no joined forms.
 	plain bool
 	// plurals keeps the s of PRs and VMs.
 	plurals bool
 }
 
-// text hands every word of s to emit.
-func (sp *splitter) text(s string) {
+// splitText emits every word of s.
+func (sp *splitter) splitText(s string) {
 	sp.run = sp.run[:0]
 	for i := 0; i < len(s); {
 		r, size := rune(s[i]), 1
@@ -45,7 +42,7 @@ func (sp *splitter) text(s string) {
 			if r == '\'' && len(sp.run) > 0 {
 				i = skipPossessive(s, i)
 			}
-		case invisible(r):
+		case isInvisible(r):
 			continue
 		default:
 			if r = foldWide(r); isWord(r) {
@@ -69,8 +66,7 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// skipPossessive steps over the s of "user's", and over what an apostrophe
-// cuts off in "don't" and "I'm".
+// skipPossessive skips the s of "user's", and the rest of "don't" and "I'm".
 func skipPossessive(s string, i int) int {
 	j := i
 	for j < len(s) && j-i < 3 && isASCIIWord(s[j]) {
@@ -82,13 +78,13 @@ func skipPossessive(s string, i int) int {
 	return j
 }
 
-// invisible reports whether r is not seen by a reader and so must not hide a word
-// from the index: marks, joiners, directions, tags.
-func invisible(r rune) bool {
+// isInvisible reports whether r is invisible (marks, joiners, directions, tags) and must
+// not split or hide a word.
+func isInvisible(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r)
 }
 
-// foldWide makes full-width forms of ASCII plain.
+// foldWide converts full-width forms to ASCII.
 func foldWide(r rune) rune {
 	if 0xFF01 <= r && r <= 0xFF5E {
 		return r - 0xFEE0
@@ -96,8 +92,8 @@ func foldWide(r rune) rune {
 	return r
 }
 
-// flush cuts the current run into words. A run that was cut is also handed out
-// as one word: GitHub is "git", "hub" and "github".
+// flush splits the current run into words, and also emits it as one word: GitHub is
+// "git", "hub" and "github".
 func (sp *splitter) flush() {
 	run := sp.run
 	sp.run = sp.run[:0]
@@ -106,20 +102,20 @@ func (sp *splitter) flush() {
 	}
 	start := 0
 	for i := 1; i < len(run); i++ {
-		if boundary(run, i) {
-			sp.piece(run[start:i])
+		if isWordBoundary(run, i) {
+			sp.emitPiece(run[start:i])
 			start = i
 		}
 	}
-	sp.piece(run[start:])
-	if start > 0 && !sp.plain && boundaryIn(run) {
-		sp.hand(run)
+	sp.emitPiece(run[start:])
+	if start > 0 && !sp.plain && hasCaseBoundary(run) {
+		sp.emitWord(run)
 	}
 }
 
-// boundary reports whether an identifier has a new word at i: getUser, HTTPServer
-// and between scripts that are written without spaces and others.
-func boundary(run []rune, i int) bool {
+// isWordBoundary reports whether a new word begins at i: getUser, HTTPServer, and between
+// scripts with and without spaces.
+func isWordBoundary(run []rune, i int) bool {
 	a, b := run[i-1], run[i]
 	if a < utf8.RuneSelf && b < utf8.RuneSelf && !isUpper(b) {
 		return false
@@ -130,13 +126,13 @@ func boundary(run []rune, i int) bool {
 		}
 		return i+1 < len(run) && isLower(run[i+1]) && !(i+2 == len(run) && run[i+1] == 's') // IDs
 	}
-	return dense(a) != dense(b)
+	return isUnspacedScript(a) != isUnspacedScript(b)
 }
 
-// boundaryIn reports whether an identifier was cut where it changes case.
-func boundaryIn(run []rune) bool {
+// hasCaseBoundary reports whether an identifier is split by case.
+func hasCaseBoundary(run []rune) bool {
 	for i := 1; i < len(run); i++ {
-		if boundary(run, i) && !dense(run[i]) && !dense(run[i-1]) {
+		if isWordBoundary(run, i) && !isUnspacedScript(run[i]) && !isUnspacedScript(run[i-1]) {
 			return true
 		}
 	}
@@ -157,37 +153,37 @@ func isLower(r rune) bool {
 	return unicode.IsLower(r)
 }
 
-// dense reports whether r belongs to a script that is written without spaces.
-func dense(r rune) bool {
+// isUnspacedScript reports whether r belongs to a script without spaces.
+func isUnspacedScript(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// piece hands out one word, or the pairs of characters of a dense script. A
-// word that mixes letters and digits is handed out whole (base64, s3, v2) and
-// also by its letters when they are a word of their own.
-func (sp *splitter) piece(p []rune) {
-	if dense(p[0]) {
+// emitPiece emits one word, or character pairs of a script without spaces. A mix of
+// letters and digits is emitted whole (base64, s3, v2), and also by its letters if they
+// are a word.
+func (sp *splitter) emitPiece(p []rune) {
+	if isUnspacedScript(p[0]) {
 		if len(p) == 1 {
-			sp.hand(p)
+			sp.emitWord(p)
 		}
 		for i := 0; i+1 < len(p); i++ {
-			sp.hand(p[i : i+2])
+			sp.emitWord(p[i : i+2])
 		}
 		return
 	}
-	if !sp.plurals && plural(p) {
+	if !sp.plurals && isAcronymPlural(p) {
 		p = p[:len(p)-1]
 	}
-	sp.hand(p)
+	sp.emitWord(p)
 	if sp.plain {
 		return
 	}
 	if digit := slices.IndexFunc(p, func(r rune) bool { return '0' <= r && r <= '9' }); digit >= 3 {
-		sp.hand(p[:digit])
+		sp.emitWord(p[:digit])
 	}
 }
 
-func (sp *splitter) hand(p []rune) {
+func (sp *splitter) emitWord(p []rune) {
 	w := sp.word[:0]
 	for _, r := range p {
 		switch {
@@ -205,8 +201,7 @@ func (sp *splitter) hand(p []rune) {
 	}
 }
 
-// plainLatin has the plain letters of U+00DF to U+017F; a space keeps the
-// character as it is.
+// plainLatin has the plain letters of U+00DF to U+017F; a space keeps the character.
 const plainLatin = " aaaaaa ceeeeiiiidnooooo ouuuuy y" +
 	"aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiii  jjkk llllllllll" +
 	"nnnnnn   oooooo  rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"
@@ -232,8 +227,8 @@ func isLetters(word string) bool {
 	return true
 }
 
-// plural reports whether a word is written as the plural of an acronym: PRs, VMs.
-func plural(p []rune) bool {
+// isAcronymPlural reports whether a word is the plural of an acronym: PRs, VMs.
+func isAcronymPlural(p []rune) bool {
 	last := len(p) - 1
 	return last >= 2 && p[last] == 's' && !slices.ContainsFunc(p[:last], func(r rune) bool { return !isUpper(r) })
 }

@@ -9,68 +9,64 @@ import (
 // maxAlias is the longest name, in characters.
 const maxAlias = 128
 
-// separator stands between the server and its own name for something. No
-// server has it in its name.
-const separator = "__"
+// aliasSeparator separates the server from the name. No server name contains it.
+const aliasSeparator = "__"
 
-// Alias returns the name of a tool or a prompt of a server among those of all. It is
-// server__name, unless that is too long, has characters that clients do not
-// take, or could be read as something else: then these are replaced, and a
-// digest of both parts stands at its end.
+// Alias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that
+// is too long, has characters that clients reject, or is ambiguous: then these are
+// replaced, and a digest of both parts is appended.
 func Alias(server, name string) string {
-	plain := server + separator + name
+	plain := server + aliasSeparator + name
 	if s, n, ok := SplitAlias(plain); ok && s == server && n == name {
 		return plain
 	}
 	readable := strings.Map(func(r rune) rune {
-		if allowed(r) {
+		if isAliasChar(r) {
 			return r
 		}
 		return '_'
 	}, plain)
-	return readable[:min(len(readable), maxAlias-1-digestSize)] + "_" + digest(server, name)
+	return readable[:min(len(readable), maxAlias-1-digestSize)] + "_" + aliasDigest(server, name)
 }
 
-// SplitAlias returns what a name stands for that holds both parts as they are.
+// SplitAlias splits a name that holds both parts unchanged.
 func SplitAlias(name string) (server, own string, ok bool) {
-	server, own, ok = strings.Cut(name, separator)
-	foreign := strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) })
+	server, own, ok = strings.Cut(name, aliasSeparator)
+	foreign := strings.ContainsFunc(name, func(c rune) bool { return !isAliasChar(c) })
 	if !ok || server == "" || own == "" || len(name) > maxAlias || foreign || IsDigestedAlias(name) {
 		return "", "", false
 	}
 	return server, own, true
 }
 
-// IsDigestedAlias reports whether a name has the form of those that end with a digest.
-// What they stand for has to be looked up.
+// IsDigestedAlias reports whether a name ends with a digest. It has to be looked up.
 func IsDigestedAlias(name string) bool {
 	at := len(name) - digestSize
 	return at >= 1 && name[at-1] == '_' && strings.Trim(name[at:], "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-func allowed(c rune) bool {
+func isAliasChar(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
-// digestSize is the length of a digest: 128 bits, so that nobody finds two
-// names with the same one.
+// digestSize is the length of a digest: 128 bits, so that collisions cannot be
+// constructed.
 const digestSize = 26
 
-func digest(server, name string) string {
-	sum := sha256.Sum256([]byte(server + ":" + name)) // no server has a colon in its name
+func aliasDigest(server, name string) string {
+	sum := sha256.Sum256([]byte(server + ":" + name)) // no server name has a colon
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:digestSize])
 }
 
-// scheme is what addresses begin with that name their server.
-const scheme = "mcpproxy://"
+// aliasURIScheme is the prefix of URIs that name their server.
+const aliasURIScheme = "mcpproxy://"
 
-// AliasURI returns the address of a resource, or the template of addresses, that names
-// the server.
-func AliasURI(server, uri string) string { return scheme + server + "/" + uri }
+// AliasURI returns the URI, or URI template, that names the server of a resource.
+func AliasURI(server, uri string) string { return aliasURIScheme + server + "/" + uri }
 
-// SplitAliasURI returns what an address stands for that names its server.
+// SplitAliasURI splits a URI that names its server.
 func SplitAliasURI(uri string) (server, own string, ok bool) {
-	rest, ok := strings.CutPrefix(uri, scheme)
+	rest, ok := strings.CutPrefix(uri, aliasURIScheme)
 	if !ok {
 		return "", "", false
 	}
@@ -78,15 +74,13 @@ func SplitAliasURI(uri string) (server, own string, ok bool) {
 	return server, own, ok && server != "" && own != ""
 }
 
-// NamesServer reports whether an address is, or looks like, one that names its
-// server.
-func NamesServer(uri string) bool {
-	return len(uri) >= len(scheme) && strings.EqualFold(uri[:len(scheme)], scheme)
+// LooksLikeAliasURI reports whether a URI names its server, or looks as if it did.
+func LooksLikeAliasURI(uri string) bool {
+	return len(uri) >= len(aliasURIScheme) && strings.EqualFold(uri[:len(aliasURIScheme)], aliasURIScheme)
 }
 
-// MatchesTemplate reports whether an address could be made from a template (RFC 6570):
-// its fixed parts are there in their order, and something stands for each
-// expression that must not be empty.
+// MatchesTemplate reports whether a template (RFC 6570) could expand to a URI: its fixed
+// parts occur in order, and each expression that must not be empty has a value.
 func MatchesTemplate(template, uri string) bool {
 	first, rest, found := strings.Cut(template, "{")
 	if !found {
@@ -103,7 +97,7 @@ func MatchesTemplate(template, uri string) bool {
 			least = 0
 		}
 		if fixed, rest, found = strings.Cut(rest, "{"); !found {
-			// The end of the address, so that the part before it can hold the same.
+			// The end of the URI, so that the part before it can contain the same text.
 			return len(uri) >= len(fixed)+least && strings.HasSuffix(uri, fixed)
 		}
 		if len(uri) < least {

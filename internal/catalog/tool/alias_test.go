@@ -85,7 +85,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 
 func TestURI(t *testing.T) {
 	for _, own := range []string{"file:///a b?c#d", "x", "mcpproxy://b/x", "/", "demo://{id}"} {
-		if server, got, ok := SplitAliasURI(AliasURI("s_1.x", own)); !ok || server != "s_1.x" || got != own || !NamesServer(AliasURI("s", own)) {
+		if server, got, ok := SplitAliasURI(AliasURI("s_1.x", own)); !ok || server != "s_1.x" || got != own || !LooksLikeAliasURI(AliasURI("s", own)) {
 			t.Errorf("%s becomes %s %s %v", own, server, got, ok)
 		}
 	}
@@ -94,7 +94,7 @@ func TestURI(t *testing.T) {
 			t.Errorf("%q names a server", bad)
 		}
 	}
-	if !NamesServer("MCPProxy://s/x") || NamesServer("mcp") {
+	if !LooksLikeAliasURI("MCPProxy://s/x") || LooksLikeAliasURI("mcp") {
 		t.Error("what names a server is not seen")
 	}
 }

@@ -18,52 +18,51 @@ import (
 // maxDepth bounds the nesting of a definition. Real ones have up to 18 levels.
 const maxDepth = 128
 
-// Canonical returns the canonical JSON of raw by RFC 8785: members sorted by
-// their UTF-16 code units, numbers as ECMAScript writes them, no white space,
-// the fewest escapes. Unlike RFC 8785 it loses nothing: a number that
-// ECMAScript would write as another number (one beyond the digits of a
-// float64, and -0) keeps its value, and a lone surrogate its escape. So two texts have
-// the same canonical form only if they mean the same.
+// Canonical returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16
+// code units, numbers as ECMAScript writes them, no white space, the fewest escapes.
+// Unlike RFC 8785 it is lossless: a number that ECMAScript would round (beyond the digits
+// of a float64, and -0) keeps its value, and a lone surrogate its escape. So two texts
+// have the same canonical form only if they mean the same.
 //
-// It fails when raw is not JSON in UTF-8, is nested too deep, or has an object
-// with two members of one name, which has no one meaning.
+// It fails when raw is not JSON in UTF-8, is nested too deep, or has an object with two
+// members of one name.
 func Canonical(raw []byte) ([]byte, error) {
-	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is quicker, and wants more
+	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is faster and stricter
 		return nil, errors.New("not valid JSON")
 	}
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	c := canon{Cursor: wirejson.Cursor{Text: raw}, out: make([]byte, 0, len(raw))}
-	if err := c.append(0); err != nil {
+	c := canonicalizer{Cursor: wirejson.Cursor{Text: raw}, out: make([]byte, 0, len(raw))}
+	if err := c.appendValue(0); err != nil {
 		return nil, err
 	}
 	return c.out, nil
 }
 
-// canon writes the canonical form of what its cursor goes through.
-type canon struct {
+// canonicalizer writes the canonical form of the values under its cursor.
+type canonicalizer struct {
 	wirejson.Cursor
 	out     []byte
-	members []member // of the open objects
+	members []canonicalMember // of the open objects
 	scratch []byte
 }
 
-// member is a member of an open object, as written to out.
-type member struct {
+// canonicalMember is a member of an open object, as written to out.
+type canonicalMember struct {
 	start, name, end int // out[start:name] is "name": and out[start:end] all of it
 }
 
-func (c *canon) append(depth int) error {
+func (c *canonicalizer) appendValue(depth int) error {
 	switch next := c.Peek(); next {
 	case '{', '[':
 		if depth == maxDepth {
 			return fmt.Errorf("nested deeper than %d levels", maxDepth)
 		}
 		if next == '{' {
-			return c.object(depth + 1)
+			return c.appendObject(depth + 1)
 		}
-		return c.array(depth + 1)
+		return c.appendArray(depth + 1)
 	case '"':
 		value := c.Value()
 		c.out = appendCanonicalString(c.out, value[1:len(value)-1])
@@ -75,14 +74,14 @@ func (c *canon) append(depth int) error {
 	return nil
 }
 
-func (c *canon) array(depth int) error {
+func (c *canonicalizer) appendArray(depth int) error {
 	c.out = append(c.out, '[')
 	end := c.Open('[')
 	for first := true; c.More(end); first = false {
 		if !first {
 			c.out = append(c.out, ',')
 		}
-		if err := c.append(depth); err != nil {
+		if err := c.appendValue(depth); err != nil {
 			return err
 		}
 	}
@@ -90,24 +89,24 @@ func (c *canon) array(depth int) error {
 	return nil
 }
 
-// object writes the members as they come, each with a comma, and sorts them
+// appendObject writes the members in input order, each with a comma, and sorts them
 // afterwards.
-func (c *canon) object(depth int) error {
+func (c *canonicalizer) appendObject(depth int) error {
 	base := len(c.members)
 	c.out = append(c.out, '{')
 	for end := c.Open('{'); c.More(end); {
-		m := member{start: len(c.out)}
+		m := canonicalMember{start: len(c.out)}
 		c.out = appendCanonicalString(c.out, c.Name())
 		m.name = len(c.out)
 		c.out = append(c.out, ':')
-		if err := c.append(depth); err != nil {
+		if err := c.appendValue(depth); err != nil {
 			return err
 		}
 		c.out = append(c.out, ',')
 		m.end = len(c.out)
 		c.members = append(c.members, m)
 	}
-	if err := c.sort(c.members[base:]); err != nil {
+	if err := c.sortMembers(c.members[base:]); err != nil {
 		return err
 	}
 	if len(c.members) > base { // the last comma
@@ -118,9 +117,9 @@ func (c *canon) object(depth int) error {
 	return nil
 }
 
-// sort brings the members, which are at the end of out, into their order.
-func (c *canon) sort(members []member) error {
-	compare := func(a, b member) int {
+// sortMembers sorts the members at the end of out.
+func (c *canonicalizer) sortMembers(members []canonicalMember) error {
+	compare := func(a, b canonicalMember) int {
 		return compareNames(c.out[a.start:a.name], c.out[b.start:b.name])
 	}
 	if !slices.IsSortedFunc(members, compare) {
@@ -130,7 +129,7 @@ func (c *canon) sort(members []member) error {
 		at := start
 		for k, m := range members {
 			n := copy(c.out[at:], c.scratch[m.start-start:m.end-start])
-			members[k] = member{at, at + m.name - m.start, at + n}
+			members[k] = canonicalMember{at, at + m.name - m.start, at + n}
 			at += n
 		}
 	}
@@ -149,12 +148,11 @@ func compareNames(a, b []byte) int {
 	if wirejson.IsPlainASCII(a) && wirejson.IsPlainASCII(b) {
 		return bytes.Compare(a, b)
 	}
-	return slices.Compare(units(a), units(b))
+	return slices.Compare(utf16Units(a), utf16Units(b))
 }
 
-// units returns the UTF-16 code units of a string in canonical form, without its
-// quotes.
-func units(text []byte) []uint16 {
+// utf16Units returns the UTF-16 code units of a canonical string without its quotes.
+func utf16Units(text []byte) []uint16 {
 	var out []uint16
 	for len(text) > 0 {
 		r, n := rune(text[0]), 1
@@ -174,8 +172,8 @@ func units(text []byte) []uint16 {
 	return out
 }
 
-// appendCanonicalString appends the canonical form of the string between the
-// quotes of which raw is. Without escapes it is so already.
+// appendCanonicalString appends the canonical form of the string whose unquoted content
+// is raw. Without escapes it is unchanged.
 func appendCanonicalString(dst, raw []byte) []byte {
 	dst = append(dst, '"')
 	for {
@@ -224,7 +222,7 @@ func appendECMAScript(dst []byte, f float64) []byte {
 	return dst
 }
 
-// sameNumber reports whether two numbers are equal, to the last digit.
+// sameNumber reports whether two numbers are exactly equal.
 func sameNumber(a, b []byte) bool {
 	x, xok := decimalOf(a)
 	y, yok := decimalOf(b)
@@ -241,7 +239,7 @@ type decimal struct {
 	exponent int
 }
 
-// decimalOf reads a number; ok is false when its exponent is beyond all bounds.
+// decimalOf parses a number; ok is false when its exponent is out of range.
 func decimalOf(text []byte) (d decimal, ok bool) {
 	if text[0] == '-' {
 		d.negative = true

@@ -12,13 +12,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// MaxDefinition is the longest definition, in bytes. Those of real tools have
-// up to 60 KB.
+// MaxDefinition is the longest definition, in bytes. Real tools have up to 60 KB.
 const MaxDefinition = 256 << 10
 
-// Definition is a tool as its server declared it. Raw is the tool object with
-// the server's bytes; the other fields are views of it. A Definition is
-// immutable: nobody writes to any of its slices.
+// Definition is a tool as its server declared it. Raw is the tool object with the
+// server's bytes; the other fields are views of it. A Definition is immutable, including
+// its slices.
 type Definition struct {
 	ID           ID
 	Raw          json.RawMessage
@@ -27,18 +26,17 @@ type Definition struct {
 	InputSchema  json.RawMessage // nil when the server sent none
 	OutputSchema json.RawMessage // nil when the server sent none
 	Hints        Hints           // as declared
-	// ForClients says that its server lists it only to clients that it can ask
-	// something, and not to us: a call of ours cannot use it.
+	// ForClients says that its server lists it only to clients that support elicitation
+	// or sampling, not to MCPProxy: MCPProxy's own calls cannot use it.
 	ForClients  bool
 	fingerprint Fingerprint // of Raw; zero when it was not parsed
 }
 
-// ParseDefinition reads a tool as its server sent it. The definition keeps raw
-// and slices of it. Only what it needs must be right: raw must have a canonical
-// form, be an object of at most MaxDefinition bytes, and have a name that is a
-// string and not empty. Any other member of a type that MCP does not give it
-// (a description that is no string, a schema that is no object) is left out of
-// the views.
+// ParseDefinition parses a tool as its server sent it. The definition keeps raw and
+// slices of it. raw must have a canonical form, be an object of at most MaxDefinition
+// bytes, and have a non-empty string as name. Other members of a wrong type (a
+// description that is not a string, a schema that is not an object) are left out of the
+// views.
 func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	d, err := parseDefinition(server, raw)
 	if err != nil {
@@ -48,7 +46,7 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 }
 
 func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
-	canonical, err := bounded(raw)
+	canonical, err := canonicalDefinition(raw)
 	if err != nil {
 		return Definition{}, err
 	}
@@ -56,17 +54,17 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	if wirejson.Members(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
-			d.ID.Tool = exactText(value)
+			d.ID.Tool = unicodeText(value)
 		case "title":
-			d.Title = text(value)
+			d.Title = stringOrEmpty(value)
 		case "description":
-			d.Description = viewed(value)
+			d.Description = textNoCopy(value)
 		case "inputSchema":
-			d.InputSchema = object(value)
+			d.InputSchema = objectOrNil(value)
 		case "outputSchema":
-			d.OutputSchema = object(value)
+			d.OutputSchema = objectOrNil(value)
 		case "annotations":
-			d.Hints = readHints(value)
+			d.Hints = parseHints(value)
 		}
 		return nil
 	}) != nil {
@@ -81,8 +79,8 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
-// bounded returns the canonical form of a definition that is not too long.
-func bounded(raw json.RawMessage) ([]byte, error) {
+// canonicalDefinition returns the canonical form of a definition within MaxDefinition.
+func canonicalDefinition(raw json.RawMessage) ([]byte, error) {
 	if len(raw) > MaxDefinition {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
 	}
@@ -93,19 +91,19 @@ func bounded(raw json.RawMessage) ([]byte, error) {
 	return canonical, nil
 }
 
-// exactText is text, but "" for a string which is not Unicode text: a call by
-// that name could not be the same.
-func exactText(value []byte) string {
-	s := text(value)
+// unicodeText returns a string, but "" for one that is not valid Unicode: a call could
+// not repeat that name.
+func unicodeText(value []byte) string {
+	s := stringOrEmpty(value)
 	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(wirejson.AppendString(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
 		return ""
 	}
 	return s
 }
 
-// viewed is text, a view of the bytes where nothing is escaped: a description is most of a
-// definition.
-func viewed(value []byte) string {
+// textNoCopy returns a string that shares the bytes if nothing is escaped: descriptions
+// are most of a definition.
+func textNoCopy(value []byte) string {
 	if value[0] != '"' {
 		return ""
 	}
@@ -113,7 +111,7 @@ func viewed(value []byte) string {
 	return unsafe.String(unsafe.SliceData(meant), len(meant))
 }
 
-func object(value []byte) json.RawMessage {
+func objectOrNil(value []byte) json.RawMessage {
 	if value[0] != '{' {
 		return nil
 	}
@@ -123,16 +121,16 @@ func object(value []byte) json.RawMessage {
 // Fingerprint is the SHA-256 of the canonical JSON of a definition.
 type Fingerprint [sha256.Size]byte
 
-// Fingerprint identifies all that the definition says: that of another one is
-// the same only if it differs in nothing but key order, white space and
-// spelling.
+// Fingerprint identifies the whole definition. Two definitions have the same fingerprint
+// only if they differ in nothing but key order, white space and spelling of values.
 func (d Definition) Fingerprint() Fingerprint {
 	if d.fingerprint != (Fingerprint{}) {
 		return d.fingerprint
 	}
 	canonical, err := Canonical(d.Raw)
 	if err != nil {
-		// ParseDefinition returns no such thing. No canonical form begins so.
+		// ParseDefinition never returns such a definition. No canonical form begins like
+		// this.
 		canonical = append([]byte("not canonical: "), d.Raw...)
 	}
 	return sha256.Sum256(canonical)

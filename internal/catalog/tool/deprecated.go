@@ -9,17 +9,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// deprecation finds a sentence that begins with the word, as in "DEPRECATED: use
-// x instead", or that says it of the tool. A tool that is about deprecated things
+// deprecation matches a sentence that begins with the word, as in "DEPRECATED: use x
+// instead", or says it of the tool. The description of a tool about deprecated things
 // ("Checks whether packages are deprecated") has no such sentence.
 var deprecation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[.!?:\n(\[])[^\pL\pN]*deprecated(?:$|\s*[:.,;!)\]*]|\s+[-–—]|\s+(?:use|please|in favou?r|since|as of)\b)` +
 		`|\bthis (?:tool|function|method|endpoint|command|action|api) (?:is|has been) (?:now )?deprecated\b`)
 })
 
-// Deprecated reports whether the definition says that the tool is deprecated: in
-// a sentence of its description, or in _meta by a member of that name, which
-// may have a prefix.
+// Deprecated reports whether the definition declares the tool deprecated: in a sentence
+// of its description, or by a member of _meta with that name, which may have a prefix.
 func (d Definition) Deprecated() bool {
 	if strings.Contains(d.Description, "eprecated") || strings.Contains(d.Description, "EPRECATED") {
 		if deprecation().MatchString(d.Description) {

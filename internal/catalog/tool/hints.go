@@ -9,12 +9,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Tri is a statement with three states. The zero value is "not said".
+// Tri is a three-state boolean. The zero value is unset.
 type Tri int8
 
 // The states of a Tri.
 const (
-	Unsaid Tri = iota
+	Unset Tri = iota
 	False
 	True
 )
@@ -27,9 +27,8 @@ func TriOf(b bool) Tri {
 	return False
 }
 
-// Hints are a tool's MCP annotations as far as MCP names them. Title is empty
-// when not said. Everything else a server puts into annotations stays in
-// Definition.Raw.
+// Hints are a tool's MCP annotations, as far as MCP defines them. Title is empty when
+// unset. All other annotations stay in Definition.Raw.
 type Hints struct {
 	Title       string
 	ReadOnly    Tri
@@ -38,46 +37,46 @@ type Hints struct {
 	OpenWorld   Tri
 }
 
-// Over returns h where h says something, else base: the override rule.
-func (h Hints) Over(base Hints) Hints {
+// WithDefaults returns h with its unset hints taken from base, so that h overrides base.
+func (h Hints) WithDefaults(base Hints) Hints {
 	if h.Title == "" {
 		h.Title = base.Title
 	}
-	of := base.booleans()
-	for i, b := range h.booleans() {
-		*b.said = cmp.Or(*b.said, *of[i].said)
+	of := base.boolHints()
+	for i, b := range h.boolHints() {
+		*b.value = cmp.Or(*b.value, *of[i].value)
 	}
 	return h
 }
 
-// boolean is a hint that is true or false, by its name in MCP.
-type boolean struct {
-	name string
-	said *Tri
+// boolHint is a boolean hint with its name in MCP.
+type boolHint struct {
+	name  string
+	value *Tri
 }
 
-func (h *Hints) booleans() [4]boolean {
-	return [...]boolean{{"readOnlyHint", &h.ReadOnly}, {"destructiveHint", &h.Destructive}, {"idempotentHint", &h.Idempotent}, {"openWorldHint", &h.OpenWorld}}
+func (h *Hints) boolHints() [4]boolHint {
+	return [...]boolHint{{"readOnlyHint", &h.ReadOnly}, {"destructiveHint", &h.Destructive}, {"idempotentHint", &h.Idempotent}, {"openWorldHint", &h.OpenWorld}}
 }
 
-// ParseHints reads MCP annotations. What is missing, or is not a boolean (a
-// title: a string), is not said; what has no single meaning says nothing.
+// ParseHints parses MCP annotations. Missing values and values of the wrong type are
+// unset; ambiguous annotations set nothing.
 func ParseHints(annotations json.RawMessage) Hints {
 	if _, err := Canonical(annotations); err != nil {
 		return Hints{}
 	}
-	return readHints(bytes.TrimSpace(annotations))
+	return parseHints(bytes.TrimSpace(annotations))
 }
 
-func readHints(annotations []byte) Hints {
+func parseHints(annotations []byte) Hints {
 	var h Hints
 	_ = wirejson.Members(annotations, func(name, value []byte) error {
 		if string(name) == "title" {
-			h.Title = text(value)
+			h.Title = stringOrEmpty(value)
 		}
-		for _, b := range h.booleans() {
+		for _, b := range h.boolHints() {
 			if is, ok := wirejson.Bool(value); ok && b.name == string(name) {
-				*b.said = TriOf(is)
+				*b.value = TriOf(is)
 			}
 		}
 		return nil
@@ -85,18 +84,18 @@ func readHints(annotations []byte) Hints {
 	return h
 }
 
-// AppendJSON appends the hints to dst as MCP annotations: only what is said,
-// {} when nothing is.
+// AppendJSON appends the hints to dst as MCP annotations: only those that are set, {}
+// without any.
 func (h Hints) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	empty := len(dst)
 	if h.Title != "" {
 		dst = append(wirejson.AppendString(append(dst, `"title":`...), h.Title), ',')
 	}
-	for _, b := range h.booleans() {
-		if *b.said != Unsaid {
+	for _, b := range h.boolHints() {
+		if *b.value != Unset {
 			dst = append(append(append(dst, '"'), b.name...), `":`...)
-			dst = append(strconv.AppendBool(dst, *b.said == True), ',')
+			dst = append(strconv.AppendBool(dst, *b.value == True), ',')
 		}
 	}
 	if len(dst) > empty {
@@ -105,9 +104,9 @@ func (h Hints) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// In returns a tool's definition with the hints h in the place of those that it
-// states. Everything else stays the server's bytes.
-func (h Hints) In(definition json.RawMessage, stated Hints) json.RawMessage {
+// ReplaceIn returns a tool's definition with the hints h in place of those it declares.
+// Everything else stays the server's bytes.
+func (h Hints) ReplaceIn(definition json.RawMessage, stated Hints) json.RawMessage {
 	if h == stated {
 		return definition
 	}
@@ -127,24 +126,24 @@ func (h Hints) In(definition json.RawMessage, stated Hints) json.RawMessage {
 		{"idempotentHint", stated.Idempotent, h.Idempotent},
 		{"openWorldHint", stated.OpenWorld, h.OpenWorld},
 	} {
-		if hint.was != hint.now && hint.now != Unsaid {
+		if hint.was != hint.now && hint.now != Unset {
 			annotations = wirejson.SetMember(annotations, hint.name, strconv.AppendBool(nil, hint.now == True))
 		}
 	}
 	return wirejson.SetMember(definition, "annotations", annotations)
 }
 
-// MarshalJSON is AppendJSON.
+// MarshalJSON implements json.Marshaler.
 func (h Hints) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil), nil }
 
-// UnmarshalJSON is ParseHints.
+// UnmarshalJSON implements json.Unmarshaler.
 func (h *Hints) UnmarshalJSON(data []byte) error {
 	*h = ParseHints(data)
 	return nil
 }
 
-// text decodes a string; what is none is "".
-func text(value []byte) string {
+// stringOrEmpty decodes a JSON string; other values give "".
+func stringOrEmpty(value []byte) string {
 	if value[0] != '"' {
 		return ""
 	}

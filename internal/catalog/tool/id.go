@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ID names one tool of one server.
+// ID identifies one tool of one server.
 type ID struct {
 	Server string
 	Tool   string
@@ -18,11 +18,11 @@ const (
 	maxToolName   = 256
 )
 
-// String is the form that agents use: "server:tool".
+// String returns the form that agents use: "server:tool".
 func (id ID) String() string { return id.Server + ":" + id.Tool }
 
-// ParseID splits at the first colon; the tool part is taken as it is. The
-// server part must be a valid server name and the tool part must not be empty.
+// ParseID splits at the first colon; the tool part is taken as it is. The server part
+// must be a valid server name and the tool part must not be empty.
 func ParseID(s string) (ID, error) {
 	server, name, ok := strings.Cut(s, ":")
 	if !ok {
@@ -40,9 +40,9 @@ func ParseID(s string) (ID, error) {
 	return ID{server, name}, nil
 }
 
-// CheckServerName reports whether s is a server name: 1 to 64 of letters, digits,
-// dot, dash and underscore, without "__" (it separates server and tool on the
-// direct surface), and not "." or "..", since names become file names.
+// CheckServerName returns an error unless s is a server name: 1 to 64 letters, digits,
+// dots, dashes and underscores, without "__" (the alias separator), and not "." or "..",
+// because names become file names.
 func CheckServerName(s string) error {
 	switch {
 	case s == "":

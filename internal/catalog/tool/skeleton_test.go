@@ -11,8 +11,8 @@ func TestSkeleton(t *testing.T) {
 		"filesystem": {"fi1esystem", "file-system", "FILESYSTEM", "flIesystern"},
 	} {
 		for _, other := range same {
-			if Skeleton(name) != Skeleton(other) {
-				t.Errorf("%s and %s: %q and %q", name, other, Skeleton(name), Skeleton(other))
+			if ConfusableSkeleton(name) != ConfusableSkeleton(other) {
+				t.Errorf("%s and %s: %q and %q", name, other, ConfusableSkeleton(name), ConfusableSkeleton(other))
 			}
 		}
 	}
@@ -23,9 +23,9 @@ func TestSkeleton(t *testing.T) {
 		"playwright", "puppeteer", "browser", "context7", "exa", "tavily", "brave-search", "perplexity", "aws", "gcp", "azure", "docker",
 		"kubernetes", "k8s", "terraform", "cloudflare", "vercel", "netlify", "supabase", "neon", "airtable", "asana", "trello", "todoist",
 		"gmail", "gdrive", "gcal", "maps", "weather", "youtube", "spotify", "obsidian", "zotero", "arxiv", "huggingface", "openai", "db1", "db2", "db3"} {
-		if other, taken := seen[Skeleton(name)]; taken {
+		if other, taken := seen[ConfusableSkeleton(name)]; taken {
 			t.Errorf("%s looks like %s", name, other)
 		}
-		seen[Skeleton(name)] = name
+		seen[ConfusableSkeleton(name)] = name
 	}
 }

@@ -160,7 +160,7 @@ func TestHints(t *testing.T) {
 			t.Errorf("got %s %v, want %s", got, err, c.want)
 		}
 		var back Hints
-		if err := json.Unmarshal([]byte(c.want), &back); err != nil || back.Title != strings.ToValidUTF8(c.h.Title, "\ufffd") || back.Over(c.h) != back {
+		if err := json.Unmarshal([]byte(c.want), &back); err != nil || back.Title != strings.ToValidUTF8(c.h.Title, "\ufffd") || back.WithDefaults(c.h) != back {
 			t.Errorf("%s is read back as %+v (%v)", c.want, back, err)
 		}
 	}
@@ -169,8 +169,8 @@ func TestHints(t *testing.T) {
 			t.Errorf("ParseHints(%s) = %+v", bad, h)
 		}
 	}
-	base := Hints{"base", True, True, Unsaid, False}
-	if got, want := (Hints{"", False, Unsaid, True, Unsaid}).Over(base), (Hints{"base", False, True, True, False}); got != want {
+	base := Hints{"base", True, True, Unset, False}
+	if got, want := (Hints{"", False, Unset, True, Unset}).WithDefaults(base), (Hints{"base", False, True, True, False}); got != want {
 		t.Errorf("Over gives %+v, want %+v", got, want)
 	}
 	if TriOf(true) != True || TriOf(false) != False {

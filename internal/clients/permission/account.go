@@ -4,7 +4,7 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// Account are the clients of one account, and where changes of their files are kept.
+// Account is the clients of one account, and the journal of changes of their files.
 type Account struct {
 	Env   clients.Env
 	Tools func() []Tool
@@ -12,8 +12,8 @@ type Account struct {
 	Open func() (*clients.Journal, error)
 }
 
-// Write writes the rules for a client into its file; with dry it only says what would
-// change. It asks nobody: whoever calls it has.
+// Write writes the rules for a client into its file; with dry it only returns what would
+// change. It does not ask for confirmation: the caller does.
 func (a *Account) Write(client string, dry bool) (Outcome, error) {
 	plan, err := Prepare(a.Env, client, a.Tools())
 	if err != nil || dry || !plan.Changed {

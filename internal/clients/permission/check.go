@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// Lane is what a client does with one of MCPProxy's tools.
+// Lane is how a client handles one of MCPProxy's tools.
 type Lane struct {
 	Tool    string  `json:"tool"`
 	Verdict Verdict `json:"verdict" doc:"What the client does now" enum:"runs,asks,denied,unknown"`
@@ -17,7 +17,7 @@ type Lane struct {
 	Why     string  `json:"why,omitempty" doc:"What the rule alone does not say"`
 }
 
-// Report is what a client does with all of them.
+// Report is how a client handles all of them.
 type Report struct {
 	Client    string   `json:"client"`
 	Name      string   `json:"name"`
@@ -33,10 +33,10 @@ type Report struct {
 	ByHand    string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
 }
 
-// Check says what a client does with the tools now. The client is its id, its name or
-// a usual word for it; anything else is a *problem.Problem NOT_FOUND.
+// Check returns how a client handles the tools now. word is its id, name or alias;
+// otherwise the error is a *problem.Problem NOT_FOUND.
 func Check(e clients.Env, word string, tools []Tool) (Report, error) {
-	c, err := find(word)
+	c, err := findClient(word)
 	if err != nil {
 		return Report{}, err
 	}
@@ -46,19 +46,19 @@ func Check(e clients.Env, word string, tools []Tool) (Report, error) {
 func (c client) check(all docs, e clients.Env, tools []Tool) Report {
 	server, connected := all.serverName()
 	r := Report{Client: c.ID, Name: c.Name, Server: server, Connected: connected, Right: true, Basis: c.basis,
-		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.byHand(server, tools)}
+		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.manualSteps(server, tools)}
 	for _, d := range all {
-		r.file(d)
+		r.addFile(d)
 	}
 	if !connected {
 		r.Notes = append([]string{"MCPProxy is in none of the files: `mcpproxy connect " + c.ID + "` connects it. This is what would hold then."}, r.Notes...)
 	}
-	if c.says != nil && connected {
-		r.Notes = append(c.says(all, e.Dir), r.Notes...)
+	if c.fileNotes != nil && connected {
+		r.Notes = append(c.fileNotes(all, e.Dir), r.Notes...)
 	}
 	for _, t := range tools {
-		q := question{all, server, t, e.Dir}
-		said := c.judge(q)
+		q := toolQuery{all, server, t, e.Dir}
+		said := c.decide(q)
 		if len(r.Broken) > 0 && said.verdict != Denied {
 			said = decision{Unknown, Rule{Text: r.Broken[0]}, "a file that decides cannot be read"}
 		}
@@ -67,13 +67,13 @@ func (c client) check(all docs, e clients.Env, tools []Tool) Report {
 		r.Lanes = append(r.Lanes, lane)
 	}
 	if c.ignored != nil {
-		r.Ignored = append(r.Ignored, c.ignored(question{all, server, Tool{}, e.Dir})...)
+		r.Ignored = append(r.Ignored, c.ignored(toolQuery{all, server, Tool{}, e.Dir})...)
 	}
 	return r
 }
 
-// file says that a doc was read, once.
-func (r *Report) file(d doc) {
+// addFile adds a document to the report, once.
+func (r *Report) addFile(d doc) {
 	for _, path := range r.Files {
 		if path == d.Path {
 			return
@@ -85,40 +85,38 @@ func (r *Report) file(d doc) {
 	}
 }
 
-// byHand fills in what to do in the client.
-func (c client) byHand(server string, tools []Tool) string {
-	if !strings.Contains(c.hand, "%") {
-		return c.hand
+// manualSteps sets what to do in the client.
+func (c client) manualSteps(server string, tools []Tool) string {
+	if !strings.Contains(c.manual, "%") {
+		return c.manual
 	}
 	var flags []string
-	for _, name := range those(tools, Runs) {
+	for _, name := range namesWithVerdict(tools, Runs) {
 		flags = append(flags, "--allow-tool '"+server+"("+name+")'")
 	}
-	text := fmt.Sprintf(c.hand+"%.0[3]s", list(those(tools, Runs)), list(those(tools, Asks)), strings.Join(flags, " "))
+	text := fmt.Sprintf(c.manual+"%.0[3]s", joinNames(namesWithVerdict(tools, Runs)), joinNames(namesWithVerdict(tools, Asks)), strings.Join(flags, " "))
 	return text
 }
 
-// list is names in a sentence.
-func list(names []string) string {
+// joinNames returns names for a sentence.
+func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// serverName is the name under which MCPProxy stands in the files, and whether it
-// does.
+// serverName returns MCPProxy's name in the files, and whether it is there.
 func (all docs) serverName() (name string, found bool) {
 	var read []clients.Doc
-	for _, d := range all.of(servers) {
+	for _, d := range all.ofKind(fileServers) {
 		read = append(read, d.Doc)
 	}
-	at, found := clients.Ours(read, nil)
+	at, found := clients.FindRegistration(read, nil)
 	return at.Server, found
 }
 
-// read reads the files that are there, but takes instead for the one that it is to
-// be.
+// read reads the existing files, with instead in place of its file.
 func read(files []file, instead *doc) docs {
 	var all docs
 	taken := instead == nil

@@ -121,7 +121,7 @@ func shown(r permission.Report) string {
 
 // TestCodexHints: what Codex makes of hints that MCPProxy's own tools do not have.
 func TestCodexHints(t *testing.T) {
-	const yes, no, unsaid = tool.True, tool.False, tool.Unsaid
+	const yes, no, unsaid = tool.True, tool.False, tool.Unset
 	for _, c := range []struct {
 		name         string
 		hints        tool.Hints

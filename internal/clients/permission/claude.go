@@ -6,55 +6,54 @@ import (
 	"strings"
 )
 
-// claudeLists are the lists of rules in the order in which they are looked at.
+// claudeLists are the lists of rules, highest precedence first.
 var claudeLists = [...]struct {
 	name    string
 	verdict Verdict
 }{{"deny", Denied}, {"ask", Asks}, {"allow", Runs}}
 
-// claude: deny before ask before allow, wherever they stand; then the mode. The mode
-// of a session is one of defaultMode unless --permission-mode or Shift+Tab says
-// another one.
-func claude(q question) decision {
-	if off := claudeOff(q); off.verdict != "" {
+// claudeDecision evaluates Claude Code: deny before ask before allow, from any file; then
+// the mode, which is defaultMode unless --permission-mode or Shift+Tab sets another one.
+func claudeDecision(q toolQuery) decision {
+	if off := claudeDisabled(q); off.verdict != "" {
 		return off
 	}
-	settings := q.docs.of(rules)
+	settings := q.docs.ofKind(fileRules)
 	mode := claudeMode(settings)
 	for _, list := range claudeLists {
 		for _, d := range claudeRules(settings).reversed() {
-			at, found := among(d.Tree.Get("permissions", list.name), func(rule string) bool {
+			at, found := firstMatch(d.Tree.Get("permissions", list.name), func(rule string) bool {
 				return claudeMatches(rule, q.server, q.tool.Name, list.name == "allow")
 			})
 			if found {
 				said := decision{list.verdict, d.rule(at, list.name+" "+at.Text()), ""}
-				return mode.over(said, q.tool)
+				return mode.applyTo(said, q.tool)
 			}
 		}
 	}
-	return mode.alone(q.tool)
+	return mode.withoutRule(q.tool)
 }
 
-// claudeOff is the decision where Claude Code does not connect the server: a person
-// has switched it off for the project, or settings say which servers there are.
-func claudeOff(q question) decision {
-	d, off := q.docs.of(servers).last("projects", q.dir, "disabledMcpServers")
-	if at, found := among(off, is(q.server)); found {
+// claudeDisabled is the decision if Claude Code does not connect the server: disabled for
+// the project, or not allowed by settings.
+func claudeDisabled(q toolQuery) decision {
+	d, off := q.docs.ofKind(fileServers).strongest("projects", q.dir, "disabledMcpServers")
+	if at, found := firstMatch(off, equals(q.server)); found {
 		return decision{Denied, d.rule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
 	}
 	_, entry := q.docs.entry(q.server)
 	about := func(item clients.Tree) bool {
 		pattern := item.Get("serverUrl").Text()
-		return item.Get("serverName").Text() == q.server || pattern != "" && glob(pattern, clients.URL(entry))
+		return item.Get("serverName").Text() == q.server || pattern != "" && matchStar(pattern, clients.EntryURL(entry))
 	}
 	missing, allowed := decision{}, false
-	for _, d := range q.docs.of(rules) {
+	for _, d := range q.docs.ofKind(fileRules) {
 		for _, item := range d.Tree.Get("deniedMcpServers").Items() {
 			if about(item) {
 				return decision{Denied, d.rule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
 			}
 		}
-		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are one
+		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are merged
 			allowed = allowed || slices.ContainsFunc(list.Items(), about)
 			missing = decision{Denied, d.rule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
 		}
@@ -65,8 +64,7 @@ func claudeOff(q question) decision {
 	return missing
 }
 
-// claudeRules leaves the managed settings alone where these say that only they
-// count.
+// claudeRules returns only the managed settings if these say that only they count.
 func claudeRules(all docs) docs {
 	var managed docs
 	only := false
@@ -83,42 +81,41 @@ func claudeRules(all docs) docs {
 	return all
 }
 
-// claudeMatches reports whether a rule is about the tool: one with parentheses is
-// about no MCP tool, and none that allows in which * stands before the whole name of
-// a server.
+// claudeMatches reports whether a rule matches the tool: one with parentheses never
+// matches an MCP tool, nor does an allow rule with * before the end of the server's name.
 func claudeMatches(rule, server, name string, allows bool) bool {
-	prefix := "mcp__" + sanitized(server)
+	prefix := "mcp__" + sanitizeName(server)
 	switch {
 	case rule == prefix:
 		return true
 	case allows && !strings.HasPrefix(rule, prefix+"__"):
 		return false
 	}
-	return glob(rule, prefix+"__"+name)
+	return matchStar(rule, prefix+"__"+name)
 }
 
-// mode is the permission mode in which Claude Code starts.
-type claudeModeIs struct {
+// claudeModeSetting is the permission mode in which Claude Code starts.
+type claudeModeSetting struct {
 	name string
 	rule Rule
 }
 
-func claudeMode(settings docs) claudeModeIs {
-	d, at := settings.last("permissions", "defaultMode")
-	mode := claudeModeIs{"default", Rule{Text: "nothing says anything about the tool: Claude Code asks"}}
-	if at.There() {
-		mode = claudeModeIs{at.Text(), d.rule(at, "defaultMode "+at.Text())}
+func claudeMode(settings docs) claudeModeSetting {
+	d, at := settings.strongest("permissions", "defaultMode")
+	mode := claudeModeSetting{"default", Rule{Text: "nothing says anything about the tool: Claude Code asks"}}
+	if at.Exists() {
+		mode = claudeModeSetting{at.Text(), d.rule(at, "defaultMode "+at.Text())}
 	}
 	if mode.name == "bypassPermissions" {
-		if d, at := settings.last("permissions", "disableBypassPermissionsMode"); at.Text() == "disable" {
-			return claudeModeIs{"default", d.rule(at, "disableBypassPermissionsMode disable")}
+		if d, at := settings.strongest("permissions", "disableBypassPermissionsMode"); at.Text() == "disable" {
+			return claudeModeSetting{"default", d.rule(at, "disableBypassPermissionsMode disable")}
 		}
 	}
 	return mode
 }
 
-// over is what a rule comes to in the mode.
-func (m claudeModeIs) over(said decision, t Tool) decision {
+// applyTo returns the effect of a rule in the mode.
+func (m claudeModeSetting) applyTo(said decision, t Tool) decision {
 	switch {
 	case m.name == "dontAsk" && said.verdict == Asks:
 		return decision{Denied, m.rule, "the mode dontAsk denies what would ask"}
@@ -128,8 +125,8 @@ func (m claudeModeIs) over(said decision, t Tool) decision {
 	return said
 }
 
-// alone is what the mode comes to without a rule.
-func (m claudeModeIs) alone(t Tool) decision {
+// withoutRule returns the effect of the mode without a rule.
+func (m claudeModeSetting) withoutRule(t Tool) decision {
 	switch m.name {
 	case "default", "acceptEdits", "manual", "plan":
 		return decision{Asks, m.rule, ""}
@@ -143,13 +140,13 @@ func (m claudeModeIs) alone(t Tool) decision {
 	return decision{Unknown, m.rule, "the mode is not one that is known here"}
 }
 
-// claudeIgnored are rules that look as if they were about MCPProxy and are skipped.
-func claudeIgnored(q question) []Rule {
+// claudeIgnored returns rules that seem to be about MCPProxy and are ignored.
+func claudeIgnored(q toolQuery) []Rule {
 	var skipped []Rule
-	for _, d := range q.docs.of(rules) {
+	for _, d := range q.docs.ofKind(fileRules) {
 		for _, list := range claudeLists {
 			for _, at := range d.Tree.Get("permissions", list.name).Texts() {
-				if claudeSkips(at, q.server, list.name) {
+				if claudeSkipsRule(at, q.server, list.name) {
 					skipped = append(skipped, d.rule(at, list.name+" "+at.Text()))
 				}
 			}
@@ -158,20 +155,20 @@ func claudeIgnored(q question) []Rule {
 	return skipped
 }
 
-func claudeSkips(at clients.Tree, server, list string) bool {
+func claudeSkipsRule(at clients.Tree, server, list string) bool {
 	rule := at.Text()
 	if before, _, found := strings.Cut(rule, "("); found {
-		return claudeMatches(before, server, "", false) || strings.HasPrefix(before, "mcp__"+sanitized(server)+"__")
+		return claudeMatches(before, server, "", false) || strings.HasPrefix(before, "mcp__"+sanitizeName(server)+"__")
 	}
 	return list == "allow" && strings.HasPrefix(rule, "mcp__") && strings.Contains(rule, "*") &&
-		!strings.HasPrefix(rule, "mcp__"+sanitized(server)+"__") && glob(rule, "mcp__"+sanitized(server)+"__call_tool_read")
+		!strings.HasPrefix(rule, "mcp__"+sanitizeName(server)+"__") && matchStar(rule, "mcp__"+sanitizeName(server)+"__call_tool_read")
 }
 
-func claudeParts(server string, tools []Tool) []edit {
+func claudeEdits(server string, tools []Tool) []edit {
 	var edits []edit
 	for _, t := range tools {
 		list := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.Wanted()]
-		edits = append(edits, edit{op: add, path: []string{"permissions", list}, text: "mcp__" + sanitized(server) + "__" + t.Name})
+		edits = append(edits, edit{op: opAppend, path: []string{"permissions", list}, text: "mcp__" + sanitizeName(server) + "__" + t.Name})
 	}
 	return edits
 }

@@ -6,26 +6,26 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// codex: the mode of the tool before that of the server, held against the hints; and
-// what would ask fails where approval_policy is never.
-func codex(q question) decision {
-	all := codexTrusted(q.docs.of(servers), q.dir)
-	if d, profile := all.last("profile"); profile.There() {
+// codexDecision evaluates Codex: the mode of the tool before that of the server, with the
+// hints; what would ask fails if approval_policy is never.
+func codexDecision(q toolQuery) decision {
+	all := codexTrusted(q.docs.ofKind(fileServers), q.dir)
+	if d, profile := all.strongest("profile"); profile.Exists() {
 		return decision{Unknown, d.rule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 refuses the file with it, earlier releases took the settings of the profile: use --profile, with a file of its own"}
 	}
-	if d := codexHides(all, q); d.verdict != "" {
+	if d := codexHiddenTool(all, q); d.verdict != "" {
 		return d
 	}
 	key := []string{"mcp_servers", q.server}
-	d, mode := all.last(append(key, "tools", q.tool.Name, "approval_mode")...)
+	d, mode := all.strongest(append(key, "tools", q.tool.Name, "approval_mode")...)
 	name := "tools." + q.tool.Name + ".approval_mode"
-	if !mode.There() {
-		d, mode = all.last(append(key, "default_tools_approval_mode")...)
+	if !mode.Exists() {
+		d, mode = all.strongest(append(key, "default_tools_approval_mode")...)
 		name = "default_tools_approval_mode"
 	}
 	said := decision{rule: Rule{Text: `no mode is set: Codex takes "auto"`}}
 	word := "auto"
-	if mode.There() {
+	if mode.Exists() {
 		word = mode.Text()
 		said.rule = d.rule(mode, name+` = "`+word+`"`)
 	}
@@ -36,7 +36,7 @@ func codex(q question) decision {
 	return said
 }
 
-// codexMode is what a mode comes to for a tool with these hints.
+// codexMode returns the effect of a mode for a tool with these hints.
 func codexMode(mode string, h tool.Hints) (Verdict, string) {
 	asks := false
 	switch mode {
@@ -58,46 +58,46 @@ func codexMode(mode string, h tool.Hints) (Verdict, string) {
 	return Runs, "by the hints of the tool"
 }
 
-// codexHides is the decision where the model does not see the tool.
-func codexHides(all docs, q question) decision {
+// codexHiddenTool is the decision if the model does not see the tool.
+func codexHiddenTool(all docs, q toolQuery) decision {
 	key := []string{"mcp_servers", q.server}
-	if d, at := all.last(append(key, "enabled")...); at.There() {
+	if d, at := all.strongest(append(key, "enabled")...); at.Exists() {
 		if on, ok := at.Bool(); ok && !on {
 			return decision{Denied, d.rule(at, "enabled = false"), "the server is switched off"}
 		}
 	}
-	if d, at := all.last(append(key, "enabled_tools")...); at.IsList() {
-		if _, listed := among(at, is(q.tool.Name)); !listed {
+	if d, at := all.strongest(append(key, "enabled_tools")...); at.IsList() {
+		if _, listed := firstMatch(at, equals(q.tool.Name)); !listed {
 			return decision{Denied, d.rule(at, "enabled_tools"), "the list does not have the tool"}
 		}
 	}
-	d, list := all.last(append(key, "disabled_tools")...)
-	if at, listed := among(list, is(q.tool.Name)); listed {
+	d, list := all.strongest(append(key, "disabled_tools")...)
+	if at, listed := firstMatch(list, equals(q.tool.Name)); listed {
 		return decision{Denied, d.rule(at, "disabled_tools "+q.tool.Name), ""}
 	}
 	return decision{}
 }
 
-// codexPolicy is what becomes of a question.
+// codexPolicy applies approval_policy to a decision that asks.
 func codexPolicy(all docs, said decision) decision {
-	d, policy := all.last("approval_policy")
+	d, policy := all.strongest("approval_policy")
 	if answers, at := policy.Get("granular", "mcp_elicitations").Bool(); at && !answers {
 		return decision{Denied, d.rule(policy, "approval_policy granular.mcp_elicitations = false"), "a call that would ask fails"}
 	}
 	if policy.Text() == "never" {
 		rule := d.rule(policy, `approval_policy = "never"`)
-		if _, sandbox := all.last("sandbox_mode"); sandbox.Text() == "danger-full-access" {
+		if _, sandbox := all.strongest("sandbox_mode"); sandbox.Text() == "danger-full-access" {
 			return decision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks but what is refused`}
 		}
 		return decision{Denied, rule, "a call that would ask fails"}
 	}
-	if d, who := all.last("approvals_reviewer"); who.There() && who.Text() != "user" {
+	if d, who := all.strongest("approvals_reviewer"); who.Exists() && who.Text() != "user" {
 		return decision{Unknown, d.rule(who, `approvals_reviewer = "`+who.Text()+`"`), "not a person but a model is asked"}
 	}
 	return said
 }
 
-// codexTrusted leaves out the files of projects that the user's file does not trust.
+// codexTrusted removes the files of projects that the user's file does not trust.
 func codexTrusted(all docs, dir string) docs {
 	trusted := false
 	for _, d := range all {
@@ -105,7 +105,7 @@ func codexTrusted(all docs, dir string) docs {
 			continue
 		}
 		for project, says := range d.Tree.Get("projects").Members() {
-			trusted = trusted || within(dir, project) && says.Get("trust_level").Text() == "trusted"
+			trusted = trusted || isWithin(dir, project) && says.Get("trust_level").Text() == "trusted"
 		}
 	}
 	var counted docs
@@ -117,11 +117,11 @@ func codexTrusted(all docs, dir string) docs {
 	return counted
 }
 
-func codexParts(server string, tools []Tool) []edit {
-	edits := []edit{{op: set, path: []string{"mcp_servers", server, "default_tools_approval_mode"}, text: "writes"}}
+func codexEdits(server string, tools []Tool) []edit {
+	edits := []edit{{op: opSet, path: []string{"mcp_servers", server, "default_tools_approval_mode"}, text: "writes"}}
 	for _, t := range tools {
 		mode := map[Verdict]string{Runs: "approve", Asks: "prompt"}[t.Wanted()]
-		edits = append(edits, edit{op: set, path: []string{"mcp_servers", server, "tools", t.Name, "approval_mode"}, text: mode})
+		edits = append(edits, edit{op: opSet, path: []string{"mcp_servers", server, "tools", t.Name, "approval_mode"}, text: mode})
 	}
 	return edits
 }

@@ -1,15 +1,15 @@
 package permission
 
-// operation is what an edit does.
+// operation is the operation of an edit.
 type operation uint8
 
 const (
-	set    operation = iota // a value in place of any other
-	last                    // as set, after everything that stands beside it
-	add                     // a text to a list
-	drop                    // a text from a list
-	ensure                  // a list, be it empty
-	whole                   // the whole file
+	opSet         operation = iota // replace a value
+	opSetLast                      // replace a value and move it behind its siblings
+	opAppend                       // append a string to a list
+	opDrop                         // remove a string from a list
+	opEnsureList                   // create a list if it is missing
+	opReplaceFile                  // replace the whole file
 )
 
 // edit is one change of a file.
@@ -17,5 +17,5 @@ type edit struct {
 	op     operation
 	path   []string
 	text   string
-	unless string // a value that stays: a denial
+	unless string // a value to keep: a denial
 }

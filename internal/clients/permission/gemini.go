@@ -12,54 +12,53 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// geminiTiers are the tiers of policies by scope. Those of a workspace are read and
-// do not count at present.
+// geminiTiers are the tiers of policies by scope. Workspace policies are read but have no
+// effect at present.
 var geminiTiers = map[clients.Scope]int{clients.Managed: 5, clients.User: 4}
 
-// geminiRule is a rule of a policy that may be about the tool.
+// geminiRule is a policy rule that may match the tool.
 type geminiRule struct {
-	decision string
-	priority float64
-	rule     Rule
-	some     string // why it may not be about a call of the tool
-	refused  bool   // whether the file has a rule without toolName
+	decision      string
+	priority      float64
+	rule          Rule
+	partialReason string // why it may not match a call of the tool
+	catchAll      bool   // whether the file has a rule without toolName
 }
 
-// gemini: what hides the tool, then a policy that denies it, then trust, then the
-// policies by priority. Without any of them it asks.
-func gemini(q question) decision {
+// geminiDecision evaluates Gemini CLI: hidden tools, then a denying policy, then trust,
+// then policies by priority. Without any it asks.
+func geminiDecision(q toolQuery) decision {
 	if strings.Contains(q.server, "_") {
 		return decision{Unknown, Rule{Text: "the server's name has an underscore"}, "rules of such a server fail silently: give it another name"}
 	}
-	if d := geminiHides(q); d.verdict != "" {
+	if d := geminiHiddenTool(q); d.verdict != "" {
 		return d
 	}
 	all := geminiRules(q)
 	for _, r := range all {
-		if r.refused {
+		if r.catchAll {
 			return decision{Unknown, r.rule, `the documents let a rule do without toolName, release 0.61 refuses the whole file for it: write toolName = "*"`}
 		}
 	}
-	denied := len(all) > 0 && all[0].decision == "deny" && all[0].some == ""
+	denied := len(all) > 0 && all[0].decision == "deny" && all[0].partialReason == ""
 	if d, entry := q.docs.entry(q.server); !denied {
 		if trust, _ := entry.Get("trust").Bool(); trust {
 			return decision{Runs, d.rule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
 		}
 	}
 	for i, r := range all {
-		if r.some == "" {
+		if r.partialReason == "" {
 			return geminiVerdict(r, all[:i])
 		}
 	}
 	return geminiVerdict(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
 }
 
-// geminiVerdict is what a rule comes to below others that are about some of the
-// calls.
+// geminiVerdict returns the effect of a rule below others that match some of the calls.
 func geminiVerdict(r geminiRule, above []geminiRule) decision {
 	for _, some := range above {
 		if some.decision != r.decision {
-			return decision{Unknown, some.rule, some.some}
+			return decision{Unknown, some.rule, some.partialReason}
 		}
 	}
 	switch r.decision {
@@ -73,59 +72,59 @@ func geminiVerdict(r geminiRule, above []geminiRule) decision {
 	return decision{Unknown, r.rule, "the decision is not one that is known here"}
 }
 
-// geminiHides is the decision where the model does not see the tool.
-func geminiHides(q question) decision {
-	if d := geminiOff(q); d.verdict != "" {
+// geminiHiddenTool is the decision if the model does not see the tool.
+func geminiHiddenTool(q toolQuery) decision {
+	if d := geminiDisabled(q); d.verdict != "" {
 		return d
 	}
-	settings := q.docs.of(servers)
-	if d, list := settings.last("mcp", "excluded"); list.There() {
-		if at, found := among(list, is(q.server)); found {
+	settings := q.docs.ofKind(fileServers)
+	if d, list := settings.strongest("mcp", "excluded"); list.Exists() {
+		if at, found := firstMatch(list, equals(q.server)); found {
 			return decision{Denied, d.rule(at, "mcp.excluded "+q.server), ""}
 		}
 	}
-	if d, list := settings.last("mcp", "allowed"); list.IsList() {
-		if _, found := among(list, is(q.server)); !found {
+	if d, list := settings.strongest("mcp", "allowed"); list.IsList() {
+		if _, found := firstMatch(list, equals(q.server)); !found {
 			return decision{Denied, d.rule(list, "mcp.allowed does not have the server"), ""}
 		}
 	}
 	d, entry := q.docs.entry(q.server)
 	named := func(s string) bool { return s == q.tool.Name || strings.HasPrefix(s, q.tool.Name+"(") }
-	if at, found := among(entry.Get("excludeTools"), named); found {
+	if at, found := firstMatch(entry.Get("excludeTools"), named); found {
 		return decision{Denied, d.rule(at, "excludeTools "+at.Text()), ""}
 	}
 	if list := entry.Get("includeTools"); list.IsList() {
-		if _, found := among(list, named); !found {
+		if _, found := firstMatch(list, named); !found {
 			return decision{Denied, d.rule(list, "includeTools does not have the tool"), ""}
 		}
 	}
 	return decision{}
 }
 
-// geminiOff is the decision where Gemini CLI does not connect the server: a person
-// has switched it off, or does not trust the folder.
-func geminiOff(q question) decision {
-	d, off := q.docs.of(switches).last(strings.ToLower(q.server), "enabled")
+// geminiDisabled is the decision if Gemini CLI does not connect the server: disabled, or
+// in an untrusted folder.
+func geminiDisabled(q toolQuery) decision {
+	d, off := q.docs.ofKind(fileSwitches).strongest(strings.ToLower(q.server), "enabled")
 	if on, ok := off.Bool(); ok && !on {
 		return decision{Denied, d.rule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
 	}
-	if d, at := geminiTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
+	if d, at := geminiFolderTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
 		return decision{Denied, d.rule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
 	}
 	return decision{}
 }
 
-// geminiTrust is what a person has answered to the question whether a folder is
-// trusted: the longest path that leads there counts.
-func geminiTrust(all docs, dir string) (which doc, answer clients.Tree) {
+// geminiFolderTrust returns the user's answer whether a folder is trusted: the longest
+// matching path counts.
+func geminiFolderTrust(all docs, dir string) (which doc, answer clients.Tree) {
 	longest := -1
-	for _, d := range all.of(folders) {
+	for _, d := range all.ofKind(fileFolders) {
 		for path, at := range d.Tree.Members() {
 			trusted := path
 			if at.Text() == "TRUST_PARENT" {
 				trusted = filepath.Dir(path)
 			}
-			if len(path) > longest && within(dir, trusted) {
+			if len(path) > longest && isWithin(dir, trusted) {
 				which, answer, longest = d, at, len(path)
 			}
 		}
@@ -133,11 +132,11 @@ func geminiTrust(all docs, dir string) (which doc, answer clients.Tree) {
 	return which, answer
 }
 
-// geminiNotes says when nobody has answered that yet: the client's own list has the
-// server as disabled then.
+// geminiNotes adds a note if the user has not answered yet: then the client lists the
+// server as disabled.
 func geminiNotes(all docs, dir string) []string {
-	_, on := all.of(servers).last("security", "folderTrust", "enabled")
-	if _, at := geminiTrust(all, dir); at.There() || dir == "" {
+	_, on := all.ofKind(fileServers).strongest("security", "folderTrust", "enabled")
+	if _, at := geminiFolderTrust(all, dir); at.Exists() || dir == "" {
 		return nil
 	}
 	if is, ok := on.Bool(); ok && !is {
@@ -146,12 +145,12 @@ func geminiNotes(all docs, dir string) []string {
 	return []string{"Nobody has said yet whether Gemini CLI may trust " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
 }
 
-var geminiHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
+var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 
-// geminiRules are the rules about the tool, those that count most first.
-func geminiRules(q question) []geminiRule {
+// geminiRules returns the rules about the tool, highest priority first.
+func geminiRules(q toolQuery) []geminiRule {
 	var all []geminiRule
-	for _, d := range q.docs.of(rules) {
+	for _, d := range q.docs.ofKind(fileRules) {
 		if tier, counts := geminiTiers[d.Scope]; counts {
 			all = append(all, geminiPolicy(d, tier, q)...)
 		}
@@ -160,20 +159,20 @@ func geminiRules(q question) []geminiRule {
 	return all
 }
 
-// geminiPolicy are the rules of a file that are about the tool.
-func geminiPolicy(d doc, tier int, q question) []geminiRule {
+// geminiPolicy returns the rules of a file that are about the tool.
+func geminiPolicy(d doc, tier int, q toolQuery) []geminiRule {
 	var all []geminiRule
 	items := d.Tree.Get("rule").Items()
 	refused := slices.ContainsFunc(items, func(r clients.Tree) bool {
-		return !r.Get("toolName").There() && !r.Get("commandPrefix").There() && !r.Get("commandRegex").There()
+		return !r.Get("toolName").Exists() && !r.Get("commandPrefix").Exists() && !r.Get("commandRegex").Exists()
 	})
-	heads := geminiHeads.FindAllIndex(d.Text, -1)
+	heads := geminiRuleHeads.FindAllIndex(d.Text, -1)
 	for i, item := range items {
-		if !geminiAbout(item, q) {
+		if !geminiMayApply(item, q) {
 			continue
 		}
 		number, _ := strconv.ParseFloat(item.Get("priority").Number(), 64)
-		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.Path}, some: geminiSome(item, q), refused: refused}
+		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.Path}, partialReason: geminiPartialReason(item, q), catchAll: refused}
 		r.rule.Text = "rule " + r.decision + ", priority " + strconv.FormatFloat(number, 'f', -1, 64)
 		if len(heads) == len(items) {
 			r.rule.Line = strings.Count(string(d.Text[:heads[i][1]]), "\n") + 1
@@ -183,71 +182,71 @@ func geminiPolicy(d doc, tier int, q question) []geminiRule {
 	return all
 }
 
-// geminiSome is why a rule that names the tool may not be about a call of it.
-func geminiSome(r clients.Tree, q question) string {
-	if r.Get("argsPattern").There() {
+// geminiPartialReason returns why a rule with the tool's name may not match a call.
+func geminiPartialReason(r clients.Tree, q toolQuery) string {
+	if r.Get("argsPattern").Exists() {
 		return "the rule is about some arguments only"
 	}
 	whole := func(s string) bool { return s == "*" || strings.HasPrefix(s, "mcp_"+q.server+"_") || s == "mcp_*" }
-	if _, found := among(r.Get("toolName"), whole); found {
+	if _, found := firstMatch(r.Get("toolName"), whole); found {
 		return ""
 	}
-	if any := r.Get("mcpName"); any.There() && any.Text() != "*" {
+	if any := r.Get("mcpName"); any.Exists() && any.Text() != "*" {
 		return ""
 	}
 	return "the documents have a tool of any server matched, release 0.61 does not match it"
 }
 
-// geminiAbout reports whether a rule can be about calls of the tool by a person at a
-// terminal in the default mode.
-func geminiAbout(r clients.Tree, q question) bool {
+// geminiMayApply reports whether a rule can match calls of the tool in an interactive
+// session in the default mode.
+func geminiMayApply(r clients.Tree, q toolQuery) bool {
 	if person, said := r.Get("interactive").Bool(); said && !person {
 		return false
 	}
-	if r.Get("subagent").There() || r.Get("commandPrefix").There() || r.Get("commandRegex").There() {
+	if r.Get("subagent").Exists() || r.Get("commandPrefix").Exists() || r.Get("commandRegex").Exists() {
 		return false
 	}
 	if modes := r.Get("modes").Texts(); len(modes) > 0 {
-		if _, found := among(r.Get("modes"), is("default")); !found {
+		if _, found := firstMatch(r.Get("modes"), equals("default")); !found {
 			return false
 		}
 	}
-	return geminiNames(r, q) && geminiHints(r.Get("toolAnnotations"), q.tool.Hints)
+	return geminiNamesTool(r, q) && geminiHintsMatch(r.Get("toolAnnotations"), q.tool.Hints)
 }
 
-// geminiNames reports whether a rule names the tool: by server and name, or by the
-// whole name mcp_server_tool, in which * may stand.
-func geminiNames(r clients.Tree, q question) bool {
+// geminiNamesTool reports whether a rule names the tool: by server and name, or by the
+// full name mcp_server_tool with wildcards.
+func geminiNamesTool(r clients.Tree, q toolQuery) bool {
 	server, names := r.Get("mcpName"), r.Get("toolName")
-	if server.There() {
+	if server.Exists() {
 		if server.Text() != "*" && server.Text() != q.server {
 			return false
 		}
-		_, found := among(names, func(s string) bool { return s == "*" || s == q.tool.Name })
-		return found || !names.There()
+		_, found := firstMatch(names, func(s string) bool { return s == "*" || s == q.tool.Name })
+		return found || !names.Exists()
 	}
-	_, found := among(names, func(s string) bool {
-		return s == "*" || strings.HasPrefix(s, "mcp_") && glob(s, "mcp_"+q.server+"_"+q.tool.Name)
+	_, found := firstMatch(names, func(s string) bool {
+		return s == "*" || strings.HasPrefix(s, "mcp_") && matchStar(s, "mcp_"+q.server+"_"+q.tool.Name)
 	})
-	return found || !names.There() && r.Get("toolAnnotations").There()
+	return found || !names.Exists() && r.Get("toolAnnotations").Exists()
 }
 
-// geminiHints reports whether the tool has all annotations that a rule wants.
-func geminiHints(wanted clients.Tree, h tool.Hints) bool {
+// geminiHintsMatch reports whether the tool has all annotations that a rule requires.
+func geminiHintsMatch(wanted clients.Tree, h tool.Hints) bool {
 	has := map[string]tool.Tri{"readOnlyHint": h.ReadOnly, "destructiveHint": h.Destructive, "idempotentHint": h.Idempotent, "openWorldHint": h.OpenWorld}
 	for name, value := range wanted.Members() {
 		yes, ok := value.Bool()
 		said := has[name]
-		if !ok || said == tool.Unsaid || (said == tool.True) != yes {
+		if !ok || said == tool.Unset || (said == tool.True) != yes {
 			return false
 		}
 	}
 	return true
 }
 
-// geminiParts is the whole of a file of our own: what reads is allowed below, what
-// asks is above it.
-func geminiParts(server string, tools []Tool) []edit {
+// geminiEdits replaces MCPProxy's own policy file: tools that read are allowed at a low
+// priority, the others ask at a high one.
+func geminiEdits(server string, tools []Tool) []edit {
 	var text strings.Builder
 	text.WriteString("# What MCPProxy recommends: reads run unasked, the rest asks. Written by `mcpproxy permissions gemini`.\n")
 	for _, part := range []struct {
@@ -256,7 +255,7 @@ func geminiParts(server string, tools []Tool) []edit {
 		priority int
 	}{{Runs, "allow", 200}, {Asks, "ask_user", 300}} {
 		text.WriteString("\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = [")
-		for i, name := range those(tools, part.wanted) {
+		for i, name := range namesWithVerdict(tools, part.wanted) {
 			if i > 0 {
 				text.WriteString(", ")
 			}
@@ -264,5 +263,5 @@ func geminiParts(server string, tools []Tool) []edit {
 		}
 		text.WriteString("]\ndecision = " + strconv.Quote(part.decision) + "\npriority = " + strconv.Itoa(part.priority) + "\n")
 	}
-	return []edit{{op: whole, text: text.String()}}
+	return []edit{{op: opReplaceFile, text: text.String()}}
 }

@@ -1,14 +1,17 @@
-// Package permission says what an MCP client does when its model calls one of
-// MCPProxy's tools: whether the call runs unasked, asks a person or is denied, and
-// which rule in which file decides; and it makes the rules with which what only
-// reads runs unasked and the rest asks.
+// Package permission evaluates what an MCP client does when its model calls one of
+// MCPProxy's tools (run without asking, ask the user, or deny), and which rule in which
+// file decides. It also writes rules that let read-only tools run and all others ask
+// (plan.go). One file per client, or group of similar clients, has its rules; table.go
+// lists the clients.
 //
-// It guarantees that a judgement follows from the texts of the client's files and
-// from the hints of the tools alone, that what no file says is "unknown" and never
-// guessed, that a file that cannot be read makes everything it could decide
-// unknown, and that a denial a person wrote is never taken out. What a vendor
-// decides in its user interface, by its command line or on its servers is not
-// seen: the notes say so where it matters. It starts nothing and asks nobody.
+// Guarantees:
+//   - A decision follows only from the client's files and the tools' hints. What no file
+//     says is "unknown" and never guessed.
+//   - A file that cannot be read makes everything that it could decide unknown.
+//   - A user's denial is never removed.
+//
+// It does not see what a vendor decides in its user interface, on its command line or on
+// its servers: notes say so. It starts nothing and does not ask for confirmation.
 package permission
 
 import (
@@ -21,17 +24,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Verdict is what a client does with a call of a tool.
+// Verdict is how a client handles a call of a tool.
 type Verdict string
 
 const (
-	Runs    Verdict = "runs"    // without a question
-	Asks    Verdict = "asks"    // a person
+	Runs    Verdict = "runs"    // without asking
+	Asks    Verdict = "asks"    // the user
 	Denied  Verdict = "denied"  // the call fails, or the model does not see the tool
 	Unknown Verdict = "unknown" // no file says it
 )
 
-// Words are the verdict in a sentence about a tool.
+// Words returns the verdict as a phrase about a tool.
 func (v Verdict) Words() string {
 	return map[Verdict]string{Runs: "runs unasked", Asks: "asks", Denied: "is denied"}[v] + map[bool]string{true: "not known"}[v == Unknown]
 }
@@ -42,8 +45,7 @@ type Tool struct {
 	Hints tool.Hints
 }
 
-// Wanted is what MCPProxy recommends: what says that it only reads runs, anything
-// else asks.
+// Wanted returns MCPProxy's recommendation: read-only tools run, others ask.
 func (t Tool) Wanted() Verdict {
 	if t.Hints.ReadOnly == tool.True {
 		return Runs
@@ -51,7 +53,7 @@ func (t Tool) Wanted() Verdict {
 	return Asks
 }
 
-// Tools reads definitions as tools/list has them.
+// Tools parses the definitions of tools/list.
 func Tools(definitions json.RawMessage) []Tool {
 	var all []Tool
 	_ = wirejson.Elements(definitions, func(definition []byte) error {
@@ -62,8 +64,8 @@ func Tools(definitions json.RawMessage) []Tool {
 	return all
 }
 
-// those are the names of the tools of which MCPProxy recommends v.
-func those(tools []Tool, v Verdict) []string {
+// namesWithVerdict returns the names of the tools with that recommendation.
+func namesWithVerdict(tools []Tool, v Verdict) []string {
 	var names []string
 	for _, t := range tools {
 		if t.Wanted() == v {
@@ -73,50 +75,50 @@ func those(tools []Tool, v Verdict) []string {
 	return names
 }
 
-// Rule is what decides, and where it stands. Line counts from 1; it is 0, and Path
-// empty, for what a client does when no file says anything.
+// Rule is the deciding rule and its position. Line counts from 1; it is 0, and Path
+// empty, for a client's default.
 type Rule struct {
 	Text string `json:"text" doc:"The rule as it is written, or what the client does by itself"`
 	Path string `json:"path,omitempty" doc:"The file it stands in"`
 	Line int    `json:"line,omitempty"`
 }
 
-// decision is the verdict on one tool.
+// decision is the verdict for one tool.
 type decision struct {
 	verdict Verdict
 	rule    Rule
 	why     string
 }
 
-// doc is a file of a client as it was read.
+// doc is a client's file that was read.
 type doc struct {
-	kind kind
+	kind fileKind
 	clients.Doc
 }
 
-// rule names what stands in the doc.
+// rule returns a rule in the document.
 func (d doc) rule(at clients.Tree, text string) Rule { return Rule{text, d.Path, at.Line()} }
 
-// kind is what a file of a client is for.
-type kind string
+// fileKind is the purpose of a client's file.
+type fileKind string
 
 const (
-	rules    kind = "rules"    // holds permissions
-	servers  kind = "servers"  // holds servers, and what is said at each
-	switches kind = "switches" // holds which servers are switched off
-	folders  kind = "folders"  // holds which directories are trusted
+	fileRules    fileKind = "rules"    // permissions
+	fileServers  fileKind = "servers"  // servers, with settings per server
+	fileSwitches fileKind = "switches" // which servers are disabled
+	fileFolders  fileKind = "folders"  // which directories are trusted
 )
 
-// file is one that a client reads.
+// file is a file that a client reads.
 type file struct {
-	kind kind
+	kind fileKind
 	clients.File
 }
 
-// docs are the files of a client that are there, the weakest first.
+// docs are the client's existing files, lowest precedence first.
 type docs []doc
 
-func (all docs) of(k kind) docs {
+func (all docs) ofKind(k fileKind) docs {
 	var some docs
 	for _, d := range all {
 		if d.kind == k {
@@ -134,36 +136,38 @@ func (all docs) reversed() docs {
 	return other
 }
 
-// last returns what the strongest doc says under the keys.
-func (all docs) last(keys ...string) (doc, clients.Tree) {
+// strongest returns the value at a path in the document with the highest precedence that
+// has it.
+func (all docs) strongest(keys ...string) (doc, clients.Tree) {
 	for _, d := range all.reversed() {
-		if found := d.Tree.Get(keys...); found.There() {
+		if found := d.Tree.Get(keys...); found.Exists() {
 			return d, found
 		}
 	}
 	return doc{}, clients.Tree{}
 }
 
-// entry returns the section of the server in the strongest doc that has it.
+// entry returns the server's entry in the document with the highest precedence that has
+// it.
 func (all docs) entry(server string) (doc, clients.Tree) {
-	for _, d := range all.of(servers).reversed() {
-		if e := d.Entry(server); e.There() {
+	for _, d := range all.ofKind(fileServers).reversed() {
+		if e := d.Entry(server); e.Exists() {
 			return d, e
 		}
 	}
 	return doc{}, clients.Tree{}
 }
 
-// question is what a client is judged by.
-type question struct {
+// toolQuery is the input of a decision.
+type toolQuery struct {
 	docs   docs
-	server string // the name under which MCPProxy stands in the client
+	server string // MCPProxy's name in the client
 	tool   Tool
-	dir    string // the working directory
+	dir    string // working directory
 }
 
-// among returns the first text of the list that matches names.
-func among(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
+// firstMatch returns the first string of a list that matches.
+func firstMatch(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
 	for _, item := range list.Texts() {
 		if matches(item.Text()) {
 			return item, true
@@ -172,11 +176,10 @@ func among(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
 	return clients.Tree{}, false
 }
 
-func is(name string) func(string) bool { return func(s string) bool { return s == name } }
+func equals(name string) func(string) bool { return func(s string) bool { return s == name } }
 
-// glob reports whether the name has the form of a pattern in which * stands for any
-// characters.
-func glob(pattern, name string) bool {
+// matchStar reports whether the name matches a pattern in which * is any text.
+func matchStar(pattern, name string) bool {
 	head, tail, wild := strings.Cut(pattern, "*")
 	if !wild {
 		return pattern == name
@@ -186,22 +189,22 @@ func glob(pattern, name string) bool {
 	}
 	name = name[len(head):]
 	for i := 0; i <= len(name); i++ {
-		if glob(tail, name[i:]) {
+		if matchStar(tail, name[i:]) {
 			return true
 		}
 	}
 	return false
 }
 
-// globAny is glob in which ? stands for one character, too.
-func globAny(pattern, name string) bool {
+// matchGlob is matchStar in which ? is one character.
+func matchGlob(pattern, name string) bool {
 	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, "/", "\x00").Replace(pattern)
 	ok, err := path.Match(escaped, strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok
 }
 
-// sanitized is a name as clients write it that allow no other characters.
-func sanitized(name string) string {
+// sanitizeName returns a name as clients with a restricted character set write it.
+func sanitizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r

@@ -9,16 +9,15 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// most is how many files of one directory are read.
-const most = 100
+// maxFilesPerDir bounds the files read of a directory.
+const maxFilesPerDir = 100
 
-// inside are the files of a directory with an extension, in the order of their
-// names.
-func inside(f clients.File, extension string) []clients.File {
+// filesIn returns the files of a directory with an extension, by name.
+func filesIn(f clients.File, extension string) []clients.File {
 	names, _ := filepath.Glob(filepath.Join(f.Path, "*"+extension))
 	slices.Sort(names)
 	var all []clients.File
-	for _, name := range names[:min(len(names), most)] {
+	for _, name := range names[:min(len(names), maxFilesPerDir)] {
 		one := f
 		one.Path = name
 		all = append(all, one)
@@ -26,26 +25,26 @@ func inside(f clients.File, extension string) []clients.File {
 	return all
 }
 
-// inJSON is a file of rules in JSON.
-func inJSON(scope clients.Scope, path string) clients.File {
+// jsonFile returns a JSON file of rules.
+func jsonFile(scope clients.Scope, path string) clients.File {
 	return clients.File{Scope: scope, Path: path, Format: textedit.JSON}
 }
 
 func claudeRuleFiles(e clients.Env) []clients.File {
-	managed := e.System("/etc/claude-code", "/Library/Application Support/ClaudeCode", `C:\Program Files\ClaudeCode`)
+	managed := e.SystemPath("/etc/claude-code", "/Library/Application Support/ClaudeCode", `C:\Program Files\ClaudeCode`)
 	files := []clients.File{
-		inJSON(clients.User, filepath.Join(e.Or("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")),
-		inJSON(clients.Project, e.InDir(".claude", "settings.json")),
-		inJSON(clients.Local, e.InDir(".claude", "settings.local.json")),
-		inJSON(clients.Managed, filepath.Join(managed, "managed-settings.json")),
+		jsonFile(clients.User, filepath.Join(e.VariableOrHome("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")),
+		jsonFile(clients.Project, e.InDir(".claude", "settings.json")),
+		jsonFile(clients.Local, e.InDir(".claude", "settings.local.json")),
+		jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.json")),
 	}
-	return append(files, inside(inJSON(clients.Managed, filepath.Join(managed, "managed-settings.d")), ".json")...)
+	return append(files, filesIn(jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.d")), ".json")...)
 }
 
 func cursorRuleFiles(e clients.Env) []clients.File {
 	return []clients.File{
-		inJSON(clients.User, e.InHome(".cursor", "permissions.json")),
-		inJSON(clients.Project, e.InDir(".cursor", "permissions.json")),
+		jsonFile(clients.User, e.InHome(".cursor", "permissions.json")),
+		jsonFile(clients.Project, e.InDir(".cursor", "permissions.json")),
 	}
 }
 
@@ -56,44 +55,44 @@ func geminiRuleFiles(e clients.Env) []clients.File {
 		{Scope: clients.Project, Path: e.InDir(".gemini", "policies"), Format: textedit.TOML},
 		{Scope: clients.Managed, Path: filepath.Join(clients.GeminiSystem(e), "policies"), Format: textedit.TOML},
 	} {
-		files = append(files, inside(dir, ".toml")...)
+		files = append(files, filesIn(dir, ".toml")...)
 	}
 	return files
 }
 
-// geminiSwitches are written by `gemini mcp disable`.
+// geminiSwitches returns the file that `gemini mcp disable` writes.
 func geminiSwitches(e clients.Env) clients.File {
-	return inJSON(clients.User, e.InHome(".gemini", "mcp-server-enablement.json"))
+	return jsonFile(clients.User, e.InHome(".gemini", "mcp-server-enablement.json"))
 }
 
-// geminiFolders has the answers to whether a folder is trusted.
+// geminiFolders returns the file with trusted folders.
 func geminiFolders(e clients.Env) clients.File {
 	if set := e.Getenv("GEMINI_CLI_TRUSTED_FOLDERS_PATH"); set != "" {
-		return inJSON(clients.User, set)
+		return jsonFile(clients.User, set)
 	}
-	return inJSON(clients.User, e.InHome(".gemini", "trustedFolders.json"))
+	return jsonFile(clients.User, e.InHome(".gemini", "trustedFolders.json"))
 }
 
-// geminiTarget is a file of our own.
+// geminiTarget returns MCPProxy's own policy file.
 func geminiTarget(e clients.Env) clients.File {
 	return clients.File{Scope: clients.User, Path: e.InHome(".gemini", "policies", "mcpproxy.toml"), Format: textedit.TOML}
 }
 
 func gooseRuleFiles(e clients.Env) []clients.File {
-	path := e.Config([]string{"Block", "goose", "config", "permission.yaml"}, "goose", "permission.yaml")
+	path := e.ConfigPath([]string{"Block", "goose", "config", "permission.yaml"}, "goose", "permission.yaml")
 	return []clients.File{{Scope: clients.User, Path: path, Format: textedit.YAML}}
 }
 
 func vscodeRuleFiles(e clients.Env) []clients.File {
-	return []clients.File{inJSON(clients.User, e.Application("Code", "User", "settings.json"))}
+	return []clients.File{jsonFile(clients.User, e.ApplicationDir("Code", "User", "settings.json"))}
 }
 
 func copilotRuleFiles(e clients.Env) []clients.File {
-	return []clients.File{inJSON(clients.User, filepath.Join(e.Or("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
+	return []clients.File{jsonFile(clients.User, filepath.Join(e.VariableOrHome("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
 }
 
-// within reports whether a directory is another one or in it.
-func within(dir, outer string) bool {
+// isWithin reports whether a directory is outer or below it.
+func isWithin(dir, outer string) bool {
 	outer = strings.TrimRight(outer, `/\`)
 	return dir != "" && (dir == outer || strings.HasPrefix(dir, outer+"/") || strings.HasPrefix(dir, outer+`\`))
 }

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Rules are what makes a client run what reads and ask for the rest.
+// Rules are the recommended rules for a client.
 type Rules struct {
 	Client string   `json:"client"`
 	Name   string   `json:"name"`
@@ -23,17 +23,17 @@ type Rules struct {
 
 // Recommend returns the rules for a client, ready to paste.
 func Recommend(e clients.Env, word string, tools []Tool) (Rules, error) {
-	c, err := find(word)
+	c, err := findClient(word)
 	if err != nil {
 		return Rules{}, err
 	}
 	server, _ := read(c.files(e), nil).serverName()
-	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.byHand(server, tools)}
-	if c.parts == nil {
+	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.manualSteps(server, tools)}
+	if c.edits == nil {
 		return r, nil
 	}
-	f := c.into(e)
-	text, err := apply(nil, f.Format, c.parts(server, tools), false)
+	f := c.targetFile(e)
+	text, err := apply(nil, f.Format, c.edits(server, tools), false)
 	r.Path, r.Text = f.Path, string(text)
 	return r, err
 }
@@ -48,57 +48,56 @@ type Preview struct {
 	After      Report   `json:"after" doc:"What the client does then"`
 }
 
-// Plan is a change of a client's file that is not made.
+// Plan is a prepared change of a client's file.
 type Plan struct {
 	Preview
 
 	from    clients.UserFile
 	text    []byte
-	entries [][]string // what in the file changes; nil where it is texts in lists
+	entries [][]string // changed paths; nil for strings in lists
 	env     clients.Env
 	all     []Tool
 }
 
-// Prepare plans to write the rules into the client's file. What denies stays, and
-// the lanes of After name it. The error is a *problem.Problem: NOT_FOUND for a client
-// that is not known, has no such file or is not connected, INVALID_CONFIG for a file
-// that cannot be read.
+// Prepare prepares to write the rules into the client's file. Denials stay, and the lanes
+// of After show them. The error is a *problem.Problem: NOT_FOUND for a client that is
+// unknown, has no such file or is not connected, INVALID_CONFIG for a file that cannot be
+// parsed.
 func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	r, err := Recommend(e, word, tools)
 	if err != nil {
 		return Plan{}, err
 	}
-	c, _ := find(word)
-	if c.parts == nil {
+	c, _ := findClient(word)
+	if c.edits == nil {
 		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
 	}
 	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools}
-	f := c.into(e)
-	if p.from, err = clients.ReadUserFile(f.Path, f.Roots(e)...); err != nil {
+	f := c.targetFile(e)
+	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedRoots(e)...); err != nil {
 		return Plan{}, err
 	}
 	if p.from.Target != f.Path {
 		p.Target = p.from.Target
 	}
-	before, err := parsed(f, p.from.Text)
+	before, err := parseDoc(f, p.from.Text)
 	if err != nil {
 		return Plan{}, err
 	}
 	if c.atEntry && !before.Entry(r.Server).IsObject() {
 		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
 	}
-	p.entries = changing(c.parts(r.Server, tools))
+	p.entries = editedPaths(c.edits(r.Server, tools))
 	if c.atEntry {
 		p.entries = [][]string{append(slices.Clone(before.ServersKey()), r.Server)}
 	}
-	return p, p.complete(c, f, before)
+	return p, p.finish(c, f, before)
 }
 
-// changing are the places that edits are about, nil where there is one that others
-// write too.
-func changing(edits []edit) (places [][]string) {
+// editedPaths returns the paths of edits, nil if other programs write to one of them too.
+func editedPaths(edits []edit) (places [][]string) {
 	for _, one := range edits {
-		if one.op != set && one.op != last {
+		if one.op != opSet && one.op != opSetLast {
 			return nil
 		}
 		places = append(places, one.path)
@@ -106,14 +105,14 @@ func changing(edits []edit) (places [][]string) {
 	return places
 }
 
-// complete makes the new text, and judges it.
-func (p *Plan) complete(c client, f file, before doc) (err error) {
-	edits := c.parts(p.Server, p.all)
+// finish computes the new text and its effect.
+func (p *Plan) finish(c client, f file, before doc) (err error) {
+	edits := c.edits(p.Server, p.all)
 	for _, behind := range []bool{false, true} {
 		if p.text, err = apply(p.from.Text, f.Format, edits, behind); err != nil {
 			return err
 		}
-		after, err := parsed(f, p.text)
+		after, err := parseDoc(f, p.text)
 		if err != nil {
 			return err
 		}
@@ -122,21 +121,20 @@ func (p *Plan) complete(c client, f file, before doc) (err error) {
 		}
 	}
 	p.Changed = string(p.text) != string(p.from.Text)
-	p.Difference = textedit.Difference(p.from.Text, p.text)
-	if c.ID == "cursor" && !before.Tree.Get("mcpAllowlist").There() {
+	p.Difference = textedit.Diff(p.from.Text, p.text)
+	if c.ID == "cursor" && !before.Tree.Get("mcpAllowlist").Exists() {
 		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
 	}
 	return nil
 }
 
-// parsed reads a text as the file.
-func parsed(f file, text []byte) (doc, error) {
+// parseDoc parses a text as the file.
+func parseDoc(f file, text []byte) (doc, error) {
 	d, err := f.Parse(text)
 	return doc{f.kind, d}, err
 }
 
-// apply makes the edits. With behind, what has to stand behind everything beside it
-// is moved there.
+// apply applies the edits. behind moves what must follow its siblings.
 func apply(text []byte, f textedit.Format, edits []edit, behind bool) ([]byte, error) {
 	var err error
 	for _, one := range edits {
@@ -149,18 +147,18 @@ func apply(text []byte, f textedit.Format, edits []edit, behind bool) ([]byte, e
 
 func (o edit) apply(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	switch o.op {
-	case whole:
+	case opReplaceFile:
 		return []byte(o.text), nil
-	case add:
+	case opAppend:
 		return textedit.Append(text, f, o.text, o.path...)
-	case drop, ensure:
+	case opDrop, opEnsureList:
 		_, there, err := textedit.Get(text, f, o.path...)
 		switch {
 		case err != nil:
 			return nil, err
-		case o.op == drop && there:
+		case o.op == opDrop && there:
 			return textedit.Drop(text, f, o.text, o.path...)
-		case o.op == ensure && !there:
+		case o.op == opEnsureList && !there:
 			return textedit.Set(text, f, json.RawMessage("[]"), o.path...)
 		}
 		return text, nil
@@ -168,7 +166,7 @@ func (o edit) apply(text []byte, f textedit.Format, behind bool) ([]byte, error)
 	return o.put(text, f, behind)
 }
 
-// put sets a value, unless a denial stands there.
+// put sets a value, unless there is a denial.
 func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	now, there, err := textedit.Get(text, f, o.path...)
 	if err != nil {
@@ -179,8 +177,8 @@ func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	if err != nil || there && o.unless != "" && said == o.unless {
 		return text, err
 	}
-	if o.op == last {
-		if text, err = spelled(text, f, o.path[:len(o.path)-1]); err != nil {
+	if o.op == opSetLast {
+		if text, err = expandShorthand(text, f, o.path[:len(o.path)-1]); err != nil {
 			return nil, err
 		}
 		if there && behind {
@@ -192,8 +190,8 @@ func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	return textedit.Set(text, f, value, o.path...)
 }
 
-// spelled makes of one word for everything an object that says the same.
-func spelled(text []byte, f textedit.Format, path []string) ([]byte, error) {
+// expandShorthand replaces one value for everything by an equivalent object.
+func expandShorthand(text []byte, f textedit.Format, path []string) ([]byte, error) {
 	now, _, err := textedit.Get(text, f, path...)
 	if err != nil || wirejson.Kind(now) != '"' {
 		return text, err
@@ -201,13 +199,12 @@ func spelled(text []byte, f textedit.Format, path []string) ([]byte, error) {
 	return textedit.Set(text, f, json.RawMessage(`{"*":`+string(now)+`}`), path...)
 }
 
-// what names the change of a client in the journal.
-func what(id string) string { return "permissions " + id }
+// journalLabel returns the label of a client's changes in the journal.
+func journalLabel(id string) string { return "permissions " + id }
 
-// Apply makes the change, and says what the client does now, read again from its
-// files.
+// Apply writes the change, and returns the effect, read again from the files.
 func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
-	change, err := j.Write(p.from, p.text, what(p.Client), p.entries...)
+	change, err := j.Write(p.from, p.text, journalLabel(p.Client), p.entries...)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -215,7 +212,7 @@ func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
 	return Outcome{p.Preview, true, change.ID, change.Backup}, err
 }
 
-// Outcome is a change of a client's file, made or not.
+// Outcome is a change of a client's file, written or not.
 type Outcome struct {
 	Preview
 	Written bool   `json:"written" doc:"Whether the file was changed"`
@@ -223,11 +220,11 @@ type Outcome struct {
 	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// Undo takes the last change of a client's permissions back that was not taken back
-// yet, byte for byte; in a file that was changed since the rules alone, where nobody
-// else writes at their place.
+// Undo undoes the last change of a client's permissions that is not undone yet, byte for
+// byte; in a file that was changed since, only the rules, if no other program writes
+// there.
 func Undo(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
-	c, err := find(word)
+	c, err := findClient(word)
 	if err != nil {
 		return clients.Change{}, err
 	}
@@ -236,49 +233,49 @@ func Undo(j *clients.Journal, e clients.Env, word string) (clients.Change, error
 		return clients.Change{}, err
 	}
 	for _, change := range changes {
-		if change.What == what(c.ID) && change.Undone == nil {
-			return j.Undo(change.ID, e.Back)
+		if change.What == journalLabel(c.ID) && change.Undone == nil {
+			return j.Undo(change.ID, e.RestoreEntries)
 		}
 	}
 	return clients.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }
 
-// Written are the changes with which rules were written into a client's file, newest
-// first, that are not undone. Rules at the client's entry are not among them: they go
-// with the entry.
-func Written(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
-	c, err := find(word)
-	if err != nil || c.parts == nil || c.atEntry {
+// WrittenChanges returns the changes that wrote rules into a client's file and are not
+// undone, newest first, without rules in the client's entry, which are removed with the
+// entry.
+func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
+	c, err := findClient(word)
+	if err != nil || c.edits == nil || c.atEntry {
 		return nil, err
 	}
 	changes, err := j.Changes()
-	f := c.into(e)
+	f := c.targetFile(e)
 	return slices.DeleteFunc(changes, func(change clients.Change) bool {
-		return change.What != what(c.ID) || change.Undone != nil || change.Path != f.Path
+		return change.What != journalLabel(c.ID) || change.Undone != nil || change.Path != f.Path
 	}), err
 }
 
-// Withdraw takes all that was written of a client's permissions out of its file, and
-// leaves what others have written there.
+// Withdraw removes all rules that MCPProxy wrote into a client's file, and keeps those of
+// others.
 func Withdraw(j *clients.Journal, e clients.Env, word, server string, tools []Tool) (withdrawn []clients.Change, err error) {
-	changes, err := Written(j, e, word)
+	changes, err := WrittenChanges(j, e, word)
 	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
-	c, err := find(word)
+	c, err := findClient(word)
 	if err != nil {
 		return nil, err
 	}
-	f := c.into(e)
+	f := c.targetFile(e)
 	back := func(_ string, _ [][]string, now, before []byte) ([]byte, error) {
-		after, err := apply(before, f.Format, c.parts(server, tools), false)
+		after, err := apply(before, f.Format, c.edits(server, tools), false)
 		if err != nil {
 			return nil, err
 		}
 		return textedit.Subtract(now, before, after, f.Format)
 	}
 	for _, change := range changes {
-		done, err := j.Withdraw(change.ID, back)
+		done, err := j.UndoAll(change.ID, back)
 		if err != nil {
 			return withdrawn, err
 		}

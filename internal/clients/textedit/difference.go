@@ -6,16 +6,15 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Bounds: how much is shown around a change, and how many lines are compared
-// one by one.
+// Bounds: context lines around a change, and lines that are aligned.
 const (
-	around   = 2
-	compared = 2000
+	contextLines     = 2
+	maxComparedLines = 2000
 )
 
-// Difference is what differs between two texts, line by line: each behind "- ", "+ "
-// or two spaces, with a little around it, and secrets masked.
-func Difference(before, after []byte) string {
+// Diff returns the line difference of two texts: each line after "- ", "+ " or two
+// spaces, with some context, and secrets masked.
+func Diff(before, after []byte) string {
 	old, now := textLines(before), textLines(after)
 	head := 0
 	for head < min(len(old), len(now)) && old[head] == now[head] {
@@ -25,14 +24,14 @@ func Difference(before, after []byte) string {
 	for tail < min(len(old), len(now))-head && old[len(old)-1-tail] == now[len(now)-1-tail] {
 		tail++
 	}
-	marked := aligned(old[head:len(old)-tail], now[head:len(now)-tail])
-	for i := head - 1; i >= max(head-around, 0); i-- {
+	marked := diffLines(old[head:len(old)-tail], now[head:len(now)-tail])
+	for i := head - 1; i >= max(head-contextLines, 0); i-- {
 		marked = append([]string{"  " + old[i]}, marked...)
 	}
-	for _, line := range old[len(old)-tail : min(len(old)-tail+around, len(old))] {
+	for _, line := range old[len(old)-tail : min(len(old)-tail+contextLines, len(old))] {
 		marked = append(marked, "  "+line)
 	}
-	return redact.Text(strings.Join(shortened(marked), "\n"))
+	return redact.Text(strings.Join(trimContext(marked), "\n"))
 }
 
 func textLines(text []byte) []string {
@@ -42,17 +41,17 @@ func textLines(text []byte) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"), "\n")
 }
 
-// aligned marks the lines of two texts by their longest common sequence; of very
-// long ones, all of them.
-func aligned(old, now []string) []string {
+// diffLines marks the lines of two texts by their longest common subsequence; very long
+// texts are not aligned.
+func diffLines(old, now []string) []string {
 	var marked []string
-	if len(old) > compared || len(now) > compared {
+	if len(old) > maxComparedLines || len(now) > maxComparedLines {
 		for _, line := range old {
 			marked = append(marked, "- "+line)
 		}
 		old = nil
 	}
-	longest := common(old, now)
+	longest := lcsLengths(old, now)
 	i, j := 0, 0
 	for i < len(old) || j < len(now) {
 		switch {
@@ -70,9 +69,9 @@ func aligned(old, now []string) []string {
 	return marked
 }
 
-// common are the lengths of the longest common sequences of what is left from i and
-// from j on.
-func common(old, now []string) [][]int {
+// lcsLengths returns the lengths of the longest common subsequences of the suffixes from
+// i and j.
+func lcsLengths(old, now []string) [][]int {
 	longest := make([][]int, len(old)+1)
 	for i := len(old); i >= 0; i-- {
 		longest[i] = make([]int, len(now)+1)
@@ -86,11 +85,11 @@ func common(old, now []string) [][]int {
 	return longest
 }
 
-// shortened leaves out what is far from any change.
-func shortened(marked []string) []string {
+// trimContext removes lines that are far from any change.
+func trimContext(marked []string) []string {
 	near := make([]bool, len(marked))
 	for i, line := range marked {
-		for k := max(i-around, 0); k <= min(i+around, len(marked)-1) && line[0] != ' '; k++ {
+		for k := max(i-contextLines, 0); k <= min(i+contextLines, len(marked)-1) && line[0] != ' '; k++ {
 			near[k] = true
 		}
 	}

@@ -8,39 +8,39 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-type inJSON struct{}
+type jsonEditor struct{}
 
-func (inJSON) tree(text []byte) (map[string]any, error) {
-	if len(bytes.TrimSpace(text)) == 0 && Bounded(text) == nil {
+func (jsonEditor) tree(text []byte) (map[string]any, error) {
+	if len(bytes.TrimSpace(text)) == 0 && CheckText(text) == nil {
 		return map[string]any{}, nil
 	}
 	root, wrong := Parse(text)
 	if wrong != nil {
-		return nil, unreadable(text, wrong.Offset, wrong.Message, wrong.Hint)
+		return nil, parseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
-	said, err := said(text, root)
+	said, err := decodeValue(text, root)
 	if err != nil {
 		return nil, err
 	}
 	object, ok := said.(map[string]any)
 	if !ok {
-		return nil, unreadable(text, root.StartOffset, "the file is no object", "it has to begin with {")
+		return nil, parseError(text, root.StartOffset, "the file is no object", "it has to begin with {")
 	}
 	return object, nil
 }
 
-// said is what a value says. A name that an object has twice is refused: readers
-// differ in which counts.
-func said(text []byte, v hujson.Value) (any, error) {
-	c := Parts(v)
+// decodeValue decodes a value. Duplicate names are rejected, because parsers differ in
+// which one counts.
+func decodeValue(text []byte, v hujson.Value) (any, error) {
+	c := ContainerOf(v)
 	switch v.Value.(type) {
 	case *hujson.Object:
 		object := make(map[string]any, len(c.Items))
 		for _, it := range c.Items {
 			if _, twice := object[it.Name]; twice {
-				return nil, unreadable(text, it.Start, "a name that the object has already", "take one of the two out")
+				return nil, parseError(text, it.Start, "a name that the object has already", "take one of the two out")
 			}
-			value, err := said(text, it.Value)
+			value, err := decodeValue(text, it.Value)
 			if err != nil {
 				return nil, err
 			}
@@ -50,7 +50,7 @@ func said(text []byte, v hujson.Value) (any, error) {
 	case *hujson.Array:
 		list := make([]any, 0, len(c.Items))
 		for _, it := range c.Items {
-			value, err := said(text, it.Value)
+			value, err := decodeValue(text, it.Value)
 			if err != nil {
 				return nil, err
 			}
@@ -59,10 +59,10 @@ func said(text []byte, v hujson.Value) (any, error) {
 		return list, nil
 	}
 	literal, _ := v.Value.(hujson.Literal)
-	return decoded(json.RawMessage(literal))
+	return decodeJSON(json.RawMessage(literal))
 }
 
-func (inJSON) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+func (jsonEditor) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	ending := ""
 	if len(bytes.TrimSpace(text)) == 0 {
 		text, ending = []byte("{}"), "\n"
@@ -71,48 +71,48 @@ func (inJSON) set(text []byte, path []string, value json.RawMessage) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	splices, err := d.SetSpread(Parts(d.Root), path, value)
+	splices, err := d.SetMultiline(ContainerOf(d.Root), path, value)
 	if err != nil {
 		return nil, err
 	}
 	return append(d.Apply(splices), ending...), nil
 }
 
-func (inJSON) remove(text []byte, path []string) ([]byte, error) {
+func (jsonEditor) remove(text []byte, path []string) ([]byte, error) {
 	d, err := documentOf(text)
 	if err != nil {
 		return nil, err
 	}
-	object := Parts(d.Root)
+	object := ContainerOf(d.Root)
 	for _, name := range path[:len(path)-1] {
-		object = Parts(object.Items[object.Named(name)].Value)
+		object = ContainerOf(object.Items[object.IndexOf(name)].Value)
 	}
-	return d.Apply(d.Remove(object, object.Named(path[len(path)-1]))), nil
+	return d.Apply(d.Remove(object, object.IndexOf(path[len(path)-1]))), nil
 }
 
-// append adds a text to the list at a path, and dropAt takes out one of its elements.
-func (inJSON) append(text []byte, path []string, value string) ([]byte, error) {
-	return withList(text, path, func(d *Document, list Container) []Splice {
+// append appends a string to the list at a path, and dropAt removes an element.
+func (jsonEditor) append(text []byte, path []string, value string) ([]byte, error) {
+	return editList(text, path, func(d *Document, list Container) []Splice {
 		return d.Insert(list, func(string, bool) string { return string(hujson.String(value)) })
 	})
 }
 
-func (inJSON) dropAt(text []byte, path []string, i int) ([]byte, error) {
-	return withList(text, path, func(d *Document, list Container) []Splice { return d.Remove(list, i) })
+func (jsonEditor) dropAt(text []byte, path []string, i int) ([]byte, error) {
+	return editList(text, path, func(d *Document, list Container) []Splice { return d.Remove(list, i) })
 }
 
-// withList changes the list at a path, which is there.
-func withList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
+// editList changes the existing list at a path.
+func editList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
 	d, err := documentOf(text)
 	if err != nil {
 		return nil, err
 	}
 	here := d.Root
 	for _, name := range path {
-		object := Parts(here)
-		here = object.Items[object.Named(name)].Value
+		object := ContainerOf(here)
+		here = object.Items[object.IndexOf(name)].Value
 	}
-	return d.Apply(change(d, Parts(here))), nil
+	return d.Apply(change(d, ContainerOf(here))), nil
 }
 
 func documentOf(text []byte) (*Document, error) {

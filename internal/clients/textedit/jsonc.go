@@ -13,33 +13,31 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on the file. Some clients keep much beside their servers; the bounds keep a
-// wrong path (a log, a device) from being read, and the parser's stack small.
+// Bounds on the file, which protect from a wrong path (a log, a device) and bound the
+// parser's stack.
 const (
 	MaxSize  = 16 << 20
 	maxDepth = 32
 )
 
-// ByteOrderMark is what some editors put before the text.
+// ByteOrderMark precedes the text in some editors' files.
 const ByteOrderMark = "\uFEFF"
 
-// Mistake is what keeps a text from being read.
+// Mistake is a syntax error.
 type Mistake struct {
 	Offset        int
 	Message, Hint string
 }
 
-// Position returns the line and the column (in characters) of a byte. Both count
-// from 1.
+// Position returns the line and the column (in characters) of a byte, from 1.
 func Position(text []byte, offset int) (line, column int) {
 	before := text[:min(max(offset, 0), len(text))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// Bounded returns the mistake in a text of any format that is too large or not
-// UTF-8, nil in others.
-func Bounded(text []byte) *Mistake {
+// CheckText returns an error for a text that is too large or not UTF-8, else nil.
+func CheckText(text []byte) *Mistake {
 	if len(text) > MaxSize {
 		return &Mistake{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
 	}
@@ -49,41 +47,40 @@ func Bounded(text []byte) *Mistake {
 	return nil
 }
 
-// source is a text that is being read.
+// source is a text that is being parsed.
 type source struct {
 	data []byte
 }
 
-// Parse returns the syntax tree of a text without byte order mark, or the one
-// mistake that keeps it from being read.
+// Parse returns the syntax tree of a text without byte order mark, or the syntax error.
 func Parse(text []byte) (hujson.Value, *Mistake) {
 	s := source{text}
 	at := func(offset int, message, hint string) (hujson.Value, *Mistake) {
 		return hujson.Value{}, &Mistake{offset, message, hint}
 	}
-	if mistake := Bounded(text); mistake != nil {
+	if mistake := CheckText(text); mistake != nil {
 		return hujson.Value{}, mistake
 	}
 	outline := s.outline()
-	if outline.deep >= 0 {
-		return at(outline.deep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
+	if outline.tooDeep >= 0 {
+		return at(outline.tooDeep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
 	}
 	if outline.empty {
 		return at(0, "the file is empty", "write {} to have the defaults")
 	}
-	// The parser wants a line comment to end with a newline, also the last one.
+	// The parser requires a newline after a line comment, also the last one.
 	v, err := hujson.Parse(append(bytes.Clone(s.data), '\n'))
 	if err == nil {
 		return v, nil
 	}
 	offset, message, hint := s.syntax(err)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return at(len(s.data), "the file ends too early", s.unclosed(outline.open))
+		return at(len(s.data), "the file ends too early", s.unclosed(outline.unclosed))
 	}
 	return at(offset, message, hint)
 }
 
-// unclosed returns what the end of the file leaves open.
+// unclosed returns what is open at the end of the file.
 func (s source) unclosed(offset int) string {
 	if offset < 0 {
 		return ""
@@ -96,8 +93,8 @@ func (s source) unclosed(offset int) string {
 	return fmt.Sprintf("%s at %d:%d is not closed", what, line, column)
 }
 
-// syntax returns the place and the text of a parser's error. A text of the file
-// is not repeated when it is a string: it may be a secret.
+// syntax returns the position and the message of a parser's error. Strings are not
+// repeated, because they may be secrets.
 func (s source) syntax(err error) (offset int, message, hint string) {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
@@ -120,7 +117,7 @@ func (s source) syntax(err error) (offset int, message, hint string) {
 	return offset, message, ""
 }
 
-// clip shortens what is repeated in a message.
+// clip shortens quoted text in a message.
 func clip(literal string) string {
 	if cut := wirejson.Clip(literal, 60); cut != literal {
 		return cut + "…"
@@ -128,7 +125,7 @@ func clip(literal string) string {
 	return literal
 }
 
-// invalidUTF8 finds the first byte that is not UTF-8, or returns -1.
+// invalidUTF8 returns the offset of the first invalid byte, or -1.
 func invalidUTF8(data []byte) int {
 	for i, r := range string(data) {
 		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\uFFFD")) {
@@ -138,28 +135,28 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// outline is what the brackets of a text say before it is parsed. The offsets
-// are -1 when there is none.
-type outline struct {
-	deep  int // the first bracket that is nested too deep
-	open  int // the innermost bracket, quote or comment that is never closed
-	empty bool
+// bracketScan is the result of a scan of the brackets before parsing. The offsets are -1
+// if there are none.
+type bracketScan struct {
+	tooDeep  int // the first bracket that is nested too deep
+	unclosed int // the innermost unclosed bracket, quote or comment
+	empty    bool
 }
 
-func (s source) outline() outline {
-	out := outline{deep: -1, open: -1, empty: true}
+func (s source) outline() bracketScan {
+	out := bracketScan{tooDeep: -1, unclosed: -1, empty: true}
 	var opened []int
 	for i := 0; i < len(s.data); {
-		n := Extent(s.data[i:])
-		if n < 0 { // a string or a comment without an end
-			out.open, out.empty = i, false
+		n := TokenLength(s.data[i:])
+		if n < 0 { // an unterminated string or comment
+			out.unclosed, out.empty = i, false
 			return out
 		}
 		switch c := s.data[i]; c {
 		case '{', '[':
 			opened = append(opened, i)
 			if len(opened) > maxDepth {
-				out.deep, out.empty = i, false
+				out.tooDeep, out.empty = i, false
 				return out
 			}
 		case '}', ']':
@@ -169,14 +166,14 @@ func (s source) outline() outline {
 		i += n
 	}
 	if len(opened) > 0 {
-		out.open = opened[len(opened)-1]
+		out.unclosed = opened[len(opened)-1]
 	}
 	return out
 }
 
-// Extent is the length of the string or comment at the start of b, 1 when
-// there is neither, -1 when it has no end.
-func Extent(b []byte) int {
+// TokenLength returns the length of the string or comment at the start of b, 1 for
+// anything else, -1 if it is unterminated.
+func TokenLength(b []byte) int {
 	switch {
 	case b[0] == '"':
 		for i := 1; i < len(b); i++ {

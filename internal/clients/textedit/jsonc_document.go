@@ -11,22 +11,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Document is the text of a valid file with what edits need to know of it.
-// Edits are splices of the text, so that everything else stays as it is, byte
-// for byte: comments, order, alignment, line ends.
+// Document is the text of a valid file with its formatting style. Edits are splices of
+// the text, so that everything else stays byte for byte.
 type Document struct {
 	text []byte
 	Root hujson.Value
 
-	// How its author writes.
+	// The author's style.
 	newline  string
-	unit     string // one step of indentation
+	unit     string // one level of indentation
 	colon    string // between a name and its value
 	space    string // between two values on one line
-	trailing bool   // a comma after the last member
+	trailing bool   // a trailing comma
 }
 
-// Splice puts text in the place of the bytes from, …, to-1.
+// Splice replaces the bytes from, …, to-1 by text.
 type Splice struct {
 	from, to int
 	text     string
@@ -36,17 +35,17 @@ type Splice struct {
 type Item struct {
 	Name       string // of a member
 	Start, end int
-	comma      int // where the comma after it stands, -1 without one
+	comma      int // offset of the comma after it, -1 without one
 	Value      hujson.Value
 }
 
-// Container is an object or an array by the places of its parts.
+// Container is an object or array with the offsets of its parts.
 type Container struct {
-	open, close int // where its brackets stand
+	open, close int // offsets of its brackets
 	Items       []Item
 }
 
-// NewDocument parses a file without byte order mark that is known to be valid.
+// NewDocument parses a valid file without byte order mark.
 func NewDocument(text []byte) (*Document, *Mistake) {
 	root, mistake := Parse(text)
 	if mistake != nil {
@@ -56,13 +55,13 @@ func NewDocument(text []byte) (*Document, *Mistake) {
 	if bytes.Contains(text, []byte("\r\n")) {
 		d.newline = "\r\n"
 	}
-	top := Parts(root)
+	top := ContainerOf(root)
 	if len(top.Items) == 0 {
 		return d, nil
 	}
 	first, last := top.Items[0], top.Items[len(top.Items)-1]
 	d.trailing = last.comma >= 0
-	if indent, own := d.ownLine(first); own && indent != "" {
+	if indent, own := d.isOnOwnLine(first); own && indent != "" {
 		d.unit = indent
 	}
 	if o, ok := root.Value.(*hujson.Object); ok {
@@ -75,8 +74,8 @@ func NewDocument(text []byte) (*Document, *Mistake) {
 	return d, nil
 }
 
-// Parts returns the container that v is; it has no items when v is not one.
-func Parts(v hujson.Value) Container {
+// ContainerOf returns v as a container, without items if it is none.
+func ContainerOf(v hujson.Value) Container {
 	c := Container{open: v.StartOffset, close: v.EndOffset - 1}
 	add := func(name string, start int, value hujson.Value, last bool) {
 		comma := -1
@@ -99,57 +98,54 @@ func Parts(v hujson.Value) Container {
 	return c
 }
 
-// lineStart is where the line begins in which the byte at stands.
+// lineStart returns the start of the line of a byte.
 func (d *Document) lineStart(at int) int { return bytes.LastIndexByte(d.text[:at], '\n') + 1 }
 
-// indentation is the white space at the beginning of the line of the byte at.
+// indentation returns the white space at the start of the line of a byte.
 func (d *Document) indentation(at int) string {
 	line := d.text[d.lineStart(at):at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// ownLine reports whether an item is the first on its line, and after what white
-// space.
-func (d *Document) ownLine(it Item) (indent string, own bool) {
+// isOnOwnLine reports whether an item is the first on its line, and its indentation.
+func (d *Document) isOnOwnLine(it Item) (indent string, own bool) {
 	start := d.lineStart(it.Start)
 	before := d.text[start:it.Start]
 	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
 }
 
-// spread reports whether the items of c stand on lines of their own, and how far
-// they are indented. A line break inside an item says nothing.
-func (d *Document) spread(c Container) (indent string, lines bool) {
+// isMultiline reports whether the items of c are on separate lines, and their
+// indentation. A line break inside an item does not count.
+func (d *Document) isMultiline(c Container) (indent string, lines bool) {
 	indent = d.indentation(c.open) + d.unit
 	from := c.open
 	for _, it := range c.Items {
 		lines = lines || bytes.IndexByte(d.text[from:it.Start], '\n') >= 0
-		if own, ok := d.ownLine(it); ok {
+		if own, ok := d.isOnOwnLine(it); ok {
 			indent = own
 		}
 		from = it.end
 	}
 	lines = lines || bytes.IndexByte(d.text[from:c.close], '\n') >= 0
 	if len(c.Items) == 0 && !lines {
-		_, lines = d.spreadTop()
+		_, lines = d.isRootMultiline()
 	}
 	return indent, lines
 }
 
-// spreadTop is spread of the file itself, which is spread as long as nothing
-// speaks against it.
-func (d *Document) spreadTop() (indent string, lines bool) {
-	top := Parts(d.Root)
+// isRootMultiline is isMultiline for the root, with true as default.
+func (d *Document) isRootMultiline() (indent string, lines bool) {
+	top := ContainerOf(d.Root)
 	if len(top.Items) == 0 {
 		return d.unit, true
 	}
-	return d.spread(top)
+	return d.isMultiline(top)
 }
 
-// Insert adds an item at the end of c, after all comments. write returns its
-// text, for an item on a line of its own with that indentation, or for one
-// among others.
+// Insert adds an item at the end of c, after all comments. write returns its text, for a
+// separate line with that indentation, or for one among others.
 func (d *Document) Insert(c Container, write func(indent string, lines bool) string) []Splice {
-	indent, lines := d.spread(c)
+	indent, lines := d.isMultiline(c)
 	body := write(indent, lines)
 	at := c.open + 1 + len(bytes.TrimRight(d.text[c.open+1:c.close], " \t\r\n"))
 	var splices []Splice
@@ -174,8 +170,8 @@ func (d *Document) Insert(c Container, write func(indent string, lines bool) str
 	return append(splices, Splice{at, at, d.newline + indent + body})
 }
 
-// Remove takes out the item i of c with what else its lines hold. Comments on
-// lines of their own stay, since nobody can tell what they are about.
+// Remove removes item i of c with the rest of its lines. Comments on separate lines stay,
+// because they may be about anything.
 func (d *Document) Remove(c Container, i int) []Splice {
 	it := c.Items[i]
 	from, to := it.Start, max(it.end, it.comma+1)
@@ -188,12 +184,12 @@ func (d *Document) Remove(c Container, i int) []Splice {
 		comma := c.Items[i-1].comma
 		splices = append(splices, Splice{comma, comma + 1, ""})
 	}
-	_, own := d.ownLine(it)
+	_, own := d.isOnOwnLine(it)
 	if rest, ends := d.restOfLine(to, c.close); own && ends {
 		return append(splices, Splice{d.lineStart(from), rest, ""})
 	}
-	// Others stand on its line: one white space stays between them, none
-	// before the closing bracket.
+	// Others are on its line: keep one space between them, none before the closing
+	// bracket.
 	blank := func(at int) bool { return at > c.open && at < c.close && strings.IndexByte(" \t", d.text[at]) >= 0 }
 	if i < len(c.Items)-1 {
 		for blank(to) {
@@ -207,17 +203,17 @@ func (d *Document) Remove(c Container, i int) []Splice {
 	return append(splices, Splice{from, to, ""})
 }
 
-// restOfLine returns the beginning of the next line when between the byte at and
-// it there is nothing but white space and comments.
+// restOfLine returns the start of the next line if only white space and comments precede
+// it.
 func (d *Document) restOfLine(at, end int) (next int, ok bool) {
 	for at < end {
-		n := Extent(d.text[at:])
+		n := TokenLength(d.text[at:])
 		switch {
 		case d.text[at] == '\n':
 			return at + 1, true
 		case n > 1 && d.text[at] == '/':
 			if bytes.IndexByte(d.text[at:at+n], '\n') >= 0 {
-				return 0, false // it belongs to the next line, too
+				return 0, false // it extends to the next line
 			}
 		case strings.IndexByte(" \t\r", d.text[at]) < 0:
 			return 0, false
@@ -227,7 +223,7 @@ func (d *Document) restOfLine(at, end int) (next int, ok bool) {
 	return 0, false
 }
 
-// Replace puts a value in the place of another one, in its form.
+// Replace replaces a value and keeps its form.
 func (d *Document) Replace(it Item, value hujson.Value) Splice {
 	old := d.text[it.Value.StartOffset:it.Value.EndOffset]
 	depth := 0
@@ -237,13 +233,13 @@ func (d *Document) Replace(it Item, value hujson.Value) Splice {
 	return Splice{it.Value.StartOffset, it.Value.EndOffset, d.Render(value, d.indentation(it.Start), depth)}
 }
 
-// OnOneLine reports whether the value of an item has no line break.
+// OnOneLine reports whether an item's value has no line break.
 func (d *Document) OnOneLine(it Item) bool {
 	return bytes.IndexByte(d.text[it.Value.StartOffset:it.Value.EndOffset], '\n') < 0
 }
 
-// Member returns the text of a member of an object, spread down to depth if lines
-// says so.
+// Member returns the text of an object member, on several lines down to depth if lines is
+// set.
 func (d *Document) Member(name string, value hujson.Value, indent string, depth int, lines bool) string {
 	if !lines {
 		depth = 0
@@ -251,8 +247,7 @@ func (d *Document) Member(name string, value hujson.Value, indent string, depth 
 	return string(hujson.String(name)) + d.colon + d.Render(value, indent, depth)
 }
 
-// Put sets the member i of an object, which is to be called name when i is -1; value
-// nil takes it out.
+// Put sets member i of an object, or adds name when i is -1; value nil removes it.
 func (d *Document) Put(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
 	switch {
 	case value == nil && i < 0:
@@ -270,22 +265,21 @@ func (d *Document) Put(object Container, i int, name string, value json.RawMessa
 	return d.Insert(object, func(indent string, lines bool) string { return d.Member(name, v, indent, 0, lines) }), nil
 }
 
-// SetAt sets what stands at a path of names in an object. Objects on the way that
-// are not there are made.
+// SetAt sets the value at a path of names in an object, and creates missing objects.
 func (d *Document) SetAt(object Container, path []string, value json.RawMessage) ([]Splice, error) {
-	i := object.Named(path[0])
+	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetAt(Parts(object.Items[i].Value), path[1:], value)
+		return d.SetAt(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
-	value, err := wrapped(path[1:], value)
+	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
 	return d.Put(object, i, path[0], value)
 }
 
-// wrapped returns a value as the innermost of objects in each other.
-func wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
+// nestValue returns a value inside nested objects.
+func nestValue(path []string, value json.RawMessage) (json.RawMessage, error) {
 	for _, name := range slices.Backward(path) {
 		var err error
 		if value, err = wirejson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
@@ -295,12 +289,12 @@ func wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
 	return value, nil
 }
 
-// Named returns the number of the member of that name, -1 without one.
-func (c Container) Named(name string) int {
+// IndexOf returns the index of the member of that name, -1 without one.
+func (c Container) IndexOf(name string) int {
 	return slices.IndexFunc(c.Items, func(it Item) bool { return it.Name == name })
 }
 
-// Apply makes the splices, which must not overlap, and returns the new text.
+// Apply applies the splices, which must not overlap, and returns the new text.
 func (d *Document) Apply(splices []Splice) []byte {
 	slices.SortStableFunc(splices, func(a, b Splice) int { return a.from - b.from })
 	var out []byte
@@ -312,10 +306,9 @@ func (d *Document) Apply(splices []Splice) []byte {
 	return append(out, d.text[at:]...)
 }
 
-// Render writes a value as the author of the file would, spread over lines
-// down to the given depth.
+// Render formats a value in the author's style, on several lines down to depth.
 func (d *Document) Render(v hujson.Value, indent string, depth int) string {
-	c := Parts(v)
+	c := ContainerOf(v)
 	_, isObject := v.Value.(*hujson.Object)
 	_, isArray := v.Value.(*hujson.Array)
 	if !isObject && !isArray {
@@ -345,17 +338,17 @@ func (d *Document) Render(v hujson.Value, indent string, depth int) string {
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
 }
 
-// SetSpread is SetAt for what other programs read: objects that are made are spread
-// over lines, the value as its neighbours are.
-func (d *Document) SetSpread(object Container, path []string, value json.RawMessage) ([]Splice, error) {
-	i := object.Named(path[0])
+// SetMultiline is SetAt for files of other programs: new objects are multi-line, the
+// value is like its siblings.
+func (d *Document) SetMultiline(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetSpread(Parts(object.Items[i].Value), path[1:], value)
+		return d.SetMultiline(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
 	if i >= 0 {
 		return d.Put(object, i, path[0], value)
 	}
-	value, err := wrapped(path[1:], value)
+	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
@@ -365,7 +358,7 @@ func (d *Document) SetSpread(object Container, path []string, value json.RawMess
 	}
 	depth := len(path)
 	if n := len(object.Items); n > 0 && len(path) == 1 && isComposite(object.Items[n-1]) && d.OnOneLine(object.Items[n-1]) {
-		depth = 0 // as the others
+		depth = 0 // like the others
 	}
 	return d.Insert(object, func(indent string, lines bool) string { return d.Member(path[0], v, indent, depth, lines) }), nil
 }

@@ -8,30 +8,29 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Subtract takes back what the text after says differently from the text before, where
-// text still says it like after. The rest of text stays, and no object or list that
-// after has made stays empty.
+// Subtract undoes the difference from before to after where text still has it. The rest
+// of text stays, and objects or lists that after created do not stay empty.
 func Subtract(text, before, after []byte, f Format) ([]byte, error) {
-	old, err := languages[f].tree(body(before))
+	old, err := formatEditors[f].tree(withoutBOM(before))
 	if err != nil {
 		return nil, err
 	}
-	made, err := languages[f].tree(body(after))
+	made, err := formatEditors[f].tree(withoutBOM(after))
 	if err != nil {
 		return nil, err
 	}
-	s := subtraction{text, f}
+	s := subtractor{text, f}
 	err = s.object(nil, old, made)
 	return s.text, err
 }
 
-// subtraction is a text from which changes are taken back.
-type subtraction struct {
+// subtractor is a text from which changes are removed.
+type subtractor struct {
 	text   []byte
 	format Format
 }
 
-func (s *subtraction) object(path []string, old, made map[string]any) error {
+func (s *subtractor) object(path []string, old, made map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(made)) {
 		was, had := old[name]
 		if had && reflect.DeepEqual(was, made[name]) {
@@ -44,8 +43,8 @@ func (s *subtraction) object(path []string, old, made map[string]any) error {
 	return nil
 }
 
-// member takes back what was made of one value.
-func (s *subtraction) member(path []string, was any, had bool, made any) error {
+// member undoes the change of one value.
+func (s *subtractor) member(path []string, was any, had bool, made any) error {
 	now, there, err := s.now(path)
 	if err != nil || !there {
 		return err
@@ -71,7 +70,7 @@ func (s *subtraction) member(path []string, was any, had bool, made any) error {
 	return s.remove(path)
 }
 
-func (s *subtraction) inner(path []string, was map[string]any, had bool, made map[string]any) error {
+func (s *subtractor) inner(path []string, was map[string]any, had bool, made map[string]any) error {
 	if err := s.object(path, was, made); err != nil || had {
 		return err
 	}
@@ -81,7 +80,7 @@ func (s *subtraction) inner(path []string, was map[string]any, had bool, made ma
 	return s.remove(path)
 }
 
-func (s *subtraction) list(path []string, was []any, had bool, made, now []any) error {
+func (s *subtractor) list(path []string, was []any, had bool, made, now []any) error {
 	holds := func(list []any, v any) bool {
 		return slices.ContainsFunc(list, func(one any) bool { return reflect.DeepEqual(one, v) })
 	}
@@ -100,16 +99,16 @@ func (s *subtraction) list(path []string, was []any, had bool, made, now []any) 
 	return s.put(path, left)
 }
 
-func (s *subtraction) now(path []string) (any, bool, error) {
-	root, err := languages[s.format].tree(body(s.text))
+func (s *subtractor) now(path []string) (any, bool, error) {
+	root, err := formatEditors[s.format].tree(withoutBOM(s.text))
 	if err != nil {
 		return nil, false, err
 	}
-	value, there := at(root, path)
+	value, there := valueAt(root, path)
 	return value, there, nil
 }
 
-func (s *subtraction) put(path []string, value any) (err error) {
+func (s *subtractor) put(path []string, value any) (err error) {
 	raw, err := wirejson.Marshal(value)
 	if err == nil {
 		s.text, err = Set(s.text, s.format, raw, path...)
@@ -117,7 +116,7 @@ func (s *subtraction) put(path []string, value any) (err error) {
 	return err
 }
 
-func (s *subtraction) remove(path []string) (err error) {
+func (s *subtractor) remove(path []string) (err error) {
 	s.text, err = Remove(s.text, s.format, path...)
 	return err
 }

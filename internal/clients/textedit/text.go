@@ -11,24 +11,23 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Bounds on TOML and YAML, whose decoders take ever longer for more.
+// Bounds on TOML and YAML, whose decoders are slow for more.
 const (
 	maxKeys = 10_000
 	maxYAML = 256 << 10
 )
 
-// language is what a format takes. tree returns what a text says: map[string]any,
-// []any, string, bool, json.Number and nil, whatever the format; an empty text says
-// an empty map. set and remove return the new text; set's value is JSON, and the
-// entry may be there; remove's is there.
-type language interface {
+// formatEditor edits one format. tree decodes a text into map[string]any, []any, string,
+// bool, json.Number and nil; an empty text is an empty map. set and remove return the new
+// text; set's value is JSON, and the entry may exist; remove's does.
+type formatEditor interface {
 	tree(text []byte) (map[string]any, error)
 	set(text []byte, path []string, value json.RawMessage) ([]byte, error)
 	remove(text []byte, path []string) ([]byte, error)
 }
 
-// decoded is what a value in JSON says, in the terms of a tree.
-func decoded(value json.RawMessage) (any, error) {
+// decodeJSON decodes a JSON value like a tree.
+func decodeJSON(value json.RawMessage) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -39,17 +38,17 @@ func decoded(value json.RawMessage) (any, error) {
 	return v, err
 }
 
-// plain is a decoded value in the terms of a tree.
-func plain(v any) any {
+// normalizeValue converts a decoded value to the types of a tree.
+func normalizeValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			v[name] = plain(inner)
+			v[name] = normalizeValue(inner)
 		}
 		return v
 	case []any:
 		for i, inner := range v {
-			v[i] = plain(inner)
+			v[i] = normalizeValue(inner)
 		}
 		return v
 	case nil, string, bool:
@@ -62,27 +61,26 @@ func plain(v any) any {
 	return fmt.Sprint(v) // dates and times
 }
 
-// unreadable is the refusal of a text with a mistake.
-func unreadable(text []byte, offset int, message, hint string) error {
+// parseError returns the error for a text with a syntax error.
+func parseError(text []byte, offset int, message, hint string) error {
 	line, column := Position(text, offset)
-	return unreadableAt(line, column, message, hint)
+	return parseErrorAt(line, column, message, hint)
 }
 
-func unreadableAt(line, column int, message, hint string) error {
-	return problem.New(problem.InvalidConfig, fmt.Sprintf("line %d, column %d: %s", line, column, message), sentence(hint)).
+func parseErrorAt(line, column int, message, hint string) error {
+	return problem.New(problem.InvalidConfig, fmt.Sprintf("line %d, column %d: %s", line, column, message), asSentence(hint)).
 		With("line", line).With("column", column)
 }
 
-// sentence is a hint as a sentence.
-func sentence(hint string) string {
+// asSentence returns a hint as a sentence.
+func asSentence(hint string) string {
 	if hint == "" {
 		hint = "correct the file first; nothing was changed"
 	}
 	return strings.ToUpper(hint[:1]) + strings.TrimSuffix(hint[1:], ".") + "."
 }
 
-// lineStart is where the line begins in which the byte at stands, lineEnd where the
-// next one begins.
+// lineStart returns the start of the line of a byte, lineEnd that of the next line.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
 func lineEnd(text []byte, at int) int {
@@ -92,7 +90,7 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// newlineOf is how the lines of a text end.
+// newlineOf returns the line end of a text.
 func newlineOf(text []byte) string {
 	if bytes.Contains(text, []byte("\r\n")) {
 		return "\r\n"
@@ -100,7 +98,7 @@ func newlineOf(text []byte) string {
 	return "\n"
 }
 
-// spliced is a text with another one in the place of the bytes from, …, to-1.
-func spliced(text []byte, from, to int, with string) []byte {
+// splice replaces the bytes from, …, to-1 of a text.
+func splice(text []byte, from, to int, with string) []byte {
 	return slices.Concat(text[:from], []byte(with), text[to:])
 }

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Format is how a text is written.
+// Format is the format of a text.
 type Format uint8
 
 // The formats.
@@ -24,16 +24,16 @@ const (
 // String returns the name of the format.
 func (f Format) String() string { return [...]string{"JSON", "TOML", "YAML"}[f] }
 
-var languages = [...]language{JSON: inJSON{}, TOML: inTOML{}, YAML: inYAML{}}
+var formatEditors = [...]formatEditor{JSON: jsonEditor{}, TOML: tomlEditor{}, YAML: yamlEditor{}}
 
-// Get returns what stands at a path of names, as JSON. The error is a
-// *problem.Problem INVALID_CONFIG with line and column.
+// Get returns the value at a path of names, as JSON. The error is a *problem.Problem
+// INVALID_CONFIG with line and column.
 func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bool, err error) {
-	root, err := languages[f].tree(body(text))
+	root, err := formatEditors[f].tree(withoutBOM(text))
 	if err != nil {
 		return nil, false, err
 	}
-	got, found := at(root, path)
+	got, found := valueAt(root, path)
 	if !found {
 		return nil, false, nil
 	}
@@ -41,19 +41,18 @@ func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bo
 	return value, true, err
 }
 
-// Set sets what stands at a path of names, and makes the objects on the way that are
-// not there. An empty text is an empty file.
+// Set sets the value at a path of names, and creates missing objects. An empty text is an
+// empty file.
 func Set(text []byte, f Format, value json.RawMessage, path ...string) ([]byte, error) {
 	return edit(text, f, path, value)
 }
 
-// Remove takes out what stands at a path of names. What is not there is no error.
+// Remove removes the value at a path of names, if there is one.
 func Remove(text []byte, f Format, path ...string) ([]byte, error) {
 	return edit(text, f, path, nil)
 }
 
-// Restore makes what stands at the paths what it is in the text from before, and leaves
-// the rest.
+// Restore restores the values at the paths from the text before, and keeps the rest.
 func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	for _, path := range paths {
 		value, _, err := Get(before, f, path...)
@@ -67,7 +66,7 @@ func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	return text, nil
 }
 
-// Prune takes out the empty objects on a path that before does not have.
+// Prune removes empty objects on a path that before does not have.
 func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
 	for n := len(path); n > 0; n-- {
 		value, _, err := Get(text, f, path[:n]...)
@@ -84,53 +83,53 @@ func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
 	return text, nil
 }
 
-// Append adds a text to the list at a path, unless the list has it.
+// Append appends a string to the list at a path, unless the list has it.
 func Append(text []byte, f Format, value string, path ...string) ([]byte, error) {
-	list, err := texts(text, f, path)
+	list, err := listAt(text, f, path)
 	if err != nil || slices.Contains(list, any(value)) {
 		return text, err
 	}
 	longer := append(slices.Clone(list), value)
 	if f != JSON || list == nil {
-		return setTexts(text, f, longer, path)
+		return setList(text, f, longer, path)
 	}
-	return held(text, f, path, longer, func(in []byte) ([]byte, error) { return inJSON{}.append(in, path, value) })
+	return editAndVerify(text, f, path, longer, func(in []byte) ([]byte, error) { return jsonEditor{}.append(in, path, value) })
 }
 
-// Drop takes a text out of the list at a path, wherever it stands in it.
+// Drop removes a string from the list at a path.
 func Drop(text []byte, f Format, value string, path ...string) ([]byte, error) {
-	list, err := texts(text, f, path)
+	list, err := listAt(text, f, path)
 	if err != nil {
 		return text, err
 	}
 	for i := slices.Index(list, any(value)); i >= 0 && err == nil; i = slices.Index(list, any(value)) {
 		list = slices.Delete(slices.Clone(list), i, i+1)
 		if f != JSON {
-			text, err = setTexts(text, f, list, path)
+			text, err = setList(text, f, list, path)
 			continue
 		}
-		text, err = held(text, f, path, list, func(in []byte) ([]byte, error) { return inJSON{}.dropAt(in, path, i) })
+		text, err = editAndVerify(text, f, path, list, func(in []byte) ([]byte, error) { return jsonEditor{}.dropAt(in, path, i) })
 	}
 	return text, err
 }
 
-// prune takes out the empty objects on a path.
+// prune removes empty objects on a path.
 func prune(root map[string]any, path []string) {
 	for n := len(path); n > 0; n-- {
-		if here, _ := at(root, path[:n]); !reflect.DeepEqual(here, map[string]any{}) {
+		if here, _ := valueAt(root, path[:n]); !reflect.DeepEqual(here, map[string]any{}) {
 			return
 		}
-		drop(root, path[:n])
+		removeAt(root, path[:n])
 	}
 }
 
-// texts returns the list at a path; nil when there is nothing.
-func texts(text []byte, f Format, path []string) ([]any, error) {
-	root, err := languages[f].tree(body(text))
+// listAt returns the list at a path; nil if it is missing.
+func listAt(text []byte, f Format, path []string) ([]any, error) {
+	root, err := formatEditors[f].tree(withoutBOM(text))
 	if err != nil {
 		return nil, err
 	}
-	got, found := at(root, path)
+	got, found := valueAt(root, path)
 	if !found {
 		return nil, nil
 	}
@@ -141,7 +140,7 @@ func texts(text []byte, f Format, path []string) ([]any, error) {
 	return list, nil
 }
 
-func setTexts(text []byte, f Format, list []any, path []string) ([]byte, error) {
+func setList(text []byte, f Format, list []any, path []string) ([]byte, error) {
 	value, err := wirejson.Marshal(list)
 	if err != nil {
 		return nil, err
@@ -149,40 +148,39 @@ func setTexts(text []byte, f Format, list []any, path []string) ([]byte, error) 
 	return Set(text, f, value, path...)
 }
 
-// body is a text without its byte order mark.
-func body(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
+// withoutBOM returns a text without its byte order mark.
+func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
 
-// edit sets what stands at a path, or takes it out when value is nil.
+// edit sets the value at a path, or removes it when value is nil.
 func edit(text []byte, f Format, path []string, value json.RawMessage) ([]byte, error) {
 	if value == nil {
-		return held(text, f, path, nil, func(in []byte) ([]byte, error) { return languages[f].remove(in, path) })
+		return editAndVerify(text, f, path, nil, func(in []byte) ([]byte, error) { return formatEditors[f].remove(in, path) })
 	}
-	wanted, err := decoded(value)
+	wanted, err := decodeJSON(value)
 	if err != nil {
 		return text, err
 	}
 	if wanted == nil {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be set to null.", strings.Join(path, ".")).WithHint("Take it out.")
 	}
-	return held(text, f, path, wanted, func(in []byte) ([]byte, error) { return languages[f].set(in, path, value) })
+	return editAndVerify(text, f, path, wanted, func(in []byte) ([]byte, error) { return formatEditors[f].set(in, path, value) })
 }
 
-// held makes a change, and holds the result against what it is to say: the same as
-// before but for what stands at the path, which is to be wanted, or nothing when
-// that is nil.
-func held(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
-	in := body(text)
-	said, err := languages[f].tree(in)
+// editAndVerify makes a change and verifies the result: it must equal the text before
+// except at the path, where it must be wanted, or nothing if that is nil.
+func editAndVerify(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
+	in := withoutBOM(text)
+	said, err := formatEditors[f].tree(in)
 	if err != nil {
 		return text, err
 	}
-	switch was, there := at(said, path); {
+	switch was, there := valueAt(said, path); {
 	case wanted == nil && !there, there && reflect.DeepEqual(was, wanted):
 		return text, nil
 	case wanted == nil:
-		drop(said, path)
+		removeAt(said, path)
 	default:
-		if err := put(said, path, wanted); err != nil {
+		if err := setValueAt(said, path, wanted); err != nil {
 			return text, err
 		}
 	}
@@ -190,9 +188,9 @@ func held(text []byte, f Format, path []string, wanted any, change func(in []byt
 	if err != nil {
 		return text, err
 	}
-	says, err := languages[f].tree(out)
+	says, err := formatEditors[f].tree(out)
 	if err == nil && wanted == nil && !reflect.DeepEqual(says, said) {
-		prune(said, path[:len(path)-1]) // a table of TOML is there as long as something in it is
+		prune(said, path[:len(path)-1]) // a TOML table only exists while it has an entry
 	}
 	if err != nil || !reflect.DeepEqual(says, said) {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing more of the file, as it is written.", strings.Join(path, ".")).
@@ -202,8 +200,8 @@ func held(text []byte, f Format, path []string, wanted any, change func(in []byt
 	return slices.Concat(text[:mark], out), nil
 }
 
-// at finds what stands at a path.
-func at(root map[string]any, path []string) (any, bool) {
+// valueAt returns the value at a path.
+func valueAt(root map[string]any, path []string) (any, bool) {
 	var here any = root
 	for _, name := range path {
 		object, ok := here.(map[string]any)
@@ -217,8 +215,8 @@ func at(root map[string]any, path []string) (any, bool) {
 	return here, true
 }
 
-// put sets what stands at a path.
-func put(root map[string]any, path []string, value any) error {
+// setValueAt sets the value at a path.
+func setValueAt(root map[string]any, path []string, value any) error {
 	for i, name := range path[:len(path)-1] {
 		next, there := root[name]
 		object, ok := next.(map[string]any)
@@ -235,9 +233,9 @@ func put(root map[string]any, path []string, value any) error {
 	return nil
 }
 
-// drop takes out what stands at a path, which is there.
-func drop(root map[string]any, path []string) {
-	holder, _ := at(root, path[:len(path)-1])
+// removeAt removes the existing value at a path.
+func removeAt(root map[string]any, path []string) {
+	holder, _ := valueAt(root, path[:len(path)-1])
 	if object, ok := holder.(map[string]any); ok {
 		delete(object, path[len(path)-1])
 	}

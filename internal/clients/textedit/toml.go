@@ -12,11 +12,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-type inTOML struct{}
+type tomlEditor struct{}
 
-func (inTOML) tree(text []byte) (map[string]any, error) {
-	if wrong := Bounded(text); wrong != nil {
-		return nil, unreadable(text, wrong.Offset, wrong.Message, wrong.Hint)
+func (tomlEditor) tree(text []byte) (map[string]any, error) {
+	if wrong := CheckText(text); wrong != nil {
+		return nil, parseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
 	if _, err := statementsOf(text); err != nil {
 		return nil, err
@@ -25,33 +25,32 @@ func (inTOML) tree(text []byte) (map[string]any, error) {
 	if err := toml.Unmarshal(text, &tree); err != nil {
 		var wrong *toml.DecodeError
 		if !errors.As(err, &wrong) {
-			return nil, unreadableAt(1, 1, "the text is not TOML", "")
+			return nil, parseErrorAt(1, 1, "the text is not TOML", "")
 		}
 		line, column := wrong.Position()
-		return nil, unreadableAt(line, column, "the text is not TOML", "correct the line first; nothing was changed")
+		return nil, parseErrorAt(line, column, "the text is not TOML", "correct the line first; nothing was changed")
 	}
-	return plain(tree).(map[string]any), nil
+	return normalizeValue(tree).(map[string]any), nil
 }
 
-// statement is a line of TOML, or several, that says something: the head of a
-// table, or a key with its value; or such a pair within an inline table.
-type statement struct {
+// tomlStatement is the head of a table, a key with its value, or such a pair within an
+// inline table.
+type tomlStatement struct {
 	path       []string
 	start, end int
 	head       bool // it begins a table
-	value      int  // where the value of a pair begins
+	value      int  // offset of a pair's value
 	table      []string
 	inline     bool // the value is an inline table
-	inside     bool // the pair stands in one
+	inside     bool // the pair is in an inline table
 }
 
-// inList is what stands in a path for an element of a list of tables: no name leads
-// there.
-const inList = "\x00"
+// listElement is in the path of an element of an array of tables, which no name leads to.
+const listElement = "\x00"
 
-// statementsOf returns the statements of a text in their order. What is not TOML ends
-// it: the decoder says what is wrong.
-func statementsOf(text []byte) (all []statement, err error) {
+// statementsOf returns the statements of a text in order, up to a syntax error, which the
+// decoder reports.
+func statementsOf(text []byte) (all []tomlStatement, err error) {
 	var p unstable.Parser
 	p.Reset(text)
 	var table []string
@@ -61,24 +60,24 @@ func statementsOf(text []byte) (all []statement, err error) {
 			names, first, end := keyOf(e)
 			table = names
 			if e.Kind == unstable.ArrayTable {
-				table = append(table, inList)
+				table = append(table, listElement)
 			}
 			start := bytes.LastIndexByte(text[:first], '[')
 			if e.Kind == unstable.ArrayTable {
 				start--
 			}
-			all = append(all, statement{path: table, start: start, end: end + bytes.IndexByte(text[end:], ']') + 1, head: true, table: table})
+			all = append(all, tomlStatement{path: table, start: start, end: end + bytes.IndexByte(text[end:], ']') + 1, head: true, table: table})
 		case unstable.KeyValue:
 			all = appendPair(all, text, e, table, false)
 		}
 		if len(all) > maxKeys {
-			return nil, unreadable(text, all[maxKeys].start, fmt.Sprintf("there are more than %d keys", maxKeys), "change the file by hand")
+			return nil, parseError(text, all[maxKeys].start, fmt.Sprintf("there are more than %d keys", maxKeys), "change the file by hand")
 		}
 	}
 	return all, nil
 }
 
-// keyOf returns the names of a key, and where they begin and end.
+// keyOf returns the names of a key, and its start and end.
 func keyOf(e *unstable.Node) (names []string, start, end int) {
 	start = -1
 	for it := e.Key(); it.Next(); {
@@ -91,11 +90,11 @@ func keyOf(e *unstable.Node) (names []string, start, end int) {
 	return names, start, end
 }
 
-func appendPair(all []statement, text []byte, e *unstable.Node, table []string, inside bool) []statement {
+func appendPair(all []tomlStatement, text []byte, e *unstable.Node, table []string, inside bool) []tomlStatement {
 	names, _, after := keyOf(e)
 	value := after + bytes.IndexByte(text[after:], '=') + 1
 	value += len(text[value:]) - len(bytes.TrimLeft(text[value:], " \t"))
-	s := statement{
+	s := tomlStatement{
 		path: slices.Concat(table, names), start: int(e.Raw.Offset), end: int(e.Raw.Offset + e.Raw.Length),
 		value: value, table: table, inline: e.Value().Kind == unstable.InlineTable, inside: inside,
 	}
@@ -111,22 +110,22 @@ func appendPair(all []statement, text []byte, e *unstable.Node, table []string, 
 	return all
 }
 
-// under reports whether a statement is about what stands at a path.
-func (s statement) under(path []string) bool {
+// isBelow reports whether a statement is at or below a path.
+func (s tomlStatement) isBelow(path []string) bool {
 	return len(s.path) >= len(path) && slices.Equal(s.path[:len(path)], path)
 }
 
-func (t inTOML) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+func (t tomlEditor) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	all, err := statementsOf(text)
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(all, func(s statement) bool { return !s.head && slices.Equal(s.path, path) }); i >= 0 {
-		inline, err := inlineTOML(value)
-		return spliced(text, all[i].value, all[i].end, inline), err
+	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return !s.head && slices.Equal(s.path, path) }); i >= 0 {
+		inline, err := encodeTOMLInline(value)
+		return splice(text, all[i].value, all[i].end, inline), err
 	}
-	place := -1 // where it began, if it is there
-	if i := slices.IndexFunc(all, func(s statement) bool { return s.under(path) }); i >= 0 {
+	place := -1 // previous position, if it exists
+	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return s.isBelow(path) }); i >= 0 {
 		place = lineStart(text, all[i].start)
 		if text, err = t.remove(text, path); err != nil {
 			return nil, err
@@ -136,10 +135,10 @@ func (t inTOML) set(text []byte, path []string, value json.RawMessage) ([]byte, 
 		}
 	}
 	parent := path[:len(path)-1]
-	if i := slices.IndexFunc(all, func(s statement) bool { return s.inline && slices.Equal(s.path, parent) }); i >= 0 {
-		return intoInline(text, all[i], path[len(parent)], value)
+	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return s.inline && slices.Equal(s.path, parent) }); i >= 0 {
+		return addToInlineTable(text, all[i], path[len(parent)], value)
 	}
-	decodedValue, err := decoded(value)
+	decodedValue, err := decodeJSON(value)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +148,7 @@ func (t inTOML) set(text []byte, path []string, value json.RawMessage) ([]byte, 
 	return addPair(text, all, path, value)
 }
 
-// addTable adds a table of its own, at the end or where it stood before.
+// addTable adds a table at the end or at its previous position.
 func addTable(text []byte, path []string, value any, place int) ([]byte, error) {
 	var block strings.Builder
 	if err := writeTable(&block, path, value.(map[string]any)); err != nil {
@@ -158,7 +157,7 @@ func addTable(text []byte, path []string, value any, place int) ([]byte, error) 
 	newline := newlineOf(text)
 	written := strings.ReplaceAll(block.String(), "\n", newline)
 	if place >= 0 && place < len(text) {
-		return spliced(text, place, place, written+newline), nil
+		return splice(text, place, place, written+newline), nil
 	}
 	before := ""
 	if len(text) > 0 {
@@ -169,7 +168,7 @@ func addTable(text []byte, path []string, value any, place int) ([]byte, error) 
 			before += newline
 		}
 	}
-	return spliced(text, len(text), len(text), before+written), nil
+	return splice(text, len(text), len(text), before+written), nil
 }
 
 // endsBlank reports whether the last line of a text is empty.
@@ -177,15 +176,15 @@ func endsBlank(text []byte) bool {
 	return bytes.HasSuffix(text, []byte("\n\n")) || bytes.HasSuffix(text, []byte("\n\r\n"))
 }
 
-// addPair adds a key with its value to its table, which is made if it is not there.
-func addPair(text []byte, all []statement, path []string, value json.RawMessage) ([]byte, error) {
-	inline, err := inlineTOML(value)
+// addPair adds a key with its value to its table, which it creates if necessary.
+func addPair(text []byte, all []tomlStatement, path []string, value json.RawMessage) ([]byte, error) {
+	inline, err := encodeTOMLInline(value)
 	if err != nil {
 		return nil, err
 	}
 	parent, newline := path[:len(path)-1], newlineOf(text)
-	line := keyTOML(path[len(path)-1]) + " = " + inline
-	last := -1 // of what the table has
+	line := encodeTOMLKey(path[len(path)-1]) + " = " + inline
+	last := -1 // last statement of the table
 	for i, s := range all {
 		if !s.inside && slices.Equal(s.table, parent) {
 			last = i
@@ -195,37 +194,37 @@ func addPair(text []byte, all []statement, path []string, value json.RawMessage)
 	case last >= 0:
 		at := lineEnd(text, all[last].end)
 		if at == len(text) && (at == 0 || text[at-1] != '\n') {
-			return spliced(text, at, at, newline+line), nil
+			return splice(text, at, at, newline+line), nil
 		}
 		indent := text[lineStart(text, all[last].start):all[last].start]
-		return spliced(text, at, at, string(indent)+line+newline), nil
+		return splice(text, at, at, string(indent)+line+newline), nil
 	case len(parent) == 0:
-		return spliced(text, 0, 0, line+newline), nil
+		return splice(text, 0, 0, line+newline), nil
 	}
-	inner, err := decoded(json.RawMessage(value))
+	inner, err := decodeJSON(json.RawMessage(value))
 	if err != nil {
 		return nil, err
 	}
 	return addTable(text, parent, map[string]any{path[len(path)-1]: inner}, -1)
 }
 
-// intoInline adds a pair to an inline table.
-func intoInline(text []byte, s statement, name string, value json.RawMessage) ([]byte, error) {
-	inline, err := inlineTOML(value)
+// addToInlineTable adds a pair to an inline table.
+func addToInlineTable(text []byte, s tomlStatement, name string, value json.RawMessage) ([]byte, error) {
+	inline, err := encodeTOMLInline(value)
 	if err != nil {
 		return nil, err
 	}
 	closing := s.end - 1
 	at := s.value + len(bytes.TrimRight(text[s.value:closing], " \t"))
-	pair := keyTOML(name) + " = " + inline
+	pair := encodeTOMLKey(name) + " = " + inline
 	if at == s.value+1 { // it is empty
-		return spliced(text, at, closing, " "+pair+" "), nil
+		return splice(text, at, closing, " "+pair+" "), nil
 	}
-	return spliced(text, at, at, ", "+pair), nil
+	return splice(text, at, at, ", "+pair), nil
 }
 
-// remove takes out one statement after the other, the last one first.
-func (inTOML) remove(text []byte, path []string) ([]byte, error) {
+// remove removes the statements, last one first.
+func (tomlEditor) remove(text []byte, path []string) ([]byte, error) {
 	for {
 		all, err := statementsOf(text)
 		if err != nil {
@@ -233,7 +232,7 @@ func (inTOML) remove(text []byte, path []string) ([]byte, error) {
 		}
 		last := -1
 		for i, s := range all {
-			if s.under(path) && (!s.inside || slices.Equal(s.path, path)) {
+			if s.isBelow(path) && (!s.inside || slices.Equal(s.path, path)) {
 				last = i
 			}
 		}
@@ -241,31 +240,30 @@ func (inTOML) remove(text []byte, path []string) ([]byte, error) {
 			return text, nil
 		}
 		if all[last].inside {
-			text = withoutInline(text, all[last])
+			text = removeFromInlineTable(text, all[last])
 		} else {
-			text = withoutLines(text, all[last])
+			text = removeLines(text, all[last])
 		}
 	}
 }
 
-// withoutInline takes a pair out of an inline table, with one comma.
-func withoutInline(text []byte, s statement) []byte {
+// removeFromInlineTable removes a pair and one comma from an inline table.
+func removeFromInlineTable(text []byte, s tomlStatement) []byte {
 	from, to := s.start, s.end
 	rest := bytes.TrimLeft(text[to:], " \t")
 	if len(rest) > 0 && rest[0] == ',' {
 		to = len(text) - len(bytes.TrimLeft(rest[1:], " \t"))
-		return spliced(text, from, to, "")
+		return splice(text, from, to, "")
 	}
 	before := bytes.TrimRight(text[:from], " \t")
 	if n := len(before); n > 0 && before[n-1] == ',' {
 		from = n - 1
 	}
-	return spliced(text, from, to, "")
+	return splice(text, from, to, "")
 }
 
-// withoutLines takes out the lines of a statement, and of a head one empty line
-// beside it.
-func withoutLines(text []byte, s statement) []byte {
+// removeLines removes the lines of a statement, and one empty line next to a table head.
+func removeLines(text []byte, s tomlStatement) []byte {
 	from, to := lineStart(text, s.start), lineEnd(text, s.end)
 	if s.head {
 		switch {
@@ -275,5 +273,5 @@ func withoutLines(text []byte, s statement) []byte {
 			to = lineEnd(text, to)
 		}
 	}
-	return spliced(text, from, to, "")
+	return splice(text, from, to, "")
 }

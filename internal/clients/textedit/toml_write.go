@@ -13,25 +13,24 @@ import (
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// keyTOML writes a name as a key.
-func keyTOML(name string) string {
+// encodeTOMLKey encodes a key.
+func encodeTOMLKey(name string) string {
 	if bareKey.MatchString(name) {
 		return name
 	}
-	return textTOML(name)
+	return encodeTOMLString(name)
 }
 
-// textTOML writes a text as a basic string: as in JSON, but for the character that
-// JSON may leave as it is.
-func textTOML(s string) string {
+// encodeTOMLString encodes a basic string: as in JSON, with DEL escaped.
+func encodeTOMLString(s string) string {
 	return strings.ReplaceAll(string(wirejson.AppendString(nil, s)), "\x7f", `\u007f`)
 }
 
-// writeTable writes a table with those within it, each under a head of its own.
+// writeTable writes a table and its nested tables, each with its own head.
 func writeTable(to *strings.Builder, path []string, table map[string]any) error {
 	var head []string
 	for _, name := range path {
-		head = append(head, keyTOML(name))
+		head = append(head, encodeTOMLKey(name))
 	}
 	to.WriteString("[" + strings.Join(head, ".") + "]\n")
 	names := slices.Sorted(maps.Keys(table))
@@ -39,11 +38,11 @@ func writeTable(to *strings.Builder, path []string, table map[string]any) error 
 		if _, inner := table[name].(map[string]any); inner {
 			continue
 		}
-		value, err := valueTOML(table[name])
+		value, err := encodeTOMLValue(table[name])
 		if err != nil {
 			return err
 		}
-		to.WriteString(keyTOML(name) + " = " + value + "\n")
+		to.WriteString(encodeTOMLKey(name) + " = " + value + "\n")
 	}
 	for _, name := range names {
 		if inner, ok := table[name].(map[string]any); ok {
@@ -56,19 +55,19 @@ func writeTable(to *strings.Builder, path []string, table map[string]any) error 
 	return nil
 }
 
-// inlineTOML writes a value, given in JSON, on one line.
-func inlineTOML(value json.RawMessage) (string, error) {
-	v, err := decoded(value)
+// encodeTOMLInline encodes a JSON value on one line.
+func encodeTOMLInline(value json.RawMessage) (string, error) {
+	v, err := decodeJSON(value)
 	if err != nil {
 		return "", err
 	}
-	return valueTOML(v)
+	return encodeTOMLValue(v)
 }
 
-func valueTOML(v any) (string, error) {
+func encodeTOMLValue(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
-		return textTOML(v), nil
+		return encodeTOMLString(v), nil
 	case bool:
 		if v {
 			return "true", nil
@@ -79,7 +78,7 @@ func valueTOML(v any) (string, error) {
 	case []any:
 		var items []string
 		for _, inner := range v {
-			item, err := valueTOML(inner)
+			item, err := encodeTOMLValue(inner)
 			if err != nil {
 				return "", err
 			}
@@ -89,11 +88,11 @@ func valueTOML(v any) (string, error) {
 	case map[string]any:
 		var pairs []string
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			inner, err := valueTOML(v[name])
+			inner, err := encodeTOMLValue(v[name])
 			if err != nil {
 				return "", err
 			}
-			pairs = append(pairs, keyTOML(name)+" = "+inner)
+			pairs = append(pairs, encodeTOMLKey(name)+" = "+inner)
 		}
 		if len(pairs) == 0 {
 			return "{}", nil

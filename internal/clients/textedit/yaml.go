@@ -16,37 +16,37 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-type inYAML struct{}
+type yamlEditor struct{}
 
-func (inYAML) tree(text []byte) (tree map[string]any, err error) {
-	if wrong := Bounded(text); wrong != nil {
-		return nil, unreadable(text, wrong.Offset, wrong.Message, wrong.Hint)
+func (yamlEditor) tree(text []byte) (tree map[string]any, err error) {
+	if wrong := CheckText(text); wrong != nil {
+		return nil, parseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
 	if len(text) > maxYAML {
-		return nil, unreadableAt(1, 1, fmt.Sprintf("the file is larger than %d bytes", maxYAML), "change the file by hand")
+		return nil, parseErrorAt(1, 1, fmt.Sprintf("the file is larger than %d bytes", maxYAML), "change the file by hand")
 	}
-	// The text is anybody's, and the parser is known to panic on odd ones.
+	// The text is untrusted, and the parser may panic.
 	defer func() {
 		if recover() != nil {
-			tree, err = nil, unreadableAt(1, 1, "the text is not YAML", "")
+			tree, err = nil, parseErrorAt(1, 1, "the text is not YAML", "")
 		}
 	}()
-	if _, err := bodyOf(text); err != nil {
+	if _, err := parseYAML(text); err != nil {
 		return nil, err
 	}
 	tree = map[string]any{}
-	if err := yaml.Unmarshal(withLF(text), &tree); err != nil {
-		return nil, wrongYAML(err)
+	if err := yaml.Unmarshal(toLF(text), &tree); err != nil {
+		return nil, yamlError(err)
 	}
 	if tree == nil {
 		tree = map[string]any{}
 	}
-	return plain(tree).(map[string]any), nil
+	return normalizeValue(tree).(map[string]any), nil
 }
 
-// wrongYAML is the refusal of a text that the parser does not take. Its own message
-// repeats the text, which may hold secrets.
-func wrongYAML(err error) error {
+// yamlError returns the error for a syntax error. The parser's message repeats the text,
+// which may contain secrets.
+func yamlError(err error) error {
 	line, column := 1, 1
 	var wrong yaml.Error
 	if errors.As(err, &wrong) {
@@ -54,17 +54,17 @@ func wrongYAML(err error) error {
 			line, column = t.Position.Line, t.Position.Column
 		}
 	}
-	return unreadableAt(line, column, "the text is not YAML, or no object", "correct the line first; nothing was changed")
+	return parseErrorAt(line, column, "the text is not YAML, or no object", "correct the line first; nothing was changed")
 }
 
-// withLF is a text whose lines end as the parser counts them right.
-func withLF(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
+// toLF returns a text with the line ends for which the parser's offsets are right.
+func toLF(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
-// bodyOf returns what the one document of a text holds; nil when it is empty.
-func bodyOf(text []byte) (ast.Node, error) {
-	file, err := parser.ParseBytes(withLF(text), 0)
+// parseYAML returns the body of the only document; nil if it is empty.
+func parseYAML(text []byte) (ast.Node, error) {
+	file, err := parser.ParseBytes(toLF(text), 0)
 	if err != nil {
-		return nil, wrongYAML(err)
+		return nil, yamlError(err)
 	}
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
@@ -78,11 +78,11 @@ func bodyOf(text []byte) (ast.Node, error) {
 	case 1:
 		return bodies[0], nil
 	}
-	return nil, unreadableAt(1, 1, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "change the file by hand")
+	return nil, parseErrorAt(1, 1, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "change the file by hand")
 }
 
-// pairsOf returns the members of a mapping, and whether it is one.
-func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, flow, ok bool) {
+// mappingPairs returns the members of a mapping, and whether it is one.
+func mappingPairs(n ast.Node) (pairs []*ast.MappingValueNode, flow, ok bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		return n.Values, n.IsFlowStyle, true
@@ -92,7 +92,7 @@ func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, flow, ok bool) {
 	return nil, false, false
 }
 
-func named(pairs []*ast.MappingValueNode, name string) int {
+func indexOfPair(pairs []*ast.MappingValueNode, name string) int {
 	return slices.IndexFunc(pairs, func(p *ast.MappingValueNode) bool {
 		if s, ok := p.Key.(*ast.StringNode); ok {
 			return s.Value == name
@@ -101,12 +101,12 @@ func named(pairs []*ast.MappingValueNode, name string) int {
 	})
 }
 
-// lines is a text by its lines, each with its end.
-type lines [][]byte
+// textByLines is a text split into lines with their ends.
+type textByLines [][]byte
 
-func linesOf(text []byte) lines { return slices.Collect(bytes.Lines(text)) }
+func splitLines(text []byte) textByLines { return slices.Collect(bytes.Lines(text)) }
 
-// indent is how far a line is indented, -1 when it is empty.
+// indent returns the indentation of a line, -1 if it is empty.
 func indent(line []byte) int {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return -1
@@ -114,9 +114,9 @@ func indent(line []byte) int {
 	return len(line) - len(bytes.TrimLeft(line, " "))
 }
 
-// extent returns the lines of a member: its key's, and those that belong to it. What
-// is empty or a comment behind it does not, unless more follows.
-func (l lines) extent(p *ast.MappingValueNode) (from, to int) {
+// memberLines returns the lines of a member. Trailing empty lines and comments are
+// excluded.
+func (l textByLines) memberLines(p *ast.MappingValueNode) (from, to int) {
 	at := p.Key.GetToken().Position
 	from, to = at.Line-1, at.Line
 	for i := to; i < len(l); i++ {
@@ -133,8 +133,8 @@ func (l lines) extent(p *ast.MappingValueNode) (from, to int) {
 	return from, to
 }
 
-// join is the lines with others in the place of from, …, to-1.
-func (l lines) join(from, to int, with []byte) []byte {
+// replaceLines returns the text with the lines from, …, to-1 replaced.
+func (l textByLines) replaceLines(from, to int, with []byte) []byte {
 	before := bytes.Join(l[:from], nil)
 	if n := len(before); n > 0 && before[n-1] != '\n' && len(with) > 0 {
 		before = append(before, newlineOf(before)...)
@@ -142,8 +142,8 @@ func (l lines) join(from, to int, with []byte) []byte {
 	return slices.Concat(before, with, bytes.Join(l[to:], nil))
 }
 
-// member writes a member as a block that is indented so far.
-func member(name string, value json.RawMessage, depth int, newline string) ([]byte, error) {
+// encodeYAMLMember encodes a member as an indented block.
+func encodeYAMLMember(name string, value json.RawMessage, depth int, newline string) ([]byte, error) {
 	object, err := wirejson.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
 		return nil, err
@@ -162,81 +162,81 @@ func member(name string, value json.RawMessage, depth int, newline string) ([]by
 	return out.Bytes(), nil
 }
 
-func (inYAML) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
-	here, err := bodyOf(text)
+func (yamlEditor) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+	here, err := parseYAML(text)
 	if err != nil {
 		return nil, err
 	}
-	l, newline := linesOf(text), newlineOf(text)
+	l, newline := splitLines(text), newlineOf(text)
 	end, depth := len(l), 0
 	for i, name := range path {
-		pairs, flow, ok := pairsOf(here)
+		pairs, flow, ok := mappingPairs(here)
 		at := -1
 		switch {
 		case flow && len(pairs) > 0, !ok && here != nil && here.Type() != ast.NullType && here.Type() != ast.CommentType:
-			return nil, inFlow(path[:i])
+			return nil, flowStyleError(path[:i])
 		case len(pairs) > 0:
 			depth = pairs[0].Key.GetToken().Position.Column - 1
-			_, end = l.extent(pairs[len(pairs)-1])
-			at = named(pairs, name)
+			_, end = l.memberLines(pairs[len(pairs)-1])
+			at = indexOfPair(pairs, name)
 		}
 		if at >= 0 && i < len(path)-1 {
 			here, end, depth = pairs[at].Value, pairs[at].Key.GetToken().Position.Line, depth+2
-			if _, empty, object := pairsOf(here); object && empty {
+			if _, empty, object := mappingPairs(here); object && empty {
 				l[end-1] = bytes.Replace(l[end-1], []byte("{}"), nil, 1)
 				l[end-1] = append(bytes.TrimRight(l[end-1], " \r\n"), newline...)
 			}
 			continue
 		}
-		inner, err := wrapped(path[i+1:], value)
+		inner, err := nestValue(path[i+1:], value)
 		if err != nil {
 			return nil, err
 		}
-		block, err := member(name, inner, depth, newline)
+		block, err := encodeYAMLMember(name, inner, depth, newline)
 		if err != nil {
 			return nil, err
 		}
 		from, to := end, end
 		if at >= 0 {
-			from, to = l.extent(pairs[at])
+			from, to = l.memberLines(pairs[at])
 		}
-		return l.join(from, to, block), nil
+		return l.replaceLines(from, to, block), nil
 	}
 	return text, nil
 }
 
-func inFlow(path []string) error {
+func flowStyleError(path []string) error {
 	return problem.Newf(problem.InvalidConfig, "%s is written on one line, or is no object.", strings.Join(path, ".")).
 		WithHint("Write it as a block, or change it by hand; nothing was changed.")
 }
 
-func (inYAML) remove(text []byte, path []string) ([]byte, error) {
-	here, err := bodyOf(text)
+func (yamlEditor) remove(text []byte, path []string) ([]byte, error) {
+	here, err := parseYAML(text)
 	if err != nil {
 		return nil, err
 	}
 	for i, name := range path {
-		pairs, flow, _ := pairsOf(here)
-		at := named(pairs, name)
+		pairs, flow, _ := mappingPairs(here)
+		at := indexOfPair(pairs, name)
 		switch {
 		case flow || at < 0:
-			return nil, inFlow(path[:i])
+			return nil, flowStyleError(path[:i])
 		case i < len(path)-1:
 			here = pairs[at].Value
 			continue
 		}
-		l := linesOf(text)
-		from, to := l.extent(pairs[at])
+		l := splitLines(text)
+		from, to := l.memberLines(pairs[at])
 		if len(pairs) > 1 || len(path) == 1 {
-			return l.join(from, to, nil), nil
+			return l.replaceLines(from, to, nil), nil
 		}
-		// The last one: what held it stays, empty.
+		// The last member: its parent stays, empty.
 		holder := from - 1
 		for holder > 0 && (indent(l[holder]) < 0 || indent(l[holder]) >= indent(l[from])) {
 			holder--
 		}
 		l[holder] = append(bytes.TrimRight(l[holder], " \r\n"), (" {}" + newlineOf(text))...)
-		return l.join(from, to, nil), nil
+		return l.replaceLines(from, to, nil), nil
 	}
 	return text, nil
 }

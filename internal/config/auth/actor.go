@@ -1,12 +1,12 @@
 package auth
 
-// Actor is who asks. The zero value is nobody, and may do nothing.
+// Actor is the identity of a caller. The zero value is no one, who may do nothing.
 type Actor struct {
 	Kind Kind
-	// Name and ID are those of the agent token, empty otherwise.
+	// Name and ID are those of the agent token, else empty.
 	Name, ID string
-	// Page is set for who has come by the session of a page.
-	Page bool
+	// FromWebUI is set for a session of the web UI.
+	FromWebUI bool
 }
 
 // Kind is the kind of an actor.
@@ -16,11 +16,11 @@ type Kind uint8
 const (
 	Nobody Kind = iota
 	Agent       // an MCP client
-	Admin       // the person: the socket, the API key, or a session of the web UI
+	Admin       // the user: by the socket, the API key, or a session of the web UI
 )
 
-// String is how the actor stands in records: "admin", "agent", or the name of
-// the token as "agent:NAME".
+// String returns the actor as recorded: "admin", "agent", or "agent:NAME" with the
+// token's name.
 func (a Actor) String() string {
 	switch {
 	case a.Kind == Admin:
@@ -33,11 +33,11 @@ func (a Actor) String() string {
 	return "nobody"
 }
 
-// Principal is what tells actors apart in what is kept for one and nobody else: a
-// token is another one than that of the same name before it.
+// Principal identifies the owner of private data. Unlike String, it distinguishes a token
+// from an earlier one of the same name.
 func (a Actor) Principal() string {
 	if a.ID != "" {
-		return a.String() + "#" + a.ID // no name has this sign
+		return a.String() + "#" + a.ID // no name contains this character
 	}
 	return a.String()
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Authenticator tells actors apart. It keeps the hash of the key, not the key.
+// Authenticator identifies actors. It stores the hash of the key, not the key.
 type Authenticator struct {
 	SignIns SignIns
 
@@ -19,25 +19,24 @@ type Authenticator struct {
 	hasKey bool
 }
 
-// New makes an Authenticator for the API key and the tokens (nil: there are none).
-// With an empty key no key is the right one.
+// New returns an Authenticator for the API key and the tokens (nil: none). With an empty
+// key no key is valid.
 func New(key string, tokens *Tokens) *Authenticator {
 	return &Authenticator{tokens: tokens, hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
 }
 
-// Actor returns who made the request: the admin when it came over the socket or
-// presents the key, an agent with a name when it presents a token, which is then
-// returned, too, nobody when it presents anything else in the place of them, and else
-// an agent. Presenting is sending an X-API-Key header or an Authorization header of
-// the scheme Bearer, whatever is in it; where several are sent each must be right, and
-// prove the same. The error is ErrTokensUnread, for nobody.
-func (a *Authenticator) Actor(r *http.Request) (who Actor, token *Held, err error) {
+// Actor returns the caller of a request: the admin over the socket or with the key, a
+// named agent with a token, which is also returned, no one with an invalid credential,
+// and else an agent. A credential is any X-API-Key header or Bearer Authorization header;
+// if there are several, each must be valid for the same actor. The error is
+// ErrTokensUnread, with no one as actor.
+func (a *Authenticator) Actor(r *http.Request) (who Actor, token *ActiveToken, err error) {
 	if FromSocket(r.Context()) {
 		return Actor{Kind: Admin}, nil, nil
 	}
 	presented, right := 0, true
 	check := func(text string) {
-		one, held, unread := a.prove(r.Context(), strings.TrimSpace(text))
+		one, held, unread := a.identify(r.Context(), strings.TrimSpace(text))
 		right = right && one.Kind != Nobody && (presented == 0 || one == who)
 		who, token, err = one, held, errors.Join(err, unread)
 		presented++
@@ -59,8 +58,8 @@ func (a *Authenticator) Actor(r *http.Request) (who Actor, token *Held, err erro
 	return Actor{}, nil, err
 }
 
-// prove returns whom a text proves.
-func (a *Authenticator) prove(ctx context.Context, text string) (Actor, *Held, error) {
+// identify returns the actor of a credential.
+func (a *Authenticator) identify(ctx context.Context, text string) (Actor, *ActiveToken, error) {
 	if a.Matches(text) {
 		return Actor{Kind: Admin}, nil, nil
 	}
@@ -71,14 +70,14 @@ func (a *Authenticator) prove(ctx context.Context, text string) (Actor, *Held, e
 	return held.actor(), held, nil
 }
 
-// Matches reports whether this is the key. It compares hashes, so that neither the
-// bytes nor the length of the key show in the time it takes.
+// Matches reports whether this is the key. It compares hashes, so that timing reveals
+// neither the bytes nor the length of the key.
 func (a *Authenticator) Matches(key string) bool {
 	hash := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1 && a.hasKey
 }
 
-// bearer returns the token of an Authorization value of the scheme Bearer.
+// bearer returns the token of a Bearer Authorization value.
 func bearer(value string) (string, bool) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(value), " ")
 	return token, strings.EqualFold(scheme, "Bearer")
@@ -86,8 +85,8 @@ func bearer(value string) (string, bool) {
 
 type socketKey struct{}
 
-// WithSocket marks ctx as that of a connection over the unix socket, which
-// only the person can open (mode 0600).
+// WithSocket marks ctx as that of a connection over the unix socket, which only the user
+// can open (mode 0600).
 func WithSocket(ctx context.Context) context.Context {
 	return context.WithValue(ctx, socketKey{}, true)
 }
@@ -98,8 +97,8 @@ func FromSocket(ctx context.Context) bool {
 	return marked
 }
 
-// ConnContext is for http.Server.ConnContext: it marks the connections that
-// came in over a unix socket. What a request says plays no part in it.
+// ConnContext is for http.Server.ConnContext: it marks connections over a unix socket.
+// Request data plays no part in it.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if addr := c.LocalAddr(); addr != nil && addr.Network() == "unix" {
 		return WithSocket(ctx)

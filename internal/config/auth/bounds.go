@@ -1,10 +1,10 @@
 package auth
 
-// Profiles returns the rule of a profile of the configuration that is live; nil when
-// there is none of that name.
+// Profiles returns the rule of a profile of the current configuration; nil if it does not
+// exist.
 type Profiles func(name string) *ScopeRule
 
-// rule is that of a profile: nothing, when there is none (any more).
+// rule returns the rule of a profile, DenyAllRule if it does not exist.
 func (p Profiles) rule(name string) *ScopeRule {
 	if name == "" {
 		return nil
@@ -12,12 +12,12 @@ func (p Profiles) rule(name string) *ScopeRule {
 	if r := p(name); r != nil {
 		return r
 	}
-	return NoScope(name)
+	return DenyAllRule(name)
 }
 
-// Within returns the bounds of who presents a token (nil: none), at the address of a
-// profile ("": none). They are nil where there are none.
-func Within(t *Held, profile string, all Profiles) Bounds {
+// CallerBounds returns the bounds of a caller with a token (nil: none) at the address of
+// a profile ("": none). It returns nil if there are none.
+func CallerBounds(t *ActiveToken, profile string, all Profiles) Bounds {
 	if t == nil && profile == "" {
 		return nil
 	}
@@ -25,7 +25,7 @@ func Within(t *Held, profile string, all Profiles) Bounds {
 }
 
 type bounds struct {
-	token   *Held
+	token   *ActiveToken
 	profile string
 	all     Profiles
 }
@@ -34,8 +34,8 @@ func (b *bounds) Scope() Scope {
 	if b.token == nil {
 		return ScopeOf(b.all.rule(b.profile))
 	}
-	if b.token.Over() {
-		return ScopeOf(NoScope(""))
+	if b.token.HasEnded() {
+		return ScopeOf(DenyAllRule(""))
 	}
 	bound := b.token.Profile
 	if b.profile == bound {

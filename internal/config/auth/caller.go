@@ -4,10 +4,10 @@ import (
 	"net/http"
 )
 
-// Source is the surface that a request came in by.
+// Source is the API that a request arrived by.
 type Source string
 
-// The sources, as records have them.
+// The sources, as recorded.
 const (
 	MCP  Source = "mcp"
 	REST Source = "rest"
@@ -18,26 +18,26 @@ const (
 // Words returns all sources.
 func (Source) Words() []string { return []string{string(MCP), string(REST), string(CLI), string(UI)} }
 
-// Caller is who asks and from where, as records keep it.
+// Caller is the actor of a request and where it came from, as recorded.
 type Caller struct {
 	Actor         Actor
 	Source        Source
-	SessionID     string // of the record: it opens no session; "" without one
+	SessionID     string // public id of the session, not a credential; "" without one
 	RequestID     string
 	ClientName    string
 	ClientVersion string
-	Origin        string // the connection that the request came by; "" over the socket
-	Bounds        Bounds // to what it may reach; nil for none: see Scope
+	Origin        string // the connection of the request; "" over the socket
+	Bounds        Bounds // limits of its access; nil for none: see Scope
 }
 
-// Bounds are what a caller may reach, asked for each time that it matters: a token
+// Bounds are a caller's current limits. They are evaluated at each use, because a token
 // may be revoked, or a profile changed, while a request waits.
 type Bounds interface {
 	Scope() Scope
 }
 
-// Scope is what the caller may reach now: everything without bounds, nothing for
-// nobody and for a token whose bounds are not known.
+// Scope returns what the caller may reach now: everything without bounds; nothing for no
+// one, and for a token whose bounds are unknown.
 func (c *Caller) Scope() Scope {
 	switch {
 	case c.Bounds != nil && c.Known():
@@ -45,14 +45,14 @@ func (c *Caller) Scope() Scope {
 	case c.Known() && c.Actor.Name == "":
 		return Scope{}
 	}
-	return ScopeOf(NoScope(""))
+	return ScopeOf(DenyAllRule(""))
 }
 
-// Person reports whether a person decides. The key makes an MCP client none,
-// even where it has to present it: who speaks there is a model.
+// Person reports whether a user makes the request. An MCP client is never a user, even
+// with the API key, because a model controls it.
 func (c Caller) Person() bool { return c.Actor.Kind == Admin && c.Source != MCP }
 
-// Known reports whether anybody is asking: nobody may do anything.
+// Known reports whether the caller is anyone at all: no one may do anything.
 func (c Caller) Known() bool { return c.Actor.Kind != Nobody }
 
 // AsAgent returns the caller with an agent's rights.
@@ -61,8 +61,8 @@ func (c Caller) AsAgent() Caller {
 	return c
 }
 
-// Origin returns the connection that a request came by; "" over the socket,
-// whose connections cannot be told apart.
+// Origin returns the connection of a request; "" over the socket, whose connections
+// cannot be distinguished.
 func Origin(r *http.Request) string {
 	if r.RemoteAddr == "@" {
 		return ""

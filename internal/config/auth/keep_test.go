@@ -19,10 +19,10 @@ func good(a *auth.Authenticator, of auth.Session) bool {
 	return ok
 }
 
-// kept opens the sessions of a data directory.
+// usedSaved opens the sessions of a data directory.
 func kept(t *testing.T, key, dir string) *auth.Authenticator {
 	t.Helper()
-	return auth.NewKept(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	return auth.NewWithSessionFile(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 // TestSessionsAreKept: a restart ends no session that lasts, and begins none that has ended.
@@ -102,14 +102,14 @@ func TestSessionsOfAnotherClock(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour)
-		a := auth.NewKept(key, nil, dir, logger)
+		a := auth.NewWithSessionFile(key, nil, dir, logger)
 		opened = a.SignIns.Open(nil)
-		if !good(auth.NewKept(key, nil, dir, logger), opened) {
+		if !good(auth.NewWithSessionFile(key, nil, dir, logger), opened) {
 			t.Error("it is not kept")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // which begins at the same time as the first
-		if good(auth.NewKept(key, nil, dir, logger), opened) {
+		if good(auth.NewWithSessionFile(key, nil, dir, logger), opened) {
 			t.Error("a session from tomorrow is good")
 		}
 	})
@@ -121,7 +121,7 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logger := slog.New(slog.DiscardHandler)
-	a := auth.NewKept(key, nil, dir, logger)
+	a := auth.NewWithSessionFile(key, nil, dir, logger)
 	opened := a.SignIns.Open(nil)
 	if err := os.Mkdir(filepath.Join(dir, "."+auth.SessionsFile+".tmp"), 0o700); err != nil { // where the next text is written
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 		t.Error("a session is not good")
 	}
 	a.SignIns.SignOutEverywhere()
-	if after := auth.NewKept(key, nil, dir, logger); good(after, opened) || good(after, another) {
+	if after := auth.NewWithSessionFile(key, nil, dir, logger); good(after, opened) || good(after, another) {
 		t.Error("a session came back")
 	}
 }

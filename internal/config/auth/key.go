@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// KeyFile is the name of the file in the data directory that holds the key.
+// KeyFile is the file in the data directory with the API key.
 const KeyFile = "api_key"
 
-// keyPrefix makes a key recognisable, to a person and to redact.
+// keyPrefix makes a key recognizable, for people and for redact.
 const keyPrefix = "mcpp_"
 
-// MinKey is the shortest key that is taken over: shorter ones can be guessed.
+// MinKey is the minimum length of a configured key.
 const MinKey = 16
 
 const maxKey = 512
 
-// LoadOrCreateKey returns the API key: the configured one when there is one,
-// else that of the file in the data directory, else a new one (256 random
-// bits), which is then written there with mode 0600. Two processes that start
-// at once get the same key. A file that is there but holds no key is an error,
-// not a reason for a new key: the old one may be in use.
+// LoadOrCreateKey returns the API key: the configured one, else that of the file in the
+// data directory, else a new one (256 random bits), which it writes there with mode 0600.
+// Two processes that start at once get the same key. An existing file without a key is an
+// error, because the old key may be in use.
 func LoadOrCreateKey(dataDir, configured string) (string, error) {
 	if configured != "" {
 		if err := checkKey(configured); err != nil {
@@ -53,8 +52,7 @@ func LoadOrCreateKey(dataDir, configured string) (string, error) {
 	return readKey(path)
 }
 
-// RestoreKey writes the key of a running daemon to its file again, when that was
-// deleted.
+// RestoreKey writes the key of a running daemon to its file again if that was deleted.
 func RestoreKey(dataDir, key string) error {
 	path := filepath.Join(dataDir, KeyFile)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +61,7 @@ func RestoreKey(dataDir, key string) error {
 	return writeKey(path, key)
 }
 
-// readKey reads the key and takes away the rights that others may have got on
-// the file.
+// readKey reads the key and restricts the file's mode.
 func readKey(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -94,7 +91,7 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-// checkKey returns what is wrong with a key, without saying the key.
+// checkKey returns what is wrong with a key, without repeating it.
 func checkKey(key string) error {
 	switch {
 	case len(key) < MinKey:
@@ -107,8 +104,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// writeKey puts a key at path, whole or not at all. When another process was
-// first, its key stays.
+// writeKey writes a key atomically. If another process was first, its key stays.
 func writeKey(path, key string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), KeyFile+".*.tmp") // mode 0600
 	if err != nil {
@@ -119,7 +115,7 @@ func writeKey(path, key string) error {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	// A link, unlike a rename, fails when there is a key already.
+	// A link, unlike a rename, fails if a key exists.
 	if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
 	}

@@ -10,16 +10,15 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// RevokedFile is the name of the file in the data directory that has the ids of
-// revoked tokens: an older database in the place of the newer one makes none of them
-// good again.
+// RevokedFile is the file in the data directory with the ids of revoked tokens, so that
+// an older database does not make them valid again.
 const RevokedFile = "revoked_tokens"
 
-// maxRevoked is how many ids the file has; of more the oldest go.
+// maxRevoked bounds the ids in the file; the oldest are dropped.
 const maxRevoked = 10_000
 
-// revoked returns the ids in the file, the oldest first.
-func revoked(dir string) ([]string, error) {
+// readRevoked returns the ids in the file, oldest first.
+func readRevoked(dir string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, RevokedFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -27,9 +26,9 @@ func revoked(dir string) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// revoke puts an id into the file.
-func revoke(dir, id string) error {
-	all, err := revoked(dir)
+// addRevoked adds an id to the file.
+func addRevoked(dir, id string) error {
+	all, err := readRevoked(dir)
 	if err != nil {
 		return err
 	}

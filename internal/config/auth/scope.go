@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Lane is what a tool is used for: one of the operations of package policy, whose
-// constants stand in the same order. The zero value is none, which nobody may use.
+// Lane is the lane of a tool: one of the operations of package policy, in the same order.
+// The zero value is none, which no one may use.
 type Lane uint8
 
 // The lanes.
@@ -19,10 +19,10 @@ const (
 
 var words = [...]string{Read: "read", Write: "write", Destructive: "destructive"}
 
-// LaneWords are the names of the lanes, as files and commands have them.
+// LaneWords returns the names of the lanes.
 func LaneWords() []string { return slices.Clone(words[Read:]) }
 
-// ParseLane reads the exact name of a lane.
+// ParseLane parses the exact name of a lane.
 func ParseLane(word string) (Lane, bool) {
 	i := max(slices.Index(words[:], word), 0)
 	return Lane(i), i > 0
@@ -37,7 +37,7 @@ const AllLanes = Lanes(1<<Read | 1<<Write | 1<<Destructive)
 // Has reports whether a lane is in the set.
 func (s Lanes) Has(l Lane) bool { return s&AllLanes&(1<<l) != 0 }
 
-// LaneWords are the names of the lanes in the set.
+// Words returns the names of the lanes in the set.
 func (s Lanes) Words() (names []string) {
 	for l := Read; l <= Destructive; l++ {
 		if s.Has(l) {
@@ -47,34 +47,33 @@ func (s Lanes) Words() (names []string) {
 	return names
 }
 
-// Tools narrows what there is of the servers that a pattern fits to the tools that
-// one of some patterns fits.
-type Tools struct {
+// ToolPatterns limits the tools of the servers that a pattern matches.
+type ToolPatterns struct {
 	Server   string
 	Patterns []string
 }
 
-// Limits are what a rule follows from. What is nil does not limit; what is empty
-// lets nothing through. Servers and tools are names or patterns: see Matches.
-type Limits struct {
-	Profile string // whose limits they are, "" if those of no profile
+// ScopeLimits are the limits of a rule. Nil does not limit; empty allows nothing. Servers
+// and tools are names or patterns: see MatchesPattern.
+type ScopeLimits struct {
+	Profile string // whose limits they are, "" without one
 	Servers []string
-	Tools   []Tools // of several that fit a server, all count
+	Tools   []ToolPatterns // all entries that match a server apply
 	Lanes   []string
 }
 
-// ScopeRule lets a part of what there is through. It is immutable.
+// ScopeRule allows a subset of servers, tools and lanes. It is immutable.
 type ScopeRule struct {
 	profile string
 	servers []string
-	tools   []Tools
+	tools   []ToolPatterns
 	lanes   Lanes
 	key     string
 }
 
-// NewScopeRule makes the rule of some limits, and keeps them. A word that is no lane
-// stands for none.
-func NewScopeRule(l Limits) *ScopeRule {
+// NewScopeRule returns the rule of some limits, and keeps them. Unknown lanes allow
+// nothing.
+func NewScopeRule(l ScopeLimits) *ScopeRule {
 	r := &ScopeRule{profile: l.Profile, servers: l.Servers, tools: l.Tools, lanes: AllLanes}
 	if l.Lanes != nil {
 		r.lanes = 0
@@ -88,13 +87,13 @@ func NewScopeRule(l Limits) *ScopeRule {
 	return r
 }
 
-// NoScope is the rule that lets nothing through, in the name of a profile that does
-// not exist (any more), or of none.
-func NoScope(profile string) *ScopeRule {
-	return NewScopeRule(Limits{Profile: profile, Servers: []string{}, Lanes: []string{}})
+// DenyAllRule returns a rule that allows nothing, for a profile that does not exist, or
+// for none.
+func DenyAllRule(profile string) *ScopeRule {
+	return NewScopeRule(ScopeLimits{Profile: profile, Servers: []string{}, Lanes: []string{}})
 }
 
-// text says all that the rule says: two that say the same have the same.
+// text returns the canonical text of the rule.
 func (r *ScopeRule) text() string {
 	var out []byte
 	list := func(all []string) {
@@ -113,21 +112,23 @@ func (r *ScopeRule) text() string {
 	return string(strconv.AppendInt(out, int64(r.lanes), 10))
 }
 
-func (r *ScopeRule) server(name string) bool { return r.servers == nil || fits(r.servers, name) }
+func (r *ScopeRule) allowsServer(name string) bool {
+	return r.servers == nil || matchesAny(r.servers, name)
+}
 
-func (r *ScopeRule) tool(server, name string) bool {
-	if !r.server(server) {
+func (r *ScopeRule) allowsTool(server, name string) bool {
+	if !r.allowsServer(server) {
 		return false
 	}
 	for i := range r.tools {
-		if t := &r.tools[i]; MatchesPattern(t.Server, server) && !fits(t.Patterns, name) {
+		if t := &r.tools[i]; MatchesPattern(t.Server, server) && !matchesAny(t.Patterns, name) {
 			return false
 		}
 	}
 	return true
 }
 
-func fits(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	for _, p := range patterns {
 		if MatchesPattern(p, name) {
 			return true
@@ -136,14 +137,14 @@ func fits(patterns []string, name string) bool {
 	return false
 }
 
-// maxRules is how many rules a scope has at most: those of a token, of its profile
-// and of the address.
+// maxRules bounds the rules of a scope: those of a token, of its profile and of the
+// address.
 const maxRules = 3
 
-// Scope is what somebody may reach. The zero value is everything.
+// Scope is what a caller may reach. The zero value is everything.
 type Scope struct{ rules [maxRules]*ScopeRule }
 
-// ScopeOf returns what all of the rules let through, at most three; nil is no rule.
+// ScopeOf returns the intersection of at most three rules; nil is no rule.
 func ScopeOf(rules ...*ScopeRule) (s Scope) {
 	n := 0
 	for _, r := range rules {
@@ -155,21 +156,20 @@ func ScopeOf(rules ...*ScopeRule) (s Scope) {
 	return s
 }
 
-// Bounded reports whether there is a rule at all.
+// Bounded reports whether there is any rule.
 func (s Scope) Bounded() bool { return s.rules[0] != nil }
 
-// Server reports whether a server of that name is in the scope, whether there is
-// one or not.
+// Server reports whether a server name is in the scope, even if it does not exist.
 func (s Scope) Server(name string) bool {
 	for _, r := range s.rules {
-		if r != nil && !r.server(name) {
+		if r != nil && !r.allowsServer(name) {
 			return false
 		}
 	}
 	return true
 }
 
-// AllServers reports whether no server is left out, whatever its name.
+// AllServers reports whether every server name is in the scope.
 func (s Scope) AllServers() bool {
 	for _, r := range s.rules {
 		if r != nil && r.servers != nil {
@@ -179,18 +179,18 @@ func (s Scope) AllServers() bool {
 	return true
 }
 
-// Tool reports whether a tool of that name is in the scope, whether there is one or
-// not, as far as its lane allows.
+// Tool reports whether a tool name is in the scope, apart from its lane, even if it does
+// not exist.
 func (s Scope) Tool(server, name string) bool {
 	for _, r := range s.rules {
-		if r != nil && !r.tool(server, name) {
+		if r != nil && !r.allowsTool(server, name) {
 			return false
 		}
 	}
 	return true
 }
 
-// Lanes are the lanes in the scope.
+// Lanes returns the lanes in the scope.
 func (s Scope) Lanes() Lanes {
 	all := AllLanes
 	for _, r := range s.rules {
@@ -201,11 +201,10 @@ func (s Scope) Lanes() Lanes {
 	return all
 }
 
-// AllLanes reports whether no lane is left out.
+// AllLanes reports whether every lane is in the scope.
 func (s Scope) AllLanes() bool { return s.Lanes() == AllLanes }
 
-// Profiles names the profiles whose rules there are, with commas between them; ""
-// without any.
+// Profiles returns the names of the rules' profiles, separated by commas; "" without any.
 func (s Scope) Profiles() string {
 	out := ""
 	for _, r := range s.rules {
@@ -216,7 +215,7 @@ func (s Scope) Profiles() string {
 	return out
 }
 
-// InProfile reports whether there is the rule of a profile of that name.
+// InProfile reports whether the rule of that profile is part of the scope.
 func (s Scope) InProfile(name string) bool {
 	for _, r := range s.rules {
 		if r != nil && r.profile == name {
@@ -226,10 +225,10 @@ func (s Scope) InProfile(name string) bool {
 	return false
 }
 
-// ScopeKey stands for a scope: two that say the same, in the same order, have the same.
+// ScopeKey identifies a scope: equal rules in the same order have the same key.
 type ScopeKey [maxRules]string
 
-// ScopeKey returns the key of the scope.
+// Key returns the key of the scope.
 func (s Scope) Key() (k ScopeKey) {
 	for i, r := range s.rules {
 		if r != nil {

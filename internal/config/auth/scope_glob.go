@@ -1,10 +1,10 @@
 package auth
 
-// MatchesPattern reports whether a name fits a pattern: a name, in which * stands
-// for any characters (none, too) and ? for exactly one byte. There are no
-// character classes, since tool names may hold brackets.
+// MatchesPattern reports whether a name matches a pattern, in which * matches any text
+// and ? exactly one byte. There are no character classes, because tool names may contain
+// brackets.
 func MatchesPattern(pattern, name string) bool {
-	// The classic two-pointer walk: on a mismatch the last * takes one more.
+	// Two-pointer matching: on a mismatch the last * takes one more byte.
 	p, n, star, taken := 0, 0, -1, 0
 	for n < len(name) {
 		switch {

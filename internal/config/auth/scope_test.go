@@ -11,30 +11,30 @@ import (
 )
 
 func TestScope(t *testing.T) {
-	rule := func(l auth.Limits) auth.Scope { return auth.ScopeOf(auth.NewScopeRule(l)) }
-	tools := []auth.Tools{{Server: "git*", Patterns: []string{"get_*"}}, {Server: "github", Patterns: []string{"*_issue", "x"}}, {Server: "none", Patterns: []string{}}}
+	rule := func(l auth.ScopeLimits) auth.Scope { return auth.ScopeOf(auth.NewScopeRule(l)) }
+	tools := []auth.ToolPatterns{{Server: "git*", Patterns: []string{"get_*"}}, {Server: "github", Patterns: []string{"*_issue", "x"}}, {Server: "none", Patterns: []string{}}}
 	for name, c := range map[string]struct {
 		of           auth.Scope
 		server, tool string
 		want, serves bool
 	}{
 		"everything":          {auth.Scope{}, "a", "b", true, true},
-		"no limits":           {rule(auth.Limits{}), "a", "b", true, true},
-		"a server":            {rule(auth.Limits{Servers: []string{"a"}}), "a", "b", true, true},
-		"another":             {rule(auth.Limits{Servers: []string{"a"}}), "ab", "b", false, false},
-		"a pattern":           {rule(auth.Limits{Servers: []string{"x", "a*"}}), "ab", "b", true, true},
-		"case counts":         {rule(auth.Limits{Servers: []string{"a"}}), "A", "b", false, false},
-		"no server":           {rule(auth.Limits{Servers: []string{}}), "a", "b", false, false},
-		"tools of another":    {rule(auth.Limits{Tools: tools}), "gitlab", "get_x", true, true},
-		"all entries count":   {rule(auth.Limits{Tools: tools}), "github", "get_issue", true, true},
-		"one of them refuses": {rule(auth.Limits{Tools: tools}), "github", "get_x", false, true},
-		"the other one, too":  {rule(auth.Limits{Tools: tools}), "github", "x", false, true},
-		"no tools":            {rule(auth.Limits{Tools: tools}), "none", "x", false, true},
-		"not narrowed":        {rule(auth.Limits{Tools: tools}), "a", "b", true, true},
-		"tools need a server": {rule(auth.Limits{Servers: []string{"a"}, Tools: tools}), "gitlab", "get_x", false, false},
-		"all rules count": {auth.ScopeOf(auth.NewScopeRule(auth.Limits{Servers: []string{"a", "b"}}), nil, auth.NewScopeRule(auth.Limits{Servers: []string{"b", "c"}})),
+		"no limits":           {rule(auth.ScopeLimits{}), "a", "b", true, true},
+		"a server":            {rule(auth.ScopeLimits{Servers: []string{"a"}}), "a", "b", true, true},
+		"another":             {rule(auth.ScopeLimits{Servers: []string{"a"}}), "ab", "b", false, false},
+		"a pattern":           {rule(auth.ScopeLimits{Servers: []string{"x", "a*"}}), "ab", "b", true, true},
+		"case counts":         {rule(auth.ScopeLimits{Servers: []string{"a"}}), "A", "b", false, false},
+		"no server":           {rule(auth.ScopeLimits{Servers: []string{}}), "a", "b", false, false},
+		"tools of another":    {rule(auth.ScopeLimits{Tools: tools}), "gitlab", "get_x", true, true},
+		"all entries count":   {rule(auth.ScopeLimits{Tools: tools}), "github", "get_issue", true, true},
+		"one of them refuses": {rule(auth.ScopeLimits{Tools: tools}), "github", "get_x", false, true},
+		"the other one, too":  {rule(auth.ScopeLimits{Tools: tools}), "github", "x", false, true},
+		"no tools":            {rule(auth.ScopeLimits{Tools: tools}), "none", "x", false, true},
+		"not narrowed":        {rule(auth.ScopeLimits{Tools: tools}), "a", "b", true, true},
+		"tools need a server": {rule(auth.ScopeLimits{Servers: []string{"a"}, Tools: tools}), "gitlab", "get_x", false, false},
+		"all rules count": {auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"a", "b"}}), nil, auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"b", "c"}})),
 			"a", "x", false, false},
-		"nothing": {auth.ScopeOf(auth.NoScope("p")), "a", "b", false, false},
+		"nothing": {auth.ScopeOf(auth.DenyAllRule("p")), "a", "b", false, false},
 	} {
 		if got := c.of.Tool(c.server, c.tool); got != c.want {
 			t.Errorf("%s: the tool is in it: %v", name, got)
@@ -47,7 +47,7 @@ func TestScope(t *testing.T) {
 
 func TestLanes(t *testing.T) {
 	for text, want := range map[string]string{"": "", "read": "read", "destructive read": "read destructive", "nonsense": "", "read read": "read", "READ write": "write"} {
-		s := auth.ScopeOf(auth.NewScopeRule(auth.Limits{Lanes: strings.Fields(text + " ")}))
+		s := auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Lanes: strings.Fields(text + " ")}))
 		if got := strings.Join(s.Lanes().Words(), " "); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
@@ -55,10 +55,10 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%q has a lane that is none", text)
 		}
 	}
-	if !auth.ScopeOf(auth.NewScopeRule(auth.Limits{})).AllLanes() || !(auth.Scope{}).AllLanes() {
+	if !auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{})).AllLanes() || !(auth.Scope{}).AllLanes() {
 		t.Error("what does not limit leaves lanes out")
 	}
-	two := auth.ScopeOf(auth.NewScopeRule(auth.Limits{Lanes: []string{"read", "write"}}), auth.NewScopeRule(auth.Limits{Lanes: []string{"write", "destructive"}}))
+	two := auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"read", "write"}}), auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"write", "destructive"}}))
 	if got := two.Lanes().Words(); !slices.Equal(got, []string{"write"}) {
 		t.Errorf("both: %v", got)
 	}
@@ -67,8 +67,8 @@ func TestLanes(t *testing.T) {
 // TestARuleMoreNeverWidens, and two scopes of one key let the same through.
 func TestARuleMoreNeverWidens(t *testing.T) {
 	word := rapid.StringMatching(`[ab*?]{1,3}`)
-	limits := rapid.Custom(func(t *rapid.T) auth.Limits {
-		var l auth.Limits
+	limits := rapid.Custom(func(t *rapid.T) auth.ScopeLimits {
+		var l auth.ScopeLimits
 		if rapid.Bool().Draw(t, "servers") {
 			l.Servers = rapid.SliceOfN(word, 0, 2).Draw(t, "s")
 		}
@@ -76,7 +76,7 @@ func TestARuleMoreNeverWidens(t *testing.T) {
 			l.Lanes = rapid.SliceOfN(rapid.SampledFrom(auth.LaneWords()), 0, 3).Draw(t, "l")
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "tools") {
-			l.Tools = append(l.Tools, auth.Tools{Server: word.Draw(t, "ts"), Patterns: rapid.SliceOfN(word, 0, 2).Draw(t, "tp")})
+			l.Tools = append(l.Tools, auth.ToolPatterns{Server: word.Draw(t, "ts"), Patterns: rapid.SliceOfN(word, 0, 2).Draw(t, "tp")})
 		}
 		return l
 	})
@@ -105,7 +105,7 @@ func TestARuleMoreNeverWidens(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	p := func(name string) *auth.ScopeRule { return auth.NewScopeRule(auth.Limits{Profile: name}) }
+	p := func(name string) *auth.ScopeRule { return auth.NewScopeRule(auth.ScopeLimits{Profile: name}) }
 	for want, s := range map[string]auth.Scope{"": {}, "a": auth.ScopeOf(p("a")), "a,b": auth.ScopeOf(p("a"), p(""), p("b")), "b": auth.ScopeOf(p("b"), p("b"))} {
 		if got := s.Profiles(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -114,8 +114,8 @@ func TestProfiles(t *testing.T) {
 }
 
 func TestAskingAllocatesNothing(t *testing.T) {
-	s := auth.ScopeOf(auth.NewScopeRule(auth.Limits{Servers: []string{"git*", "web-*"}, Tools: []auth.Tools{{Server: "git*", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"}}),
-		auth.NewScopeRule(auth.Limits{Servers: []string{"*"}}))
+	s := auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"git*", "web-*"}, Tools: []auth.ToolPatterns{{Server: "git*", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"}}),
+		auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"*"}}))
 	if n := testing.AllocsPerRun(100, func() { _, _, _ = s.Tool("github", "get_issue"), s.Lanes(), s.Key() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -12,42 +12,40 @@ import (
 	"time"
 )
 
-// How long what signs a page in is good: a code, a session that is not used, and
-// any session.
+// Lifetimes: of a code, of an idle session, and of any session.
 const (
-	codeLife  = time.Minute
-	idleLife  = 12 * time.Hour
-	wholeLife = 7 * 24 * time.Hour
+	codeLife = time.Minute
+	idleLife = 12 * time.Hour
+	maxLife  = 7 * 24 * time.Hour
 )
 
-// How many there are at most. Of more the oldest goes.
+// Bounds; the oldest is dropped.
 const (
 	maxCodes    = 16
 	maxSessions = 64
-	maxCookies  = 8 // of one request that are looked at
+	maxCookies  = 8 // checked per request
 )
 
-// How many wrong codes and keys are looked at: so many at once, then one in this
-// time.
+// Rate limit of wrong codes and keys: a burst, then one per interval.
 const (
-	maxWrong  = 20
-	wrongTime = 3 * time.Second
+	maxWrong      = 20
+	wrongInterval = 3 * time.Second
 )
 
-// ErrSignedOut is why the requests of a session end that has ended.
+// ErrSignedOut is the cause when the requests of an ended session are canceled.
 var ErrSignedOut = errors.New("the session of the web UI has ended")
 
-// SignIns are the ways into the web UI: codes that are good once and for a
-// minute, and the sessions of pages. It keeps hashes: of codes in memory only, of
-// sessions in a file, too, see NewKept. The zero value has none of them, and keeps no
-// file. Its methods are safe for concurrent use.
+// SignIns has the sign-in codes and sessions of the web UI. Codes are valid once and for
+// a minute. It stores hashes: of codes in memory, of sessions also in a file, see
+// NewWithSessionFile. The zero value is empty and has no file. It is safe for concurrent
+// use.
 type SignIns struct {
-	mu       sync.Mutex // guards all that follows
-	codes    []*code    // the oldest first; a used one stays until its minute is over
-	sessions []*session // the oldest first
-	wrong    int        // what was wrong lately
-	since    time.Time  // from when on less of it counts
-	keep     keeper
+	mu       sync.Mutex // guards the fields below
+	codes    []*code    // oldest first; a used one stays until it expires
+	sessions []*session // oldest first
+	wrong    int        // recent wrong codes and keys
+	since    time.Time  // start of the current interval
+	file     sessionFile
 }
 
 type code struct {
@@ -58,35 +56,34 @@ type code struct {
 }
 
 type session struct {
-	cookie, value [sha256.Size]byte
-	idle, whole   time.Time // when it ends
-	timer         *time.Timer
-	requests      requests // that run
+	cookie, value        [sha256.Size]byte
+	idleUntil, expiresAt time.Time // when it ends
+	timer                *time.Timer
+	requests             requests // requests in flight
 }
 
 type requests map[*context.CancelCauseFunc]bool
 
-// Code is a sign-in code, as it is told once.
+// Code is a sign-in code, returned once.
 type Code struct {
-	Text    string // 128 bits and more
-	ID      string // with which it can be asked whether it was used; it opens nothing
+	Text    string // at least 128 bits
+	ID      string // to ask whether it was used; not a credential
 	Expires time.Time
 }
 
-// Session is a session of a page, as it is told once. Only both secrets together
-// are good for anything.
+// Session is a session of a page, returned once. Both secrets are needed.
 type Session struct {
-	Cookie  string    // for the browser, 256 bits; it is that of its other pages, too
+	Cookie  string    // for the browser, 256 bits; shared by its pages
 	Value   string    // for the page, 256 bits
 	Expires time.Time // when it ends unless it is used
 }
 
-// NewCode makes a code.
+// NewCode creates a code.
 func (s *SignIns) NewCode() Code {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := Code{Text: rand.Text(), ID: rand.Text(), Expires: time.Now().Add(codeLife)}
-	s.codes = slices.DeleteFunc(s.codes, func(old *code) bool { return past(old.ends) })
+	s.codes = slices.DeleteFunc(s.codes, func(old *code) bool { return isPast(old.ends) })
 	if len(s.codes) == maxCodes {
 		s.codes = s.codes[1:]
 	}
@@ -94,27 +91,27 @@ func (s *SignIns) NewCode() Code {
 	return c
 }
 
-// Used reports whether the code with this id was used. known is false when there
-// is none, or none any more.
+// Used reports whether the code with this id was used. known is false if it does not
+// exist or has expired.
 func (s *SignIns) Used(id string) (used, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.codes {
-		if c.id == id && !past(c.ends) {
+		if c.id == id && !isPast(c.ends) {
 			return c.used, true
 		}
 	}
 	return false, false
 }
 
-// Redeem uses a code up, and reports whether it was good.
+// Redeem uses up a code, and reports whether it was valid.
 func (s *SignIns) Redeem(text string) bool {
 	hash := sha256.Sum256([]byte(text))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	good := false
 	for _, c := range s.codes {
-		if subtle.ConstantTimeCompare(hash[:], c.hash[:]) == 1 && !c.used && !past(c.ends) {
+		if subtle.ConstantTimeCompare(hash[:], c.hash[:]) == 1 && !c.used && !isPast(c.ends) {
 			good, c.used = true, true
 		}
 	}
@@ -125,47 +122,47 @@ func (s *SignIns) Redeem(text string) bool {
 func (s *SignIns) Wrong() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgive()
+	s.decayWrong()
 	s.wrong++
 }
 
-// TooManyWrong reports whether so much was wrong lately that keys are not looked
-// at for now. Codes always are: nobody guesses one, and who has a good one must
-// not be kept out by who has none.
+// TooManyWrong reports whether the rate limit for keys is exceeded. Codes are always
+// checked: they cannot be guessed, and wrong attempts of others must not block a valid
+// one.
 func (s *SignIns) TooManyWrong() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgive()
+	s.decayWrong()
 	return s.wrong >= maxWrong
 }
 
-// forgive takes back what has become old of what was wrong.
-func (s *SignIns) forgive() {
-	old := int(time.Since(s.since) / wrongTime)
+// decayWrong reduces the count of wrong attempts over time.
+func (s *SignIns) decayWrong() {
+	old := int(time.Since(s.since) / wrongInterval)
 	if s.wrong = min(s.wrong, maxWrong) - old; s.wrong <= 0 {
 		s.wrong, s.since = 0, time.Now()
 		return
 	}
-	s.since = s.since.Add(time.Duration(old) * wrongTime)
+	s.since = s.since.Add(time.Duration(old) * wrongInterval)
 }
 
-// Open makes a session. A browser that presents the cookie of one that lasts
-// keeps it: all its pages send the same.
+// Open creates a session. A browser with the cookie of a running session keeps it,
+// because all its pages send the same.
 func (s *SignIns) Open(cookies []string) Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	opened := Session{Cookie: secret(), Value: secret(), Expires: now.Add(idleLife)}
-	for i, hash := range hashes(cookies) {
-		if slices.ContainsFunc(s.sessions, func(o *session) bool { return o.cookie == hash && !o.over() }) {
+	opened := Session{Cookie: newSecret(), Value: newSecret(), Expires: now.Add(idleLife)}
+	for i, hash := range hashCookies(cookies) {
+		if slices.ContainsFunc(s.sessions, func(o *session) bool { return o.cookie == hash && !o.isOver() }) {
 			opened.Cookie = cookies[i]
 		}
 	}
 	one := &session{
 		cookie: sha256.Sum256([]byte(opened.Cookie)), value: sha256.Sum256([]byte(opened.Value)),
-		idle: opened.Expires, whole: now.Add(wholeLife), requests: requests{},
+		idleUntil: opened.Expires, expiresAt: now.Add(maxLife), requests: requests{},
 	}
-	one.timer = time.AfterFunc(idleLife, func() { s.tick(one) })
+	one.timer = time.AfterFunc(idleLife, func() { s.checkExpiry(one) })
 	if len(s.sessions) == maxSessions {
 		oldest := s.sessions[0]
 		s.end(func(o *session) bool { return o == oldest })
@@ -175,10 +172,9 @@ func (s *SignIns) Open(cookies []string) Session {
 	return opened
 }
 
-// Enter begins a request with what it presents of a session: the page's value,
-// and the cookies of that name, among which those of others may be. done ends the
-// request; the context ends with the session, too. ok is false when there is no
-// such session, and then nothing has begun.
+// Enter begins a request of a session, given the page's value and all cookies of that
+// name. done ends the request; the context also ends with the session. ok is false if
+// there is no such session.
 func (s *SignIns) Enter(ctx context.Context, value string, cookies []string) (in context.Context, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,8 +182,8 @@ func (s *SignIns) Enter(ctx context.Context, value string, cookies []string) (in
 	if one == nil {
 		return ctx, func() {}, false
 	}
-	one.idle = time.Now().Add(idleLife)
-	s.used()
+	one.idleUntil = time.Now().Add(idleLife)
+	s.touch()
 	in, cancel := context.WithCancelCause(ctx)
 	one.requests[&cancel] = true
 	return in, func() {
@@ -198,8 +194,7 @@ func (s *SignIns) Enter(ctx context.Context, value string, cookies []string) (in
 	}, true
 }
 
-// Expires returns when the session ends unless it is used; ok is false when there
-// is none.
+// Expires returns when the session ends unless it is used; ok is false without one.
 func (s *SignIns) Expires(value string, cookies []string) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +205,7 @@ func (s *SignIns) Expires(value string, cookies []string) (at time.Time, ok bool
 	return one.ends(), true
 }
 
-// SignOut ends the sessions of the browser that has this one, and returns how many
-// they were.
+// SignOut ends all sessions of the browser with this session, and returns their number.
 func (s *SignIns) SignOut(value string, cookies []string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +213,7 @@ func (s *SignIns) SignOut(value string, cookies []string) int {
 	return s.end(func(o *session) bool { return one != nil && o.cookie == one.cookie })
 }
 
-// SignOutEverywhere ends all sessions and codes, and returns how many sessions
-// they were.
+// SignOutEverywhere ends all sessions and codes, and returns the number of sessions.
 func (s *SignIns) SignOutEverywhere() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,14 +221,14 @@ func (s *SignIns) SignOutEverywhere() int {
 	return s.end(func(*session) bool { return true })
 }
 
-// find returns the session with this value and one of these cookies; nil without
-// one. All are compared, so that the time tells nothing.
+// find returns the session with this value and one of these cookies, or nil. It compares
+// all, so that timing reveals nothing.
 func (s *SignIns) find(value string, cookies []string) (found *session) {
-	hash, sent := sha256.Sum256([]byte(value)), hashes(cookies)
+	hash, sent := sha256.Sum256([]byte(value)), hashCookies(cookies)
 	for _, one := range s.sessions {
 		same := subtle.ConstantTimeCompare(hash[:], one.value[:])
 		for _, sent := range sent {
-			if same&subtle.ConstantTimeCompare(sent[:], one.cookie[:]) == 1 && !one.over() {
+			if same&subtle.ConstantTimeCompare(sent[:], one.cookie[:]) == 1 && !one.isOver() {
 				found = one
 			}
 		}
@@ -243,18 +236,18 @@ func (s *SignIns) find(value string, cookies []string) (found *session) {
 	return found
 }
 
-// tick ends a session whose time has come, or looks again when it will.
-func (s *SignIns) tick(one *session) {
+// checkExpiry ends a session that has expired, or sets the timer again.
+func (s *SignIns) checkExpiry(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !one.over() {
+	if !one.isOver() {
 		one.timer.Reset(time.Until(one.ends()))
 		return
 	}
 	s.end(func(o *session) bool { return o == one })
 }
 
-// end ends sessions and the requests that run for them.
+// end ends the sessions that match and cancels their requests.
 func (s *SignIns) end(which func(*session) bool) int {
 	before := len(s.sessions)
 	s.sessions = slices.DeleteFunc(s.sessions, func(one *session) bool {
@@ -274,32 +267,32 @@ func (s *SignIns) end(which func(*session) bool) int {
 }
 
 func (one *session) ends() time.Time {
-	if one.whole.Before(one.idle) {
-		return one.whole
+	if one.expiresAt.Before(one.idleUntil) {
+		return one.expiresAt
 	}
-	return one.idle
+	return one.idleUntil
 }
 
-func (one *session) over() bool { return past(one.idle) || past(one.whole) }
+func (one *session) isOver() bool { return isPast(one.idleUntil) || isPast(one.expiresAt) }
 
-// past reports whether a time is over by any clock: the one that runs evenly
-// stands still while the machine sleeps, the other one can be set.
-func past(t time.Time) bool {
+// isPast reports whether a time has passed by any clock: the monotonic one stops while
+// the machine sleeps, the wall clock can be changed.
+func isPast(t time.Time) bool {
 	now := time.Now()
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
 
-// hashes are those of the cookies that are looked at.
-func hashes(cookies []string) (all [][sha256.Size]byte) {
+// hashCookies returns the hashes of the cookies to check.
+func hashCookies(cookies []string) (all [][sha256.Size]byte) {
 	for _, cookie := range cookies[:min(len(cookies), maxCookies)] {
 		all = append(all, sha256.Sum256([]byte(cookie)))
 	}
 	return all
 }
 
-// secret returns 256 random bits as text for a header.
-func secret() string {
+// newSecret returns 256 random bits as text for a header.
+func newSecret() string {
 	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // it never fails
+	_, _ = rand.Read(raw) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw)
 }

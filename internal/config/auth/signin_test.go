@@ -202,12 +202,12 @@ func TestOwnPage(t *testing.T) {
 				r.Header.Set(name, value)
 			}
 		}
-		if why := auth.OwnPage(r); (why == "") != c.want {
+		if why := auth.RefuseForeignPage(r); (why == "") != c.want {
 			t.Errorf("%+v: %q", c, why)
 		}
 		r.Header.Add("Sec-Fetch-Site", "same-origin")
 		r.Header.Add("Origin", "http://"+c.host)
-		if c.origin != "" && auth.OwnPage(r) == "" {
+		if c.origin != "" && auth.RefuseForeignPage(r) == "" {
 			t.Errorf("%+v: two of a kind are taken", c)
 		}
 	}
@@ -224,13 +224,13 @@ func TestActorKnowsNoSession(t *testing.T) {
 	if got := who(a, r); got.Kind != auth.Agent {
 		t.Errorf("%+v", got)
 	}
-	if got, _, done := a.Page(r); got.Kind != auth.Admin || !got.Page {
+	if got, _, done := a.EnterSession(r); got.Kind != auth.Admin || !got.FromWebUI {
 		t.Errorf("%+v", got)
 	} else {
 		done()
 	}
 	r.Header.Add(auth.SessionHeader, opened.Value)
-	if got, _, done := a.Page(r); got.Kind != auth.Nobody {
+	if got, _, done := a.EnterSession(r); got.Kind != auth.Nobody {
 		t.Errorf("two values make %+v", got)
 	} else {
 		done()

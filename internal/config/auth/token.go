@@ -15,110 +15,110 @@ import (
 	"time"
 )
 
-// tokenPrefix makes an agent token recognisable, to a person and to redact, and tells
-// it from a key.
+// tokenPrefix makes an agent token recognizable, for people and for redact, and
+// distinguishes it from a key.
 const (
 	tokenPrefix = "mcpp_t_"
 	tokenLength = len(tokenPrefix) + 64
 )
 
-// The bounds of tokens.
+// Bounds of tokens.
 const (
-	// MaxTokens is how many there may be.
+	// MaxTokens is the maximum number of tokens.
 	MaxTokens = 1_000
-	// loadTime is how long a token waits at a start until the tokens are known.
-	loadTime = 10 * time.Second
-	// usedAgain is how old the time of the last use may be that is kept.
-	usedAgain = 10 * time.Minute
-	loadAgain = time.Second
+	// loadTimeout is how long a request waits at the start until the tokens are loaded.
+	loadTimeout = 10 * time.Second
+	// usedSaveInterval is how outdated a stored time of the last use may be.
+	usedSaveInterval  = 10 * time.Minute
+	loadRetryInterval = time.Second
 )
 
-// What can be wrong with tokens.
+// Errors of tokens.
 var (
 	ErrTokenExists   = errors.New("there is a token of that name")
 	ErrNoToken       = errors.New("there is no token of that name")
 	ErrTooManyTokens = errors.New("there are as many tokens as there may be")
-	// ErrTokensUnread is that a token cannot be judged, since the database has not
-	// been read yet.
+	// ErrTokensUnread means that a token cannot be checked, because the database was not
+	// read yet.
 	ErrTokensUnread = errors.New("the tokens could not be read yet")
 )
 
-// Token is an agent token as it is kept. Its text is nowhere.
+// Token is a stored agent token. Its text is not stored.
 type Token struct {
-	ID      string // tells it from another one that had its name
+	ID      string // distinguishes it from an earlier one of the same name
 	Name    string
 	Hash    [sha256.Size]byte
 	Profile string   // that it is bound to, "" for none
 	Servers []string // names or patterns; nil: all
 	Lanes   []string // nil: all
-	By      string   // who made it
+	By      string   // creator
 	Created time.Time
 	Expires time.Time // zero: never
-	Used    time.Time // last, as far as that is kept; zero: never
+	Used    time.Time // last use, as far as stored; zero: never
 }
 
-// Rule is what the token itself lets through, beside the profile that it is bound to.
+// Rule returns the token's own limits, without those of its profile.
 func (t *Token) Rule() *ScopeRule {
-	return NewScopeRule(Limits{Servers: t.Servers, Lanes: t.Lanes})
+	return NewScopeRule(ScopeLimits{Servers: t.Servers, Lanes: t.Lanes})
 }
 
-// TokenKeeper stores tokens.
-type TokenKeeper interface {
+// TokenStore stores tokens.
+type TokenStore interface {
 	SaveToken(ctx context.Context, t Token) error
 	DropToken(ctx context.Context, id string) error
 	SetTokenUsed(ctx context.Context, id string, at time.Time) error
 	LoadTokens(ctx context.Context) ([]Token, error)
-	// RestoreTokens makes the store have these tokens and no others.
+	// RestoreTokens replaces all tokens in the store.
 	RestoreTokens(ctx context.Context, all []Token) error
 }
 
-// Tokens are the agent tokens. What is asked of them is answered from memory; what
-// changes is stored first. Its methods are safe for concurrent use.
+// Tokens has the agent tokens. Reads use memory; changes are stored first. It is safe for
+// concurrent use.
 type Tokens struct {
-	keeper TokenKeeper
-	dir    string            // that has the file of those that are revoked
-	ended  func(Actor)       // is told of each that has ended
-	counts func(*Token) bool // reports whether a token that was loaded is good for something
-	seed   [32]byte          // of the texts of tokens
-	loaded chan struct{}
+	store    TokenStore
+	dir      string            // with the file of revoked tokens
+	onEnded  func(Actor)       // called for each token that ends
+	isUsable func(*Token) bool // reports whether a loaded token may be used
+	seed     [32]byte          // for the texts of new tokens
+	loaded   chan struct{}
 
-	changing sync.Mutex // held while one is made or revoked
+	changing sync.Mutex // held while one is created or revoked
 	mu       sync.RWMutex
-	byHash   map[[sha256.Size]byte]*Held
+	byHash   map[[sha256.Size]byte]*ActiveToken
 }
 
-// NewTokens makes Tokens, which know none before Run has read them. In the directory is
-// the second home of what is revoked. ended is called when a token is revoked or expires,
-// counts each time that one is presented; nil is that all count.
-func NewTokens(keeper TokenKeeper, dir string, ended func(Actor), counts func(*Token) bool) *Tokens {
-	t := &Tokens{keeper: keeper, dir: dir, ended: ended, counts: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*Held{}}
-	_, _ = rand.Read(t.seed[:]) // it never fails
+// NewTokens returns Tokens, empty until Run has loaded them. dir has a second copy of the
+// revoked ids. ended is called when a token is revoked or expires; counts each time a
+// token is presented, nil accepts all.
+func NewTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *Tokens {
+	t := &Tokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*ActiveToken{}}
+	_, _ = rand.Read(t.seed[:]) // never fails
 	return t
 }
 
-// Held is a token that is known.
-type Held struct {
+// ActiveToken is a loaded token.
+type ActiveToken struct {
 	Token
-	rule  *ScopeRule
-	ended chan struct{}
-	once  sync.Once
-	gone  atomic.Bool // revoked, though perhaps not in the store
-	timer *time.Timer // ends it when it expires
-	used  atomic.Int64
-	kept  int64 // of used; of Run alone
+	rule      *ScopeRule
+	ended     chan struct{}
+	once      sync.Once
+	revoked   atomic.Bool // revoked, even if storing that failed
+	timer     *time.Timer // ends it when it expires
+	used      atomic.Int64
+	usedSaved int64 // stored value of used; for Run only
 }
 
-// Ended is closed when the token has ended: it was revoked or has expired. Nil never
-// ends.
-func (h *Held) Ended() <-chan struct{} {
+// Ended returns a channel that is closed when the token is revoked or expires. It is nil,
+// which blocks for ever, for a nil token.
+func (h *ActiveToken) Ended() <-chan struct{} {
 	if h == nil {
 		return nil
 	}
 	return h.ended
 }
 
-// Over reports whether the token has ended.
-func (h *Held) Over() bool {
+// HasEnded reports whether the token was revoked or has expired.
+func (h *ActiveToken) HasEnded() bool {
 	select {
 	case <-h.ended:
 		return true
@@ -127,18 +127,18 @@ func (h *Held) Over() bool {
 	}
 }
 
-// Principal is that of who presents the token: see Actor.Principal.
-func (h *Held) Principal() string { return h.actor().Principal() }
+// Principal returns the principal of the token's holder: see Actor.Principal.
+func (h *ActiveToken) Principal() string { return h.actor().Principal() }
 
-func (h *Held) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
+func (h *ActiveToken) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
 
-// Run reads the tokens, and then keeps when they were last used, until ctx ends.
+// Run loads the tokens and saves their last uses, until ctx ends.
 func (t *Tokens) Run(ctx context.Context) {
 	for !t.load(ctx) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(loadAgain):
+		case <-time.After(loadRetryInterval):
 		}
 	}
 	look := time.NewTicker(time.Minute)
@@ -147,38 +147,38 @@ func (t *Tokens) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			t.keepUsed(last, 0)
+			t.saveLastUsed(last, 0)
 			cancel()
 			return
 		case <-look.C:
-			t.keepUsed(ctx, usedAgain)
+			t.saveLastUsed(ctx, usedSaveInterval)
 		}
 	}
 }
 
 func (t *Tokens) load(ctx context.Context) bool {
-	all, err := t.keeper.LoadTokens(ctx)
-	gone, also := revoked(t.dir)
+	all, err := t.store.LoadTokens(ctx)
+	gone, also := readRevoked(t.dir)
 	if err != nil || also != nil {
 		return false
 	}
 	for _, one := range all {
 		if slices.Contains(gone, one.ID) {
-			_ = t.keeper.DropToken(ctx, one.ID) // else it is here again, and as good for nothing
+			_ = t.store.DropToken(ctx, one.ID) // it stays revoked even if this fails
 			continue
 		}
-		t.hold(one)
+		t.add(one)
 	}
 	close(t.loaded)
 	return true
 }
 
-// hold takes a token up.
-func (t *Tokens) hold(one Token) *Held {
-	h := &Held{Token: one, rule: one.Rule(), ended: make(chan struct{})}
+// add adds a loaded token.
+func (t *Tokens) add(one Token) *ActiveToken {
+	h := &ActiveToken{Token: one, rule: one.Rule(), ended: make(chan struct{})}
 	if !one.Used.IsZero() {
 		h.used.Store(one.Used.UnixMicro())
-		h.kept = h.used.Load()
+		h.usedSaved = h.used.Load()
 	}
 	t.mu.Lock()
 	t.byHash[one.Hash] = h
@@ -189,24 +189,24 @@ func (t *Tokens) hold(one Token) *Held {
 	return h
 }
 
-func (t *Tokens) end(h *Held) {
+func (t *Tokens) end(h *ActiveToken) {
 	h.once.Do(func() {
 		close(h.ended)
-		t.ended(h.actor())
+		t.onEnded(h.actor())
 	})
 }
 
-// keepUsed stores when tokens were last used, where what is stored is older by more
-// than so much.
-func (t *Tokens) keepUsed(ctx context.Context, older time.Duration) {
-	for _, h := range t.held() {
-		if at := h.used.Load(); at-h.kept > older.Microseconds() && t.keeper.SetTokenUsed(ctx, h.ID, time.UnixMicro(at)) == nil {
-			h.kept = at
+// saveLastUsed stores the last uses that are newer than the stored ones by more than
+// older.
+func (t *Tokens) saveLastUsed(ctx context.Context, older time.Duration) {
+	for _, h := range t.activeTokens() {
+		if at := h.used.Load(); at-h.usedSaved > older.Microseconds() && t.store.SetTokenUsed(ctx, h.ID, time.UnixMicro(at)) == nil {
+			h.usedSaved = at
 		}
 	}
 }
 
-func (t *Tokens) held() (all []*Held) {
+func (t *Tokens) activeTokens() (all []*ActiveToken) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, h := range t.byHash {
@@ -215,14 +215,13 @@ func (t *Tokens) held() (all []*Held) {
 	return all
 }
 
-// All returns the tokens, by name, those that have expired, too. The error is
-// ErrTokensUnread.
+// All returns the tokens by name, including expired ones. The error is ErrTokensUnread.
 func (t *Tokens) All(ctx context.Context) ([]Token, error) {
-	if err := t.ready(ctx); err != nil {
+	if err := t.waitLoaded(ctx); err != nil {
 		return nil, err
 	}
 	var all []Token
-	for _, h := range t.held() {
+	for _, h := range t.activeTokens() {
 		one := h.Token
 		if at := h.used.Load(); at != 0 {
 			one.Used = time.UnixMicro(at)
@@ -233,25 +232,24 @@ func (t *Tokens) All(ctx context.Context) ([]Token, error) {
 	return all, nil
 }
 
-// Has reports whether there is a token of this name, as far as is known by now: true as long
-// as nothing is.
+// Has reports whether there is a token of this name; true until the tokens are loaded.
 func (t *Tokens) Has(name string) bool {
 	select {
 	case <-t.loaded:
-		return slices.ContainsFunc(t.held(), func(h *Held) bool { return h.Token.Name == name })
+		return slices.ContainsFunc(t.activeTokens(), func(h *ActiveToken) bool { return h.Token.Name == name })
 	default:
 		return true
 	}
 }
 
-// ready waits until the tokens are known.
-func (t *Tokens) ready(ctx context.Context) error {
+// waitLoaded waits until the tokens are loaded.
+func (t *Tokens) waitLoaded(ctx context.Context) error {
 	select {
 	case <-t.loaded:
 		return nil
 	default:
 	}
-	limit := time.NewTimer(loadTime)
+	limit := time.NewTimer(loadTimeout)
 	defer limit.Stop()
 	select {
 	case <-t.loaded:
@@ -262,19 +260,18 @@ func (t *Tokens) ready(ctx context.Context) error {
 	return ErrTokensUnread
 }
 
-// Create makes a token with what one says, if permit permits it, and returns its text, which
-// is nowhere else: 256 bits behind a prefix, which nobody outside of this process can know.
-// With the same ID they are the same, so that a person can permit the very token that is
-// made then; without one they are random.
+// Create creates a token if permit allows it, and returns its text, 256 bits after a
+// prefix, which is not stored. With the same ID the text is the same, so that a user can
+// confirm the exact token that is created; without one it is random.
 func (t *Tokens) Create(ctx context.Context, one Token, permit func(*Token) error) (text string, made Token, err error) {
-	if err := t.ready(ctx); err != nil {
+	if err := t.waitLoaded(ctx); err != nil {
 		return "", Token{}, err
 	}
 	t.changing.Lock()
 	defer t.changing.Unlock()
-	all := t.held()
+	all := t.activeTokens()
 	switch {
-	case slices.ContainsFunc(all, func(h *Held) bool { return h.Name == one.Name }):
+	case slices.ContainsFunc(all, func(h *ActiveToken) bool { return h.Name == one.Name }):
 		return "", Token{}, ErrTokenExists
 	case len(all) >= MaxTokens:
 		return "", Token{}, ErrTooManyTokens
@@ -290,22 +287,22 @@ func (t *Tokens) Create(ctx context.Context, one Token, permit func(*Token) erro
 			return "", Token{}, err
 		}
 	}
-	if err := t.keeper.SaveToken(ctx, one); err != nil {
+	if err := t.store.SaveToken(ctx, one); err != nil {
 		return "", Token{}, err
 	}
-	return text, t.hold(one).Token, nil
+	return text, t.add(one).Token, nil
 }
 
-// Revoke ends a token. Whatever becomes of storing that, it is good for nothing
-// from now on; an error says that it may be, after a restart.
+// Revoke ends a token. It is invalid from now on even if storing that fails; an error
+// says that it may be valid again after a restart.
 func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
-	if err := t.ready(ctx); err != nil {
+	if err := t.waitLoaded(ctx); err != nil {
 		return Token{}, err
 	}
 	t.changing.Lock()
 	defer t.changing.Unlock()
-	all := t.held()
-	i := slices.IndexFunc(all, func(h *Held) bool { return h.Name == name })
+	all := t.activeTokens()
+	i := slices.IndexFunc(all, func(h *ActiveToken) bool { return h.Name == name })
 	if i < 0 {
 		return Token{}, ErrNoToken
 	}
@@ -313,9 +310,9 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
-	h.gone.Store(true)
-	t.end(h) // which stays in the list until it is stored, so that it can be tried again
-	if err := errors.Join(revoke(t.dir, h.ID), t.keeper.DropToken(ctx, h.ID)); err != nil {
+	h.revoked.Store(true)
+	t.end(h) // it stays in the list until that is stored, so that the user can retry
+	if err := errors.Join(addRevoked(t.dir, h.ID), t.store.DropToken(ctx, h.ID)); err != nil {
 		return Token{}, err
 	}
 	t.mu.Lock()
@@ -324,8 +321,8 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
 	return h.Token, nil
 }
 
-// Reload reads the tokens once more, since another instance has made or revoked some. Those
-// that are not there any more end.
+// Reload reads the tokens again, because another instance has changed some. Missing ones
+// end.
 func (t *Tokens) Reload(ctx context.Context) error {
 	select {
 	case <-t.loaded:
@@ -334,7 +331,7 @@ func (t *Tokens) Reload(ctx context.Context) error {
 	}
 	t.changing.Lock()
 	defer t.changing.Unlock()
-	all, err := t.keeper.LoadTokens(ctx)
+	all, err := t.store.LoadTokens(ctx)
 	if err != nil {
 		return err
 	}
@@ -343,7 +340,7 @@ func (t *Tokens) Reload(ctx context.Context) error {
 		there[one.ID] = true
 	}
 	known := map[string]bool{}
-	for _, h := range t.held() {
+	for _, h := range t.activeTokens() {
 		if known[h.ID] = true; there[h.ID] {
 			continue
 		}
@@ -353,12 +350,12 @@ func (t *Tokens) Reload(ctx context.Context) error {
 		t.mu.Lock()
 		delete(t.byHash, h.Hash)
 		t.mu.Unlock()
-		h.gone.Store(true)
+		h.revoked.Store(true)
 		t.end(h)
 	}
 	for _, one := range all {
 		if !known[one.ID] {
-			t.hold(one)
+			t.add(one)
 		}
 	}
 	return nil
@@ -369,37 +366,36 @@ func (t *Tokens) Restore(ctx context.Context) error {
 	select {
 	case <-t.loaded:
 	default:
-		return nil // they are read when they can be
+		return nil // not loaded yet
 	}
 	t.changing.Lock()
 	defer t.changing.Unlock()
 	var all []Token
-	for _, h := range t.held() {
-		if !h.gone.Load() {
+	for _, h := range t.activeTokens() {
+		if !h.revoked.Load() {
 			all = append(all, h.Token)
 		}
 	}
-	return t.keeper.RestoreTokens(ctx, all)
+	return t.store.RestoreTokens(ctx, all)
 }
 
-// find returns the token with this text, nil when there is none that is good. The
-// error is ErrTokensUnread.
-func (t *Tokens) find(ctx context.Context, text string) (*Held, error) {
-	h, err := t.Known(ctx, text)
-	if h == nil || h.Over() || t.counts != nil && !t.counts(&h.Token) {
+// find returns the valid token with this text, or nil. The error is ErrTokensUnread.
+func (t *Tokens) find(ctx context.Context, text string) (*ActiveToken, error) {
+	h, err := t.Lookup(ctx, text)
+	if h == nil || h.HasEnded() || t.isUsable != nil && !t.isUsable(&h.Token) {
 		return nil, err
 	}
 	h.used.Store(time.Now().UnixMicro())
 	return h, nil
 }
 
-// Known returns the token with this text, also when it has expired, without using it;
-// nil when there is none. The error is ErrTokensUnread.
-func (t *Tokens) Known(ctx context.Context, text string) (*Held, error) {
+// Lookup returns the token with this text, even if expired, without counting as a use;
+// nil without one. The error is ErrTokensUnread.
+func (t *Tokens) Lookup(ctx context.Context, text string) (*ActiveToken, error) {
 	if t == nil || len(text) != tokenLength || !strings.HasPrefix(text, tokenPrefix) {
 		return nil, nil
 	}
-	if err := t.ready(ctx); err != nil {
+	if err := t.waitLoaded(ctx); err != nil {
 		return nil, err
 	}
 	t.mu.RLock()
@@ -407,13 +403,13 @@ func (t *Tokens) Known(ctx context.Context, text string) (*Held, error) {
 	return t.byHash[sha256.Sum256([]byte(text))], nil
 }
 
-// Named returns the token of that name, also when it has expired, and the names of all;
-// nil when there is none. The error is ErrTokensUnread.
-func (t *Tokens) Named(ctx context.Context, name string) (found *Held, names []string, err error) {
-	if err := t.ready(ctx); err != nil {
+// LookupByName returns the token of that name, even if expired, or nil, and all names.
+// The error is ErrTokensUnread.
+func (t *Tokens) LookupByName(ctx context.Context, name string) (found *ActiveToken, names []string, err error) {
+	if err := t.waitLoaded(ctx); err != nil {
 		return nil, nil, err
 	}
-	for _, h := range t.held() {
+	for _, h := range t.activeTokens() {
 		if names = append(names, h.Name); h.Name == name {
 			found = h
 		}
@@ -421,8 +417,8 @@ func (t *Tokens) Named(ctx context.Context, name string) (found *Held, names []s
 	return found, names, nil
 }
 
-// TokenIn returns the text of the first agent token in a text, "" when there is none.
-func TokenIn(text string) string {
+// FindTokenText returns the first agent token in a text, or "".
+func FindTokenText(text string) string {
 	if at := strings.Index(text, tokenPrefix); at >= 0 && len(text)-at >= tokenLength {
 		return text[at : at+tokenLength]
 	}

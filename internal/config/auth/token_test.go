@@ -71,7 +71,7 @@ func (s *shelf) fail(err error) {
 	s.err = err
 }
 
-// kept returns the tokens that are stored, and how often a last use was.
+// usedSaved returns the tokens that are stored, and how often a last use was.
 func (s *shelf) kept() ([]auth.Token, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func TestTokens(t *testing.T) {
 		if got := who(a, both); got.Kind != auth.Nobody {
 			t.Errorf("a token and the key are %v", got)
 		}
-		caller := auth.Caller{Actor: actor, Bounds: auth.Within(held, "", nil)}
+		caller := auth.Caller{Actor: actor, Bounds: auth.CallerBounds(held, "", nil)}
 		if within := caller.Scope(); !within.Server("s") || within.Server("t") {
 			t.Error("it does not reach what it says")
 		}
@@ -259,12 +259,12 @@ func TestTokensThatCannotBeReadYet(t *testing.T) {
 // TestBounds: the scope of a caller is asked for each time, and what is not known
 // lets nothing through.
 func TestBounds(t *testing.T) {
-	rules := map[string]*auth.ScopeRule{"p": auth.NewScopeRule(auth.Limits{Profile: "p", Servers: []string{"a"}}), "q": auth.NewScopeRule(auth.Limits{Profile: "q", Servers: []string{"a", "b"}})}
+	rules := map[string]*auth.ScopeRule{"p": auth.NewScopeRule(auth.ScopeLimits{Profile: "p", Servers: []string{"a"}}), "q": auth.NewScopeRule(auth.ScopeLimits{Profile: "q", Servers: []string{"a", "b"}})}
 	profiles := func(name string) *auth.ScopeRule { return rules[name] }
-	if auth.Within(nil, "", profiles) != nil {
+	if auth.CallerBounds(nil, "", profiles) != nil {
 		t.Error("who has neither token nor profile has bounds")
 	}
-	agent := auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Bounds: auth.Within(nil, "p", profiles)}
+	agent := auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Bounds: auth.CallerBounds(nil, "p", profiles)}
 	reaches := func(c auth.Caller, want string) {
 		t.Helper()
 		got := ""
@@ -285,7 +285,7 @@ func TestBounds(t *testing.T) {
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}, "abc")
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Admin}}, "abc")
 	reaches(auth.Caller{}, "")
-	reaches(auth.Caller{Bounds: auth.Within(nil, "q", profiles)}, "")
+	reaches(auth.Caller{Bounds: auth.CallerBounds(nil, "q", profiles)}, "")
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci"}}, "")
 }
 

@@ -76,10 +76,10 @@ func loosened(was, is tool.Hints) []string {
 			out = append(out, name)
 		}
 	}
-	if was.Destructive == tool.True && is.Destructive == tool.Unsaid {
+	if was.Destructive == tool.True && is.Destructive == tool.Unset {
 		out = append(out, "destructiveHint")
 	}
-	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unsaid { // would open the read lane
+	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unset { // would open the read lane
 		out = append(out, "readOnlyHint")
 	}
 	becomes("destructiveHint", was.Destructive, is.Destructive, tool.False)

@@ -74,15 +74,15 @@ func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
 
 // TestLoosened goes through all pairs of states of all hints.
 func TestLoosened(t *testing.T) {
-	states := []tool.Tri{tool.Unsaid, tool.False, tool.True}
+	states := []tool.Tri{tool.Unset, tool.False, tool.True}
 	for _, was := range states {
 		for _, is := range states {
 			for hint, c := range map[string]struct {
 				was, is tool.Hints
 				want    bool
 			}{
-				"destructiveHint": {tool.Hints{Destructive: was}, tool.Hints{Destructive: is}, was == tool.True && is != tool.True || was == tool.Unsaid && is == tool.False},
-				"readOnlyHint":    {tool.Hints{ReadOnly: was}, tool.Hints{ReadOnly: is}, was != tool.True && is == tool.True || was == tool.False && is == tool.Unsaid},
+				"destructiveHint": {tool.Hints{Destructive: was}, tool.Hints{Destructive: is}, was == tool.True && is != tool.True || was == tool.Unset && is == tool.False},
+				"readOnlyHint":    {tool.Hints{ReadOnly: was}, tool.Hints{ReadOnly: is}, was != tool.True && is == tool.True || was == tool.False && is == tool.Unset},
 				"idempotentHint":  {tool.Hints{Idempotent: was}, tool.Hints{Idempotent: is}, was != tool.True && is == tool.True},
 				"openWorldHint":   {tool.Hints{OpenWorld: was}, tool.Hints{OpenWorld: is}, was != tool.False && is == tool.False},
 			} {

@@ -22,7 +22,7 @@ var strict = policy.Rules{StrictServerValidation: true}
 
 // TestContractMessages holds the messages of the contract to the letter.
 func TestContractMessages(t *testing.T) {
-	destructive := hints(tool.Unsaid, tool.True)
+	destructive := hints(tool.Unset, tool.True)
 	for _, c := range []struct {
 		name     string
 		variant  policy.Variant
@@ -44,7 +44,7 @@ func TestContractMessages(t *testing.T) {
 			problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"},
 		{"server mismatch in the write lane", policy.CallToolWrite, policy.Declared{}, hints(tool.True, tool.True), strict,
 			problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_write"},
-		{"not read-only in the read lane", policy.CallToolRead, policy.Declared{}, hints(tool.False, tool.Unsaid), strict,
+		{"not read-only in the read lane", policy.CallToolRead, policy.Declared{}, hints(tool.False, tool.Unset), strict,
 			problem.ServerMismatch, "Tool 'github:delete_repo' is marked as not read-only by server, use call_tool_write instead of call_tool_read"},
 		{"invalid sensitivity", policy.CallToolRead, policy.Declared{HasSensitivity: true, DataSensitivity: "secret"}, tool.Hints{}, strict,
 			problem.InvalidSensitivity, "Invalid intent.data_sensitivity 'secret': must be public, internal, private, or unknown"},

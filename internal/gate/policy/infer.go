@@ -13,7 +13,7 @@ const (
 )
 
 // Silent reports whether the hints do not say what a tool does: only then hints are inferred.
-func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unsaid && h.Destructive == tool.Unsaid }
+func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unset && h.Destructive == tool.Unset }
 
 // Effective returns the effective hints of a tool. h is the override, else the hints of the server;
 // inferred counts only if these are silent and the mode is enforce.

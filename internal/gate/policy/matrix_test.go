@@ -41,7 +41,7 @@ var (
 		{"write, long", policy.Declared{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: strings.Repeat("é", 1001)}},
 	}
 
-	tris       = []tool.Tri{tool.Unsaid, tool.False, tool.True}
+	tris       = []tool.Tri{tool.Unset, tool.False, tool.True}
 	bools      = []bool{false, true}
 	operations = []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	modes      = []policy.InferMode{policy.InferOff, policy.InferAdvise, policy.InferEnforce, ""}
@@ -326,7 +326,7 @@ func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 	lane := map[policy.Variant]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.Variant]
 	op := r.Declared.OperationType
 	valid := op == "read" || op == "write" || op == "destructive"
-	silent := f.Hints.ReadOnly == tool.Unsaid && f.Hints.Destructive == tool.Unsaid
+	silent := f.Hints.ReadOnly == tool.Unset && f.Hints.Destructive == tool.Unset
 	enforced := silent && rules.InferHints != policy.InferOff && rules.InferHints != policy.InferAdvise
 	destructive := f.Hints.Destructive == tool.True || enforced && f.Inferred == policy.Destructive
 	readOnly := f.Hints.ReadOnly == tool.True || enforced && f.Inferred == policy.Read

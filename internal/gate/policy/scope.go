@@ -5,11 +5,11 @@ import "mcpproxy/internal/config/auth"
 // Scopes are defined in package auth, below the package of the callers. For other packages they are part
 // of the policy.
 type (
-	Scope       = auth.Scope     // what a caller may reach; the zero value is everything
-	ScopeKey    = auth.ScopeKey  // comparable form of a Scope
-	ScopeRule   = auth.ScopeRule // one restriction
-	ScopeLimits = auth.Limits    // the settings of a rule
-	ScopeTools  = auth.Tools
+	Scope       = auth.Scope       // what a caller may reach; the zero value is everything
+	ScopeKey    = auth.ScopeKey    // comparable form of a Scope
+	ScopeRule   = auth.ScopeRule   // one restriction
+	ScopeLimits = auth.ScopeLimits // the settings of a rule
+	ScopeTools  = auth.ToolPatterns
 )
 
 // ScopeOf returns the intersection of rules; nil is no rule.

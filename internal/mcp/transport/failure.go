@@ -95,7 +95,7 @@ func FailureOf(err error) Failure {
 	same := func(code, words string) Failure { return Failure{code, words, words} }
 	switch {
 	case errors.As(err, &exited):
-		f := same(Exited, exited.Said())
+		f := same(Exited, exited.Reason())
 		if line := exited.LastLine(); line != "" {
 			if exited.NoNetwork() {
 				f.Detail += ": it could not reach the network"
@@ -106,7 +106,7 @@ func FailureOf(err error) Failure {
 	case errors.As(err, &spawn) && spawn.Dir != "":
 		return Failure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
 	case errors.As(err, &spawn):
-		return Failure{NoProcess, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
+		return Failure{NoProcess, "its command is " + spawn.Reason(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Reason())}
 	case errors.As(err, &secret):
 		return same(SecretNeeded, secret.Error())
 	case errors.As(err, &variable):

@@ -36,8 +36,8 @@ func NewStdio(proc *process.Process, start *process.StartWatch, log *process.Log
 	l := &Stdio{duplex: newDuplex(o), proc: proc, log: log, startup: start}
 	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.end(l.writeError(err)) })
 	l.post = func(_ context.Context, msg []byte) error { return l.in.Send(msg) }
-	l.postLater = l.in.Offer
-	proc.KeepStderr(log)
+	l.postLater = l.in.SendOptional
+	proc.CopyStderr(log)
 	proc.Go(l.read)
 	proc.Go(func() {
 		if err := start.Watch(l.Done()); err != nil {
@@ -92,7 +92,7 @@ func (l *Stdio) take(line []byte, kept bool) {
 	if !l.noisy.Swap(true) {
 		l.Reports.Odd("it writes lines to its standard output that are not JSON-RPC messages; its log has them")
 	}
-	l.log.Noise(line)
+	l.log.StdoutLine(line)
 }
 
 // skipTime limits the rest of a line over the limit.
@@ -134,7 +134,7 @@ func (l *Stdio) readError(err error) error {
 		return l.Budget.TooLarge()
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
-		if l.proc.Gone(nil, process.DrainTime) {
+		if l.proc.WaitExit(nil, process.DrainTime) {
 			return l.proc.Status()
 		}
 		return problem.Ownf("the process has closed its output")
@@ -147,7 +147,7 @@ func (l *Stdio) writeError(err error) error {
 	switch {
 	case err == process.ErrNotReading:
 		return err
-	case l.proc.Gone(nil, process.DrainTime):
+	case l.proc.WaitExit(nil, process.DrainTime):
 		return l.proc.Status()
 	}
 	return problem.Ownf("the process has closed its input")

@@ -89,7 +89,7 @@ func missing(s config.Launch) (program, dir string) {
 		return "", dir
 	}
 	for _, name := range append([]string{s.Command}, needs[filepath.Base(s.Command)]...) {
-		if process.Find(name, s.Env["PATH"]) == "" {
+		if process.FindCommand(name, s.Env["PATH"]) == "" {
 			return name, dir
 		}
 	}

@@ -109,7 +109,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		d.ApprovedAt = &at
 	}
 	if rapid.Bool().Draw(t, "prepared") {
-		d.Facts = d.Prepared()
+		d.Facts = d.Encoded()
 	}
 	return d
 }

@@ -86,7 +86,7 @@ func (d *Decision) members(c *coder) {
 	c.text(`,"profile":`, &d.Profile)
 	c.text(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
-		d.Facts.Read(c.name, c.value)
+		d.Facts.ReadMember(c.name, c.value)
 	} else {
 		c.out = d.Facts.AppendMembers(c.out)
 	}

@@ -32,7 +32,7 @@ func (o Opener) aBit() int { return o.Volume(3500, 2100) }
 type Store interface {
 	activity.Store
 	approval.Store
-	auth.TokenKeeper
+	auth.TokenStore
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error

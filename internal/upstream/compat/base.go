@@ -12,33 +12,33 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Bounds on what is kept for one client.
+// Bounds per client.
 const (
-	maxKept            = 256 // events while it does not listen
-	maxKeptBytes       = 1 << 20
+	maxQueuedEvents    = 256 // events while it does not listen
+	maxQueuedBytes     = 1 << 20
 	maxSubscriptions   = 1000
-	maxSubscribedBytes = 1 << 20 // of their addresses
+	maxSubscribedBytes = 1 << 20 // of their URIs
 )
 
-// empty returns the reply of a request that has no result.
-func empty() session.Reply { return session.Reply{Result: json.RawMessage("{}")} }
+// emptyReply returns an empty result.
+func emptyReply() session.Reply { return session.Reply{Result: json.RawMessage("{}")} }
 
-// unknown returns the reply of a request that is not known here.
-func unknown(method, why string) session.Reply {
+// unknownMethodReply returns "method not found".
+func unknownMethodReply(method, why string) session.Reply {
 	return session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + method + why}}
 }
 
-// refusedParams returns the reply of a request whose params are not right.
-func refusedParams(what string) session.Reply {
+// invalidParamsReply returns "invalid params".
+func invalidParamsReply(what string) session.Reply {
 	return session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Invalid params: " + what}}
 }
 
-// internalError returns the reply of a request that cannot be gone on with.
-func internalError(why string) session.Reply {
+// internalErrorReply returns "internal error".
+func internalErrorReply(why string) session.Reply {
 	return session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInternal, Message: why}}
 }
 
-// orObject returns a copy of raw, or an empty object where it is none.
+// orObject returns a copy of raw, or an empty object if raw is not an object.
 func orObject(raw json.RawMessage) json.RawMessage {
 	if wirejson.Kind(raw) != '{' {
 		return json.RawMessage("{}")
@@ -46,14 +46,14 @@ func orObject(raw json.RawMessage) json.RawMessage {
 	return bytes.Clone(raw)
 }
 
-// field is a member of an object. Without a value it is left out.
-type field struct {
+// jsonField is a member of an object. Without a value it is omitted.
+type jsonField struct {
 	name  string
 	value json.RawMessage
 }
 
-// object returns the object with these members, as they are and in this order.
-func object(members ...field) json.RawMessage {
+// jsonObject returns an object with these members in this order.
+func jsonObject(members ...jsonField) json.RawMessage {
 	out := []byte{'{'}
 	for _, m := range members {
 		if m.value == nil {
@@ -67,25 +67,25 @@ func object(members ...field) json.RawMessage {
 	return append(out, '}')
 }
 
-// text returns s as JSON.
-func text(s string) json.RawMessage { return wirejson.AppendString(nil, s) }
+// jsonString returns s as JSON.
+func jsonString(s string) json.RawMessage { return wirejson.AppendString(nil, s) }
 
-// resource returns the params that name a resource.
-func resource(uri string) json.RawMessage { return object(field{"uri", text(uri)}) }
+// resourceParams returns the params for a resource URI.
+func resourceParams(uri string) json.RawMessage { return jsonObject(jsonField{"uri", jsonString(uri)}) }
 
-// instructions returns the member that holds what a server has its clients do.
-func instructions(g *upstream.Greeting) field {
+// instructionsField returns the member with a server's instructions.
+func instructionsField(g *upstream.HandshakeResult) jsonField {
 	if g.Instructions == "" {
-		return field{}
+		return jsonField{}
 	}
-	return field{"instructions", text(g.Instructions)}
+	return jsonField{"instructions", jsonString(g.Instructions)}
 }
 
-// uris are the addresses of resources to which a client has subscribed.
-type uris map[string]bool
+// subscriptions are the resource URIs that a client is subscribed to.
+type subscriptions map[string]bool
 
-// set enters a subscription, or takes it out; false when there are too many.
-func (u uris) set(uri string, on bool) bool {
+// set adds or removes a subscription; false when there are too many.
+func (u subscriptions) set(uri string, on bool) bool {
 	if !on {
 		delete(u, uri)
 		return true
@@ -101,14 +101,14 @@ func (u uris) set(uri string, on bool) bool {
 	return true
 }
 
-// lists are the lists of which a server may say that they have changed.
-var lists = [...]struct{ kind, method, wish string }{
+// listNotifications are the list_changed notifications.
+var listNotifications = [...]struct{ kind, method, wish string }{
 	{"tools", mcp.ToolsChanged, "toolsListChanged"},
 	{"prompts", mcp.PromptsChanged, "promptsListChanged"},
 	{"resources", mcp.ResourcesChanged, "resourcesListChanged"},
 }
 
-// pause waits, unless ctx ends before.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

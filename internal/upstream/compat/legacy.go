@@ -18,37 +18,36 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// legacyClient is a client of a legacy revision on a server that speaks the
-// modern one alone. It has no connection of its own: each request goes out by itself
-// on the one that all share, and says what the client said in initialize. What
-// the server wants to know before it answers is asked of the client as that
-// revision asks, as often as the server wants.
+// legacyClient is a legacy client on a modern server. It has no connection of its own:
+// each request is sent separately on the shared one, with the metadata from the client's
+// initialize. When the server requires input before it answers, the client is asked with
+// legacy requests, as often as the server wants.
 type legacyClient struct {
 	*session.End
 	sv   *upstream.Server
-	ids  uint64 // of requests to the client
+	ids  uint64 // last id of a request to the client
 	info struct{ capabilities, client json.RawMessage }
 
-	asked session.Questions
+	questions session.Questions
 
-	mu         sync.Mutex // guards what follows, and ids
+	mu         sync.Mutex // guards the fields below, and ids
 	level      json.RawMessage
-	resources  uris          // subscribed to
+	resources  subscriptions // subscriptions
 	subscribed chan struct{} // closed and replaced when resources change
 }
 
 func newLegacyClient(sv *upstream.Server) *legacyClient {
-	return &legacyClient{End: session.NewEnd(), sv: sv, resources: uris{}, subscribed: make(chan struct{})}
+	return &legacyClient{End: session.NewEnd(), sv: sv, resources: subscriptions{}, subscribed: make(chan struct{})}
 }
 
 // Stop implements peer.
 func (l *legacyClient) Stop(<-chan struct{}) { l.Fail(transport.ErrStopped) }
 
-// Notify drops what the modern revision does not have: the end of the
-// handshake, changes of roots.
+// Notify drops notifications that the modern protocol does not have, such as
+// notifications/initialized.
 func (l *legacyClient) Notify(context.Context, string, json.RawMessage) error { return l.Cause() }
 
-// Do answers what the modern revision does not have, and passes on the rest.
+// Do answers legacy-only methods itself and forwards the rest.
 func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := l.Cause(); err != nil {
 		return session.Reply{}, &session.NotSentError{Cause: err}
@@ -57,35 +56,35 @@ func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Repl
 	case mcp.Initialize:
 		return l.initialize(ctx, r)
 	case mcp.Ping:
-		return empty(), nil
+		return emptyReply(), nil
 	case mcp.SetLevel:
 		return l.setLevel(r), nil
 	case mcp.Subscribe, mcp.Unsubscribe:
 		uri, ok := wirejson.String(wirejson.Find(r.Params, "uri"))
 		if !ok {
-			return refusedParams("params.uri must be a string"), nil
+			return invalidParamsReply("params.uri must be a string"), nil
 		}
 		if !l.subscribe(uri, r.Method == mcp.Subscribe) {
-			return refusedParams("there are too many subscriptions"), nil
+			return invalidParamsReply("there are too many subscriptions"), nil
 		}
-		return empty(), nil
+		return emptyReply(), nil
 	case mcp.Discover, mcp.Listen:
-		return unknown(r.Method, ""), nil
+		return unknownMethodReply(r.Method, ""), nil
 	}
-	if strings.HasPrefix(r.Method, mcp.Tasks) { // the tasks of the modern revision are others
-		return unknown(r.Method, ""), nil
+	if strings.HasPrefix(r.Method, mcp.Tasks) { // tasks differ between the protocols
+		return unknownMethodReply(r.Method, ""), nil
 	}
-	return l.rounds(ctx, r)
+	return l.requestWithInputs(ctx, r)
 }
 
-// initialize answers with what the server has said of itself.
+// initialize responds with the server's handshake result.
 func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (session.Reply, error) {
 	c, err := l.sv.Ready(ctx)
 	if err != nil {
 		return session.Reply{}, err
 	}
 	if !c.Modern() {
-		return session.Reply{}, &session.NotSentError{Cause: errAnotherServer}
+		return session.Reply{}, &session.NotSentError{Cause: errServerChanged}
 	}
 	l.info.capabilities = mcp.WithoutTaskCapability(orObject(wirejson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(wirejson.Find(r.Params, "clientInfo"))
@@ -93,34 +92,33 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	if !mcp.IsLegacy(version) {
 		version = mcp.Legacy
 	}
-	g := c.Greeting()
+	g := c.HandshakeResult()
 	info := g.Info
 	if wirejson.Kind(info) != '{' {
-		info = object(field{"name", text(l.sv.Spec.Name)}, field{"version", text("unknown")})
+		info = jsonObject(jsonField{"name", jsonString(l.sv.Spec.Name)}, jsonField{"version", jsonString("unknown")})
 	}
 	capabilities := mcp.WithoutTaskCapability(orObject(g.Capabilities))
-	return session.Reply{Result: object(field{"protocolVersion", text(version)}, field{"capabilities", capabilities}, field{"serverInfo", info}, instructions(g))}, nil
+	return session.Reply{Result: jsonObject(jsonField{"protocolVersion", jsonString(version)}, jsonField{"capabilities", capabilities}, jsonField{"serverInfo", info}, instructionsField(g))}, nil
 }
 
-// setLevel remembers the level: requests of the modern revision say it
-// themselves.
+// setLevel stores the log level, which modern requests carry as metadata.
 func (l *legacyClient) setLevel(r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
 	if mcp.Level(text) < 0 {
-		return refusedParams("params.level is no log level")
+		return invalidParamsReply("params.level is no log level")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.level = bytes.Clone(level)
-	return empty()
+	return emptyReply()
 }
 
-// Bounds on what one client may have a server do.
+// Bounds on the input rounds of a request.
 const (
-	maxInputRounds     = 50 // questions and answers within one request
-	minShed, maxShed   = 100 * time.Millisecond, 5 * time.Second
-	maxInputsPerAnswer = 100
+	maxInputRounds               = 50 // rounds within one request
+	minRetryDelay, maxRetryDelay = 100 * time.Millisecond, 5 * time.Second
+	maxInputsPerAnswer           = 100
 )
 
 func (l *legacyClient) subscribe(uri string, on bool) bool {
@@ -134,11 +132,11 @@ func (l *legacyClient) subscribe(uri string, on bool) bool {
 	return true
 }
 
-// rounds sends the request until the server answers it, and has the client
-// asked in between.
-func (l *legacyClient) rounds(ctx context.Context, r *session.Request) (session.Reply, error) {
-	params := l.modern(r.Params)
-	shed := minShed
+// requestWithInputs sends the request until the server answers it, and asks the client in
+// between.
+func (l *legacyClient) requestWithInputs(ctx context.Context, r *session.Request) (session.Reply, error) {
+	params := l.modernParams(r.Params)
+	shed := minRetryDelay
 	for round := range maxInputRounds {
 		reply, err := l.send(ctx, r, params, round > 0)
 		if err != nil || reply.Error != nil || !wantsInput(reply.Result) {
@@ -149,19 +147,19 @@ func (l *legacyClient) rounds(ctx context.Context, r *session.Request) (session.
 		if err != nil || failure != nil {
 			return session.Reply{Error: failure}, err
 		}
-		params = l.modern(r.Params)
+		params = l.modernParams(r.Params)
 		if answers != nil {
 			params = wirejson.SetMember(params, "inputResponses", answers)
-		} else if err := pause(ctx, shed); err != nil { // the server only asks to come again
+		} else if err := pause(ctx, shed); err != nil { // the server only asks to retry
 			return session.Reply{}, err
 		} else {
-			shed = min(2*shed, maxShed)
+			shed = min(2*shed, maxRetryDelay)
 		}
 		if state := wirejson.Find(reply.Result, "requestState"); state != nil {
 			params = wirejson.SetMember(params, "requestState", state)
 		}
 	}
-	return internalError("the server asks for input without end"), nil
+	return internalErrorReply("the server asks for input without end"), nil
 }
 
 func wantsInput(result json.RawMessage) bool {
@@ -172,8 +170,8 @@ func wantsInput(result json.RawMessage) bool {
 	return kind == "input_required"
 }
 
-// modern returns the params with what a modern request has to say of itself.
-func (l *legacyClient) modern(params json.RawMessage) json.RawMessage {
+// modernParams returns the params with the metadata of a modern request.
+func (l *legacyClient) modernParams(params json.RawMessage) json.RawMessage {
 	l.mu.Lock()
 	level := l.level
 	l.mu.Unlock()
@@ -187,14 +185,14 @@ func (l *legacyClient) modern(params json.RawMessage) json.RawMessage {
 	return wirejson.SetMember(wirejson.DropMember(params, "task"), "_meta", meta)
 }
 
-// send sends one round. Before another one than the first the client may have
-// been asked something, for long: it counts as a wait.
+// send sends one round. Before every round but the first, the client may have been asked
+// for long: that counts as a wait.
 func (l *legacyClient) send(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
 	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Permit: r.Permit}
 	return l.sv.Try(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
-		if !c.Modern() { // it has become another server
+		if !c.Modern() { // the server has been replaced
 			l.Fail(transport.ErrSessionGone)
-			return session.Reply{}, l.sv.Over(l.Cause())
+			return session.Reply{}, l.sv.SessionEndedError(l.Cause())
 		}
 		if waited {
 			if err := l.sv.Recheck(ctx, c, &q); err != nil {
@@ -202,13 +200,13 @@ func (l *legacyClient) send(ctx context.Context, r *session.Request, params json
 			}
 		}
 		reply, err := c.Do(ctx, &q)
-		reply.Status = 0 // of the other revision
+		reply.Status = 0 // of the other protocol
 		return reply, err
 	})
 }
 
-// askAll asks the client for all that the server wants to know, and returns the
-// answers as an object; nil when it wants nothing.
+// askAll asks the client for all inputs that the server requires, and returns the answers
+// as an object; nil without any.
 func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *wirejson.RPCError, err error) {
 	var wanted map[string]struct {
 		Method string
@@ -221,7 +219,7 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInternal,
 			Message: "the server wants input, but this client takes no event stream, so it cannot be asked"}, nil
 	}
-	given := make([]field, 0, len(wanted))
+	given := make([]jsonField, 0, len(wanted))
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		answer, err := l.ask(ctx, r, wanted[key].Method, wanted[key].Params)
 		if err != nil {
@@ -230,18 +228,18 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 		if answer.Error != nil {
 			return nil, answer.Error, nil
 		}
-		given = append(given, field{key, answer.Result})
+		given = append(given, jsonField{key, answer.Result})
 	}
-	return object(given...), nil, nil
+	return jsonObject(given...), nil, nil
 }
 
-// ask sends the client one request in the stream of its own, and waits.
+// ask sends the client one request in the stream of r, and waits for the response.
 func (l *legacyClient) ask(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
 	l.mu.Lock()
 	l.ids++
 	id := json.RawMessage(`"input-` + strconv.FormatUint(l.ids, 10) + `"`)
 	l.mu.Unlock()
-	answer, forget := l.asked.Open(id)
+	answer, forget := l.questions.Open(id)
 	defer forget()
 	r.Say(session.Event{Method: method, ID: id, Params: params})
 	select {
@@ -254,14 +252,14 @@ func (l *legacyClient) ask(ctx context.Context, r *session.Request, method strin
 	}
 }
 
-// Respond takes the client's answer.
+// Respond receives the client's response.
 func (l *legacyClient) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
-	l.asked.Answer(id, r)
+	l.questions.Answer(id, r)
 	return l.Cause()
 }
 
-// Listen subscribes to all that the server tells of, anew when the client
-// subscribes to other resources.
+// Listen subscribes to all notifications of the server, and again whenever the client's
+// resource subscriptions change.
 func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
 	for pauseTime := transport.MinListenPause; ; {
@@ -278,7 +276,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 		case again:
 			pauseTime = transport.MinListenPause
 			continue
-		case err == nil: // the server has nothing to tell of
+		case err == nil: // the server has no notifications
 			select {
 			case <-changed:
 			case <-ctx.Done():
@@ -286,13 +284,13 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 			}
 			continue
 		}
-		_ = pause(ctx, pauseTime) // ctx is looked at above
+		_ = pause(ctx, pauseTime) // the loop checks ctx
 		pauseTime = min(2*pauseTime, transport.MaxListenPause)
 	}
 }
 
-// listen holds one subscription. again reports that it ended because the client
-// has subscribed to something else; no error, that the server refuses it.
+// listen holds one subscription. again reports that it ended because the client's
+// subscriptions changed; a nil error that the server rejects it.
 func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
 	lctx, stop := session.WithDone(ctx, changed, l.Done())
 	defer stop()
@@ -306,12 +304,12 @@ func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan
 		}
 	}}
 	params := append([]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":`), list...)
-	reply, err := l.send(lctx, r, l.modern(append(params, "}}"...)), false)
+	reply, err := l.send(lctx, r, l.modernParams(append(params, "}}"...)), false)
 	again = lctx.Err() != nil && ctx.Err() == nil
 	switch {
 	case err != nil:
 		return again, err
-	case reply.Error == nil: // it ended in good order: it is wanted again
+	case reply.Error == nil: // it ended normally and is renewed
 		return again, transport.ErrNoAnswer
 	}
 	return again, nil

@@ -215,9 +215,9 @@ func lockedBetweenRounds(t *testing.T, arguments string) bool {
 				none = now
 				time.Sleep(time.Millisecond)
 			}
-			time.Sleep(minShed / 3)
+			time.Sleep(minRetryDelay / 3)
 			locked.Store(true)
-			late.Store(time.Since(none) > minShed)
+			late.Store(time.Since(none) > minRetryDelay)
 		})
 	}
 	_, err := f.Call(t.Context(), "s", Call{Tool: "ask", Passed: &Passed{Request: r, Session: c}, Check: func() error {

@@ -201,13 +201,13 @@ func (f *fixture) pidOf(server string) int {
 	return pid
 }
 
-// clients are those of one server.
-func (f *fixture) clients(server string) *clients {
+// clientSessions are those of one server.
+func (f *fixture) clients(server string) *clientSessions {
 	sv, err := f.Server(f.t.Context(), server)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return sv.Clients.(*clients)
+	return sv.Clients.(*clientSessions)
 }
 
 func code(err error) problem.Code {

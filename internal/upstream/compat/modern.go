@@ -15,70 +15,68 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// modern are the clients of the modern revision on a legacy server. Each of their
-// requests has a session for itself while it runs: where clients do not share the
-// connection that is a session of the server, so that what the server says or
-// asks then is about that request. When the server asks, the client is told to
-// come again with the answers, and the server's request waits meanwhile: it is
-// held.
-type modern struct {
+// modernClients serves modern clients on a legacy server. Each request uses a session
+// exclusively while it runs: a session of the server unless clients share the connection,
+// so that everything the server sends belongs to that request. When the server sends a
+// request, the client is told to retry with the answer; until then the server's request
+// is held.
+type modernClients struct {
 	sv       *upstream.Server
 	sessions *sessions
 
-	mu   sync.Mutex       // guards what follows
-	held map[string]*held // by the state that the client has to bring
-	wg   sync.WaitGroup   // of what runs for requests
+	mu   sync.Mutex              // guards the fields below
+	held map[string]*heldRequest // by the state that the client has to send
+	wg   sync.WaitGroup          // of running requests
 }
 
-// held is a request under way at a legacy server.
-type held struct {
-	method    string
-	params    json.RawMessage // as the client made them first
-	principal string          // who made it
-	session   *Session
-	greeting  *upstream.Greeting
-	logs      bool            // the client wants log messages
-	token     json.RawMessage // of its progress; nil: it wants none
-	quiet     bool            // the server may not ask
-	cancel    context.CancelFunc
-	expire    *time.Timer
-	done      chan struct{} // closed when reply and err are there
-	reply     session.Reply
-	err       error
+// heldRequest is a request in progress at a legacy server.
+type heldRequest struct {
+	method      string
+	params      json.RawMessage // of the first attempt
+	principal   string          // of the first attempt
+	session     *Session
+	greeting    *upstream.HandshakeResult
+	logs        bool            // the client wants log messages
+	token       json.RawMessage // progress token; nil: no progress wanted
+	noQuestions bool            // the server may not send requests
+	cancel      context.CancelFunc
+	expire      *time.Timer
+	done        chan struct{} // closed when reply and err are set
+	reply       session.Reply
+	err         error
 
-	mu      sync.Mutex // guards what follows, and orders what is said
-	say     func(session.Event)
-	kept    session.Queue            // while nobody is there
-	asked   map[string]session.Event // by the key that the client gets
+	mu      sync.Mutex // guards the fields below, and orders events
+	emit    func(session.Event)
+	queued  session.Queue            // while the client is away
+	asked   map[string]session.Event // by the key for the client
 	asks    int
-	arrived chan struct{} // cap 1: something was asked
+	arrived chan struct{} // cap 1: the server sent a request
 }
 
-// Bounds on what waits for clients to come again.
+// Bounds on held requests.
 const (
-	maxHeld  = 1000
-	heldTime = 5 * time.Minute
-	maxAsked = 100
+	maxHeld      = 1000
+	heldTimeout  = 5 * time.Minute
+	maxQuestions = 100
 )
 
-// do answers a request in the place of a server that does not speak the modern
-// revision.
-func (m *modern) do(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+// handle answers a request on behalf of a legacy server.
+func (m *modernClients) handle(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: described(c.Greeting())}, nil
+		return session.Reply{Result: discoverResult(c.HandshakeResult())}, nil
 	case mcp.Listen:
 		return m.listen(ctx, c, r)
 	case mcp.Initialize, mcp.Ping, mcp.SetLevel, mcp.Subscribe, mcp.Unsubscribe:
-		return unknown(r.Method, ""), nil
+		return unknownMethodReply(r.Method, ""), nil
 	}
-	if strings.HasPrefix(r.Method, mcp.Tasks) { // the tasks of the legacy revisions are others
-		return unknown(r.Method, ""), nil
+	if strings.HasPrefix(r.Method, mcp.Tasks) { // tasks differ between the protocols
+		return unknownMethodReply(r.Method, ""), nil
 	}
 	if state := wirejson.Find(r.Params, "requestState"); state != nil {
-		h := m.take(state, r)
+		h := m.takeHeld(state, r)
 		if h == nil {
-			return refusedParams("requestState is not one that was given for this request, or it has expired"), nil
+			return invalidParamsReply("requestState is not one that was given for this request, or it has expired"), nil
 		}
 		return m.resume(ctx, h, r)
 	}
@@ -89,22 +87,21 @@ func (m *modern) do(ctx context.Context, c *upstream.Connection, r *session.Requ
 	return m.await(ctx, h, r)
 }
 
-// checkout returns a session with what the client can do, that nobody uses: one
-// that is kept for key, or a new one. It is kept when keep is called. asks
-// says whether the client can be asked, listens that the session is for a
-// subscription.
-func (m *modern) checkout(ctx context.Context, key string, a about, asks, listens bool) (*Session, error) {
-	if s := m.sessions.reuse(key); s != nil {
+// takeSession returns an unused session with the client's capabilities: one pooled for
+// key, or a new one. keep returns it to the pool. asks says whether the client can be
+// asked; listens that the session is for a subscription.
+func (m *modernClients) takeSession(ctx context.Context, key string, a requestMeta, asks, listens bool) (*Session, error) {
+	if s := m.sessions.takePooled(key); s != nil {
 		return s, nil
 	}
 	info := a.info
 	if wirejson.Kind(info) != '{' {
-		info = object(field{"name", text("mcpproxy")}, field{"version", text(m.sv.ClientVersion)})
+		info = jsonObject(jsonField{"name", jsonString("mcpproxy")}, jsonField{"version", jsonString(m.sv.ClientVersion)})
 	}
-	params := object(field{"protocolVersion", text(mcp.Legacy)}, field{"capabilities", a.capabilities}, field{"clientInfo", info})
-	w := own
+	params := jsonObject(jsonField{"protocolVersion", jsonString(mcp.Legacy)}, jsonField{"capabilities", a.capabilities}, jsonField{"clientInfo", info})
+	w := kindOwn
 	if m.sv.Shared() {
-		w = shared
+		w = kindShared
 	}
 	s, reply, err := m.sessions.openAs(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)
 	switch {
@@ -118,19 +115,18 @@ func (m *modern) checkout(ctx context.Context, key string, a about, asks, listen
 		s.Close()
 		return nil, err
 	}
-	// Over a pipe questions come whether anybody listens or not; over HTTP they
-	// come on a stream that has to be opened for them.
-	asked := asks && a.canAsk()
-	if pipe := m.sv.Spec.Transport == upstream.Stdio || m.sv.OverSSE(); s.own != nil && (asked || pipe && !listens) {
-		s.said = &session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}
-		m.hear(ctx, s)
+	// On stdio requests always arrive; over HTTP they need an open stream.
+	asked := asks && a.canBeAsked()
+	if pipe := m.sv.Spec.Transport == upstream.Stdio || m.sv.UsesSSE(); s.own != nil && (asked || pipe && !listens) {
+		s.queued = &session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true}
+		m.openStream(ctx, s)
 	}
 	return s, nil
 }
 
-// hear keeps the stream of a session open on which servers may ask, too, and
-// waits a moment for it: what is said while there is none may be lost.
-func (m *modern) hear(ctx context.Context, s *Session) {
+// openStream keeps the stream of a session open on which servers may send requests, and
+// waits briefly for it: what is sent before it is open may be lost.
+func (m *modernClients) openStream(ctx context.Context, s *Session) {
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
@@ -139,8 +135,8 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 		defer stop()
 		for {
 			err := s.peer.Listen(run, func(e session.Event) {
-				if !s.said.Put(e.Clone()) && e.ID != nil {
-					s.refuse(run, &e)
+				if !s.queued.Put(e.Clone()) && e.ID != nil {
+					s.rejectQuestion(run, &e)
 				}
 			}, open)
 			var refused *transport.StatusError
@@ -158,17 +154,17 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 	}
 }
 
-// refuse answers a question that the client does not get.
-func (s *Session) refuse(ctx context.Context, e *session.Event) {
+// rejectQuestion rejects a server's request that the client does not get.
+func (s *Session) rejectQuestion(ctx context.Context, e *session.Event) {
 	reply := session.Reply{Error: transport.CannotAsk}
 	if e.Method == mcp.Ping {
-		reply = empty()
+		reply = emptyReply()
 	}
 	_ = s.peer.Respond(ctx, e.ID, reply) // a lost link ends the request itself
 }
 
-// end ends everything that waits.
-func (m *modern) end() {
+// end ends all held requests.
+func (m *modernClients) end() {
 	m.mu.Lock()
 	for state, h := range m.held {
 		delete(m.held, state)

@@ -19,27 +19,27 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// start starts a request in a session that it has for itself.
-func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.Request) (*held, error) {
-	a := aboutOf(r.Params)
+// start starts a request in an exclusive session.
+func (m *modernClients) start(ctx context.Context, c *upstream.Connection, r *session.Request) (*heldRequest, error) {
+	a := requestMetaOf(r.Params)
 	quiet := ""
 	switch {
-	case mayAsk(r.Method):
-	case strings.HasSuffix(r.Method, "/list") && a.canAsk():
-		quiet = "\x00quiet" // what is refused in this session no call is to go without
+	case mayElicit(r.Method):
+	case strings.HasSuffix(r.Method, "/list") && a.canBeAsked():
+		quiet = "\x00quiet" // its questions are rejected, so no call may use it
 	default:
 		a.capabilities = json.RawMessage("{}")
 	}
-	h := &held{method: r.Method, params: bytes.Clone(r.Params), principal: principal(r), quiet: quiet != "", greeting: c.Greeting(),
-		logs: a.level != "", token: bytes.Clone(transport.ProgressToken(r.Params)), done: make(chan struct{}), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
+	h := &heldRequest{method: r.Method, params: bytes.Clone(r.Params), principal: callerPrincipal(r), noQuestions: quiet != "", greeting: c.HandshakeResult(),
+		logs: a.level != "", token: bytes.Clone(transport.ProgressToken(r.Params)), done: make(chan struct{}), queued: session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
 	key := h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
-	s, err := m.checkout(ctx, key, a, !h.quiet, false)
+	s, err := m.takeSession(ctx, key, a, !h.noQuestions, false)
 	if err != nil {
 		return nil, err
 	}
 	h.session = s
 	if a.level != "" && s.level != a.level && bytes.Contains(h.greeting.Capabilities, []byte(`"logging"`)) {
-		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: object(field{"level", text(a.level)})}); err != nil {
+		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: jsonObject(jsonField{"level", jsonString(a.level)})}); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -47,10 +47,10 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 	}
 	err = m.sv.Recheck(ctx, c, r) // it may have waited for the session
 	if err == nil && s.own != nil {
-		err = s.own.admit(ctx, c, r)
+		err = s.own.checkCall(ctx, c, r)
 	}
 	if err != nil {
-		m.sessions.keep(s)
+		m.sessions.pool(s)
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -58,42 +58,42 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: func(e session.Event) { h.event(run, e) }}
 	m.wg.Go(func() {
 		defer close(h.done)
-		h.reply, h.err = s.pass(run, c, q)
+		h.reply, h.err = s.runDetached(run, c, q)
 	})
 	return h, nil
 }
 
-// pass runs a request that may outlive the exchange it came by. What the server
-// has asked before it, at the start of a process, is asked now.
-func (s *Session) pass(ctx context.Context, c *upstream.Connection, q *session.Request) (session.Reply, error) {
+// runDetached runs a request that may outlive the HTTP exchange it arrived in. Requests
+// that the server sent before, at the start of a process, are delivered now.
+func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *session.Request) (session.Reply, error) {
 	s.enter()
 	defer s.leave()
-	if client, ok := s.peer.(*sharedClient); ok { // on the connection on which a call was judged
+	if client, ok := s.peer.(*sharedClient); ok { // on the connection of the decision
 		return client.send(ctx, c, q)
 	}
-	if s.said == nil {
+	if s.queued == nil {
 		return s.peer.Do(ctx, q)
 	}
 	ended := make(chan struct{})
 	rctx, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(ended)
-		_ = s.said.Read(rctx, s.Done(), q.Say, func() {}, s.Cause) // the request itself says why it ends
+		_ = s.queued.Read(rctx, s.Done(), q.Say, func() {}, s.Cause) // the request reports why it ends
 	}()
 	reply, err := s.peer.Do(ctx, q)
 	stop()
 	<-ended
-	for _, e := range s.said.Take() { // said before the answer
+	for _, e := range s.queued.Take() { // sent before the response
 		q.Say(e)
 	}
 	return reply, err
 }
 
-// event takes what the server says while the request runs, as long as run.
-func (h *held) event(run context.Context, e session.Event) {
+// event receives what the server sends while the request runs, as long as run.
+func (h *heldRequest) event(run context.Context, e session.Event) {
 	if e.ID != nil {
-		if e.Method == mcp.Ping || h.quiet || !h.ask(e) {
-			h.session.refuse(run, &e)
+		if e.Method == mcp.Ping || h.noQuestions || !h.ask(e) {
+			h.session.rejectQuestion(run, &e)
 		}
 		return
 	}
@@ -101,22 +101,22 @@ func (h *held) event(run context.Context, e session.Event) {
 	defer h.mu.Unlock()
 	switch {
 	case h.isAbout(&e):
-		if h.say != nil {
-			h.say(e)
+		if h.emit != nil {
+			h.emit(e)
 		} else {
-			h.kept.Put(e.Clone())
+			h.queued.Put(e.Clone())
 		}
-	case e.Method == mcp.Cancelled: // the server no longer wants to know
+	case e.Method == mcp.Cancelled: // the server has withdrawn its request
 		id := wirejson.Find(e.Params, "requestId")
 		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return transport.SameID(id, asked.ID) })
 	}
 }
 
-// ask takes a question of the server, and reports whether there is room for it.
-func (h *held) ask(e session.Event) bool {
+// ask stores a server's request, and reports whether there is room for it.
+func (h *heldRequest) ask(e session.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.asked) >= maxAsked {
+	if len(h.asked) >= maxQuestions {
 		return false
 	}
 	h.asks++
@@ -128,9 +128,9 @@ func (h *held) ask(e session.Event) bool {
 	return true
 }
 
-// isAbout reports whether a notification is about the request: nothing else belongs into its stream. Changes are told to those who
-// listen for them; the rest the modern revision does not have.
-func (h *held) isAbout(e *session.Event) bool {
+// isAbout reports whether a notification belongs to the request: only those go to its
+// stream. Change notifications go to subscriptions; the modern protocol has no others.
+func (h *heldRequest) isAbout(e *session.Event) bool {
 	switch e.Method {
 	case mcp.LogMessage:
 		return h.logs
@@ -143,29 +143,29 @@ func (h *held) isAbout(e *session.Event) bool {
 	return !strings.HasPrefix(e.Method, mcp.TaskNotifications)
 }
 
-// attach sets who gets the notifications of the request from now on.
-func (h *held) attach(say func(session.Event)) {
+// attach sets the receiver of the request's notifications.
+func (h *heldRequest) attach(say func(session.Event)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.say = say
+	h.emit = say
 	if say == nil {
 		return
 	}
-	for _, e := range h.kept.Take() {
+	for _, e := range h.queued.Take() {
 		say(e)
 	}
 }
 
-// await waits until the server has answered, or wants to know something.
-func (m *modern) await(ctx context.Context, h *held, r *session.Request) (session.Reply, error) {
+// await waits until the server has responded or sent a request.
+func (m *modernClients) await(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
 	h.attach(r.Say)
 	defer h.attach(nil)
 	for {
 		select {
 		case <-h.done:
-			return m.answered(h)
+			return m.modernReply(h)
 		case <-h.arrived:
-			if h.wants() {
+			if h.needsAnswers() {
 				return m.hold(h)
 			}
 		case <-ctx.Done():
@@ -177,8 +177,8 @@ func (m *modern) await(ctx context.Context, h *held, r *session.Request) (sessio
 	}
 }
 
-// wants reports whether the server waits for answers, and not for its end.
-func (h *held) wants() bool {
+// needsAnswers reports whether the server waits for answers.
+func (h *heldRequest) needsAnswers() bool {
 	select {
 	case <-h.done:
 		return false
@@ -189,20 +189,20 @@ func (h *held) wants() bool {
 	return len(h.asked) > 0
 }
 
-// answered returns the answer in the form of the modern revision.
-func (m *modern) answered(h *held) (session.Reply, error) {
+// modernReply returns the response in the modern protocol.
+func (m *modernClients) modernReply(h *heldRequest) (session.Reply, error) {
 	h.cancel()
 	var status *transport.StatusError
 	switch {
 	case errors.As(h.err, &status) && status.Status == http.StatusBadRequest && !isLegacyMethod(h.method):
-		// Legacy servers refuse what they do not know in words of HTTP.
-		m.sessions.keep(h.session)
-		return unknown(h.method, ""), nil
-	case h.err != nil && !errors.Is(h.err, transport.ErrNoMessage): // with that one the server has said what it had to say
+		// Legacy servers reject unknown methods with HTTP statuses.
+		m.sessions.pool(h.session)
+		return unknownMethodReply(h.method, ""), nil
+	case h.err != nil && !errors.Is(h.err, transport.ErrNoMessage): // that one means that the server has sent everything
 		h.session.Close()
 		return session.Reply{}, h.err
 	}
-	m.sessions.keep(h.session)
+	m.sessions.pool(h.session)
 	switch {
 	case h.err != nil:
 		return session.Reply{}, h.err
@@ -212,38 +212,37 @@ func (m *modern) answered(h *held) (session.Reply, error) {
 	return session.Reply{Result: modernResult(h.method, h.reply.Result, h.greeting)}, nil
 }
 
-// hold keeps the request until the client comes again, and tells it what the
-// server wants to know. The state that it has to bring cannot be guessed, and
-// is good for one time.
-func (m *modern) hold(h *held) (session.Reply, error) {
+// hold holds the request until the client returns, and tells it what the server asks. The
+// state for the client is random and valid once.
+func (m *modernClients) hold(h *heldRequest) (session.Reply, error) {
 	state := rand.Text()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.held) >= maxHeld {
 		h.cancel()
 		h.session.Close()
-		return internalError("too many requests wait for input"), nil
+		return internalErrorReply("too many requests wait for input"), nil
 	}
 	if m.held == nil {
-		m.held = map[string]*held{}
+		m.held = map[string]*heldRequest{}
 	}
 	m.held[state] = h
-	h.expire = time.AfterFunc(heldTime, func() { m.forget(state) })
+	h.expire = time.AfterFunc(heldTimeout, func() { m.expire(state) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	inputs := make([]field, 0, len(h.asked))
+	inputs := make([]jsonField, 0, len(h.asked))
 	for key, e := range h.asked {
 		params := e.Params
 		if params == nil {
-			params = json.RawMessage("{}") // clients of this revision trip over what has none
+			params = json.RawMessage("{}") // modern clients fail on missing params
 		}
-		inputs = append(inputs, field{key, object(field{"method", text(e.Method)}, field{"params", params})})
+		inputs = append(inputs, jsonField{key, jsonObject(jsonField{"method", jsonString(e.Method)}, jsonField{"params", params})})
 	}
-	return session.Reply{Result: object(field{"resultType", text("input_required")}, field{"inputRequests", object(inputs...)}, field{"requestState", text(state)})}, nil
+	return session.Reply{Result: jsonObject(jsonField{"resultType", jsonString("input_required")}, jsonField{"inputRequests", jsonObject(inputs...)}, jsonField{"requestState", jsonString(state)})}, nil
 }
 
-// forget ends a request for which nobody came again.
-func (m *modern) forget(state string) {
+// expire ends a held request to which no client returned.
+func (m *modernClients) expire(state string) {
 	m.mu.Lock()
 	h := m.held[state]
 	delete(m.held, state)
@@ -254,14 +253,14 @@ func (m *modern) forget(state string) {
 	}
 }
 
-// take returns the request that the state stands for, if it is this one and of
-// this client; else nil.
-func (m *modern) take(state json.RawMessage, r *session.Request) *held {
+// takeHeld returns the held request of a state if the request and its principal match;
+// else nil.
+func (m *modernClients) takeHeld(state json.RawMessage, r *session.Request) *heldRequest {
 	text, _ := wirejson.String(state)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.held[text]
-	if h == nil || h.principal != principal(r) || h.method != r.Method || !sameRequest(h.params, r.Params) {
+	if h == nil || h.principal != callerPrincipal(r) || h.method != r.Method || !sameRequest(h.params, r.Params) {
 		return nil
 	}
 	delete(m.held, text)
@@ -269,9 +268,9 @@ func (m *modern) take(state json.RawMessage, r *session.Request) *held {
 	return h
 }
 
-// resume hands the client's answers to the server, and waits again. What has
-// not been answered is asked again.
-func (m *modern) resume(ctx context.Context, h *held, r *session.Request) (session.Reply, error) {
+// resume forwards the client's answers to the server, and waits again. Unanswered
+// questions are asked again.
+func (m *modernClients) resume(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
 	responses := wirejson.Find(r.Params, "inputResponses")
 	h.attach(r.Say)
 	h.mu.Lock()

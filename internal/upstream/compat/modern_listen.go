@@ -14,29 +14,28 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// listen holds a subscription of the modern revision: the session that it stands
-// on is its own.
-func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+// listen holds a modern subscription in an exclusive session.
+func (m *modernClients) listen(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	wanted := wirejson.Find(r.Params, "notifications")
 	if wirejson.Kind(wanted) != '{' {
-		return refusedParams("params.notifications must be an object"), nil
+		return invalidParamsReply("params.notifications must be an object"), nil
 	}
 	if r.Say == nil {
-		return refusedParams("a subscription needs a client that takes an event stream"), nil
+		return invalidParamsReply("a subscription needs a client that takes an event stream"), nil
 	}
-	a := aboutOf(r.Params)
+	a := requestMetaOf(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
-	s, err := m.checkout(ctx, "", a, false, true)
+	s, err := m.takeSession(ctx, "", a, false, true)
 	if err != nil {
 		return session.Reply{}, err
 	}
 	defer s.Close()
-	agreed, passes, err := m.subscribe(ctx, s, c.Greeting(), wanted)
+	agreed, passes, err := m.subscribe(ctx, s, c.HandshakeResult(), wanted)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	meta := field{"_meta", object(field{mcp.MetaSubscription, r.ID})}
-	r.Say(session.Event{Method: mcp.Acknowledged, Params: object(meta, field{"notifications", agreed})})
+	meta := jsonField{"_meta", jsonObject(jsonField{mcp.MetaSubscription, r.ID})}
+	r.Say(session.Event{Method: mcp.Acknowledged, Params: jsonObject(meta, jsonField{"notifications", agreed})})
 	err = s.peer.Listen(ctx, func(e session.Event) {
 		if e.ID == nil && slices.Contains(passes, e.Method) {
 			own := wirejson.SetMember(orObject(wirejson.Find(e.Params, "_meta")), mcp.MetaSubscription, r.ID)
@@ -44,22 +43,22 @@ func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.
 		}
 	}, func() {})
 	var refused *transport.StatusError
-	if errors.As(err, &refused) { // it says nothing by itself
+	if errors.As(err, &refused) { // the server has no notification stream
 		<-ctx.Done()
 		return session.Reply{}, ctx.Err()
 	}
 	if err != nil {
 		return session.Reply{}, err
 	}
-	return session.Reply{Result: object(field{"resultType", text("complete")}, meta)}, nil
+	return session.Reply{Result: jsonObject(jsonField{"resultType", jsonString("complete")}, meta)}, nil
 }
 
-// subscribe subscribes to the resources that are wanted, and returns what can be
-// told of all that is wanted, and by which notifications.
-func (m *modern) subscribe(ctx context.Context, s *Session, g *upstream.Greeting, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
+// subscribe subscribes to the wanted resources, and returns the subset of wanted that the
+// server supports, and its notifications.
+func (m *modernClients) subscribe(ctx context.Context, s *Session, g *upstream.HandshakeResult, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
 	agreed = json.RawMessage("{}")
-	for _, list := range lists {
-		if on, _ := wirejson.Bool(wirejson.Find(wanted, list.wish)); on && g.Promises(list.kind) {
+	for _, list := range listNotifications {
+		if on, _ := wirejson.Bool(wirejson.Find(wanted, list.wish)); on && g.Announces(list.kind) {
 			agreed = wirejson.SetMember(agreed, list.wish, json.RawMessage("true"))
 			passes = append(passes, list.method)
 		}
@@ -75,7 +74,7 @@ func (m *modern) subscribe(ctx context.Context, s *Session, g *upstream.Greeting
 		if n++; n > maxSubscriptions {
 			return nil
 		}
-		params := object(field{"uri", uri})
+		params := jsonObject(jsonField{"uri", uri})
 		reply, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Subscribe, Params: params})
 		if err == nil && reply.Error == nil {
 			list = append(list, uri)

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// peer is what a session stands on.
+// peer is the server side of a session.
 type peer interface {
 	session.Doer
 	Notify(ctx context.Context, method string, params json.RawMessage) error
@@ -29,42 +29,41 @@ type peer interface {
 	Stop(hard <-chan struct{})
 }
 
-// sessionKind is the kind of what a session stands on.
+// sessionKind is the kind of a session's peer.
 type sessionKind uint8
 
 const (
-	own     sessionKind = iota // a session or process of the client's own
-	bridged                    // nothing: requests that stand for themselves, of the other revision
-	shared                     // the connection that all share
+	kindOwn     sessionKind = iota // a session or process of the client's own
+	kindBridged                    // single requests in the other protocol
+	kindShared                     // the shared connection
 )
 
-// Session is one client's session with a server. What the server says in it is
-// for this client and for nobody else. It is not made anew when it is lost: then
-// it is over, and the client begins another one.
+// Session is one client's session with a server. It is not renewed when the connection is
+// lost: then it ends, and the client begins another one.
 type Session struct {
 	peer
 	sv     *upstream.Server
 	kind   sessionKind
-	own    *ownLink      // the peer, where it is the client's own; else nil
-	ending *session.End  // comes when somebody ends it
+	own    *ownLink      // the peer if it is the client's own; else nil
+	ending *session.End  // set when it is asked to end
 	ended  chan struct{} // closed when it has ended
 
-	level string         // that the server was told, where we say it
-	said  *session.Queue // what belongs to no request, for the next one of a modern client
-	key   string         // of the requests of modern clients that it may be used for
-	spare bool           // no client has it now; guarded by sessions.mu
-	busy  atomic.Int64   // requests and streams
-	born  time.Time      // by the monotonic clock, which nobody sets
-	used  atomic.Int64   // when it was not any more, in nanoseconds since born
+	level    string         // log level sent to the server, if MCPProxy sends it
+	queued   *session.Queue // messages outside of requests, for the next request of a modern client
+	key      string         // pool key: which modern requests may use it
+	pooled   bool           // not in use; guarded by sessions.mu
+	busy     atomic.Int64   // number of requests and streams
+	started  time.Time      // reference for monotonic times
+	lastUsed atomic.Int64   // end of the last use, in nanoseconds since started
 }
 
 // Close ends the session. It returns at once.
 func (s *Session) Close() { s.ending.Fail(transport.ErrStopped) }
 
-// isEnding reports whether somebody ends it.
+// isEnding reports whether the session is ending.
 func (s *Session) isEnding() bool { return s.ending.Cause() != nil }
 
-// pid returns the number of the client's own process; 0 when there is none.
+// pid returns the id of the client's own process; 0 without one.
 func (s *Session) pid() int {
 	if s.own == nil {
 		return 0
@@ -72,63 +71,63 @@ func (s *Session) pid() int {
 	return s.own.Health().PID
 }
 
-// idleSince returns for how long s was not used; 0 while it is.
+// idleSince returns the idle time; 0 while it is in use.
 func (s *Session) idleSince(now time.Time) time.Duration {
 	if s.busy.Load() > 0 {
 		return 0
 	}
-	return now.Sub(s.born) - time.Duration(s.used.Load())
+	return now.Sub(s.started) - time.Duration(s.lastUsed.Load())
 }
 
-// sessions are those of clients with one server.
+// sessions are the client sessions of one server.
 type sessions struct {
 	sv         *upstream.Server
-	sharing    *sharing
-	modernOnly atomic.Bool // the server was found to refuse the legacy revisions
+	sharing    *sharedConnection
+	modernOnly atomic.Bool // the server rejected the legacy protocol
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	all    map[*Session]struct{}
 	closed bool
 
-	crashed time.Time // when a client's process ended by itself
-	next    time.Time // when the next one may be started after that
+	crashed time.Time // when a client's process last exited by itself
+	next    time.Time // earliest next start after that
 }
 
-// The bounds of sessions with one server over stdio, where each is a process.
+// Bounds of sessions with one stdio server, where each is a process.
 const (
 	maxProcesses = 32
-	processIdle  = 30 * time.Minute // then it ends
-	evictAfter   = time.Minute      // then it may have to give way
+	processIdle  = 30 * time.Minute // until it is closed
+	evictAfter   = time.Minute      // until it may be evicted
 )
 
-// maxSpare bounds the sessions that are kept for requests to come.
-const maxSpare = 8
+// maxPooled bounds the pooled sessions.
+const maxPooled = 8
 
-// A server whose processes end by themselves is started at a pace: its clients
-// all begin anew at once, and starting is dear.
+// Starts are throttled when a server's processes crash, because all its clients begin
+// again at once and starts are expensive.
 const (
-	startPause = 250 * time.Millisecond // between two starts
-	crashTime  = 10 * time.Second       // after a process has ended
+	crashStartInterval = 250 * time.Millisecond // between two starts
+	crashPeriod        = 10 * time.Second       // after a crash
 )
 
-// openAs opens a session of one kind with initialize. When the server refuses it
-// the session is nil and the reply says why.
+// openAs opens a session of one kind with initialize. If the server rejects it, the
+// session is nil and the reply has the error.
 func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w sessionKind) (*Session, session.Reply, error) {
 	var place *process.StartSlot
-	if w == own && t.sv.Spec.Transport == upstream.Stdio {
-		switch err := t.turn(ctx); {
+	if w == kindOwn && t.sv.Spec.Transport == upstream.Stdio {
+		switch err := t.waitToStart(ctx); {
 		case err != nil && !session.TimedOut(ctx):
 			return nil, session.Reply{}, err
 		case err != nil:
-			return nil, session.Reply{}, t.sv.Unreachable(problem.Ownf("its process has ended by itself a moment ago"), err)
+			return nil, session.Reply{}, t.sv.UnreachableError(problem.Ownf("its process has ended by itself a moment ago"), err)
 		}
 		var err error
-		if place, err = t.sv.Place(ctx); err != nil {
+		if place, err = t.sv.StartSlot(ctx); err != nil {
 			return nil, session.Reply{}, err
 		}
-		defer place.Leave(false)
+		defer place.Release(false)
 	}
-	s, err := t.begin(w, place)
+	s, err := t.newSession(w, place)
 	if err != nil {
 		return nil, session.Reply{}, err
 	}
@@ -139,7 +138,7 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 			s.own.Settled()
 			s.own.Agree(version)
 			if named := mcp.ClientVersion(version); named != version {
-				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", text(named))
+				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", jsonString(named))
 			}
 		}
 		return s, reply, nil
@@ -154,41 +153,40 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 	return nil, session.Reply{}, t.sv.Explain(ctx, initialize, err)
 }
 
-// begin makes what a session stands on and minds it. Nothing is said yet.
-func (t *sessions) begin(w sessionKind, place *process.StartSlot) (*Session, error) {
-	s := &Session{sv: t.sv, kind: w, ending: session.NewEnd(), ended: make(chan struct{}), born: time.Now()}
+// newSession creates a session with its peer and watches it. Nothing is sent yet.
+func (t *sessions) newSession(w sessionKind, place *process.StartSlot) (*Session, error) {
+	s := &Session{sv: t.sv, kind: w, ending: session.NewEnd(), ended: make(chan struct{}), started: time.Now()}
 	if err := t.add(s); err != nil {
 		return nil, err
 	}
 	switch w {
-	case shared:
+	case kindShared:
 		s.peer = newSharedClient(t.sharing)
-	case bridged:
+	case kindBridged:
 		s.peer = newLegacyClient(t.sv)
-	case own:
+	case kindOwn:
 		s.own = newOwnLink(t.sv)
-		l, err := t.sv.Open(reports{t.sv.Reports(), &s.own.announced}, place)
+		l, err := t.sv.Open(ownLinkReports{t.sv.Reports(), &s.own.announced}, place)
 		if err != nil {
 			close(s.ended)
 			t.remove(s)
-			return nil, t.sv.Unreachable(err, err)
+			return nil, t.sv.UnreachableError(err, err)
 		}
 		s.own.Link, s.peer = l, s.own
 	}
-	go t.mind(s)
+	go t.watch(s)
 	return s, nil
 }
 
-// turn waits until a process may be started for a client. Who gives up has taken
-// nothing.
-func (t *sessions) turn(ctx context.Context) error {
+// waitToStart waits until a process may be started for a client.
+func (t *sessions) waitToStart(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		now := time.Now()
 		wait := t.next.Sub(now)
-		free := t.closed || wait <= 0 || now.Sub(t.crashed) > crashTime
+		free := t.closed || wait <= 0 || now.Sub(t.crashed) > crashPeriod
 		if free {
-			t.next = now.Add(startPause)
+			t.next = now.Add(crashStartInterval)
 		}
 		t.mu.Unlock()
 		if free {
@@ -200,27 +198,27 @@ func (t *sessions) turn(ctx context.Context) error {
 	}
 }
 
-// fell notes that a client's process has ended by itself.
-func (t *sessions) fell() {
+// recordCrash records that a client's process has exited by itself.
+func (t *sessions) recordCrash() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.crashed = time.Now()
 }
 
-// add takes s among the sessions. Over stdio there may be only so many
-// processes: one that nobody has used for a while gives way.
+// add adds s. For a stdio server at its maximum number of processes, an idle one is
+// evicted.
 func (t *sessions) add(s *Session) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := s.sv.Spec.Name
 	switch {
 	case t.closed:
-		return upstream.NotStarted(name)
-	case s.kind != bridged && (s.kind == shared) != s.sv.Shared(): // when that changes all sessions end
+		return upstream.NotStartedError(name)
+	case s.kind != kindBridged && (s.kind == kindShared) != s.sv.Shared(): // all sessions end when that changes
 		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", name).
 			WithHint("Try again.").With("server", name)
 	}
-	if s.kind == own && s.sv.Spec.Transport == upstream.Stdio && !t.makeRoom(time.Now()) {
+	if s.kind == kindOwn && s.sv.Spec.Transport == upstream.Stdio && !t.makeRoom(time.Now()) {
 		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.", name, maxProcesses).
 			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", name)
 	}
@@ -231,10 +229,10 @@ func (t *sessions) add(s *Session) error {
 	return nil
 }
 
-// makeRoom ends the process that was idle for longest, if there are as many as
-// there may be, and reports whether there is room now. The lock is held.
+// makeRoom ends the process that was idle for longest if the maximum is reached, and
+// reports whether there is room. The lock is held.
 func (t *sessions) makeRoom(now time.Time) bool {
-	n, oldest, idle := t.longestIdle(now, func(s *Session) bool { return s.kind == own })
+	n, oldest, idle := t.longestIdle(now, func(s *Session) bool { return s.kind == kindOwn })
 	if n < maxProcesses {
 		return true
 	}
@@ -245,8 +243,8 @@ func (t *sessions) makeRoom(now time.Time) bool {
 	return true
 }
 
-// longestIdle returns how many sessions are such, and the one of them that was
-// idle for longest. The lock is held.
+// longestIdle returns the number of sessions that match, and the one that was idle for
+// longest. The lock is held.
 func (t *sessions) longestIdle(now time.Time, such func(*Session) bool) (n int, oldest *Session, idle time.Duration) {
 	for s := range t.all {
 		if s.isEnding() || !such(s) {
@@ -260,42 +258,40 @@ func (t *sessions) longestIdle(now time.Time, such func(*Session) bool) (n int, 
 	return n, oldest, idle
 }
 
-// keep keeps a session for requests to come. The one that was kept for longest
-// gives way when there are too many.
-func (t *sessions) keep(s *Session) {
+// pool keeps a session for later requests. The oldest one is closed when there are too
+// many.
+func (t *sessions) pool(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.spare = true
-	if n, oldest, _ := t.longestIdle(time.Now(), func(s *Session) bool { return s.spare }); n > maxSpare {
+	s.pooled = true
+	if n, oldest, _ := t.longestIdle(time.Now(), func(s *Session) bool { return s.pooled }); n > maxPooled {
 		oldest.Close()
 	}
 }
 
-// reuse returns the session kept for that key that was used last, nil when there
-// is none.
-func (t *sessions) reuse(key string) *Session {
+// takePooled returns the most recently used session with that key, or nil.
+func (t *sessions) takePooled(key string) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var last *Session
 	now := time.Now()
 	for s := range t.all {
-		if s.spare && s.key == key && !s.isEnding() && s.Cause() == nil && (last == nil || s.idleSince(now) < last.idleSince(now)) {
+		if s.pooled && s.key == key && !s.isEnding() && s.Cause() == nil && (last == nil || s.idleSince(now) < last.idleSince(now)) {
 			last = s
 		}
 	}
 	if last != nil {
-		last.spare = false
+		last.pooled = false
 	}
 	return last
 }
 
-// inUse reports whether a client has a session open that ends with the
-// connection.
+// inUse reports whether a client has a session open that ends with the connection.
 func (t *sessions) inUse() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
-		if !s.spare && s.kind != shared {
+		if !s.pooled && s.kind != kindShared {
 			return true
 		}
 	}
@@ -308,8 +304,8 @@ func (t *sessions) remove(s *Session) {
 	delete(t.all, s)
 }
 
-// mind waits for the end of s and cleans up.
-func (t *sessions) mind(s *Session) {
+// watch waits for the end of s and cleans up.
+func (t *sessions) watch(s *Session) {
 	defer close(s.ended)
 	idle := time.NewTicker(time.Minute)
 	defer idle.Stop()
@@ -319,18 +315,18 @@ func (t *sessions) mind(s *Session) {
 			ended = true
 		case <-s.Done():
 			if ended = true; s.pid() != 0 {
-				t.fell()
+				t.recordCrash()
 			}
 		case now := <-idle.C:
 			ended = s.pid() != 0 && s.idleSince(now) > processIdle
 		}
 	}
-	t.sv.Used() // before it is in use no more
-	s.Stop(t.sv.Hard())
+	t.sv.Used() // before it counts as unused
+	s.Stop(t.sv.StopNow())
 	t.remove(s)
 }
 
-// end ends the sessions that are such.
+// end ends the sessions that match.
 func (t *sessions) end(such func(*Session) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -341,7 +337,7 @@ func (t *sessions) end(such func(*Session) bool) {
 	}
 }
 
-// close ends all sessions and waits until they have ended. There will be no more.
+// close ends all sessions and waits for them. No new ones can be opened.
 func (t *sessions) close() {
 	t.mu.Lock()
 	t.closed = true

@@ -20,7 +20,7 @@ func TestStartsAfterACrash(t *testing.T) {
 			began := time.Now()
 			for range n {
 				go func() {
-					if err := open.turn(t.Context()); err != nil {
+					if err := open.waitToStart(t.Context()); err != nil {
 						t.Error(err)
 					}
 					open.mu.Lock()
@@ -35,16 +35,16 @@ func TestStartsAfterACrash(t *testing.T) {
 		if got := starts(3); !slices.Equal(got, []time.Duration{0, 0, 0}) {
 			t.Errorf("before any crash: %v", got)
 		}
-		open.fell()
-		if got := starts(3); !slices.Equal(got, []time.Duration{0, startPause, 2 * startPause}) {
+		open.recordCrash()
+		if got := starts(3); !slices.Equal(got, []time.Duration{0, crashStartInterval, 2 * crashStartInterval}) {
 			t.Errorf("after a crash: %v", got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), startPause/2)
+		ctx, cancel := context.WithTimeout(t.Context(), crashStartInterval/2)
 		defer cancel()
-		if first, second := open.turn(ctx), open.turn(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
+		if first, second := open.waitToStart(ctx), open.waitToStart(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
 			t.Errorf("with little time: %v, %v", first, second)
 		}
-		time.Sleep(crashTime)
+		time.Sleep(crashPeriod)
 		if got := starts(3); !slices.Equal(got, []time.Duration{0, 0, 0}) {
 			t.Errorf("long after a crash: %v", got)
 		}

@@ -12,30 +12,30 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-func newSharedClient(sh *sharing) *sharedClient {
-	return &sharedClient{End: session.NewEnd(), sharing: sh, uris: uris{},
-		inbox: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true, Unique: true}}
+func newSharedClient(sh *sharedConnection) *sharedClient {
+	return &sharedClient{End: session.NewEnd(), sharing: sh, uris: subscriptions{},
+		inbox: session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true, Unique: true}}
 }
 
-// Stop takes the client out; what only it wanted the server is told to forget.
+// Stop removes the client; subscriptions that only it had are ended at the server.
 func (l *sharedClient) Stop(<-chan struct{}) {
 	l.Fail(transport.ErrStopped)
 	l.sharing.leave(l)
 }
 
-// Respond drops the answer to a question that was never asked.
+// Respond drops the response: no request was sent.
 func (l *sharedClient) Respond(context.Context, json.RawMessage, session.Reply) error {
 	return l.Cause()
 }
 
-// Notify passes on what does not speak of the client's own session.
+// Notify forwards notifications that are not about the client's session.
 func (l *sharedClient) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	switch method {
 	case mcp.Initialized, mcp.Cancelled, mcp.Progress, mcp.RootsChanged:
 		return l.Cause()
 	}
 	c, err := l.sharing.sv.Ready(ctx)
-	if err == nil && l.Cause() != nil { // asked last: a connection is there when it has been decided who goes on
+	if err == nil && l.Cause() != nil { // checked last: reconnect has decided by now which clients continue
 		err = &session.NotSentError{Cause: l.Cause()}
 	}
 	if err != nil {
@@ -44,23 +44,22 @@ func (l *sharedClient) Notify(ctx context.Context, method string, params json.Ra
 	return c.Notify(ctx, method, params)
 }
 
-// Do sends a request, again on a new connection when it is certain that the
-// server has not acted on it.
+// Do sends a request, again on a new connection if the server has certainly not run it.
 func (l *sharedClient) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	if r.Method == mcp.Ping { // about the connection of the client, which is ours
-		return empty(), l.Cause()
+	if r.Method == mcp.Ping { // about the client's connection, which is with MCPProxy
+		return emptyReply(), l.Cause()
 	}
 	return l.sharing.sv.Try(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
 		reply, err := l.answer(ctx, c, r)
 		if cause := l.Cause(); err != nil && cause != nil && ctx.Err() == nil {
-			err = l.sharing.sv.Over(cause)
+			err = l.sharing.sv.SessionEndedError(cause)
 		}
 		return reply, err
 	})
 }
 
 func (l *sharedClient) answer(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
-	if err := l.Cause(); err != nil { // asked now: a connection is there when it has been decided who goes on
+	if err := l.Cause(); err != nil { // checked now: reconnect has decided by now which clients continue
 		return session.Reply{}, &session.NotSentError{Cause: err}
 	}
 	switch r.Method {
@@ -72,17 +71,17 @@ func (l *sharedClient) answer(ctx context.Context, c *upstream.Connection, r *se
 		return l.subscribe(ctx, c, r)
 	}
 	if strings.HasPrefix(r.Method, mcp.Tasks) {
-		return unknown(r.Method, " (the clients of this server share one session, in which there are no tasks)"), nil
+		return unknownMethodReply(r.Method, " (the clients of this server share one session, in which there are no tasks)"), nil
 	}
 	return l.send(ctx, c, r)
 }
 
-// send sends a request on the connection that all share.
+// send sends a request on the shared connection.
 func (l *sharedClient) send(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	q := *r
 	q.Owner, q.Headers = &l.owner, nil
 	if r.Method == mcp.CallTool {
-		q.Params = wirejson.DropMember(r.Params, "task") // as is done where tasks are not declared
+		q.Params = wirejson.DropMember(r.Params, "task") // as if the server did not declare tasks
 	}
 	if r.Say != nil {
 		q.Say = func(e session.Event) {
@@ -94,29 +93,29 @@ func (l *sharedClient) send(ctx context.Context, c *upstream.Connection, r *sess
 	return c.Do(ctx, &q)
 }
 
-// wantsMessage reports whether a log message has a level that the client wants.
-// The server tells what the most talkative client wants to hear.
+// wantsMessage reports whether a log message has a level that the client wants. The
+// server sends the most verbose level of all clients.
 func (l *sharedClient) wantsMessage(params json.RawMessage) bool {
 	l.sharing.mu.Lock()
 	wanted := l.level
 	l.sharing.mu.Unlock()
 	said, _ := wirejson.String(wirejson.Find(params, "level"))
-	return wanted == "" || mcp.Level(said) < 0 || moreTalkative(wanted, said) == wanted
+	return wanted == "" || mcp.Level(said) < 0 || moreVerbose(wanted, said) == wanted
 }
 
-// initialize answers with what the server has answered to us.
+// initialize responds with the server's result for MCPProxy.
 func (l *sharedClient) initialize(c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	if c.Modern() {
-		return session.Reply{}, &session.NotSentError{Cause: errAnotherServer}
+		return session.Reply{}, &session.NotSentError{Cause: errServerChanged}
 	}
-	g := c.Greeting()
-	l.met = g
+	g := c.HandshakeResult()
+	l.handshake = g
 	if !l.sharing.enter(l, c) {
 		return session.Reply{}, &session.NotSentError{Cause: transport.ErrStopped}
 	}
 	version := mcp.ClientVersion(g.Version)
 	if asked, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion")); mcp.IsLegacy(asked) && asked < version {
-		version = asked // what the server says beyond it, clients of that revision pass over
+		version = asked // clients ignore members of later versions
 	}
 	result := wirejson.SetMember(g.Raw, "protocolVersion", json.RawMessage(`"`+version+`"`))
 	if wirejson.Find(g.Capabilities, "tasks") != nil {
@@ -125,40 +124,39 @@ func (l *sharedClient) initialize(c *upstream.Connection, r *session.Request) (s
 	return session.Reply{Result: result}, nil
 }
 
-// setLevel notes the level that the client wants, and tells the server if that
-// makes it say more or less.
+// setLevel stores the client's log level, and changes the server's if that differs.
 func (l *sharedClient) setLevel(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	level, _ := wirejson.String(wirejson.Find(r.Params, "level"))
 	if mcp.Level(level) < 0 {
-		return refusedParams("params.level is no log level"), nil
+		return invalidParamsReply("params.level is no log level"), nil
 	}
 	sh := l.sharing
-	if err := sh.begin(ctx, c); err != nil {
+	if err := sh.lock(ctx, c); err != nil {
 		return session.Reply{}, err
 	}
-	defer sh.finish()
+	defer sh.unlock()
 	before := l.wantLevel(level)
-	reply := empty()
+	reply := emptyReply()
 	wanted, _ := sh.wanted()
-	if wanted == sh.told.level {
+	if wanted == sh.sent.level {
 		return reply, nil
 	}
 	told := *r
-	told.Params = wirejson.SetMember(r.Params, "level", text(wanted))
+	told.Params = wirejson.SetMember(r.Params, "level", jsonString(wanted))
 	reply, err := l.send(ctx, c, &told)
 	if err != nil || reply.Error != nil {
 		l.wantLevel(before)
-		if err != nil { // nobody knows what the server has heard
-			sh.told.level = ""
-			sh.doubt()
+		if err != nil { // the server's level is unknown
+			sh.sent.level = ""
+			sh.markUnknown()
 		}
 		return reply, err
 	}
-	sh.told.level = wanted
+	sh.sent.level = wanted
 	return reply, nil
 }
 
-// wantLevel notes the level that the client wants and returns the one before.
+// wantLevel sets the client's level and returns the previous one.
 func (l *sharedClient) wantLevel(level string) (before string) {
 	l.sharing.mu.Lock()
 	defer l.sharing.mu.Unlock()
@@ -166,53 +164,52 @@ func (l *sharedClient) wantLevel(level string) (before string) {
 	return before
 }
 
-// subscribe subscribes the client to a resource, or ends that. The server is
-// told by the first client that comes and the last one that goes.
+// subscribe subscribes the client to a resource, or unsubscribes it. The server gets the
+// request of the first client and of the last one.
 func (l *sharedClient) subscribe(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	uri, ok := wirejson.String(wirejson.Find(r.Params, "uri"))
 	if !ok {
-		return refusedParams("params.uri must be a string"), nil
+		return invalidParamsReply("params.uri must be a string"), nil
 	}
 	sh, on := l.sharing, r.Method == mcp.Subscribe
-	if err := sh.begin(ctx, c); err != nil {
+	if err := sh.lock(ctx, c); err != nil {
 		return session.Reply{}, err
 	}
-	defer sh.finish()
+	defer sh.unlock()
 	_, before := sh.wanted()
-	if !l.follow(uri, on) {
-		return refusedParams("there are too many subscriptions"), nil
+	if !l.setSubscription(uri, on) {
+		return invalidParamsReply("there are too many subscriptions"), nil
 	}
-	if _, uris := sh.wanted(); uris[uri] == sh.told.uris[uri] {
-		return empty(), nil
+	if _, uris := sh.wanted(); uris[uri] == sh.sent.uris[uri] {
+		return emptyReply(), nil
 	}
-	sh.told.uris[uri] = true // as long as nobody knows
+	sh.sent.uris[uri] = true // until the outcome is known
 	reply, err := l.send(ctx, c, r)
 	switch {
 	case err != nil:
 		if on {
-			l.follow(uri, false)
+			l.setSubscription(uri, false)
 		}
-		sh.doubt()
+		sh.markUnknown()
 	case on && reply.Error != nil:
-		l.follow(uri, false)
-		delete(sh.told.uris, uri)
+		l.setSubscription(uri, false)
+		delete(sh.sent.uris, uri)
 	case !on:
-		delete(sh.told.uris, uri)
-	case before[uri]: // on a connection before; nobody knows what has been since
-		sh.spread(mcp.ResourceUpdated, resource(uri))
+		delete(sh.sent.uris, uri)
+	case before[uri]: // subscribed on an earlier connection; it may have changed since
+		sh.broadcast(mcp.ResourceUpdated, resourceParams(uri))
 	}
 	return reply, err
 }
 
-// follow enters a subscription of the client, or takes it out; false when there
-// are too many.
-func (l *sharedClient) follow(uri string, on bool) bool {
+// setSubscription adds or removes a subscription; false when there are too many.
+func (l *sharedClient) setSubscription(uri string, on bool) bool {
 	l.sharing.mu.Lock()
 	defer l.sharing.mu.Unlock()
 	return l.uris.set(uri, on)
 }
 
-// Listen hands on what is about no request.
+// Listen delivers messages that belong to no request.
 func (l *sharedClient) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	return l.inbox.Read(ctx, l.Done(), say, opened, l.Cause)
 }

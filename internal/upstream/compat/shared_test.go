@@ -385,11 +385,11 @@ func TestSharedTokenInOtherLetters(t *testing.T) {
 // TestKeptForManyIsKeptOnce: clients may have no stream for long, and each be
 // kept a lot for.
 func TestKeptForManyIsKeptOnce(t *testing.T) {
-	sh := newSharing(nil)
+	sh := newSharedConnection(nil)
 	a, b := newSharedClient(sh), newSharedClient(sh)
 	sh.clients[a], sh.clients[b] = struct{}{}, struct{}{}
 	heard := []byte(`{"_meta":{"n":1}}`)
-	if !sh.spread(mcp.ToolsChanged, heard) {
+	if !sh.broadcast(mcp.ToolsChanged, heard) {
 		t.Error("there is nobody")
 	}
 	copy(heard, "the reader's buffer has something else now")
@@ -736,8 +736,8 @@ func TestSharedSubscriptions(t *testing.T) {
 
 // TestSubscriptionsAreBounded: in number, and in what their addresses take.
 func TestSubscriptionsAreBounded(t *testing.T) {
-	shared, bridged := newSharedClient(newSharing(nil)), newLegacyClient(nil)
-	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.follow, "bridged": bridged.subscribe} {
+	shared, bridged := newSharedClient(newSharedConnection(nil)), newLegacyClient(nil)
+	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.setSubscription, "bridged": bridged.subscribe} {
 		large := func(i int) string { return fmt.Sprintf("x:%02d", i) + strings.Repeat("l", 128<<10) }
 		n := 0
 		for subscribe(large(n), true) {

@@ -37,7 +37,7 @@ func TestSpareSessionsGiveWay(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{httpSpec(t, "s", server)})
 	f.untilReady(t, "s", 0)
-	for n := range maxSpare {
+	for n := range maxPooled {
 		f.listAs(fmt.Sprint("former ", n))
 	}
 	f.listAs("present")
@@ -59,13 +59,13 @@ func TestEndingSessionIsNotKept(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	m := &f.clients("s").modern
 	for n := range 5 {
-		s, err := m.checkout(t.Context(), fmt.Sprint(n), about{capabilities: json.RawMessage("{}")}, false, false)
+		s, err := m.takeSession(t.Context(), fmt.Sprint(n), requestMeta{capabilities: json.RawMessage("{}")}, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Close()
-		m.sessions.keep(s)
-		if m.sessions.reuse(fmt.Sprint(n)) != nil {
+		m.sessions.pool(s)
+		if m.sessions.takePooled(fmt.Sprint(n)) != nil {
 			t.Error("a session that is going to end is used again")
 		}
 	}
@@ -128,7 +128,7 @@ func TestServerThatComesBackAsLegacy(t *testing.T) {
 		now.Load().ServeHTTP(w, r)
 	})).URL}})
 	f.untilReady(t, "s", 0)
-	if c := f.converse(t, "s"); c.kind != bridged {
+	if c := f.converse(t, "s"); c.kind != kindBridged {
 		t.Fatal("no session with a modern server")
 	}
 	now.Store(mcptest.New(mcptest.Options{}, mcptest.Zoo()...))

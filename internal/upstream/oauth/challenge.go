@@ -5,25 +5,24 @@ import (
 	"strings"
 )
 
-// challenge is what a server says in WWW-Authenticate about the login it wants.
+// challenge is a server's WWW-Authenticate header.
 type challenge struct {
 	metadata string // URL of the protected resource metadata
 	scope    string
 	err      string
 }
 
-// maxChallenge bounds the header that is looked at.
+// maxChallenge bounds the parsed header.
 const maxChallenge = 16 << 10
 
-// challengePart matches the name of a scheme or of a parameter, and the value of
-// a parameter, quoted or not. A quoted one may lack its end.
+// challengePart matches a scheme or parameter name, and the parameter's value, quoted or
+// not. A quoted value may lack its end.
 var challengePart = regexp.MustCompile("^([!#$%&'*+./0-9A-Z^_`a-z|~-]+)" + `(?:[ \t]*=[ \t=]*(?:"((?s:[^"\\]|\\.)*\\?)"?|([^ \t,]*)))?`)
 
 var quotedPair = regexp.MustCompile(`(?s)\\(.)`)
 
-// parseChallenge reads the parameters of a Bearer challenge, and the metadata
-// URL of whatever scheme. What is malformed ends the reading; nothing of it
-// decides more than where to look.
+// parseChallenge parses the parameters of a Bearer challenge, and the metadata URL of any
+// scheme. It stops at a syntax error; the result only decides where to look.
 func parseChallenge(header string) challenge {
 	var c challenge
 	if len(header) > maxChallenge {

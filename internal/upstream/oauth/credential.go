@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// client is MCPProxy as one authorization server knows it.
-type client struct {
-	Kind        registration `json:"kind"`
-	ID          string       `json:"id"`
-	Secret      string       `json:"secret,omitempty"`
-	Method      authMethod   `json:"method"`
-	Redirect    string       `json:"redirect,omitempty"`    // what it was registered with
-	SecretUntil time.Time    `json:"secret_until,omitzero"` // zero: for ever
+// clientRegistration is MCPProxy's registration at one authorization server.
+type clientRegistration struct {
+	Kind        registrationKind `json:"kind"`
+	ID          string           `json:"id"`
+	Secret      string           `json:"secret,omitempty"`
+	Method      authMethod       `json:"method"`
+	Redirect    string           `json:"redirect,omitempty"`    // registered redirect URI
+	SecretUntil time.Time        `json:"secret_until,omitzero"` // zero: never expires
 }
 
-// registration is how a client came to be known.
-type registration string
+// registrationKind is how a client was registered.
+type registrationKind string
 
 const (
-	preregistered registration = "preregistered"
-	document      registration = "document" // a client metadata document
-	dynamic       registration = "dynamic"
+	preregistered    registrationKind = "preregistered"
+	metadataDocument registrationKind = "document" // a client metadata document
+	dynamic          registrationKind = "dynamic"
 )
 
-// authMethod is how a client proves itself at the token endpoint.
+// authMethod is how a client authenticates at the token endpoint.
 type authMethod string
 
 const (
@@ -35,25 +35,25 @@ const (
 	methodPost  authMethod = "client_secret_post"
 )
 
-// credential is what one authorization server has issued for one server. It is
-// never changed. Without Access it is only the registration.
+// credential is what one authorization server has issued for one server. It is immutable.
+// Without Access it is only the registration.
 type credential struct {
-	Server   string    `json:"server"`   // the URL that the token is sent to, and no other
-	Resource string    `json:"resource"` // as it was asked for
-	Issuer   string    `json:"issuer"`
-	Client   client    `json:"client"`
-	Access   string    `json:"access,omitempty"`
-	Refresh  string    `json:"refresh,omitempty"`
-	Scopes   []string  `json:"scopes,omitempty"`
-	Expires  time.Time `json:"expires,omitzero"` // zero: not known
-	Obtained time.Time `json:"obtained,omitzero"`
+	Server   string             `json:"server"`   // the only URL that receives the token
+	Resource string             `json:"resource"` // resource parameter of the request
+	Issuer   string             `json:"issuer"`
+	Client   clientRegistration `json:"client"`
+	Access   string             `json:"access,omitempty"`
+	Refresh  string             `json:"refresh,omitempty"`
+	Scopes   []string           `json:"scopes,omitempty"`
+	Expires  time.Time          `json:"expires,omitzero"` // zero: unknown
+	Obtained time.Time          `json:"obtained,omitzero"`
 
 	TokenEndpoint      string `json:"token_endpoint"`
 	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
 }
 
-// tokenAnswer is what a token endpoint answers.
-type tokenAnswer struct {
+// tokenResponse is the response of a token endpoint.
+type tokenResponse struct {
 	Access   string          `json:"access_token"`
 	Type     string          `json:"token_type"`
 	Refresh  string          `json:"refresh_token"`
@@ -62,20 +62,20 @@ type tokenAnswer struct {
 	Error    string          `json:"error"`
 }
 
-func (c *credential) header() string { return "Bearer " + c.Access }
+func (c *credential) authorization() string { return "Bearer " + c.Access }
 
-// renewBefore is how long before it expires a token is renewed.
-const renewBefore = time.Minute
+// renewalLead is how long before its expiry a token is renewed.
+const renewalLead = time.Minute
 
-// margin returns how long before its end a token is renewed: less for one that does
-// not live long.
-func (c *credential) margin() time.Duration {
-	return min(renewBefore, c.Expires.Sub(c.Obtained)/4)
+// renewalMargin returns how long before its expiry this token is renewed: less for a
+// short-lived one.
+func (c *credential) renewalMargin() time.Duration {
+	return min(renewalLead, c.Expires.Sub(c.Obtained)/4)
 }
 
-// take takes a token over. A renewal that names no scopes or no refresh token
-// leaves those there were.
-func (c *credential) take(t *tokenAnswer) {
+// update stores a token response. A renewal without scopes or refresh token keeps the
+// previous ones.
+func (c *credential) update(t *tokenResponse) {
 	c.Access, c.Obtained, c.Expires = t.Access, time.Now(), time.Time{}
 	if lives := lifetime(t.Lifetime); lives > 0 {
 		c.Expires = c.Obtained.Add(lives)
@@ -88,7 +88,7 @@ func (c *credential) take(t *tokenAnswer) {
 	}
 }
 
-// lifetime reads expires_in, which some servers send as a text.
+// lifetime parses expires_in, which some servers send as a string.
 func lifetime(raw json.RawMessage) time.Duration {
 	seconds, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 	if err != nil || !(seconds > 0) {
@@ -98,7 +98,7 @@ func lifetime(raw json.RawMessage) time.Duration {
 	return time.Duration(min(seconds, most)) * time.Second
 }
 
-// withoutToken keeps the registration, nil when that is not wanted either.
+// withoutToken returns the registration alone, or nil if forgetClient is set.
 func (c *credential) withoutToken(forgetClient bool) *credential {
 	if forgetClient {
 		return nil
@@ -110,13 +110,13 @@ func (c *credential) withoutToken(forgetClient bool) *credential {
 
 func decodeCredential(raw []byte) *credential {
 	var c credential
-	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || !sendable(c.Access) && c.Access != "" {
+	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || !validInHeader(c.Access) && c.Access != "" {
 		return nil
 	}
 	return &c
 }
 
-// sendable reports whether a token can stand in a header.
-func sendable(token string) bool {
+// validInHeader reports whether a token may be sent in a header.
+func validInHeader(token string) bool {
 	return token != "" && len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

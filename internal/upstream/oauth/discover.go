@@ -11,14 +11,14 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// resourceMetadata is what a server says of itself (RFC 9728).
+// resourceMetadata is a server's protected resource metadata (RFC 9728).
 type resourceMetadata struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers"`
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// serverMetadata is what an authorization server says of itself (RFC 8414).
+// serverMetadata is an authorization server's metadata (RFC 8414).
 type serverMetadata struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
@@ -32,39 +32,39 @@ type serverMetadata struct {
 	Documents     bool     `json:"client_id_metadata_document_supported"`
 }
 
-// discovered is what a login needs to know.
-type discovered struct {
-	resource string // to ask the token for
+// discovery is the discovered data for a login.
+type discovery struct {
+	resource string // resource parameter for the token
 	scopes   []string
 	as       serverMetadata
 }
 
-// discover finds out where the person has to log in.
-func (w *web) discover(ctx context.Context, server *url.URL, asked challenge, s *Settings) (*discovered, error) {
+// discover finds the authorization server of a server.
+func (w *webClient) discover(ctx context.Context, server *url.URL, asked challenge, s *Settings) (*discovery, error) {
 	rm, err := w.resourceMetadata(ctx, server, asked.metadata)
-	if errors.Is(err, errAbsent) {
-		return w.discoverOld(ctx, server)
+	if errors.Is(err, errNoDocument) {
+		return w.discoverLegacy(ctx, server)
 	}
 	if err != nil {
 		return nil, err
 	}
-	issuer, err := choose(rm.Servers, s.AuthorizationServer)
+	issuer, err := chooseIssuer(rm.Servers, s.AuthorizationServer)
 	if err != nil {
 		return nil, err
 	}
 	as, err := w.serverMetadata(ctx, issuer)
-	if errors.Is(err, errAbsent) {
-		return nil, fmt.Errorf("the authorization server %s says nothing about itself at the places where it should", place(issuer))
+	if errors.Is(err, errNoDocument) {
+		return nil, fmt.Errorf("the authorization server %s says nothing about itself at the places where it should", redactURL(issuer))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &discovered{resource: rm.Resource, scopes: rm.Scopes, as: *as}, w.usable(as)
+	return &discovery{resource: rm.Resource, scopes: rm.Scopes, as: *as}, w.checkEndpoints(as)
 }
 
-// choose takes the configured authorization server, or the first one that the
+// chooseIssuer returns the configured authorization server, or the first one that the
 // server names.
-func choose(named []string, wanted string) (string, error) {
+func chooseIssuer(named []string, wanted string) (string, error) {
 	if len(named) == 0 {
 		return "", errors.New("the server names no authorization server")
 	}
@@ -74,23 +74,22 @@ func choose(named []string, wanted string) (string, error) {
 	if i := slices.IndexFunc(named, func(n string) bool { return sameIssuer(n, wanted) }); i >= 0 {
 		return named[i], nil
 	}
-	return "", fmt.Errorf("the server does not name the authorization server that oauth.authorization_server is set to; it names %s", place(named[0]))
+	return "", fmt.Errorf("the server does not name the authorization server that oauth.authorization_server is set to; it names %s", redactURL(named[0]))
 }
 
-// sameIssuer compares issuers. A slash alone as the path, which some write and
-// others leave out, makes no other issuer.
-func sameIssuer(a, b string) bool { return rootless(a) == rootless(b) }
+// sameIssuer compares issuers. A path that is only a slash makes no difference.
+func sameIssuer(a, b string) bool { return trimRootSlash(a) == trimRootSlash(b) }
 
-func rootless(issuer string) string {
+func trimRootSlash(issuer string) string {
 	if u, err := url.Parse(issuer); err == nil && u.Path == "/" && u.RawQuery == "" && u.Fragment == "" {
 		return strings.TrimSuffix(issuer, "/")
 	}
 	return issuer
 }
 
-// resourceMetadata finds what the server says of itself, at the place that its
-// challenge names or at the two where it should be; errAbsent when there is none.
-func (w *web) resourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
+// resourceMetadata fetches the server's metadata from the URL in its challenge or from
+// the two well-known URLs; errNoDocument without any.
+func (w *webClient) resourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
 	root := url.URL{Scheme: server.Scheme, Host: server.Host}
 	places := []string{root.String() + "/.well-known/oauth-protected-resource"}
 	if path := strings.TrimSuffix(server.EscapedPath(), "/"); path != "" {
@@ -100,29 +99,29 @@ func (w *web) resourceMetadata(ctx context.Context, server *url.URL, named strin
 		places = slices.Insert(places, 0, named)
 	}
 	rm := &resourceMetadata{}
-	address, err := w.first(ctx, places, rm)
+	address, err := w.fetchFirst(ctx, places, rm)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("find out where to log in: %w", err)
 	case !covers(rm.Resource, server):
-		return nil, fmt.Errorf("the metadata at %s is for another resource than this server", place(address))
+		return nil, fmt.Errorf("the metadata at %s is for another resource than this server", redactURL(address))
 	}
 	return rm, nil
 }
 
-// first fetches the first of the documents that is there, and returns its
-// address; errAbsent when none is.
-func (w *web) first(ctx context.Context, addresses []string, into any) (string, error) {
+// fetchFirst fetches the first document that exists, and returns its URL; errNoDocument
+// without any.
+func (w *webClient) fetchFirst(ctx context.Context, addresses []string, into any) (string, error) {
 	for _, address := range addresses {
-		if err := w.document(ctx, address, into); !errors.Is(err, errAbsent) {
+		if err := w.fetchDocument(ctx, address, into); !errors.Is(err, errNoDocument) {
 			return address, err
 		}
 	}
-	return "", errAbsent
+	return "", errNoDocument
 }
 
-// covers reports whether a resource is the server: the same origin, and the path
-// or a part of it from its beginning.
+// covers reports whether a resource includes the server: the same origin, and a path
+// prefix.
 func covers(resource string, server *url.URL) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(r.Scheme, server.Scheme) || !strings.EqualFold(dialpolicy.HostPort(r), dialpolicy.HostPort(server)) || r.User != nil {
@@ -132,9 +131,9 @@ func covers(resource string, server *url.URL) bool {
 	return path == strings.TrimSuffix(server.EscapedPath(), "/") || strings.HasPrefix(server.EscapedPath(), path+"/")
 }
 
-// serverMetadata finds what an authorization server says of itself, in the
-// order of the MCP specification, and holds its issuer against the one asked.
-func (w *web) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
+// serverMetadata fetches the metadata of an authorization server, in the order of the MCP
+// specification, and compares its issuer with the requested one.
+func (w *webClient) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the issuer of the authorization server is no usable URL")
@@ -146,33 +145,33 @@ func (w *web) serverMetadata(ctx context.Context, issuer string) (*serverMetadat
 		places = append(places, root+path+"/.well-known/openid-configuration")
 	}
 	as := &serverMetadata{}
-	address, err := w.first(ctx, places, as)
+	address, err := w.fetchFirst(ctx, places, as)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask the authorization server: %w", err)
 	case !sameIssuer(as.Issuer, issuer):
-		return nil, fmt.Errorf("the metadata at %s is of another issuer than the one that the server names", place(address))
+		return nil, fmt.Errorf("the metadata at %s is of another issuer than the one that the server names", redactURL(address))
 	}
 	return as, nil
 }
 
-// discoverOld is for servers of revision 2025-03-26: they are the authorization
-// server themselves, at fixed places when they do not say which.
-func (w *web) discoverOld(ctx context.Context, server *url.URL) (*discovered, error) {
+// discoverLegacy is for servers of MCP 2025-03-26: they are the authorization server
+// themselves, with default endpoints if there is no metadata.
+func (w *webClient) discoverLegacy(ctx context.Context, server *url.URL) (*discovery, error) {
 	root := server.Scheme + "://" + server.Host
 	as, err := w.serverMetadata(ctx, root)
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, errNoDocument) {
 		as, err = &serverMetadata{Issuer: root, Authorization: root + "/authorize", Token: root + "/token",
 			Registration: root + "/register", PKCE: []string{"S256"}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &discovered{resource: server.String(), as: *as}, w.usable(as)
+	return &discovery{resource: server.String(), as: *as}, w.checkEndpoints(as)
 }
 
-// usable judges the endpoints before any is used.
-func (w *web) usable(as *serverMetadata) error {
+// checkEndpoints checks the endpoints before any is used.
+func (w *webClient) checkEndpoints(as *serverMetadata) error {
 	for _, endpoint := range []struct {
 		name, address string
 		needed        bool

@@ -38,7 +38,7 @@ func TestHostileEndpoints(t *testing.T) {
 			} else if w.times("/authorize")+w.times("/token")+w.times("/register") != 0 {
 				t.Errorf("%s %q: something was asked of the authorization server", field, address)
 			}
-			w.account.abandon()
+			w.account.cancelLogin()
 		}
 	}
 	if tried < 40 {
@@ -55,12 +55,12 @@ func TestHostileMetadata(t *testing.T) {
 			t.Errorf("%q: a login begins at %s", address, p.URL)
 		}
 		w.account.mu.Lock()
-		w.account.asked = challenge{metadata: address}
+		w.account.lastChallenge = challenge{metadata: address}
 		w.account.mu.Unlock()
 		w.server.Document("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{w.server.Base() + "/as"}})
 		if _, err := w.account.Begin(t.Context(), func() {}); err == nil && address != "" {
 			t.Errorf("%q: taken for the place of the metadata", address)
 		}
-		w.account.abandon()
+		w.account.cancelLogin()
 	}
 }

@@ -19,44 +19,43 @@ import (
 	"mcpproxy/internal/mcp"
 )
 
-// loginTime is how long a person has, and how long a state counts.
-const loginTime = 10 * time.Minute
+// loginTimeout is the time limit for a user, and for a state parameter.
+const loginTimeout = 10 * time.Minute
 
-// Phase is how far a login is.
+// Phase is the phase of a login.
 type Phase string
 
 // The phases.
 const (
-	Waiting Phase = "waiting" // for the person
+	Waiting Phase = "waiting" // for the user
 	Done    Phase = "done"
 	Failed  Phase = "failed"
 )
 
-// Progress is how far a login is, for the caller who waits for it.
+// Progress is the progress of a login.
 type Progress struct {
 	Phase   Phase
-	URL     string // where the person logs in
+	URL     string // for the user's browser
 	Expires time.Time
 	Err     string // why it failed
 }
 
-// login is one login of a person, from the URL to the token.
+// login is one user login, from the URL to the token.
 type login struct {
 	Progress // Account.mu guards Phase and Err
 
-	redirect string
-	state    string
-	verifier string
-	found    *discovered
-	issued   credential // what is known of it before there is a token
-	scopes   []string
-	cancel   context.CancelFunc
+	redirect  string
+	state     string
+	verifier  string
+	discovery *discovery
+	issued    credential // the credential before there is a token
+	scopes    []string
+	cancel    context.CancelFunc
 }
 
-// scopes returns the ones to ask for: the configured ones, else those of the
-// challenge, else all that the server knows; and always those that were
-// granted before, so that a step up takes nothing away.
-func scopes(s *Settings, asked challenge, d *discovered, known *credential) []string {
+// requestedScopes returns the configured scopes, else those of the challenge, else all
+// supported ones; and always those granted before, so that a step-up loses none.
+func requestedScopes(s *Settings, asked challenge, d *discovery, known *credential) []string {
 	var all []string
 	if known != nil && known.Issuer == d.as.Issuer {
 		all = slices.Clone(known.Scopes)
@@ -82,7 +81,7 @@ func scopes(s *Settings, asked challenge, d *discovered, known *credential) []st
 }
 
 func (l *login) authorizationURL() string {
-	u, err := url.Parse(l.found.as.Authorization) // usable has judged it
+	u, err := url.Parse(l.discovery.as.Authorization) // checkEndpoints has parsed it
 	if err != nil {
 		return ""
 	}
@@ -94,20 +93,20 @@ func (l *login) authorizationURL() string {
 	q.Set("state", l.state)
 	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
 	q.Set("code_challenge_method", "S256")
-	q.Set("resource", l.found.resource)
+	q.Set("resource", l.discovery.resource)
 	if len(l.scopes) > 0 {
 		q.Set("scope", strings.Join(l.scopes, " "))
 	}
 	if slices.Contains(l.scopes, "offline_access") {
-		q.Set("prompt", "consent") // OpenID Connect gives no refresh token without
+		q.Set("prompt", "consent") // OpenID Connect requires it for a refresh token
 	}
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
-// listen opens the callback: at the configured port, else at the one that the
-// client was registered with, else anywhere.
-func listen(s *Settings, known *credential) (net.Listener, error) {
+// listenCallback opens the callback: at the configured port, else at the registered one,
+// else at a free one.
+func listenCallback(s *Settings, known *credential) (net.Listener, error) {
 	if s.RedirectPort != 0 {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.RedirectPort)))
 		if err != nil {
@@ -125,9 +124,9 @@ func listen(s *Settings, known *credential) (net.Listener, error) {
 	return net.Listen("tcp", "127.0.0.1:0")
 }
 
-// probe asks the server without a token what login it wants. A server that
-// asks for none may still say where one can be had.
-func (w *web) probe(ctx context.Context, server *url.URL) challenge {
+// probeChallenge sends a request without a token to get the challenge. A server without
+// one may still have metadata.
+func (w *webClient) probeChallenge(ctx context.Context, server *url.URL) challenge {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Legacy + `","capabilities":{},"clientInfo":{"name":"mcpproxy","version":"1"}}}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.String(), strings.NewReader(hello))
 	if err != nil {
@@ -147,15 +146,15 @@ func (w *web) probe(ctx context.Context, server *url.URL) challenge {
 	return parseChallenge(strings.Join(resp.Header.Values("WWW-Authenticate"), ", "))
 }
 
-// The bounds of the callback.
+// Bounds of the callback.
 const (
-	callbackHead = 64 << 10
-	callbackTime = 10 * time.Second
+	maxCallbackHeader = 64 << 10
+	callbackTimeout   = 10 * time.Second
 )
 
-// callback takes the answer of the authorization server from the person's
-// browser, once, and only with the right state. What else comes in is refused,
-// and ends nothing: any page can send it.
+// callback receives the response of the authorization server from the user's browser,
+// once, and only with the right state. Other requests are rejected and change nothing,
+// because any web page can send them.
 func (l *login) callback(answers chan<- url.Values) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -174,12 +173,11 @@ func (l *login) callback(answers chan<- url.Values) http.Handler {
 			}
 		}
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, page(title, text))
+		_, _ = io.WriteString(w, callbackPage(title, text))
 	})
 }
 
-// matches reports whether the answer belongs to the login, and has each
-// parameter once.
+// matches reports whether the response belongs to the login, with each parameter once.
 func (l *login) matches(q url.Values) bool {
 	for _, values := range q {
 		if len(values) != 1 {
@@ -189,14 +187,14 @@ func (l *login) matches(q url.Values) bool {
 	return subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
 }
 
-func page(title, text string) string {
+func callbackPage(title, text string) string {
 	return `<!doctype html><html lang="en"><meta charset="utf-8"><title>MCPProxy</title>` +
 		`<body style="font-family:system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem"><h1 style="font-size:1.3rem">` +
 		title + `</h1><p>` + text + `</p></body></html>`
 }
 
-// checkIssuer makes sure that the answer is of the authorization server that
-// was asked (RFC 9207). The texts are compared as they are.
+// checkIssuer checks that the response is from the right authorization server (RFC 9207),
+// by exact comparison.
 func checkIssuer(q url.Values, as *serverMetadata) error {
 	iss, given := q.Get("iss"), q.Has("iss")
 	switch {

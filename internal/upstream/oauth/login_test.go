@@ -396,7 +396,7 @@ func TestOneRenewal(t *testing.T) {
 	first, leave := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if w.account.Refused(first, c.header(), 401, "Bearer") {
+		if w.account.Refused(first, c.authorization(), 401, "Bearer") {
 			t.Error("who has left is told of a new token")
 		}
 	})
@@ -405,7 +405,7 @@ func TestOneRenewal(t *testing.T) {
 	wg.Wait()
 	for range 50 {
 		wg.Go(func() {
-			if !w.account.Refused(context.Background(), c.header(), 401, "Bearer") {
+			if !w.account.Refused(context.Background(), c.authorization(), 401, "Bearer") {
 				t.Error("no new token")
 			}
 		})

@@ -1,15 +1,17 @@
-// Package oauth is MCPProxy as an OAuth 2.1 client of the servers behind it:
-// discovery, registration, the login of a person, tokens and their renewal.
+// Package oauth is MCPProxy's OAuth 2.1 client for upstream servers: discovery, client
+// registration, user login, tokens and their renewal.
 //
-// It guarantees that a token goes to the server it was made for and nowhere
-// else, that what one authorization server has issued is never shown to
-// another one, that a login has PKCE with S256, a state that counts once and
-// for ten minutes, the resource it is for, and an issuer that was compared;
-// that requests which need a new token at the same time cause one renewal; that
-// documents are fetched over https (http on this machine only) from addresses
-// that are checked when they are dialled; and that tokens are stored in the
-// keyring of the system or sealed, and never logged. It opens no browser and it
-// starts no login by itself: a person does.
+// Guarantees:
+//   - A token is sent only to the server it was issued for. What one authorization server
+//     has issued is never sent to another one.
+//   - A login uses PKCE with S256, a single-use state that expires after ten minutes, the
+//     resource parameter, and a compared issuer.
+//   - Concurrent requests that need a new token cause one renewal.
+//   - Documents are fetched over https (http on this machine only) from addresses that
+//     are checked when they are dialed.
+//   - Tokens are stored in the system keyring or encrypted, and never logged.
+//
+// It opens no browser and starts no login by itself.
 package oauth
 
 import (
@@ -30,32 +32,31 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Vault stores what belongs to accounts by their keys. A value that is not there
-// is nil.
+// Vault stores the data of accounts by key. A missing value is nil.
 type Vault interface {
 	Load(ctx context.Context, key string) ([]byte, error)
 	Save(ctx context.Context, key string, value []byte) error
 	Delete(ctx context.Context, key string) error
 }
 
-// Options are the surroundings of a Keeper.
+// Options configure Accounts.
 type Options struct {
 	Vault   Vault
 	Logger  *slog.Logger
-	Version string // said to authorization servers
+	Version string // sent to authorization servers
 }
 
-// Accounts keeps the accounts at all servers.
+// Accounts has the accounts at all servers.
 type Accounts struct {
 	opt Options
-	wg  sync.WaitGroup // of logins and renewals
+	wg  sync.WaitGroup // logins and renewals
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	accounts map[string]*Account
 	closed   bool
 }
 
-// New makes a Keeper without accounts.
+// New returns Accounts without an account.
 func New(opt Options) *Accounts {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -63,8 +64,8 @@ func New(opt Options) *Accounts {
 	return &Accounts{opt: opt, accounts: map[string]*Account{}}
 }
 
-// Configure makes the accounts those at the targets. An account stays what it
-// is as long as its server's name and URL do. An invalid URL has no account.
+// Configure sets the servers. An account stays while its server's name and URL do. An
+// invalid URL has no account.
 func (k *Accounts) Configure(targets []Target) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,13 +82,13 @@ func (k *Accounts) Configure(targets []Target) {
 	}
 	for name, a := range k.accounts {
 		if next[name] != a {
-			a.abandon()
+			a.cancelLogin()
 		}
 	}
 	k.accounts = next
 }
 
-// Account returns the account at the server of that name, or nil. A nil Keeper has
+// Account returns the account at the server of that name, or nil. A nil Accounts has
 // none.
 func (k *Accounts) Account(server string) *Account {
 	if k == nil {
@@ -98,20 +99,20 @@ func (k *Accounts) Account(server string) *Account {
 	return k.accounts[server]
 }
 
-// NeedsLogin reports whether the server asks for a login.
+// NeedsLogin reports whether the server requires a login.
 func (k *Accounts) NeedsLogin(server string) bool {
 	a := k.Account(server)
 	return a != nil && a.NeedsLogin()
 }
 
-// Close ends all logins that wait for their person.
+// Close cancels all logins in progress.
 func (k *Accounts) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
 	accounts := slices.Collect(maps.Values(k.accounts))
 	k.mu.Unlock()
 	for _, a := range accounts {
-		a.abandon()
+		a.cancelLogin()
 	}
 	done := make(chan struct{})
 	go func() {
@@ -126,8 +127,9 @@ func (k *Accounts) Close(ctx context.Context) error {
 	}
 }
 
-// begin counts work that Close waits for, until wg.Done; not once it is closed.
-func (k *Accounts) begin() bool {
+// startWork counts work that Close waits for, until wg.Done; it returns false after
+// Close.
+func (k *Accounts) startWork() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed {
@@ -136,27 +138,26 @@ func (k *Accounts) begin() bool {
 	return !k.closed
 }
 
-// Account is the account at one server. Its methods may be called at the same
-// time.
+// Account is the account at one server. It is safe for concurrent use.
 type Account struct {
-	keeper   *Accounts
+	accounts *Accounts
 	name     string
 	resource *url.URL // without user, query and fragment
 	target   atomic.Pointer[Target]
 
-	loaded atomic.Bool
-	cred   atomic.Pointer[credential] // nil: nobody has logged in
-	needs  atomic.Bool                // the server asks for a login
+	loaded     atomic.Bool
+	cred       atomic.Pointer[credential] // nil: not logged in
+	needsLogin atomic.Bool                // the server requires a login
 
-	beginning sync.Mutex // one login begins at a time
+	loginMu sync.Mutex // one login starts at a time
 
 	renewal singleflight.Group // one at a time
 
-	mu    sync.Mutex // guards what follows
-	asked challenge  // the last one that only a login can meet
-	login *login     // the last one, or nil
+	mu            sync.Mutex // guards the fields below
+	lastChallenge challenge  // the last one that requires a login
+	login         *login     // the last one, or nil
 
-	loading sync.Mutex // one at a time reads or writes the vault
+	vaultMu sync.Mutex // serializes access to the vault
 }
 
 func newAccount(k *Accounts, t Target) *Account {
@@ -165,30 +166,29 @@ func newAccount(k *Accounts, t Target) *Account {
 		return nil
 	}
 	resource := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return &Account{keeper: k, name: t.Name, resource: resource}
+	return &Account{accounts: k, name: t.Name, resource: resource}
 }
 
-// web makes a web for one piece of work.
-func (a *Account) web() *web {
-	g := guard{dialpolicy.Policy{Loopback: dialpolicy.IsLocalName(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
-	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
+// web returns a web client for one operation.
+func (a *Account) web() *webClient {
+	g := urlGuard{dialpolicy.Policy{Loopback: dialpolicy.IsLocalName(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
+	return newWebClient(g, "mcpproxy/"+a.accounts.opt.Version)
 }
 
-// key returns where the vault keeps what belongs to the account.
+// key returns the vault key of the account.
 func (a *Account) key() string { return a.name + " " + a.resource.String() }
 
-// NeedsLogin reports whether the server has asked for a login that nobody has
-// made since.
-func (a *Account) NeedsLogin() bool { return a.needs.Load() }
+// NeedsLogin reports whether the server has required a login since the last one.
+func (a *Account) NeedsLogin() bool { return a.needsLogin.Load() }
 
-// The times of a token.
+// Times of a token.
 const (
-	renewTime = 20 * time.Second // that renewing may take
-	tooFresh  = 10 * time.Second // a token that is refused so early is not renewed again
+	renewalTimeout = 20 * time.Second // limit of a renewal
+	minTokenAge    = 10 * time.Second // a younger token is not renewed when it is rejected
 )
 
-// Authorization returns the value of the Authorization header for the server, ""
-// when nobody has logged in. A token that is about to expire is renewed first.
+// Authorization returns the Authorization header for the server, "" without a login. It
+// first renews a token that is about to expire.
 func (a *Account) Authorization(ctx context.Context) (string, error) {
 	if !a.loaded.Load() {
 		a.load(ctx)
@@ -197,63 +197,63 @@ func (a *Account) Authorization(ctx context.Context) (string, error) {
 	if c == nil {
 		return "", nil
 	}
-	if c.Expires.IsZero() || c.Refresh == "" || time.Until(c.Expires) > c.margin() {
-		return c.header(), nil
+	if c.Expires.IsZero() || c.Refresh == "" || time.Until(c.Expires) > c.renewalMargin() {
+		return c.authorization(), nil
 	}
-	fresh, err := a.renewed(ctx, c)
+	fresh, err := a.renewOnce(ctx, c)
 	switch {
 	case err == nil:
-		return fresh.header(), nil
+		return fresh.authorization(), nil
 	case a.cred.Load() == nil:
-		return "", nil // it has ended: the server says what it wants now
+		return "", nil // expired: the server answers with a new challenge
 	case time.Now().Before(c.Expires):
-		return c.header(), nil // it could not be renewed, but is good yet
+		return c.authorization(), nil // renewal failed, but it is still valid
 	}
 	return "", fmt.Errorf("the login could not be renewed: %w", err)
 }
 
-// Refused is told that the server has answered a request that carried the
-// authorization used with 401 or 403 and a challenge. It reports whether another
-// authorization is there now, so that the request is worth sending again.
+// Refused handles a 401 or 403 response with a challenge to a request with the
+// authorization used. It reports whether there is a new authorization, so that the
+// request can be sent again.
 func (a *Account) Refused(ctx context.Context, used string, status int, challenge string) bool {
 	asked := parseChallenge(challenge)
 	if status == 403 && asked.err != "insufficient_scope" {
-		return false // a login changes nothing
+		return false // a login would not help
 	}
 	c := a.cred.Load()
 	switch {
-	case c != nil && c.header() != used:
+	case c != nil && c.authorization() != used:
 		return true
-	case status == 401 && c != nil && c.Refresh != "" && time.Since(c.Obtained) > tooFresh:
-		if _, err := a.renewed(ctx, c); err == nil {
+	case status == 401 && c != nil && c.Refresh != "" && time.Since(c.Obtained) > minTokenAge:
+		if _, err := a.renewOnce(ctx, c); err == nil {
 			return true
 		}
 		if ctx.Err() != nil || a.cred.Load() != nil {
-			return false // it may work later
+			return false // a later renewal may succeed
 		}
 	}
 	a.mu.Lock()
-	a.asked = asked
+	a.lastChallenge = asked
 	a.mu.Unlock()
-	if !a.needs.Swap(true) {
-		a.keeper.opt.Logger.Info("a server asks for a login", "server", a.name, "status", status)
+	if !a.needsLogin.Swap(true) {
+		a.accounts.opt.Logger.Info("a server asks for a login", "server", a.name, "status", status)
 	}
 	return false
 }
 
-// renewed returns what comes after old: one renewal for all who ask, which the
-// end of one caller's ctx does not end, since the authorization server may have
-// taken the old token back already.
-func (a *Account) renewed(ctx context.Context, old *credential) (*credential, error) {
+// renewOnce returns the credential after old: one renewal for all callers, which the end
+// of one caller's ctx does not cancel, because the authorization server may have revoked
+// the old token already.
+func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, error) {
 	renewal := a.renewal.DoChan("", func() (any, error) {
 		if c := a.cred.Load(); c != nil && c != old {
 			return c, nil
 		}
-		if !a.keeper.begin() {
+		if !a.accounts.startWork() {
 			return nil, errClosed
 		}
-		defer a.keeper.wg.Done()
-		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+		defer a.accounts.wg.Done()
+		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewalTimeout)
 		defer cancel()
 		return a.refresh(rctx, old)
 	})
@@ -268,62 +268,60 @@ func (a *Account) renewed(ctx context.Context, old *credential) (*credential, er
 
 var errClosed = problem.New(problem.Internal, "MCPProxy is stopping.", "")
 
-// refresh gets a new token for the old one. What the authorization server
-// takes back is forgotten.
+// refresh gets a new token. What the authorization server rejects for good is deleted.
 func (a *Account) refresh(ctx context.Context, old *credential) (*credential, error) {
 	web := a.web()
-	t, err := web.token(ctx, old.TokenEndpoint, &old.Client, form{
+	t, err := web.requestToken(ctx, old.TokenEndpoint, &old.Client, formParams{
 		"grant_type": "refresh_token", "refresh_token": old.Refresh, "resource": old.Resource,
 	})
 	if err != nil {
-		if final(err) {
-			a.keeper.opt.Logger.Info("a login has ended", "server", a.name, "error", err)
-			kept := old.withoutToken(clientRefused(err))
-			a.set(ctx, nil, kept)
+		if isFinal(err) {
+			a.accounts.opt.Logger.Info("a login has ended", "server", a.name, "error", err)
+			kept := old.withoutToken(isUnknownClient(err))
+			a.setCredential(ctx, nil, kept)
 		}
 		return nil, err
 	}
 	c := *old
-	c.take(t)
-	a.set(ctx, &c, &c)
+	c.update(t)
+	a.setCredential(ctx, &c, &c)
 	return &c, nil
 }
 
-// set makes c the credential, and stores what is to be kept where that works.
-func (a *Account) set(ctx context.Context, c, kept *credential) {
-	if err := a.store(ctx, c, kept); err != nil {
-		a.keeper.opt.Logger.Error("a login could not be stored: it is lost when MCPProxy stops", "server", a.name, "error", err)
+// setCredential sets the credential and tries to store kept.
+func (a *Account) setCredential(ctx context.Context, c, kept *credential) {
+	if err := a.storeCredential(ctx, c, kept); err != nil {
+		a.accounts.opt.Logger.Error("a login could not be stored: it is lost when MCPProxy stops", "server", a.name, "error", err)
 	}
 }
 
-// store makes c the credential, and stores what is to be kept: nothing when kept
-// is nil.
-func (a *Account) store(ctx context.Context, c, kept *credential) error {
-	a.loading.Lock()
-	defer a.loading.Unlock()
+// storeCredential sets the credential and stores kept; nil deletes it.
+func (a *Account) storeCredential(ctx context.Context, c, kept *credential) error {
+	a.vaultMu.Lock()
+	defer a.vaultMu.Unlock()
 	a.loaded.Store(true)
 	a.cred.Store(c)
 	if c != nil {
-		a.needs.Store(false)
+		a.needsLogin.Store(false)
 	}
 	if kept == nil {
-		return a.keeper.opt.Vault.Delete(ctx, a.key())
+		return a.accounts.opt.Vault.Delete(ctx, a.key())
 	}
 	raw, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
-	return a.keeper.opt.Vault.Save(ctx, a.key(), raw)
+	return a.accounts.opt.Vault.Save(ctx, a.key(), raw)
 }
 
-// load reads what is stored, once.
+// load loads the stored credential, once.
 func (a *Account) load(ctx context.Context) {
-	a.loading.Lock()
-	defer a.loading.Unlock()
+	a.vaultMu.Lock()
+	defer a.vaultMu.Unlock()
 	if a.loaded.Load() {
 		return
 	}
-	if c := a.stored(ctx); c != nil && c.Access != "" {
+	if c := a.loadStored(ctx); c != nil && c.Access != "" {
 		a.cred.Store(c)
 	}
 	if ctx.Err() == nil {
@@ -331,11 +329,11 @@ func (a *Account) load(ctx context.Context) {
 	}
 }
 
-// stored returns what the vault has for exactly this server, or nil.
-func (a *Account) stored(ctx context.Context) *credential {
-	raw, err := a.keeper.opt.Vault.Load(ctx, a.key())
+// loadStored returns the stored credential for exactly this server, or nil.
+func (a *Account) loadStored(ctx context.Context) *credential {
+	raw, err := a.accounts.opt.Vault.Load(ctx, a.key())
 	if err != nil {
-		a.keeper.opt.Logger.Warn("a stored login cannot be read", "server", a.name, "error", err)
+		a.accounts.opt.Logger.Warn("a stored login cannot be read", "server", a.name, "error", err)
 	}
 	c := decodeCredential(raw)
 	if c == nil || c.Server != a.resource.String() {
@@ -344,15 +342,15 @@ func (a *Account) stored(ctx context.Context) *credential {
 	return c
 }
 
-// Logout forgets the login and the registration, and has the authorization
-// server forget it too, where that can be asked for.
+// Logout deletes the login and the registration, and revokes the token if the
+// authorization server supports that.
 func (a *Account) Logout(ctx context.Context) error {
-	a.abandon()
+	a.cancelLogin()
 	c := a.cred.Load()
 	if c == nil {
-		c = a.stored(ctx)
+		c = a.loadStored(ctx)
 	}
-	err := a.store(ctx, nil, nil)
+	err := a.storeCredential(ctx, nil, nil)
 	if c != nil && c.Access != "" {
 		a.web().revoke(ctx, c)
 	}

@@ -12,22 +12,21 @@ import (
 	"time"
 )
 
-// client finds out as whom to log in: the client that was registered by hand,
-// else the metadata document, else a dynamic registration, made once and kept
-// for its authorization server alone.
-func (w *web) client(ctx context.Context, d *discovered, s *Settings, known *credential, redirect string) (*client, error) {
+// chooseClient returns the client to log in with: the configured one, else the metadata
+// document, else a dynamic registration, which is made once per authorization server.
+func (w *webClient) chooseClient(ctx context.Context, d *discovery, s *Settings, known *credential, redirect string) (*clientRegistration, error) {
 	if known != nil && known.Issuer != d.as.Issuer {
 		if s.ClientID != "" && known.Client.ID == s.ClientID && s.AuthorizationServer == "" {
 			return nil, fmt.Errorf("the server now names another authorization server (%s), and the client of the configuration belongs to %s; set oauth.authorization_server to the right one",
-				place(d.as.Issuer), place(known.Issuer))
+				redactURL(d.as.Issuer), redactURL(known.Issuer))
 		}
-		known = nil // what another authorization server has issued is not shown to this one
+		known = nil // issued by another authorization server
 	}
 	switch {
 	case s.ClientID != "":
-		return &client{Kind: preregistered, ID: s.ClientID, Secret: s.ClientSecret, Method: methodFor(s.ClientSecret, d.as.AuthMethods)}, nil
+		return &clientRegistration{Kind: preregistered, ID: s.ClientID, Secret: s.ClientSecret, Method: methodFor(s.ClientSecret, d.as.AuthMethods)}, nil
 	case s.ClientMetadataURL != "" && d.as.Documents:
-		return &client{Kind: document, ID: s.ClientMetadataURL, Method: methodNone}, nil
+		return &clientRegistration{Kind: metadataDocument, ID: s.ClientMetadataURL, Method: methodNone}, nil
 	case known != nil && known.Client.Kind == dynamic && known.Client.Redirect == redirect && !known.Client.expired():
 		return &known.Client, nil
 	case d.as.Registration == "":
@@ -36,11 +35,12 @@ func (w *web) client(ctx context.Context, d *discovered, s *Settings, known *cre
 	return w.register(ctx, &d.as, redirect)
 }
 
-func (c *client) expired() bool { return !c.SecretUntil.IsZero() && time.Now().After(c.SecretUntil) }
+func (c *clientRegistration) expired() bool {
+	return !c.SecretUntil.IsZero() && time.Now().After(c.SecretUntil)
+}
 
-// methodFor picks how a client with this secret proves itself, of what the
-// authorization server supports. It supports client_secret_basic when it does
-// not say (RFC 8414).
+// methodFor returns a supported authentication method for a client with this secret. The
+// default is client_secret_basic (RFC 8414).
 func methodFor(secret string, supported []string) authMethod {
 	switch {
 	case secret == "":
@@ -51,9 +51,9 @@ func methodFor(secret string, supported []string) authMethod {
 	return methodPost
 }
 
-// wantedMethod returns what a registration asks for: a program on somebody's machine
-// keeps no secret from that person.
-func wantedMethod(supported []string) authMethod {
+// registrationMethod returns the method for a registration: preferably none, because a
+// local program cannot hide a secret from its user.
+func registrationMethod(supported []string) authMethod {
 	for _, m := range []authMethod{methodNone, methodBasic, methodPost} {
 		if slices.Contains(supported, string(m)) {
 			return m
@@ -63,7 +63,7 @@ func wantedMethod(supported []string) authMethod {
 }
 
 // register registers MCPProxy (RFC 7591).
-func (w *web) register(ctx context.Context, as *serverMetadata, redirect string) (*client, error) {
+func (w *webClient) register(ctx context.Context, as *serverMetadata, redirect string) (*clientRegistration, error) {
 	body, err := json.Marshal(struct {
 		Name            string     `json:"client_name"`
 		Redirects       []string   `json:"redirect_uris"`
@@ -71,7 +71,7 @@ func (w *web) register(ctx context.Context, as *serverMetadata, redirect string)
 		Responses       []string   `json:"response_types"`
 		Method          authMethod `json:"token_endpoint_auth_method"`
 		ApplicationType string     `json:"application_type"`
-	}{"MCPProxy", []string{redirect}, []string{"authorization_code", "refresh_token"}, []string{"code"}, wantedMethod(as.AuthMethods), "native"})
+	}{"MCPProxy", []string{redirect}, []string{"authorization_code", "refresh_token"}, []string{"code"}, registrationMethod(as.AuthMethods), "native"})
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +91,14 @@ func (w *web) register(ctx context.Context, as *serverMetadata, redirect string)
 		Expires int64      `json:"client_secret_expires_at"`
 		Error   string     `json:"error"`
 	}
-	err = w.answer(resp, as.Registration, &a, &a.Error)
+	err = w.decodeResponse(resp, as.Registration, &a, &a.Error)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("register: %w", err)
 	case a.ID == "" || len(a.ID) > maxToken || len(a.Secret) > maxToken || strings.ContainsFunc(a.ID+a.Secret, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return nil, errors.New("register: the authorization server gives no usable client")
 	}
-	c := &client{Kind: dynamic, ID: a.ID, Secret: a.Secret, Method: a.Method, Redirect: redirect}
+	c := &clientRegistration{Kind: dynamic, ID: a.ID, Secret: a.Secret, Method: a.Method, Redirect: redirect}
 	if a.Expires > 0 {
 		c.SecretUntil = time.Unix(a.Expires, 0)
 	}

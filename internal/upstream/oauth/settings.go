@@ -1,19 +1,19 @@
 package oauth
 
-// Settings are what the configuration says about the login to one server.
+// Settings is the OAuth configuration of one server.
 type Settings struct {
-	ClientID            string // of a client that was registered by hand
+	ClientID            string // of a preregistered client
 	ClientSecret        string
 	ClientMetadataURL   string // of a client metadata document
-	AuthorizationServer string // the issuer to use, of those that the server names
+	AuthorizationServer string // the issuer to use, among those of the server
 	Scopes              []string
 	RedirectPort        int // of the callback; 0 = a free one
 }
 
-// Target is a server that may ask for a login.
+// Target is a server that may require a login.
 type Target struct {
 	Name         string
 	URL          string
-	AllowPrivate bool // documents and endpoints may be on private addresses
+	AllowPrivate bool // documents and endpoints may have private addresses
 	Settings     Settings
 }

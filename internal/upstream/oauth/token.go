@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// form are the parameters of a request to an authorization server.
-type form map[string]string
+// formParams are the parameters of a request to an authorization server.
+type formParams map[string]string
 
-// post sends a form on behalf of the client.
-func (w *web) post(ctx context.Context, endpoint string, c *client, f form) (*http.Response, error) {
+// post sends a form as the client.
+func (w *webClient) post(ctx context.Context, endpoint string, c *clientRegistration, f formParams) (*http.Response, error) {
 	values := url.Values{}
 	for name, value := range f {
 		if value != "" {
@@ -36,33 +36,33 @@ func (w *web) post(ctx context.Context, endpoint string, c *client, f form) (*ht
 	return w.send(r)
 }
 
-// token asks a token endpoint.
-func (w *web) token(ctx context.Context, endpoint string, c *client, f form) (*tokenAnswer, error) {
+// requestToken sends a request to a token endpoint.
+func (w *webClient) requestToken(ctx context.Context, endpoint string, c *clientRegistration, f formParams) (*tokenResponse, error) {
 	resp, err := w.post(ctx, endpoint, c, f)
 	if err != nil {
 		return nil, err
 	}
-	a := &tokenAnswer{}
-	err = w.answer(resp, endpoint, a, &a.Error)
+	a := &tokenResponse{}
+	err = w.decodeResponse(resp, endpoint, a, &a.Error)
 	switch {
 	case err != nil:
 		return nil, err
 	case !strings.EqualFold(a.Type, "bearer"):
 		return nil, errors.New("the authorization server issues a kind of token that is not known; only Bearer is")
-	case !sendable(a.Access) || len(a.Refresh) > maxToken:
+	case !validInHeader(a.Access) || len(a.Refresh) > maxToken:
 		return nil, errors.New("the authorization server issues a token that cannot be sent")
 	}
 	return a, nil
 }
 
-// revoke has a login forgotten. Whether that works changes nothing here.
-func (w *web) revoke(ctx context.Context, c *credential) {
+// revoke revokes a login; errors are ignored.
+func (w *webClient) revoke(ctx context.Context, c *credential) {
 	if c.RevocationEndpoint == "" {
 		return
 	}
-	f := form{"token": c.Refresh, "token_type_hint": "refresh_token"}
+	f := formParams{"token": c.Refresh, "token_type_hint": "refresh_token"}
 	if c.Refresh == "" {
-		f = form{"token": c.Access, "token_type_hint": "access_token"}
+		f = formParams{"token": c.Access, "token_type_hint": "access_token"}
 	}
 	if resp, err := w.post(ctx, c.RevocationEndpoint, &c.Client, f); err == nil {
 		_ = resp.Body.Close()

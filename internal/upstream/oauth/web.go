@@ -16,36 +16,36 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// Bounds on what authorization servers may send and take.
+// Bounds on requests to authorization servers.
 const (
-	maxDocument  = 256 << 10
-	maxToken     = 16 << 10
-	maxRedirects = 3
-	requestTime  = 15 * time.Second
+	maxDocument    = 256 << 10
+	maxToken       = 16 << 10
+	maxRedirects   = 3
+	requestTimeout = 15 * time.Second
 )
 
-// web makes the requests of one account to authorization servers. Every
-// address is checked when it is dialled, so that neither a name nor a redirect
-// leads to where it must not.
-type web struct {
+// webClient sends the requests of one account to authorization servers. Every address is
+// checked when it is dialed, so that neither a name nor a redirect leads to a forbidden
+// address.
+type webClient struct {
 	http  *http.Client
-	guard guard
+	guard urlGuard
 	agent string
 }
 
-func newWeb(g guard, agent string) *web {
+func newWebClient(g urlGuard, agent string) *webClient {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: g.Dial, TLSHandshakeTimeout: 10 * time.Second,
-		DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, ResponseHeaderTimeout: requestTime,
+		DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, ResponseHeaderTimeout: requestTimeout,
 	}
-	w := &web{guard: g, agent: agent}
-	w.http = &http.Client{Transport: transport, Timeout: requestTime, CheckRedirect: w.redirect}
+	w := &webClient{guard: g, agent: agent}
+	w.http = &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: w.redirect}
 	return w
 }
 
-// redirect follows a few redirects of documents, each to a URL that would do by
-// itself, and none of what carries a secret.
-func (w *web) redirect(r *http.Request, via []*http.Request) error {
+// redirect follows a few redirects of documents to allowed URLs, and none of requests
+// with a secret.
+func (w *webClient) redirect(r *http.Request, via []*http.Request) error {
 	switch {
 	case via[0].Method != http.MethodGet:
 		return http.ErrUseLastResponse
@@ -55,11 +55,11 @@ func (w *web) redirect(r *http.Request, via []*http.Request) error {
 	return w.guard.check(r.URL)
 }
 
-// errAbsent says that there is no such document.
-var errAbsent = errors.New("there is no such document")
+// errNoDocument means that the document does not exist.
+var errNoDocument = errors.New("there is no such document")
 
-// document fetches a JSON document.
-func (w *web) document(ctx context.Context, address string, into any) error {
+// fetchDocument fetches a JSON document.
+func (w *webClient) fetchDocument(ctx context.Context, address string, into any) error {
 	r, err := w.request(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
@@ -71,16 +71,16 @@ func (w *web) document(ctx context.Context, address string, into any) error {
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
-		return errAbsent
+		return errNoDocument
 	case resp.StatusCode != http.StatusOK:
 		return statusError(resp, address)
 	}
 	return w.decode(resp, address, into)
 }
 
-// answer reads what an endpoint answers, into a structure whose field refusal
-// is the error code of OAuth, and closes it.
-func (w *web) answer(resp *http.Response, address string, into any, refusal *string) error {
+// decodeResponse decodes and closes a response; refusal points to the field for OAuth's
+// error code.
+func (w *webClient) decodeResponse(resp *http.Response, address string, into any, refusal *string) error {
 	defer func() { _ = resp.Body.Close() }()
 	err := w.decode(resp, address, into)
 	switch {
@@ -93,31 +93,30 @@ func (w *web) answer(resp *http.Response, address string, into any, refusal *str
 }
 
 func statusError(resp *http.Response, address string) error {
-	return fmt.Errorf("%s answers with HTTP status %d", place(address), resp.StatusCode)
+	return fmt.Errorf("%s answers with HTTP status %d", redactURL(address), resp.StatusCode)
 }
 
-// oauthError is an error that an authorization server answers.
+// oauthError is an error response of an authorization server.
 type oauthError struct{ code string }
 
 func (e *oauthError) Error() string {
 	return "the authorization server answers " + strconv.Quote(e.code)
 }
 
-// final reports whether trying again cannot help: what was issued is no good any
-// more.
-func final(err error) bool {
+// isFinal reports whether retries are useless, because what was issued is no longer
+// valid.
+func isFinal(err error) bool {
 	var e *oauthError
 	return errors.As(err, &e) && e.code != "temporarily_unavailable" && e.code != "server_error" && e.code != "slow_down"
 }
 
-// clientRefused reports whether the authorization server does not know the
-// client.
-func clientRefused(err error) bool {
+// isUnknownClient reports whether the authorization server does not know the client.
+func isUnknownClient(err error) bool {
 	var e *oauthError
 	return errors.As(err, &e) && (e.code == "invalid_client" || e.code == "unauthorized_client")
 }
 
-// clipCode keeps of an error code what can be one.
+// clipCode returns the valid part of an error code.
 func clipCode(code string) string {
 	var b strings.Builder
 	for _, r := range code {
@@ -128,20 +127,20 @@ func clipCode(code string) string {
 	return b.String()
 }
 
-func (w *web) decode(resp *http.Response, address string, into any) error {
+func (w *webClient) decode(resp *http.Response, address string, into any) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	switch {
 	case err != nil:
-		return bare(err)
+		return stripURL(err)
 	case len(body) > maxDocument:
-		return fmt.Errorf("the answer of %s is larger than %d bytes", place(address), maxDocument)
+		return fmt.Errorf("the answer of %s is larger than %d bytes", redactURL(address), maxDocument)
 	case json.Unmarshal(body, into) != nil:
-		return fmt.Errorf("the answer of %s is not the JSON that is expected", place(address))
+		return fmt.Errorf("the answer of %s is not the JSON that is expected", redactURL(address))
 	}
 	return nil
 }
 
-func (w *web) request(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
+func (w *webClient) request(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, errors.New("an address is no URL")
@@ -154,17 +153,17 @@ func (w *web) request(ctx context.Context, method, address string, body io.Reade
 	return r, nil
 }
 
-// send sends a request; the URL in an error is without what may be secret in it.
-func (w *web) send(r *http.Request) (*http.Response, error) {
+// send sends a request; URLs in errors contain no secrets.
+func (w *webClient) send(r *http.Request) (*http.Response, error) {
 	resp, err := w.http.Do(r)
 	if err != nil {
-		return nil, bare(err)
+		return nil, stripURL(err)
 	}
 	return resp, nil
 }
 
-// place returns where an address leads, without what may be secret in it.
-func place(address string) string {
+// redactURL returns a URL without the parts that may be secret.
+func redactURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "the address"
@@ -172,28 +171,28 @@ func place(address string) string {
 	return u.Scheme + "://" + u.Host + u.EscapedPath()
 }
 
-// bare takes the URL out of an error: it may hold a secret.
-func bare(err error) error {
+// stripURL removes the URL from an error, because it may contain a secret.
+func stripURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
-		return fmt.Errorf("%s: %w", place(u.URL), u.Err)
+		return fmt.Errorf("%s: %w", redactURL(u.URL), u.Err)
 	}
 	return err
 }
 
-// guard decides which URLs may be asked, and which addresses dialled.
-type guard struct{ dialpolicy.Policy }
+// urlGuard decides which URLs may be requested and which addresses dialed.
+type urlGuard struct{ dialpolicy.Policy }
 
-// check judges a URL before it is asked.
-func (g guard) check(u *url.URL) error {
+// check checks a URL before a request.
+func (g urlGuard) check(u *url.URL) error {
 	host := u.Hostname()
 	switch {
 	case host == "" || u.User != nil:
-		return fmt.Errorf("%s cannot be used", place(u.String()))
+		return fmt.Errorf("%s cannot be used", redactURL(u.String()))
 	case u.Scheme == "https":
 	case u.Scheme == "http" && dialpolicy.IsLocalName(host) && (g.Loopback || g.Private):
 	default:
-		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", place(u.String()))
+		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", redactURL(u.String()))
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return g.Check(addr)

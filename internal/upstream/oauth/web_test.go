@@ -23,13 +23,13 @@ func TestURLs(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if (guard{}).check(u) == nil {
+		if (urlGuard{}).check(u) == nil {
 			t.Errorf("%s may be asked for a server on the internet", address)
 		}
 	}
 	for _, address := range []string{"http://localhost:1/", "http://127.0.0.1/", "http://[::1]/", "https://as.example/"} {
 		u, err := url.Parse(address)
-		if err != nil || (guard{dialpolicy.Policy{Loopback: true}}).check(u) != nil {
+		if err != nil || (urlGuard{dialpolicy.Policy{Loopback: true}}).check(u) != nil {
 			t.Errorf("%s may not be asked for a server on this machine (%v)", address, err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestNameThatLeadsHere(t *testing.T) {
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
 	var into struct{}
 	for _, host := range []string{"localhost", "127.1", "2130706433", "0x7f.1", "0177.0.0.1"} {
-		err := newWeb(guard{}, "test").document(context.Background(), "https://"+host+":"+port+"/", &into)
+		err := newWebClient(urlGuard{}, "test").fetchDocument(context.Background(), "https://"+host+":"+port+"/", &into)
 		if err == nil || host == "localhost" && !strings.Contains(err.Error(), "it is this machine, which was not meant") {
 			t.Errorf("%s was asked: %v", host, err)
 		}
@@ -72,22 +72,22 @@ func TestRedirects(t *testing.T) {
 	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Query().Get("u"), http.StatusTemporaryRedirect)
 	})
-	w := newWeb(guard{dialpolicy.Policy{Loopback: true}}, "test")
+	w := newWebClient(urlGuard{dialpolicy.Policy{Loopback: true}}, "test")
 	var into struct{}
-	if err := w.document(context.Background(), s.URL+"/n/3", &into); err != nil {
+	if err := w.fetchDocument(context.Background(), s.URL+"/n/3", &into); err != nil {
 		t.Errorf("three redirects: %v", err)
 	}
-	if err := w.document(context.Background(), s.URL+"/n/4", &into); err == nil {
+	if err := w.fetchDocument(context.Background(), s.URL+"/n/4", &into); err == nil {
 		t.Error("four redirects are followed")
 	}
 	for _, to := range []string{"http://169.254.169.254/", "https://10.0.0.1/", "http://as.example/", "file:///etc/passwd", "https://u:p@as.example/"} {
-		if err := w.document(context.Background(), s.URL+"/to?u="+url.QueryEscape(to), &into); err == nil {
+		if err := w.fetchDocument(context.Background(), s.URL+"/to?u="+url.QueryEscape(to), &into); err == nil {
 			t.Errorf("a redirect to %s is followed", to)
 		}
 	}
 	// What carries a secret goes nowhere else.
 	hops.Store(0)
-	_, err := w.token(context.Background(), s.URL+"/to?u=/n/0", &client{ID: "c", Secret: "s", Method: methodPost}, form{"code": "x"})
+	_, err := w.requestToken(context.Background(), s.URL+"/to?u=/n/0", &clientRegistration{ID: "c", Secret: "s", Method: methodPost}, formParams{"code": "x"})
 	if err == nil || hops.Load() != 0 || strings.Contains(err.Error(), "u=") {
 		t.Errorf("a token request was redirected (%v)", err)
 	}
@@ -140,7 +140,7 @@ func TestTokenAnswers(t *testing.T) {
 		`{"access_token":"` + strings.Repeat("x", maxToken+1) + `","token_type":"bearer"}`: "cannot be sent",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		a, err := newWeb(guard{dialpolicy.Policy{Loopback: true}}, "test").token(context.Background(), s.URL, &client{ID: "c", Method: methodNone}, form{})
+		a, err := newWebClient(urlGuard{dialpolicy.Policy{Loopback: true}}, "test").requestToken(context.Background(), s.URL, &clientRegistration{ID: "c", Method: methodNone}, formParams{})
 		s.Close()
 		switch {
 		case want == "" && (err != nil || a.Access != "a"):

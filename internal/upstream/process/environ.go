@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// environment is the environment of a server: the allowed part of all, and
-// extra, which wins.
+// environment returns the environment of a server: the allowed part of all, and extra,
+// which takes precedence.
 func environment(all []string, extra map[string]string, goos string) []string {
 	vars := map[string]string{}
 	for _, kv := range all {
@@ -21,7 +21,7 @@ func environment(all []string, extra map[string]string, goos string) []string {
 		}
 	}
 	for name, value := range extra {
-		if goos == "windows" { // names differ in case only there
+		if goos == "windows" { // names are case-insensitive there
 			maps.DeleteFunc(vars, func(n, _ string) bool { return strings.EqualFold(n, name) })
 		}
 		vars[name] = value
@@ -33,9 +33,8 @@ func environment(all []string, extra map[string]string, goos string) []string {
 	return out
 }
 
-// isInherited reports whether a server gets this variable of our environment.
-// Everything else, secrets above all, it gets only when its own configuration
-// says so.
+// isInherited reports whether a server inherits this variable. All others, above all
+// secrets, need an entry in its own configuration.
 func isInherited(name, goos string) bool {
 	if goos == "windows" {
 		switch strings.ToUpper(name) {
@@ -54,10 +53,10 @@ func isInherited(name, goos string) bool {
 	return strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
 }
 
-// Find returns the file that Start would run for a command, in the PATH that its
-// server is given, else in ours; "" when there is none.
-func Find(command, path string) string {
-	if file := lookIn(command, path); file != "" {
+// FindCommand returns the file that Start would run for a command, searched in the
+// server's PATH, else in MCPProxy's; "" without one.
+func FindCommand(command, path string) string {
+	if file := findInPath(command, path); file != "" {
 		return file
 	}
 	file, err := exec.LookPath(command)
@@ -67,9 +66,9 @@ func Find(command, path string) string {
 	return file
 }
 
-// lookIn finds a bare command in the PATH that the server itself is given; ""
-// leaves the search to os/exec, in our own PATH.
-func lookIn(command, path string) string {
+// findInPath searches a bare command in the server's own PATH; "" leaves the search to
+// os/exec.
+func findInPath(command, path string) string {
 	if path == "" || runtime.GOOS == "windows" || filepath.Base(command) != command {
 		return ""
 	}

@@ -30,7 +30,7 @@ func TestLookIn(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "text"), nil, 0o644)
 	path := "relative:/nonexistent:" + dir
 	for command, want := range map[string]string{"tool": file, "text": "", "absent": "", "./tool": ""} {
-		if got := lookIn(command, path); got != want {
+		if got := findInPath(command, path); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}

@@ -15,18 +15,18 @@ import (
 	"unicode/utf8"
 )
 
-// SpawnError is a process that could not be started.
+// SpawnError means that a process could not be started.
 type SpawnError struct {
 	Command string
-	Dir     string // that it was to start in, when that is why
+	Dir     string // the missing working directory, if that is the reason
 	err     error
 }
 
 func (e *SpawnError) Error() string { return "start the process: " + e.err.Error() }
 func (e *SpawnError) Unwrap() error { return e.err }
 
-// Said returns in our own words what it is, such as "not found".
-func (e *SpawnError) Said() string {
+// Reason returns a short reason, such as "not found".
+func (e *SpawnError) Reason() string {
 	switch {
 	case errors.Is(e.err, exec.ErrNotFound), errors.Is(e.err, fs.ErrNotExist):
 		return "not found"
@@ -38,11 +38,11 @@ func (e *SpawnError) Said() string {
 	return "not to be started"
 }
 
-// ExitError is a process that has ended by itself.
+// ExitError means that a process has exited by itself.
 type ExitError struct {
 	state *os.ProcessState
-	err   error // of waiting for it
-	last  *lastLines
+	err   error // from Wait
+	last  *stderrTail
 }
 
 func (e *ExitError) Error() string {
@@ -54,35 +54,35 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.err }
 
-// Said returns how it ended, such as "exit status 3" or "signal: killed".
-func (e *ExitError) Said() string {
+// Reason returns how it ended, such as "exit status 3" or "signal: killed".
+func (e *ExitError) Reason() string {
 	if e.state == nil {
 		return "its process ended"
 	}
 	return e.state.String()
 }
 
-// LastLine returns the last line of stderr that says something, "" when there is none.
-func (e *ExitError) LastLine() string { return e.last.telling() }
+// LastLine returns the line of stderr that best explains the exit, "" without one.
+func (e *ExitError) LastLine() string { return e.last.causeLine() }
 
-// noNetwork is what package managers write when the network is away.
+// noNetwork matches network errors of package managers.
 var noNetwork = regexp.MustCompile(`\b(?:EAI_AGAIN|ENOTFOUND|ENETUNREACH|EHOSTUNREACH|ENETDOWN)\b|(?i:dns error|failed to lookup address|temporary failure in name resolution|name or service not known|network is unreachable|no route to host|nodename nor servname)`)
 
-// NoNetwork reports whether the line says that the network could not be reached.
+// NoNetwork reports whether the line is a network error.
 func (e *ExitError) NoNetwork() bool { return noNetwork.MatchString(e.LastLine()) }
 
-// lastLines keeps the end of what a process writes to stderr.
-type lastLines struct {
-	mu   sync.Mutex // guards what follows
+// stderrTail stores the end of a process's stderr.
+type stderrTail struct {
+	mu   sync.Mutex // guards the fields below
 	tail []byte
 }
 
 const (
 	maxLastLines = 8 << 10
-	maxLastLine  = 300 // characters that are told of a line
+	maxLastLine  = 300 // characters of a reported line
 )
 
-func (l *lastLines) add(b []byte) {
+func (l *stderrTail) add(b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -94,9 +94,10 @@ func (l *lastLines) add(b []byte) {
 	}
 }
 
-// telling is the line that says why, fit to be printed: the last one that names a failure, else
-// the last one. What programs add to an error (stacks, usage, their farewell) is passed over.
-func (l *lastLines) telling() string {
+// causeLine returns the line that explains the exit, safe to print: the last one that
+// names a failure, else the last one. It skips what programs add to an error (stack
+// traces, usage).
+func (l *stderrTail) causeLine() string {
 	l.mu.Lock()
 	tail := string(l.tail[max(0, len(l.tail)-maxLastLines):])
 	l.mu.Unlock()
@@ -115,17 +116,18 @@ func (l *lastLines) telling() string {
 }
 
 var (
-	npmLine   = regexp.MustCompile(`^npm (?:error|ERR!) ?(.*)`)
-	npmDetail = regexp.MustCompile(`^(?:code|errno|syscall|path|dest|file|cwd|signal|command|enoent|A complete log of this run|\d+|\s|$)`)
-	npmAbsent = regexp.MustCompile(`could not be found|is not in (?:this|the npm) registry`)
-	farewell  = regexp.MustCompile(`(?i)^(?:at |node\.js v|\^+$|[{}()\[\]]+[,;]?$|goroutine \d|exit status \d+|note: |usage\b|options:|-{1,2}\w|see |run ['"\x60]|try ['"\x60]|for (?:more|further) |more information|` +
+	npmLine           = regexp.MustCompile(`^npm (?:error|ERR!) ?(.*)`)
+	npmDetail         = regexp.MustCompile(`^(?:code|errno|syscall|path|dest|file|cwd|signal|command|enoent|A complete log of this run|\d+|\s|$)`)
+	npmAbsent         = regexp.MustCompile(`could not be found|is not in (?:this|the npm) registry`)
+	uninformativeLine = regexp.MustCompile(`(?i)^(?:at |node\.js v|\^+$|[{}()\[\]]+[,;]?$|goroutine \d|exit status \d+|note: |usage\b|options:|-{1,2}\w|see |run ['"\x60]|try ['"\x60]|for (?:more|further) |more information|` +
 		`exiting|shutting down|shutdown|stopp(?:ed|ing)|bye\b|goodbye|clean(?:ing|ed) up|(?:error )?command failed with exit code|error: process completed with|.*a complete log of this run)`)
 	failureWord = regexp.MustCompile(`(?i)\b(?:not set|unset|undefined|required|missing|not found|no such|cannot|can't|could not|couldn't|unable|failed|failure|fail|denied|forbidden|unauthorized|invalid|` +
 		`refused|expired|not allowed|not supported|unsupported|unknown|must (?:be|have|set|provide)|please (?:set|provide|specify)|in use|error|fatal|panic|panicked|exception)\b|\w(?:Error|Exception)\b|\bE[A-Z]{4,}\b`)
 	notice = regexp.MustCompile(`(?i)^(?:npm )?(?:\W*)(?:warn(?:ing)?|info|debug|notice|trace)\b`)
 )
 
-// npmError is what npm names as the cause: not the code before it, nor the place of its log after it.
+// npmError returns the cause that npm reports, without the code before it and the log
+// path after it.
 func npmError(lines []string) string {
 	cause, absent := "", ""
 	for _, line := range lines {
@@ -150,7 +152,7 @@ func npmError(lines []string) string {
 	return cause
 }
 
-// nodeError is the error that Node names before its stack and its own version.
+// nodeError returns the error that Node prints before its stack trace and version.
 func nodeError(lines []string) string {
 	if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Node.js v") }) {
 		return ""
@@ -163,20 +165,20 @@ func nodeError(lines []string) string {
 	return ""
 }
 
-// failureLine is the last line that names a failure.
+// failureLine returns the last line that names a failure.
 func failureLine(lines []string) string {
 	for _, line := range slices.Backward(lines) {
-		if !farewell.MatchString(line) && !notice.MatchString(line) && failureWord.MatchString(line) {
+		if !uninformativeLine.MatchString(line) && !notice.MatchString(line) && failureWord.MatchString(line) {
 			return line
 		}
 	}
 	return ""
 }
 
-// lastLine is the last line that is no farewell, else the last one.
+// lastLine returns the last informative line, else the last one.
 func lastLine(lines []string) string {
 	for _, line := range slices.Backward(lines) {
-		if !farewell.MatchString(line) {
+		if !uninformativeLine.MatchString(line) {
 			return line
 		}
 	}
@@ -186,8 +188,7 @@ func lastLine(lines []string) string {
 	return lines[len(lines)-1]
 }
 
-// printableLine is text of a server as it may be shown to a person: without
-// control characters and not too long.
+// printableLine returns a line of a server without control characters, shortened.
 func printableLine(s string) string {
 	var b strings.Builder
 	n := 0

@@ -34,20 +34,20 @@ func TestTheTellingLine(t *testing.T) {
 		"WARN the error reporter is off\nlistening\n": "listening",
 		strings.Repeat("x", 1000):                     strings.Repeat("x", maxLastLine) + "…",
 	} {
-		var l lastLines
+		var l stderrTail
 		for _, b := range []byte(text) {
 			l.add([]byte{b})
 		}
-		if got := l.telling(); got != want {
+		if got := l.causeLine(); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	var l lastLines
+	var l stderrTail
 	for range 100 {
 		l.add([]byte(strings.Repeat("y", 3<<10) + "\n"))
 	}
 	l.add([]byte("end"))
-	if got := l.telling(); got != "end" || len(l.tail) > 2*maxLastLines {
+	if got := l.causeLine(); got != "end" || len(l.tail) > 2*maxLastLines {
 		t.Errorf("%q of %d bytes", got, len(l.tail))
 	}
 }

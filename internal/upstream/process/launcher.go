@@ -7,42 +7,41 @@ import (
 	"sync"
 )
 
-// Launcher starts processes, every one from the same operating system thread,
-// which lives until Close. Linux sends Pdeathsig when the thread that forked ends,
-// not the process; Go ends a thread when a goroutine returns that is locked to
-// it, and any library may have such a goroutine. A thread that is locked to
-// our own goroutine is safe from that.
+// Launcher starts all processes from one operating system thread, which lives until
+// Close. Linux sends Pdeathsig when the thread that forked ends, not the process, and Go
+// ends a thread when a goroutine locked to it returns. So the launcher locks a thread to
+// its own goroutine.
 //
-// With a directory it also knows the processes of an earlier run that was killed, and ends them
-// before it starts any.
+// With a directory it also records processes, and before its first start ends those that
+// an earlier, killed run left behind.
 type Launcher struct {
-	once   sync.Once
-	roster *roster
-	swept  chan struct{} // closed when the processes of an earlier run have ended
-	tasks  chan func()
-	quit   chan struct{}
-	done   chan struct{}
+	once           sync.Once
+	registry       *processRegistry
+	leftoversEnded chan struct{} // closed when the processes of an earlier run have ended
+	tasks          chan func()
+	quit           chan struct{}
+	done           chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	live   map[*os.Process]bool
 	killed bool
 }
 
-// NewLauncher returns what processes are started by. dir is where their numbers are kept, ""
-// keeps none; nobody else uses it. told gets how many processes of an earlier run were ended.
+// NewLauncher returns a launcher. dir stores process ids for the next run, "" for none;
+// no other launcher may use it. told receives the number of ended processes of an earlier
+// run.
 func NewLauncher(dir string, told func(ended int)) *Launcher {
-	l := &Launcher{roster: newRoster(dir), swept: make(chan struct{}), tasks: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
+	l := &Launcher{registry: newProcessRegistry(dir), leftoversEnded: make(chan struct{}), tasks: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
 	go func() {
-		defer close(l.swept)
-		if n := l.roster.endOld(); n > 0 {
+		defer close(l.leftoversEnded)
+		if n := l.registry.endLeftovers(); n > 0 {
 			told(n)
 		}
 	}()
 	return l
 }
 
-// Kill ends all processes at once, with what is in their groups, and lets none start
-// after that.
+// Kill kills all processes with their groups, and rejects later starts.
 func (l *Launcher) Kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,8 +51,8 @@ func (l *Launcher) Kill() {
 	}
 }
 
-// started notes a process that Kill ends; one that comes after Kill ends now.
-func (l *Launcher) started(p *os.Process) {
+// track registers a process for Kill; after Kill it is killed at once.
+func (l *Launcher) track(p *os.Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.live == nil {
@@ -65,15 +64,15 @@ func (l *Launcher) started(p *os.Process) {
 	}
 }
 
-// ended forgets a process of which nothing is left.
-func (l *Launcher) ended(p *os.Process) {
+// untrack removes a process whose group is gone.
+func (l *Launcher) untrack(p *os.Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, p)
 }
 
 func (l *Launcher) do(start func() error) error {
-	<-l.swept
+	<-l.leftoversEnded
 	l.once.Do(func() { go l.run() })
 	result := make(chan error, 1)
 	select {
@@ -98,10 +97,10 @@ func (l *Launcher) run() {
 	}
 }
 
-// Close ends the thread's work. Processes that still run lose nothing: the
-// thread itself goes back to the runtime.
+// Close ends the launcher's goroutine. Running processes are not affected: the thread
+// returns to the runtime.
 func (l *Launcher) Close() {
-	<-l.swept
+	<-l.leftoversEnded
 	started := true
 	l.once.Do(func() { started = false })
 	close(l.quit)
@@ -110,5 +109,5 @@ func (l *Launcher) Close() {
 	}
 }
 
-// errClosed is a start after the end of the launcher.
+// errClosed rejects a start after Close.
 var errClosed = errors.New("the connection was ended by MCPProxy")

@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// Log is the log file of one server: what its process writes to stderr,
-// what it writes to stdout that is no message, and our own remarks, in lines
-// without secrets and without control characters, each behind its time and its
-// stream (see LogLine). It rotates by size into one
-// older file and limits the rate, so that a flood fills neither the disk nor
-// our time. Without a directory it drops everything.
+// Log is the log file of one server: its stderr, lines of stdout that are not messages,
+// and MCPProxy's remarks, each line with its time and stream (see LogLine), without
+// secrets and control characters. It rotates by size into one older file and limits the
+// rate, so that a flood fills neither disk nor CPU. Without a directory it drops
+// everything.
 //
-// It is not lumberjack because that leaves a goroutine behind for each file.
+// It does not use lumberjack, which leaks a goroutine for each file.
 type Log struct {
 	dir  string
 	name string // of the file
 	now  func() time.Time
 	mask Masker
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   lineMasker // of stderr
 	root    *os.Root
 	file    *os.File
@@ -33,7 +32,7 @@ type Log struct {
 	dropped int64
 }
 
-// maxRemark is how much is said of what a server has said.
+// maxRemark bounds what a remark quotes of a server.
 const maxRemark = 2 << 10
 
 const (
@@ -41,45 +40,44 @@ const (
 	logBurst   = 1 << 20 // bytes per second
 )
 
-// NewLog returns the log of a server; its file is made when there is something
-// to write.
+// NewLog returns the log of a server; the file is created at the first write.
 func NewLog(dir, server string, mask Masker) *Log {
 	return &Log{dir: dir, name: server + ".log", now: time.Now, mask: mask, lines: lineMasker{own: mask}}
 }
 
-// Remark writes a line of our own.
+// Remark writes a line of MCPProxy itself.
 func (l *Log) Remark(text string) {
-	if text = logText(l.mask.Text(text)); len(text) > maxRemark {
+	if text = maskAndEscape(l.mask.Text(text)); len(text) > maxRemark {
 		text = text[:maxRemark] + "…"
 	}
 	l.line(Remarked, strings.ReplaceAll(text, "\n", " "))
 }
 
-// Noise writes a line of stdout that is no message.
-func (l *Log) Noise(line []byte) {
-	text := logText(l.mask.Text(string(line[:min(len(line), 2*maxRemark)]))) // before the cut, which could split a secret
+// StdoutLine writes a line of stdout that is not a message.
+func (l *Log) StdoutLine(line []byte) {
+	text := maskAndEscape(l.mask.Text(string(line[:min(len(line), 2*maxRemark)]))) // before the cut, which could split a secret
 	l.line(Stdout, text[:min(len(text), maxRemark)])
 }
 
-// line writes a line that is not of stderr, after what has come of that.
+// line writes a line that is not from stderr, after the stderr so far.
 func (l *Log) line(stream Stream, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.append(Stderr, l.lines.flush())
-	l.append(stream, logText(l.mask.Text(string(l.admit([]byte(text+"\n"))))))
+	l.append(stream, maskAndEscape(l.mask.Text(string(l.limitRate([]byte(text+"\n"))))))
 }
 
-// Write takes what the process writes to stderr. It never fails: a server must
-// not end because its log cannot be written.
+// Write writes stderr of the process. It never fails, so that a log error does not end a
+// server.
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(Stderr, l.lines.add(l.admit(b)))
+	l.append(Stderr, l.lines.add(l.limitRate(b)))
 	return len(b), nil
 }
 
-// admit returns what of b may still be written in this second.
-func (l *Log) admit(b []byte) []byte {
+// limitRate returns the part of b that may be written in this second.
+func (l *Log) limitRate(b []byte) []byte {
 	if now := l.now(); now.Sub(l.window) >= time.Second || now.Before(l.window) {
 		l.window, l.budget = now, logBurst
 		if l.dropped > 0 {
@@ -88,21 +86,21 @@ func (l *Log) admit(b []byte) []byte {
 			l.dropped = 0
 		}
 	}
-	n, cost := affordable(b, l.budget)
+	n, cost := bytesWithinBudget(b, l.budget)
 	if n < len(b) {
 		l.dropped += int64(len(b) - n)
-		cost = l.budget // so that what comes next does not get in between
+		cost = l.budget // so that later text does not come in between
 	}
 	l.budget -= cost
 	return b[:n]
 }
 
-// affordable returns how much of b may be written for a budget, and what that costs:
-// its bytes, and for each line what is written before it.
-func affordable(b []byte, budget int) (n, cost int) {
+// bytesWithinBudget returns how much of b fits a budget, and its cost: its bytes, and a
+// prefix for each line.
+func bytesWithinBudget(b []byte, budget int) (n, cost int) {
 	for n < len(b) {
 		line := bytes.IndexAny(b[n:], "\r\n") + 1
-		whole := line + stampSize
+		whole := line + maxPrefix
 		if line == 0 {
 			line, whole = len(b)-n, len(b)-n
 		}
@@ -114,28 +112,27 @@ func affordable(b []byte, budget int) (n, cost int) {
 	return n, cost
 }
 
-// Unfinished returns the line of stderr that has not ended.
-func (l *Log) Unfinished() string {
+// PartialLine returns the incomplete line of stderr.
+func (l *Log) PartialLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := lineMasker{own: l.mask, rest: l.lines.rest, key: l.lines.key}
 	return strings.TrimSuffix(m.flush(), "\n")
 }
 
-// full reports whether what comes is dropped until the next second.
-func (l *Log) full() bool {
+// rateExceeded reports whether writes are dropped until the next second.
+func (l *Log) rateExceeded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.budget == 0
 }
 
-// append writes the lines of text. A line that is longer than what is waited for
-// (maxLogLine) becomes several.
+// append writes the lines of text. A line longer than maxLogLine becomes several.
 func (l *Log) append(stream Stream, text string) {
 	if text == "" || l.dir == "" || l.open() != nil {
 		return
 	}
-	text = stamped(l.now(), stream, text)
+	text = prefixLines(l.now(), stream, text)
 	if l.size+int64(len(text)) > maxLogFile && l.size > 0 {
 		l.file.Close()
 		l.file = nil
@@ -147,7 +144,7 @@ func (l *Log) append(stream Stream, text string) {
 	l.size += int64(n)
 }
 
-// open makes sure that there is a file.
+// open opens the file if necessary.
 func (l *Log) open() error {
 	if l.file != nil {
 		return nil
@@ -173,7 +170,7 @@ func (l *Log) open() error {
 	return nil
 }
 
-// Close ends the log, with the line that has not ended.
+// Close writes the incomplete line and closes the log.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,11 +47,11 @@ func TestServerLogLimitsAFlood(t *testing.T) {
 	for range 100 {
 		l.Write(bytes.Repeat([]byte("flood line\n"), 10_000))
 	}
-	if !l.full() {
+	if !l.rateExceeded() {
 		t.Error("the log takes more")
 	}
 	now = now.Add(time.Second)
-	if l.Write([]byte("quiet again\n")); l.full() {
+	if l.Write([]byte("quiet again\n")); l.rateExceeded() {
 		t.Error("the log takes no more")
 	}
 	l.Close()

@@ -5,26 +5,24 @@ import (
 	"time"
 )
 
-// Stream is where a line of a log comes from.
+// Stream is the source of a line.
 type Stream string
 
 // The streams.
 const (
 	Stderr   Stream = "stderr"
-	Stdout   Stream = "stdout"   // what is no message
-	Remarked Stream = "mcpproxy" // what we say ourselves
+	Stdout   Stream = "stdout"   // not a message
+	Remarked Stream = "mcpproxy" // MCPProxy itself
 )
 
-// LogLine is a line of a server's log. Older versions kept no time of what servers
-// write.
+// LogLine is a line of a server's log. Older versions stored no time for server output.
 type LogLine struct {
-	At     time.Time // when the line was complete, to the millisecond; zero = not known
+	At     time.Time // when the line was complete, in milliseconds; zero = unknown
 	Stream Stream
 	Text   string
 }
 
-// String returns the line as it is shown without its time: a remark has it all the
-// same.
+// String returns the line without its time, except for a remark.
 func (l LogLine) String() string {
 	switch {
 	case l.Stream == Stderr:
@@ -35,16 +33,15 @@ func (l LogLine) String() string {
 	return "[" + string(l.Stream) + "] " + l.Text
 }
 
-// stampForm is how a time stands before a line.
-const stampForm = "2006-01-02T15:04:05.000Z"
+// timestampLayout is the format of the time before a line.
+const timestampLayout = "2006-01-02T15:04:05.000Z"
 
-// stampSize is the most that stands before a line.
-const stampSize = len(stampForm + " [mcpproxy] ")
+// maxPrefix is the longest prefix of a line.
+const maxPrefix = len(timestampLayout + " [mcpproxy] ")
 
-// stamped returns lines as they stand in the file: each behind its time and its
-// stream. The last one ends, too.
-func stamped(at time.Time, stream Stream, text string) string {
-	before := at.UTC().Format(stampForm) + " [" + string(stream) + "] "
+// prefixLines returns lines as stored: each with time, stream and line end.
+func prefixLines(at time.Time, stream Stream, text string) string {
+	before := at.UTC().Format(timestampLayout) + " [" + string(stream) + "] "
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		out.WriteString(before)
@@ -56,8 +53,8 @@ func stamped(at time.Time, stream Stream, text string) string {
 	return out.String()
 }
 
-// parseLine reads a line of the file. In what older versions wrote only remarks
-// have a time, and a line of stderr stands by itself.
+// parseLine parses a line of the file. Older versions wrote a time only before remarks,
+// and stderr without a prefix.
 func parseLine(line string) LogLine {
 	first, rest, _ := strings.Cut(line, " ")
 	if at, err := time.Parse(time.RFC3339, first); err == nil {

@@ -11,28 +11,25 @@ import (
 	"strings"
 )
 
-// maxTail is how much of a log is looked at for its last lines, and read at a time
-// of what comes after them.
+// maxTail bounds what is read of the end of a log, and of new lines at a time.
 const maxTail = 1 << 20
 
-// LogReader reads a server's log: its last lines, and then what is added. Between
-// two reads it has no file open, so that the log can rotate everywhere. It is for
-// one goroutine.
+// LogReader reads the last lines of a server's log, and then new ones. It keeps no file
+// open between reads, so that the log can rotate on any system. It is not safe for
+// concurrent use.
 type LogReader struct {
 	dir, server string
-	file        os.FileInfo // that was read last; nil = none
-	read        int64       // of it
+	file        os.FileInfo // the file of the last read; nil = none
+	read        int64       // offset in it
 }
 
-// ReadLog returns a reader of a server's log in a directory. There need not be one
-// yet; without a directory there never is.
+// ReadLog returns a reader of a server's log in a directory. The log need not exist.
 func ReadLog(dir, server string) *LogReader { return &LogReader{dir: dir, server: server} }
 
-// Last returns the last lines, at most as many as asked for and as 2 MiB hold. What
-// Next returns comes after them.
+// Last returns up to that many last lines, from at most 2 MiB. Next continues after them.
 func (r *LogReader) Last(lines int) (last []LogLine, err error) {
-	err = r.within(func(root *os.Root) error {
-		// The newer file first: when it becomes the older one meanwhile, it is not read twice.
+	err = r.withRoot(func(root *os.Root) error {
+		// The newer file first: if it rotates meanwhile, it is not read twice.
 		newer, file, end, err := tailFile(root, r.server+".log")
 		if err != nil {
 			return err
@@ -52,35 +49,33 @@ func (r *LogReader) Last(lines int) (last []LogLine, err error) {
 	return last, err
 }
 
-// Next returns lines that were added since, a MiB at most; none when there are none
-// now.
+// Next returns new lines, at most 1 MiB; none if there are none.
 func (r *LogReader) Next() (lines []LogLine, err error) {
-	err = r.within(func(root *os.Root) error {
-		f, file, err := open(root, r.server+".log")
+	err = r.withRoot(func(root *os.Root) error {
+		f, file, err := openLog(root, r.server+".log")
 		if f == nil {
 			return err
 		}
 		defer f.Close()
 		if r.file != nil && !os.SameFile(r.file, file) {
-			// It has rotated: what is left of the older one comes first.
-			if lines, err = r.rest(root); err != nil || len(lines) > 0 {
+			// The log has rotated: first the rest of the older file.
+			if lines, err = r.readRest(root); err != nil || len(lines) > 0 {
 				return err
 			}
 			r.read = 0
 		}
 		if r.file = file; file.Size() < r.read {
-			r.read = 0 // somebody has emptied it
+			r.read = 0 // truncated
 		}
-		lines, err = r.more(f)
+		lines, err = r.readLines(f)
 		return err
 	})
 	return lines, err
 }
 
-// rest reads on in the file that was read last, which is the older one by now; when
-// it is not even that, it is gone.
-func (r *LogReader) rest(root *os.Root) ([]LogLine, error) {
-	f, file, err := open(root, r.server+".log.1")
+// readRest reads the rest of the last file, which is now the older one or gone.
+func (r *LogReader) readRest(root *os.Root) ([]LogLine, error) {
+	f, file, err := openLog(root, r.server+".log.1")
 	if f == nil {
 		return nil, err
 	}
@@ -88,11 +83,11 @@ func (r *LogReader) rest(root *os.Root) ([]LogLine, error) {
 	if !os.SameFile(r.file, file) {
 		return nil, nil
 	}
-	return r.more(f)
+	return r.readLines(f)
 }
 
-// more reads whole lines.
-func (r *LogReader) more(f *os.File) ([]LogLine, error) {
+// readLines reads whole lines.
+func (r *LogReader) readLines(f *os.File) ([]LogLine, error) {
 	b, err := io.ReadAll(io.NewSectionReader(f, r.read, maxTail))
 	if end := bytes.LastIndexByte(b, '\n') + 1; end > 0 || len(b) < maxTail {
 		b = b[:end]
@@ -101,8 +96,8 @@ func (r *LogReader) more(f *os.File) ([]LogLine, error) {
 	return parseLines(b), err
 }
 
-// within does something in the directory of the logs.
-func (r *LogReader) within(do func(*os.Root) error) error {
+// withRoot runs do with the log directory.
+func (r *LogReader) withRoot(do func(*os.Root) error) error {
 	if r.dir == "" {
 		return nil
 	}
@@ -120,8 +115,8 @@ func (r *LogReader) within(do func(*os.Root) error) error {
 	return nil
 }
 
-// open opens a log to read it; nil when there is none.
-func open(root *os.Root, name string) (*os.File, os.FileInfo, error) {
+// openLog opens a log for reading; nil without one.
+func openLog(root *os.Root, name string) (*os.File, os.FileInfo, error) {
 	f, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -137,16 +132,16 @@ func open(root *os.Root, name string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// tailFile reads the whole lines at the end of a file, and where they end.
+// tailFile reads the whole lines at the end of a file, and returns their end offset.
 func tailFile(root *os.Root, name string) (lines []byte, info os.FileInfo, end int64, err error) {
-	f, info, err := open(root, name)
+	f, info, err := openLog(root, name)
 	if f == nil {
 		return nil, nil, 0, err
 	}
 	defer f.Close()
 	start := max(0, info.Size()-maxTail)
 	b, err := io.ReadAll(io.NewSectionReader(f, start, info.Size()-start))
-	b = b[:bytes.LastIndexByte(b, '\n')+1] // it may just be written
+	b = b[:bytes.LastIndexByte(b, '\n')+1] // the rest may be written right now
 	end = start + int64(len(b))
 	if start > 0 {
 		_, b, _ = bytes.Cut(b, []byte("\n"))
@@ -154,10 +149,10 @@ func tailFile(root *os.Root, name string) (lines []byte, info os.FileInfo, end i
 	return b, info, end, err
 }
 
-// parseLines reads lines of the file, which older versions kept as they came.
+// parseLines parses lines, including those without a prefix from older versions.
 func parseLines(b []byte) []LogLine {
 	var lines []LogLine
-	for line := range strings.Lines(logText(string(b))) {
+	for line := range strings.Lines(maskAndEscape(string(b))) {
 		lines = append(lines, parseLine(strings.TrimSuffix(line, "\n")))
 	}
 	return lines

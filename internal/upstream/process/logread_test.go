@@ -22,7 +22,7 @@ func TestLinesOfALog(t *testing.T) {
 	l.now = func() time.Time { return now }
 	l.Write([]byte("half"))
 	l.Write([]byte(" a line\n\n2026-01-01T00:00:00Z [mcpproxy] approved by admin\nbegun"))
-	l.Noise([]byte("{not json}"))
+	l.StdoutLine([]byte("{not json}"))
 	l.Remark("connected")
 	l.Close()
 	at := "2026-02-03T03:05:06.789Z"
@@ -38,7 +38,7 @@ func TestLinesOfALog(t *testing.T) {
 	for i, l := range lines {
 		when := "-"
 		if !l.At.IsZero() {
-			when = l.At.Format(stampForm)
+			when = l.At.Format(timestampLayout)
 		}
 		if got := fmt.Sprint(when, " ", l.Stream, " ", l.Text); got != want[i] {
 			t.Errorf("line %d: %q, want %q", i, got, want[i])
@@ -99,7 +99,7 @@ func TestShortLinesCostTheirStamps(t *testing.T) {
 		now := time.Unix(1000, 0)
 		l.now = func() time.Time { return now }
 		l.Write([]byte(strings.Repeat(flood, 2*logBurst)))
-		if !l.full() {
+		if !l.rateExceeded() {
 			t.Error("the log takes more")
 		}
 		l.Close()

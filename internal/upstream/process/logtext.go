@@ -11,21 +11,20 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// What a server writes is kept and shown without secrets, and without what
-// would steer the terminal of who reads it.
+// Server output is stored and shown without secrets and terminal control sequences.
 
 const (
-	// maxLogLine is how much of a line is waited for.
+	// maxLogLine bounds the wait for the end of a line.
 	maxLogLine = 64 << 10
-	// maxKey is how much is left out after the beginning of a private key.
+	// maxKey bounds what is dropped after the beginning of a private key.
 	maxKey = 32 << 10
 )
 
-// colors are the sequences that only change how text looks.
+// colors matches sequences that only change colors and styles.
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// logText masks and escapes text of a server.
-func logText(s string) string {
+// maskAndEscape masks secrets and escapes control sequences in server output.
+func maskAndEscape(s string) string {
 	if strings.IndexByte(s, '\x1b') >= 0 {
 		s = colors.ReplaceAllString(s, "")
 	}
@@ -36,10 +35,10 @@ func logText(s string) string {
 	return out
 }
 
-// escaped shows what moves the cursor, hides or reorders text as an escape, such
+// escaped writes characters that move the cursor, hide or reorder text as escapes, such
 // as \x1b.
 func escaped(s string) string {
-	if harmless(s) {
+	if isPrintableASCII(s) {
 		return s
 	}
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
@@ -60,8 +59,8 @@ func escaped(s string) string {
 	return out.String()
 }
 
-// harmless reports whether s is ASCII that is shown as it is.
-func harmless(s string) bool {
+// isPrintableASCII reports whether s needs no escapes.
+func isPrintableASCII(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
 			return false
@@ -70,14 +69,14 @@ func harmless(s string) bool {
 	return true
 }
 
-// A lineMasker makes whole lines of what comes in pieces, and masks them.
+// A lineMasker assembles whole lines and masks them.
 type lineMasker struct {
 	own  Masker // the server's own secrets
-	rest []byte // the beginning of a line
-	key  int    // bytes left out of a private key whose end has not come; 0: none is open
+	rest []byte // the incomplete line
+	key  int    // bytes dropped of an incomplete private key; 0: none
 }
 
-// add returns what is complete with b.
+// add returns the lines that b completes.
 func (m *lineMasker) add(b []byte) string {
 	m.rest = append(m.rest, b...)
 	end := bytes.LastIndexByte(m.rest, '\n') + 1
@@ -89,21 +88,21 @@ func (m *lineMasker) add(b []byte) string {
 	}
 	text := string(m.rest[:end])
 	m.rest = append(m.rest[:0], m.rest[end:]...)
-	return m.masked(text)
+	return m.maskLines(text)
 }
 
-// flush returns what is there of a line that has not ended, as a line.
+// flush returns the incomplete line as a line.
 func (m *lineMasker) flush() string {
 	if len(m.rest) == 0 {
 		return ""
 	}
 	text := string(m.rest) + "\n"
 	m.rest = nil
-	return m.masked(text)
+	return m.maskLines(text)
 }
 
-// masked masks lines, and the rest of a private key that began in lines before.
-func (m *lineMasker) masked(text string) string {
+// maskLines masks lines, and the rest of a private key that began earlier.
+func (m *lineMasker) maskLines(text string) string {
 	if m.key > 0 {
 		_, after, ended := strings.Cut(text, "-----END ")
 		if m.key += len(text); !ended && m.key < maxKey {
@@ -114,7 +113,7 @@ func (m *lineMasker) masked(text string) string {
 			_, text, _ = strings.Cut(after, "\n")
 		}
 	}
-	out := logText(m.own.Text(text))
+	out := maskAndEscape(m.own.Text(text))
 	begun := strings.LastIndex(text, "-----BEGIN ")
 	if begun >= 0 && strings.Contains(out, "[masked private-key ") && !strings.Contains(text[begun:], "-----END ") {
 		m.key = 1

@@ -30,10 +30,10 @@ func TestServerLogIsMasked(t *testing.T) {
 		l.Write([]byte(piece))
 	}
 	l.Remark("not connected: " + token)
-	l.Noise([]byte("a debug line with " + token))
-	l.Noise([]byte(strings.Repeat("x ", maxRemark/2-10) + token))
+	l.StdoutLine([]byte("a debug line with " + token))
+	l.StdoutLine([]byte(strings.Repeat("x ", maxRemark/2-10) + token))
 	l.Write([]byte("Password for " + token + ":"))
-	pending := l.Unfinished()
+	pending := l.PartialLine()
 	l.Close()
 	raw, err := os.ReadFile(filepath.Join(dir, "s.log"))
 	if err != nil {

@@ -8,20 +8,17 @@ import (
 	"strings"
 )
 
-// shortestSecret is the length from which a value is masked: shorter ones are
-// part of too much else.
+// shortestSecret is the minimum length of a masked value: shorter ones occur everywhere.
 const shortestSecret = 4
 
-// masked stands for a secret.
+// masked replaces a secret.
 const masked = "[masked]"
 
-// Masker takes the secrets of a server out of what we say. The zero value
-// masks nothing.
+// Masker masks the secrets of a server in text. The zero value masks nothing.
 type Masker struct{ replacer *strings.Replacer }
 
-// NewMasker returns what masks values, also in the spellings that URLs and quoted texts in
-// errors have for them. Of two values that begin alike the longer one is
-// masked.
+// NewMasker returns a Masker for values, including their spellings in URLs and quoted
+// text. Of two values with a common prefix the longer one is masked.
 func NewMasker(values []string) Masker {
 	var all []string
 	for _, v := range values {
@@ -51,24 +48,24 @@ func (m Masker) Text(s string) string {
 	return m.replacer.Replace(s)
 }
 
-// Err returns err with its text masked; errors.Is and errors.As see through it.
+// Err returns err with its text masked; errors.Is and errors.As still work.
 func (m Masker) Err(err error) error {
 	if m.replacer == nil || err == nil {
 		return err
 	}
 	text := err.Error()
 	if safe := m.Text(text); safe != text {
-		return &maskedError{safe, err}
+		return &maskedTextError{safe, err}
 	}
 	return err
 }
 
-// maskedError is an error whose own text holds a secret.
-type maskedError struct {
+// maskedTextError is an error whose original text contains a secret.
+type maskedTextError struct {
 	text string
 	err  error
 }
 
-func (e *maskedError) Error() string { return e.text }
+func (e *maskedTextError) Error() string { return e.text }
 
-func (e *maskedError) Unwrap() error { return e.err }
+func (e *maskedTextError) Unwrap() error { return e.err }

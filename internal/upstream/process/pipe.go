@@ -8,31 +8,29 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// PipeWriter writes lines to the input of a process. A caller that comes while
-// somebody writes only leaves its line, so that lines are written together
-// under load; the first one writes itself as much as the pipe takes without
-// waiting, and a goroutine writes what is left. No caller ever waits for a
-// server that does not read.
+// PipeWriter writes lines to the input of a process without blocking callers. The first
+// caller writes as much as the pipe takes, a goroutine writes the rest. Callers that come
+// meanwhile only queue their line, so that lines are batched under load.
 type PipeWriter struct {
-	f      *os.File
-	try    func(b []byte) (int, error) // writes without waiting
-	broken func(error)                 // told the first error, once
+	f                *os.File
+	writeNonblocking func(b []byte) (int, error) // returns instead of blocking
+	onError          func(error)                 // called with the first error, once
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	queue   []byte
 	spare   []byte
-	writing bool // somebody writes and will look at queue again
+	writing bool // a writer is active and will check queue again
 	err     error
 	wg      sync.WaitGroup
 }
 
-// NewPipeWriter returns the writer to f; broken is told the first error.
+// NewPipeWriter returns a writer to f; broken receives the first error.
 func NewPipeWriter(f *os.File, broken func(error)) *PipeWriter {
-	return &PipeWriter{f: f, try: newTryWrite(f), broken: broken}
+	return &PipeWriter{f: f, writeNonblocking: newNonblockingWrite(f), onError: broken}
 }
 
-// Send queues one message as a line and sees to it that it gets written. On an
-// error the message has certainly not been written as a whole.
+// Send queues a message as a line and ensures that it is written. After an error the
+// message was not written in full.
 func (w *PipeWriter) Send(msg []byte) error {
 	w.mu.Lock()
 	if w.err != nil {
@@ -50,19 +48,19 @@ func (w *PipeWriter) Send(msg []byte) error {
 	}
 	w.writing = true
 	for round := 0; ; round++ {
-		batch := w.swap()
+		batch := w.takeQueue()
 		n := 0
 		var err error
 		if round < maxRounds {
 			w.mu.Unlock()
-			n, err = w.try(batch)
+			n, err = w.writeNonblocking(batch)
 			w.mu.Lock()
 		}
 		switch {
 		case err != nil:
 			w.fail(err)
 			if round > 0 {
-				err = nil // ours was in the first batch
+				err = nil // this message was in the first batch
 			}
 			return err
 		case n < len(batch):
@@ -71,7 +69,7 @@ func (w *PipeWriter) Send(msg []byte) error {
 			w.mu.Unlock()
 			return nil
 		}
-		w.keep(batch)
+		w.recycle(batch)
 		if len(w.queue) == 0 {
 			w.writing = false
 			w.mu.Unlock()
@@ -80,18 +78,18 @@ func (w *PipeWriter) Send(msg []byte) error {
 	}
 }
 
-// Offer is Send for what nobody misses: answers to what the server asks. One
-// that asks without end and does not read gets none.
-func (w *PipeWriter) Offer(msg []byte) {
+// SendOptional is Send for messages that may be dropped: answers to the server's
+// requests. A server that asks without end and does not read gets none.
+func (w *PipeWriter) SendOptional(msg []byte) {
 	w.mu.Lock()
-	behind := len(w.queue) >= maxOffered
+	behind := len(w.queue) >= maxOptional
 	w.mu.Unlock()
 	if !behind {
-		_ = w.Send(msg) // then the link is lost
+		_ = w.Send(msg) // on an error the link is lost
 	}
 }
 
-// fail ends the writing. The caller holds mu, and does not any more afterwards.
+// fail ends the writer. It must be called with mu held, and releases it.
 func (w *PipeWriter) fail(err error) {
 	first := w.err == nil
 	if first {
@@ -100,38 +98,38 @@ func (w *PipeWriter) fail(err error) {
 	w.queue, w.spare, w.writing = nil, nil, false
 	w.mu.Unlock()
 	if first {
-		w.broken(err)
+		w.onError(err)
 	}
 }
 
-// Bounds on what waits.
+// Bounds on queued data.
 const (
 	maxUnwritten = 64 << 20 // bytes for a process that does not read
-	maxOffered   = 1 << 20  // and of what is offered
-	maxSpare     = 64 << 10 // of a buffer that is used again
+	maxOptional  = 1 << 20  // of those, for optional messages
+	maxSpare     = 64 << 10 // capacity of a reused buffer
 )
 
-// ErrNotReading is the end of the writing to a process that does not read.
+// ErrNotReading means that the process does not read its input.
 var ErrNotReading = errors.New("the server does not read its input")
 
-// maxRounds is how often a caller writes what others have queued meanwhile.
+// maxRounds bounds how often a caller writes the lines of others.
 const maxRounds = 4
 
-// swap takes the queue. The caller holds mu.
-func (w *PipeWriter) swap() []byte {
+// takeQueue returns and clears the queue. The caller holds mu.
+func (w *PipeWriter) takeQueue() []byte {
 	batch := w.queue
 	w.queue, w.spare = w.spare[:0], nil
 	return batch
 }
 
-// keep holds a written batch for reuse. The caller holds mu.
-func (w *PipeWriter) keep(batch []byte) {
+// recycle keeps a written batch for reuse. The caller holds mu.
+func (w *PipeWriter) recycle(batch []byte) {
 	if cap(batch) <= maxSpare {
 		w.spare = batch
 	}
 }
 
-// drain writes batch, and then whatever has been queued, until nothing is left.
+// drain writes batch and then the queue until it is empty.
 func (w *PipeWriter) drain(batch []byte) {
 	defer w.wg.Done()
 	for {
@@ -146,12 +144,12 @@ func (w *PipeWriter) drain(batch []byte) {
 			w.mu.Unlock()
 			return
 		}
-		batch = w.swap()
+		batch = w.takeQueue()
 		w.mu.Unlock()
 	}
 }
 
-// Close ends the input of the process, and with it a write that hangs.
+// Close closes the input of the process, which also ends a blocked write.
 func (w *PipeWriter) Close() {
 	w.f.Close()
 	w.wg.Wait()

@@ -4,7 +4,8 @@ package process
 
 import "os"
 
-// newTryWrite never writes: here pipes cannot be written without waiting.
-func newTryWrite(*os.File) func([]byte) (int, error) {
+// newNonblockingWrite returns a function that never writes: pipes here have no
+// nonblocking writes.
+func newNonblockingWrite(*os.File) func([]byte) (int, error) {
 	return func([]byte) (int, error) { return 0, nil }
 }

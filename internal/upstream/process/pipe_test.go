@@ -24,10 +24,10 @@ func TestPipeWriterOffers(t *testing.T) {
 	pw := NewPipeWriter(w, func(err error) { t.Errorf("broken: %v", err) })
 	answer := []byte(strings.Repeat("x", 1000))
 	for range 100_000 {
-		pw.Offer(answer)
+		pw.SendOptional(answer)
 	}
 	pw.mu.Lock()
-	if n := len(pw.queue); n < maxOffered || n > maxOffered+2*len(answer) {
+	if n := len(pw.queue); n < maxOptional || n > maxOptional+2*len(answer) {
 		t.Errorf("%d bytes wait", n)
 	}
 	pw.mu.Unlock()

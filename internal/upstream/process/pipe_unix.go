@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// newTryWrite returns a write to the pipe f that takes what fits and does not
-// wait.
-func newTryWrite(f *os.File) func([]byte) (int, error) {
+// newNonblockingWrite returns a function that writes what the pipe f takes without
+// blocking.
+func newNonblockingWrite(f *os.File) func([]byte) (int, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return func([]byte) (int, error) { return 0, err }

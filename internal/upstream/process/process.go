@@ -10,58 +10,56 @@ import (
 	"time"
 )
 
-// Command is what is started: a file or a name in PATH, and its arguments.
+// Command is the program to start: a file or a name in PATH, and its arguments.
 type Command struct {
 	Name     string
 	Args     []string
-	Env      map[string]string // added to the allow-listed environment
+	Env      map[string]string // added to the allowed environment
 	Dir      string
-	Installs bool // it installs something, and is not to be killed in the middle
+	Installs bool // a package manager, which is not killed in the middle
 }
 
-// Process is a server's process with its three pipes. Between Start and Stop
-// it is always waited for, so that it never stays a zombie.
+// Process is a server's process with its three pipes. It is always reaped.
 type Process struct {
 	Stdin  *os.File
 	Stdout *os.File
 
-	cmd    *exec.Cmd
-	roster *roster
-	stderr *os.File
+	cmd      *exec.Cmd
+	registry *processRegistry
+	stderr   *os.File
 
-	said    atomic.Int64 // bytes that it has written to stderr
-	last    lastLines    // of stderr
-	careful atomic.Bool  // what it leaves behind is not killed in the middle of its work
+	stderrBytes    atomic.Int64 // number of bytes written to stderr
+	last           stderrTail   // of stderr
+	spareLeftovers atomic.Bool  // its leftover processes may finish their work
 
-	reaped chan struct{} // closed when it has ended by itself or by us
-	exited chan struct{} // closed when what it has left behind is gone, too
-	status error         // why, before exited is closed
+	reaped chan struct{} // closed when the process has ended
+	exited chan struct{} // closed when its leftovers are gone, too
+	status error         // set before exited is closed
 	wg     sync.WaitGroup
 }
 
-// The times of stopping.
+// Times for stopping.
 const (
 	stdinGrace    = 300 * time.Millisecond // after closing stdin
 	TermGrace     = 2 * time.Second        // after SIGTERM
-	BrokenGrace   = 500 * time.Millisecond // the same for one that has broken the connection
-	RollbackGrace = 90 * time.Second       // the same for one that takes back what it has installed
-	DrainTime     = 500 * time.Millisecond // for what is left in the pipes of a dead process
+	BrokenGrace   = 500 * time.Millisecond // the same after a broken connection
+	RollbackGrace = 90 * time.Second       // the same for a package manager that rolls back
+	DrainTime     = 500 * time.Millisecond // to read the pipes of a dead process
 )
 
-// Start starts c: as it is, without a shell, in a process group of its
-// own.
+// Start starts c without a shell in its own process group.
 func Start(c Command, launch *Launcher) (*Process, error) {
 	cmd := exec.Command(c.Name, c.Args...)
-	if path := lookIn(c.Name, c.Env["PATH"]); path != "" {
+	if path := findInPath(c.Name, c.Env["PATH"]); path != "" {
 		cmd.Path, cmd.Err = path, nil
 	}
 	cmd.Dir = c.Dir
 	cmd.Env = environment(os.Environ(), c.Env, runtime.GOOS)
-	if mark := launch.roster.mark(); mark != "" {
+	if mark := launch.registry.mark(); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
 	}
 	cmd.SysProcAttr = groupAttr(c.Installs)
-	p := &Process{cmd: cmd, roster: launch.roster, reaped: make(chan struct{}), exited: make(chan struct{})}
+	p := &Process{cmd: cmd, registry: launch.registry, reaped: make(chan struct{}), exited: make(chan struct{})}
 	ours, theirs, err := pipes()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of the process: %w", err)
@@ -74,14 +72,14 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		closeAll(ours[:])
 		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
-	p.roster.enter(cmd.Process)
-	launch.started(cmd.Process)
+	p.registry.add(cmd.Process)
+	launch.track(cmd.Process)
 	p.wg.Add(1)
 	go p.wait(launch)
 	return p, nil
 }
 
-// missingDir is dir, when it is named and no directory that can be entered.
+// missingDir returns dir if it is set and not an accessible directory.
 func missingDir(dir string) string {
 	if info, err := os.Stat(dir); dir == "" || err == nil && info.IsDir() {
 		return ""
@@ -89,7 +87,7 @@ func missingDir(dir string) string {
 	return dir
 }
 
-// pipes makes stdin, stdout and stderr: our ends, and those of the process.
+// pipes opens stdin, stdout and stderr: the parent's ends, and the child's.
 func pipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		r, w, err := os.Pipe()
@@ -112,19 +110,19 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// wait reaps the process and ends what it has left behind in its group. What
-// is in the pipes gets a moment to be read; then they are closed, since a
-// process that left the group may hold them open for ever.
+// wait reaps the process and kills the rest of its group. The pipes get some time to be
+// read and are then closed, because a process outside the group may keep them open for
+// ever.
 func (p *Process) wait(launch *Launcher) {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
 	close(p.reaped)
-	if p.careful.Load() {
+	if p.spareLeftovers.Load() {
 		p.awaitGroup()
 	}
 	killGroup(p.cmd.Process)
-	p.roster.leave(p.cmd.Process)
-	launch.ended(p.cmd.Process)
+	p.registry.remove(p.cmd.Process)
+	launch.untrack(p.cmd.Process)
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)
@@ -135,7 +133,7 @@ func (p *Process) wait(launch *Launcher) {
 	}
 }
 
-// awaitGroup waits until what an installing process has left behind is gone.
+// awaitGroup waits until the leftovers of a package manager are gone.
 func (p *Process) awaitGroup() {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
@@ -150,29 +148,29 @@ func (p *Process) awaitGroup() {
 	}
 }
 
-// Stop ends the process: end of input, SIGTERM, SIGKILL, each to the whole
-// group and with time to comply, which hard cuts short.
+// Stop ends the process group: end of input, SIGTERM, SIGKILL, each with a grace period
+// that hard cuts short.
 func (p *Process) Stop(hard <-chan struct{}, grace time.Duration, closeInput func()) {
 	closeInput()
-	if !p.Gone(hard, stdinGrace) {
+	if !p.WaitExit(hard, stdinGrace) {
 		termGroup(p.cmd.Process)
-		if !p.Gone(hard, grace) {
+		if !p.WaitExit(hard, grace) {
 			killGroup(p.cmd.Process)
 		}
 	}
 	p.wg.Wait()
 }
 
-// PID returns the id of the process.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Go runs f in a goroutine, whose end Stop waits for.
+// Go runs f in a goroutine that Stop waits for.
 func (p *Process) Go(f func()) { p.wg.Go(f) }
 
 // Exited returns a channel that is closed when the process has been reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// HasEnded reports whether the process itself has ended, whatever it has left behind.
+// HasEnded reports whether the process itself has ended, without its leftovers.
 func (p *Process) HasEnded() bool {
 	select {
 	case <-p.reaped:
@@ -185,20 +183,19 @@ func (p *Process) HasEnded() bool {
 // Status returns how the process ended, as an ExitError. It must have exited.
 func (p *Process) Status() error { return p.status }
 
-// Said returns how many bytes it has written to stderr.
-func (p *Process) Said() int64 { return p.said.Load() }
+// StderrBytes returns the number of bytes written to stderr.
+func (p *Process) StderrBytes() int64 { return p.stderrBytes.Load() }
 
-// Spare sets whether what the process leaves behind is left to end its work.
-func (p *Process) Spare(on bool) { p.careful.Store(on) }
+// SpareLeftovers sets whether leftover processes may finish their work.
+func (p *Process) SpareLeftovers(on bool) { p.spareLeftovers.Store(on) }
 
-// Work returns the processor time that the process, its group and all their
-// descendants have used, and whether one of them computes or waits for a disk
-// just now. ok reports whether that can be seen.
-func (p *Process) Work() (used time.Duration, running, ok bool) { return workOf(p.PID()) }
+// CPUTime returns the CPU time of the process, its group and all descendants, and whether
+// one of them is computing or waiting for a disk. ok is false if that is unknown.
+func (p *Process) CPUTime() (used time.Duration, running, ok bool) { return groupCPUTime(p.PID()) }
 
-// Gone waits at most d, or until hard ends, for the process to end, and reports
+// WaitExit waits at most d, or until hard ends, for the process to end, and reports
 // whether it has.
-func (p *Process) Gone(hard <-chan struct{}, d time.Duration) bool {
+func (p *Process) WaitExit(hard <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -210,12 +207,12 @@ func (p *Process) Gone(hard <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// floodPause is between two reads of a flood. Who reads as fast as it is written
-// needs all processors together with the server.
+// floodPause is the pause between two reads of a flood, so that reading does not use all
+// cores together with the server.
 const floodPause = time.Millisecond
 
-// KeepStderr copies stderr to the log until it ends.
-func (p *Process) KeepStderr(log *Log) {
+// CopyStderr copies stderr to the log until it ends.
+func (p *Process) CopyStderr(log *Log) {
 	p.wg.Add(1)
 	go func() {
 		defer p.wg.Done()
@@ -224,12 +221,12 @@ func (p *Process) KeepStderr(log *Log) {
 		for {
 			n, err := p.stderr.Read(buf)
 			log.Write(buf[:n])
-			p.said.Add(int64(n))
+			p.stderrBytes.Add(int64(n))
 			p.last.add(buf[:n])
 			switch {
 			case err != nil:
 				return
-			case log.full():
+			case log.rateExceeded():
 				time.Sleep(floodPause)
 			}
 		}

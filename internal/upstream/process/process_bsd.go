@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// groupAttr puts a process into a group of its own.
+// groupAttr puts a process into its own group.
 func groupAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -5,18 +5,18 @@ import (
 	"syscall"
 )
 
-// groupAttr puts a process into a group of its own, so that a Ctrl-C meant for
-// us does not reach it.
+// groupAttr puts a process into its own group, so that Ctrl-C for MCPProxy does not reach
+// it.
 func groupAttr(bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
-// termGroup does nothing: Windows has no gentle way to end a process without a
-// window, apart from the end of its input, which it has seen by now.
+// termGroup does nothing: Windows has no graceful end for a process without a window,
+// except the end of its input.
 func termGroup(*os.Process) {}
 
-// groupLives is not known: there are no groups.
+// groupLives is always false: there are no groups.
 func groupLives(*os.Process) bool { return false }
 
-// killGroup ends the process. Its own children are left to it.
+// killGroup kills the process, not its children.
 func killGroup(p *os.Process) { p.Kill() }

@@ -13,37 +13,37 @@ import (
 	"time"
 )
 
-// Package managers try again for minutes, without a word, when the network is away. So the
-// way to their registry is looked at meanwhile.
+// Package managers retry for minutes without output when the network is down. So the way
+// to their registry is checked during the start.
 
 const (
-	networkAfter = 2 * time.Second // what is in a cache has started by then
-	networkTime  = 5 * time.Second // that a look may take
+	networkCheckDelay   = 2 * time.Second // cached packages have started by then
+	networkCheckTimeout = 5 * time.Second // limit of a check
 )
 
-// registry is from where a runner fetches.
-type registry struct {
-	address   string   // unless it is told otherwise
-	variables []string // that tell it otherwise
-	file      string   // in the home directory, that may
+// packageRegistry is where a runner fetches packages.
+type packageRegistry struct {
+	address   string   // the default
+	variables []string // variables that override it
+	file      string   // in the home directory; may override it
 }
 
 var (
-	npmRegistry = registry{"https://registry.npmjs.org", []string{"npm_config_registry", "bun_config_registry"}, ".npmrc"}
-	pypi        = registry{"https://pypi.org", []string{"uv_default_index", "uv_index_url", "pip_index_url"}, ".config/uv/uv.toml"}
-	registries  = map[string]registry{
+	npmRegistry       = packageRegistry{"https://registry.npmjs.org", []string{"npm_config_registry", "bun_config_registry"}, ".npmrc"}
+	pypi              = packageRegistry{"https://pypi.org", []string{"uv_default_index", "uv_index_url", "pip_index_url"}, ".config/uv/uv.toml"}
+	packageRegistries = map[string]packageRegistry{
 		"npx": npmRegistry, "bunx": npmRegistry, "pnpx": npmRegistry, "pnpm dlx": npmRegistry, "yarn dlx": npmRegistry,
 		"pipx": pypi, "uv run": pypi, "uvx": pypi,
 	}
-	// proxies are variables that name a proxy: then it is the proxy that looks up names.
+	// proxies are variables that set a proxy, which then resolves names.
 	proxies = []string{"http_proxy", "https_proxy", "all_proxy", "npm_config_proxy", "npm_config_https_proxy"}
 )
 
-// Source is the address from which the runner fetches, with these arguments and these
-// variables of its environment; "" where that is not known.
-func (r Runner) Source(args []string, env map[string]string) string {
-	from, ok := registries[r.Name]
-	if !ok || slices.ContainsFunc(args, tellsSource) {
+// RegistryURL returns the registry of the runner with these arguments and environment; ""
+// if unknown.
+func (r Runner) RegistryURL(args []string, env map[string]string) string {
+	from, ok := packageRegistries[r.Name]
+	if !ok || slices.ContainsFunc(args, mentionsRegistry) {
 		return ""
 	}
 	home, _ := os.UserHomeDir()
@@ -64,18 +64,18 @@ func (r Runner) Source(args []string, env map[string]string) string {
 			return set[name]
 		}
 	}
-	if mayTellSource(filepath.Join(home, from.file)) {
+	if mayConfigureRegistry(filepath.Join(home, from.file)) {
 		return ""
 	}
 	return from.address
 }
 
-// maxSettings is how much of a runner's settings is read.
+// maxSettings bounds what is read of a runner's settings.
 const maxSettings = 64 << 10
 
-// mayTellSource reports whether a file may say from where a runner fetches. Most users have
-// none; one that is no plain file, such as a pipe, or is large, is not read to its end.
-func mayTellSource(path string) bool {
+// mayConfigureRegistry reports whether a settings file may set the registry. Most users
+// have none. Special files, such as pipes, and large files are not read.
+func mayConfigureRegistry(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
@@ -84,11 +84,11 @@ func mayTellSource(path string) bool {
 		return true
 	}
 	text, err := os.ReadFile(path)
-	return err != nil || tellsSource(string(text))
+	return err != nil || mentionsRegistry(string(text))
 }
 
-// tellsSource reports whether an argument or a file may say from where a runner fetches.
-func tellsSource(text string) bool {
+// mentionsRegistry reports whether an argument or file may set the registry.
+func mentionsRegistry(text string) bool {
 	for _, word := range []string{"registry", "proxy", "index", "offline", "://"} {
 		if strings.Contains(text, word) {
 			return true
@@ -97,15 +97,15 @@ func tellsSource(text string) bool {
 	return false
 }
 
-// unreachable returns why an address cannot be reached, in our own words; "" when it may
-// be. It looks the name up and asks this machine for a way there. Nothing is sent to the
-// address, unless it is on this machine.
-func unreachable(ctx context.Context, address string) string {
+// unreachableReason returns why an address cannot be reached; "" if it may be. It
+// resolves the name and checks for a route. It sends nothing, unless the address is on
+// this machine.
+func unreachableReason(ctx context.Context, address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, networkTime)
+	ctx, cancel := context.WithTimeout(ctx, networkCheckTimeout)
 	defer cancel()
 	host, port := u.Hostname(), u.Port()
 	if port == "" {
@@ -116,7 +116,7 @@ func unreachable(ctx context.Context, address string) string {
 		return "the host name " + host + " cannot be looked up, is there a network?"
 	}
 	for _, ip := range found {
-		kind := "udp" // which only looks for a way
+		kind := "udp" // only looks up a route
 		if ip.IP.IsLoopback() {
 			kind = "tcp"
 		}
@@ -129,7 +129,7 @@ func unreachable(ctx context.Context, address string) string {
 	return host + " cannot be reached, is there a network?"
 }
 
-// watchNetwork looks for what keeps a runner from fetching, and notes it.
+// watchNetwork checks what keeps a runner from fetching, and records it.
 func (s *StartWatch) watchNetwork(done <-chan struct{}, source string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -143,17 +143,17 @@ func (s *StartWatch) watchNetwork(done <-chan struct{}, source string) {
 		}
 		cancel()
 	}()
-	for pause := networkAfter; ; pause = 2 * pause {
+	for pause := networkCheckDelay; ; pause = 2 * pause {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		why := unreachable(ctx, source)
+		why := unreachableReason(ctx, source)
 		if ctx.Err() != nil {
 			return
 		}
-		s.place.setTrouble(why)
+		s.slot.setTrouble(why)
 		if why == "" {
 			return
 		}

@@ -38,7 +38,7 @@ func TestSource(t *testing.T) {
 		if name, value, ok := strings.Cut(c.variable, "="); ok {
 			env[name] = value
 		}
-		if got := RunnerOf(words[0], words[1:]).Source(words[1:], env); got != c.want {
+		if got := RunnerOf(words[0], words[1:]).RegistryURL(words[1:], env); got != c.want {
 			t.Errorf("%s with %s: %q, want %q", c.line, c.variable, got, c.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestUnreachable(t *testing.T) {
 		"no address":                      "",
 		"":                                "",
 	} {
-		if got := unreachable(t.Context(), address); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := unreachableReason(t.Context(), address); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}

@@ -7,54 +7,55 @@ import (
 	"sync/atomic"
 )
 
-// StartQueue bounds how many processes start at a time, from their spawn until
-// they are ready or have failed: a start keeps a processor busy, a package
-// manager that installs more than one. It is first come, first served, but what
-// somebody waits for goes first, and has room of its own, so that it does not
-// wait for the installation of others. What runs needs no place.
+// StartQueue limits how many processes start at a time, from spawn until they are ready
+// or have failed, because a start keeps a core busy. It is first come, first served, but
+// starts that a caller waits for go first and have extra capacity, so that they do not
+// wait for installations. Running processes need no slot.
 type StartQueue struct {
-	room   int          // sum of the weights that may start at a time
-	ending atomic.Int64 // package managers that end what they install
+	capacity  int          // total weight that may start at a time
+	finishing atomic.Int64 // package managers that finish an installation
 
-	mu        sync.Mutex // guards what follows, and the places
-	taken     int
-	waiting   []*StartSlot    // in the order in which they get their turn
-	fetching  map[string]bool // keys of those that start now
-	installed map[string]bool // keys of those that have been ready once
+	mu        sync.Mutex // guards the fields below and those of the slots
+	used      int
+	waiting   []*StartSlot    // in queue order
+	fetching  map[string]bool // keys that are starting now
+	installed map[string]bool // keys that have been ready once
 }
 
 const (
-	roomPerCore = 2            // weight that one processor bears
-	hastyRoom   = runnerWeight // beyond room, for what somebody waits for
-	maxKeys     = 10_000       // of installed
+	capacityPerCore = 2            // weight per core
+	urgentCapacity  = runnerWeight // extra, for starts that a caller waits for
+	maxKeys         = 10_000       // in installed
 )
 
-// NewStartQueue returns a queue with the room that this machine has.
-func NewStartQueue() *StartQueue { return StartQueueOf(roomPerCore * runtime.GOMAXPROCS(0)) }
-
-// StartQueueOf returns a queue in which as much may start at a time: 1 is a plain
-// program, 2 is one that is fetched first.
-func StartQueueOf(room int) *StartQueue {
-	return &StartQueue{room: room, fetching: map[string]bool{}, installed: map[string]bool{}}
+// NewStartQueue returns a queue with the capacity of this machine.
+func NewStartQueue() *StartQueue {
+	return NewStartQueueWithCapacity(capacityPerCore * runtime.GOMAXPROCS(0))
 }
 
-// StartSlot is the right of one process to start, or the wait for it. A nil place
-// is for what needs none.
+// NewStartQueueWithCapacity returns a queue with that capacity: a plain program takes 1,
+// one that is fetched first takes 2.
+func NewStartQueueWithCapacity(room int) *StartQueue {
+	return &StartQueue{capacity: room, fetching: map[string]bool{}, installed: map[string]bool{}}
+}
+
+// StartSlot is a place in the queue or the right to start. A nil slot is for what needs
+// none.
 type StartSlot struct {
-	q      *StartQueue
-	weight int
-	key    string
-	hasty  bool
-	held   bool          // of room; what has its turn and does not work any more has none
-	turn   chan struct{} // closed when its turn has come
+	q        *StartQueue
+	weight   int
+	key      string
+	urgent   bool
+	occupied bool          // it uses capacity; a slot that had its turn and yielded does not
+	turn     chan struct{} // closed when its turn has come
 
 	trouble string // see Trouble
 }
 
-// Ending returns how many package managers end what they install just now.
-func (q *StartQueue) Ending() int { return int(q.ending.Load()) }
+// FinishingInstalls returns how many package managers are finishing an installation.
+func (q *StartQueue) FinishingInstalls() int { return int(q.finishing.Load()) }
 
-// Waiting returns how many wait for their turn.
+// Waiting returns how many slots wait for their turn.
 func (q *StartQueue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +65,7 @@ func (q *StartQueue) Waiting() int {
 // Turn returns a channel that is closed when the turn of p has come.
 func (p *StartSlot) Turn() <-chan struct{} { return p.turn }
 
-// Join gets in line.
+// Join adds a slot to the queue.
 func (q *StartQueue) Join(r Runner, hasty bool) *StartSlot {
 	p := &StartSlot{q: q, weight: r.weight(), key: r.key(), turn: make(chan struct{})}
 	q.mu.Lock()
@@ -74,22 +75,21 @@ func (q *StartQueue) Join(r Runner, hasty bool) *StartSlot {
 	return p
 }
 
-// enqueue puts p behind the others of its kind. The lock is held.
+// enqueue puts p behind the others of its priority. The lock is held.
 func (q *StartQueue) enqueue(p *StartSlot, hasty bool) {
-	p.hasty = hasty
+	p.urgent = hasty
 	at := len(q.waiting)
 	if hasty {
-		if at = slices.IndexFunc(q.waiting, func(p *StartSlot) bool { return !p.hasty }); at < 0 {
+		if at = slices.IndexFunc(q.waiting, func(p *StartSlot) bool { return !p.urgent }); at < 0 {
 			at = len(q.waiting)
 		}
 	}
 	q.waiting = slices.Insert(q.waiting, at, p)
 }
 
-// advance gives the turn to as many as there is room for. Nobody overtakes one
-// for whom there is not enough room yet, or it would never get any; only what
-// has to wait for another one that fetches the same package is passed by. The
-// lock is held.
+// advance gives turns while there is capacity. No slot overtakes one that needs more
+// capacity, to prevent starvation; only a slot that waits for another one to fetch the
+// same package is skipped. The lock is held.
 func (q *StartQueue) advance() {
 	for i := 0; i < len(q.waiting); {
 		p := q.waiting[i]
@@ -97,16 +97,16 @@ func (q *StartQueue) advance() {
 			i++
 			continue
 		}
-		room := q.room
-		if p.hasty {
-			room += hastyRoom
+		room := q.capacity
+		if p.urgent {
+			room += urgentCapacity
 		}
-		if q.taken > 0 && q.taken+p.weight > room {
+		if q.used > 0 && q.used+p.weight > room {
 			return
 		}
 		q.waiting = slices.Delete(q.waiting, i, i+1)
-		q.taken += p.weight
-		p.held = true
+		q.used += p.weight
+		p.occupied = true
 		if p.key != "" {
 			q.fetching[p.key] = true
 		}
@@ -114,12 +114,12 @@ func (q *StartQueue) advance() {
 	}
 }
 
-// Hurry puts p before all that nobody waits for.
-func (p *StartSlot) Hurry() {
+// MakeUrgent moves p before all slots that no caller waits for.
+func (p *StartSlot) MakeUrgent() {
 	p.q.mu.Lock()
 	defer p.q.mu.Unlock()
 	i := slices.Index(p.q.waiting, p)
-	if i < 0 || p.hasty {
+	if i < 0 || p.urgent {
 		return
 	}
 	p.q.waiting = slices.Delete(p.q.waiting, i, i+1)
@@ -127,7 +127,7 @@ func (p *StartSlot) Hurry() {
 	p.q.advance()
 }
 
-// Ahead returns how many get their turn before p, and whether p still waits at all.
+// Ahead returns how many slots precede p, and whether p still waits.
 func (p *StartSlot) Ahead() (n int, waits bool) {
 	if p == nil {
 		return 0, false
@@ -138,8 +138,8 @@ func (p *StartSlot) Ahead() (n int, waits bool) {
 	return max(0, n), n >= 0
 }
 
-// fetches reports whether the package of p may not be there yet.
-func (p *StartSlot) fetches() bool {
+// mayFetch reports whether the package of p may not be installed yet.
+func (p *StartSlot) mayFetch() bool {
 	if p == nil {
 		return false
 	}
@@ -148,7 +148,7 @@ func (p *StartSlot) fetches() bool {
 	return p.key != "" && !p.q.installed[p.key]
 }
 
-// Trouble is why the runner cannot fetch now, in our own words; "" when nothing is known.
+// Trouble returns why the runner cannot fetch now; "" if unknown.
 func (p *StartSlot) Trouble() string {
 	if p == nil {
 		return ""
@@ -164,37 +164,36 @@ func (p *StartSlot) setTrouble(why string) {
 	p.trouble = why
 }
 
-// ends notes that what has p ends what it installs, until done.
-func (p *StartSlot) ends() (done func()) {
+// finishingInstall counts a package manager that finishes its installation, until done.
+func (p *StartSlot) finishingInstall() (done func()) {
 	if p == nil {
 		return func() {}
 	}
-	p.q.ending.Add(1)
-	return func() { p.q.ending.Add(-1) }
+	p.q.finishing.Add(1)
+	return func() { p.q.finishing.Add(-1) }
 }
 
-// yield lets another one start beside p, which does not work at the moment.
+// yield lets another process start while p makes no progress.
 func (p *StartSlot) yield() {
 	if p == nil {
 		return
 	}
 	p.q.mu.Lock()
 	defer p.q.mu.Unlock()
-	p.giveBack()
+	p.releaseCapacity()
 	p.q.advance()
 }
 
-// giveBack frees the room of p. The lock is held.
-func (p *StartSlot) giveBack() {
-	if p.held {
-		p.held = false
-		p.q.taken -= p.weight
+// releaseCapacity frees the capacity of p. The lock is held.
+func (p *StartSlot) releaseCapacity() {
+	if p.occupied {
+		p.occupied = false
+		p.q.used -= p.weight
 	}
 }
 
-// Leave ends the start, or the wait for it. ready reports whether it has come to an
-// end that leaves its package installed.
-func (p *StartSlot) Leave(ready bool) {
+// Release ends the start or the wait. ready reports whether the package is now installed.
+func (p *StartSlot) Release(ready bool) {
 	if p == nil {
 		return
 	}
@@ -204,7 +203,7 @@ func (p *StartSlot) Leave(ready bool) {
 	if i := slices.Index(q.waiting, p); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	} else if p.key != "" {
-		delete(q.fetching, p.key) // of several, all are installed
+		delete(q.fetching, p.key) // one success means that the package is installed
 		if len(q.installed) >= maxKeys {
 			clear(q.installed)
 		}
@@ -212,7 +211,7 @@ func (p *StartSlot) Leave(ready bool) {
 			q.installed[p.key] = true
 		}
 	}
-	p.giveBack()
+	p.releaseCapacity()
 	p.key = ""
 	q.advance()
 }

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Runner is a program that fetches a server before it starts it: a package
-// manager or a container engine. The zero value is a plain program.
+// Runner is a program that fetches a server before it starts it: a package manager or a
+// container engine. The zero value is a plain program.
 type Runner struct {
-	Name     string // "npx"; "" = a plain program
-	Installs bool   // into a cache that a kill in the middle leaves broken
-	remote   bool   // the work is done by another process than ours, such as a daemon
-	pack     string // what it fetches, as far as the command says so
+	Name     string // such as "npx"; "" = a plain program
+	Installs bool   // into a cache that a kill can corrupt
+	remote   bool   // another process does the work, such as a daemon
+	pkg      string // the package, as far as the command names it
 }
 
-// The weights of processes that start. See Queue.
+// Weights of starts. See StartQueue.
 const (
 	plainWeight  = 1
 	runnerWeight = 2
 )
 
-// weight is how much of the machine a start takes.
+// weight returns the capacity that a start takes.
 func (r Runner) weight() int {
 	if r.Name == "" {
 		return plainWeight
@@ -28,34 +28,34 @@ func (r Runner) weight() int {
 	return runnerWeight
 }
 
-// key is the same for two launches that would fetch the same package into the
-// same place; "" when that does no harm.
+// key is equal for launches that would fetch the same package into the same cache; "" if
+// that is harmless.
 func (r Runner) key() string {
 	if !r.Installs {
 		return ""
 	}
-	return r.Name + " " + r.pack
+	return r.Name + " " + r.pkg
 }
 
-// maxWrapped is how many programs may stand around a runner: env, sh -c, …
-const maxWrapped = 8
+// maxWrappers bounds the programs around a runner: env, sh -c, …
+const maxWrappers = 8
 
-// RunnerOf recognises the runner that a command starts, also inside of a shell.
+// RunnerOf detects the runner that a command starts, also inside a shell.
 func RunnerOf(command string, args []string) Runner {
 	words := append([]string{command}, args...)
-	for range maxWrapped {
+	for range maxWrappers {
 		if len(words) == 0 {
 			return Runner{}
 		}
 		name, args := programName(words[0]), words[1:]
-		if r := runnerNamed(name, args); r.Name != "" {
+		if r := runnerByName(name, args); r.Name != "" {
 			return r
 		}
 		switch name {
 		case "env":
 			words = afterAssignments(args)
 		case "cmd":
-			words = unquoted(afterFlag(args, "/c", "/k"))
+			words = splitQuotedCommand(afterFlag(args, "/c", "/k"))
 		case "sh", "bash", "zsh", "dash", "ash", "ksh":
 			return runnerInScript(afterFlag(args, "-c", "-lc", "-ec", "-ic", "-lic"))
 		case "node":
@@ -69,8 +69,7 @@ func RunnerOf(command string, args []string) Runner {
 	return Runner{}
 }
 
-// runnerInScript looks for a runner in the commands of a script that a shell
-// is given.
+// runnerInScript detects a runner in a shell script.
 func runnerInScript(args []string) Runner {
 	if len(args) == 0 {
 		return Runner{}
@@ -83,30 +82,30 @@ func runnerInScript(args []string) Runner {
 		if len(words) == 0 {
 			continue
 		}
-		if r := runnerNamed(programName(words[0]), words[1:]); r.Name != "" {
+		if r := runnerByName(programName(words[0]), words[1:]); r.Name != "" {
 			return r
 		}
 	}
 	return Runner{}
 }
 
-// fetching are the programs, and commands of programs, that fetch a package before
-// they run it, with how each is called.
-var fetching = map[string]string{
+// runnerCommands are the commands that fetch a package before they run it, with their
+// canonical names.
+var runnerCommands = map[string]string{
 	"npx": "npx", "npx-cli.js": "npx", "npm exec": "npx", "npm x": "npx",
 	"bunx": "bunx", "bun x": "bunx",
 	"pnpx": "pnpx", "pnpm dlx": "pnpm dlx", "yarn dlx": "yarn dlx",
 	"pipx run": "pipx", "uv run": "uv run", "uvx": "uvx", "uv tool run": "uvx",
 }
 
-// runnerNamed is the runner of that name, if it runs something here.
-func runnerNamed(name string, args []string) Runner {
+// runnerByName returns the runner of that name if its arguments run something.
+func runnerByName(name string, args []string) Runner {
 	first, _ := firstWord(args)
 	switch name {
 	case "deno":
 		for _, arg := range args {
 			if strings.HasPrefix(arg, "npm:") || strings.HasPrefix(arg, "jsr:") || strings.HasPrefix(arg, "https://") {
-				return Runner{Name: name, Installs: true, pack: arg}
+				return Runner{Name: name, Installs: true, pkg: arg}
 			}
 		}
 	case "docker", "podman", "nerdctl":
@@ -117,16 +116,15 @@ func runnerNamed(name string, args []string) Runner {
 	command, rest := name, args
 	for range 3 { // the program and at most two words
 		word, after := firstWord(rest)
-		if runner, ok := fetching[command]; ok {
-			return Runner{Name: runner, Installs: true, pack: word}
+		if runner, ok := runnerCommands[command]; ok {
+			return Runner{Name: runner, Installs: true, pkg: word}
 		}
 		command, rest = command+" "+word, after
 	}
 	return Runner{}
 }
 
-// programName is the name of a program without its place and, as Windows has
-// it, its kind.
+// programName returns the base name of a program without a Windows extension.
 func programName(file string) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(file, `\`, "/")))
 	for _, kind := range []string{".exe", ".cmd", ".bat", ".ps1"} {
@@ -135,7 +133,7 @@ func programName(file string) string {
 	return name
 }
 
-// firstWord is the first argument that is no flag, and what follows it.
+// firstWord returns the first argument that is not a flag, and the rest.
 func firstWord(args []string) (word string, rest []string) {
 	for i, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
@@ -145,7 +143,7 @@ func firstWord(args []string) (word string, rest []string) {
 	return "", nil
 }
 
-// afterAssignments leaves out what stands before a command: A=B, and flags.
+// afterAssignments skips what precedes a command: A=B, and flags.
 func afterAssignments(words []string) []string {
 	for len(words) > 0 && (strings.HasPrefix(words[0], "-") || isAssignment(words[0])) {
 		words = words[1:]
@@ -158,7 +156,7 @@ func isAssignment(word string) bool {
 	return ok && !strings.ContainsAny(name, `/\`)
 }
 
-// afterFlag is what follows the first of these flags.
+// afterFlag returns what follows the first of these flags.
 func afterFlag(args []string, flags ...string) []string {
 	for i, arg := range args {
 		for _, flag := range flags {
@@ -170,8 +168,8 @@ func afterFlag(args []string, flags ...string) []string {
 	return nil
 }
 
-// unquoted splits a command that was given as one word.
-func unquoted(words []string) []string {
+// splitQuotedCommand splits a command that was given as one word.
+func splitQuotedCommand(words []string) []string {
 	if len(words) != 1 {
 		return words
 	}

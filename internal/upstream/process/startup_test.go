@@ -14,8 +14,8 @@ func TestStartQueue(t *testing.T) {
 			return false
 		}
 	}
-	npx := func(pack string) Runner { return Runner{Name: "npx", Installs: true, pack: pack} }
-	q := StartQueueOf(4)
+	npx := func(pack string) Runner { return Runner{Name: "npx", Installs: true, pkg: pack} }
+	q := NewStartQueueWithCapacity(4)
 	a, b := q.Join(npx("a"), false), q.Join(npx("b"), false)
 	c, plain := q.Join(npx("c"), false), q.Join(Runner{}, false)
 	if !turn(a) || !turn(b) || turn(c) || turn(plain) {
@@ -28,43 +28,43 @@ func TestStartQueue(t *testing.T) {
 	if n, waits := plain.Ahead(); n != 1 || !waits {
 		t.Errorf("%d before the last one", n)
 	}
-	plain.Hurry()
+	plain.MakeUrgent()
 	if n, _ := plain.Ahead(); n != 0 || turn(plain) {
 		t.Errorf("%d before it, but there is no room for hasty ones any more", n)
 	}
-	hasty.Leave(true)
+	hasty.Release(true)
 	if !turn(plain) || turn(c) {
 		t.Error("the one that is in a hurry goes first")
 	}
 	a.yield()
 	a.yield()
-	a.Leave(false)
-	a.Leave(false)
-	plain.Leave(true)
-	if !turn(c) || q.taken != 4 {
-		t.Errorf("%d are taken", q.taken)
+	a.Release(false)
+	a.Release(false)
+	plain.Release(true)
+	if !turn(c) || q.used != 4 {
+		t.Errorf("%d are taken", q.used)
 	}
-	b.Leave(true)
-	c.Leave(true)
+	b.Release(true)
+	c.Release(true)
 
 	// The same package is not fetched twice at a time.
 	first, second, other := q.Join(npx("same"), false), q.Join(npx("same"), true), q.Join(npx("other"), false)
 	if !turn(first) || turn(second) || !turn(other) {
 		t.Error("the second one waits for the first one, and holds up nobody")
 	}
-	first.Leave(false)
+	first.Release(false)
 	if !turn(second) {
 		t.Error("the first one has failed")
 	}
-	second.Leave(true)
+	second.Release(true)
 	again, twice := q.Join(npx("same"), false), q.Join(npx("same"), true)
 	if !turn(again) || !turn(twice) {
 		t.Error("it is installed by now")
 	}
 	for _, p := range []*StartSlot{other, again, twice, q.Join(Runner{}, false)} {
-		p.Leave(false)
+		p.Release(false)
 	}
-	if q.taken != 0 || len(q.waiting) != 0 || len(q.fetching) != 0 {
+	if q.used != 0 || len(q.waiting) != 0 || len(q.fetching) != 0 {
 		t.Errorf("left: %+v", q)
 	}
 }
@@ -108,7 +108,7 @@ func TestRunnersAreRecognised(t *testing.T) {
 			words = strings.Fields(line)
 		}
 		r := RunnerOf(words[0], words[1:])
-		if got := strings.TrimSpace(r.Name + " " + strings.TrimSpace(r.pack)); got != want {
+		if got := strings.TrimSpace(r.Name + " " + strings.TrimSpace(r.pkg)); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// followLook is how often a Store is looked at for what other processes did.
-const followLook = 2 * time.Second
+// pollInterval is how often the index is checked for changes by other processes.
+const pollInterval = 2 * time.Second
 
-// Follow calls changed after each change of the index by whatever process, until
-// ctx ends. What is changed in the keyring by other programs is not noticed.
+// Follow calls changed after each change of the index by any process, until ctx ends.
+// Changes of the keyring by other programs are not noticed.
 func (s *Store) Follow(ctx context.Context, changed func()) {
-	look := time.NewTicker(followLook)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
-	last := s.stamp()
+	last := s.indexStamp()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 		}
-		if now := s.stamp(); now != last {
+		if now := s.indexStamp(); now != last {
 			last = now
 			changed()
 		}
 	}
 }
 
-// stamp tells one state of the index from another.
-func (s *Store) stamp() (stamp struct {
+// indexStamp identifies a state of the index file.
+func (s *Store) indexStamp() (stamp struct {
 	at   time.Time
 	size int64
 }) {

@@ -1,14 +1,13 @@
-// Package secret keeps what nobody else may read: the logins to servers, and
-// the values that the configuration names by ${keyring:NAME}.
+// Package secret stores logins to servers and the values of ${keyring:NAME} in the system
+// keyring or, as fallback, in an age-encrypted file of the data directory.
 //
-// It guarantees that a value is in the keyring of the system, or, where there is
-// none or it does not take the value, sealed with age in the data directory, and
-// in no other file; that files are 0600 and replaced whole; that two processes
-// that write at once lose nothing; and that no error or line of a log holds a value.
+// Guarantees:
+//   - A value is in the keyring or in the encrypted file, and in no other file.
+//   - Files have mode 0600 and are replaced atomically. Concurrent writers lose nothing.
+//   - No error or log line contains a value.
 //
-// Against somebody who reads as the same user the sealed file is no protection:
-// its key is beside it. Who may use a value is decided elsewhere: a Store gives
-// any value to its caller.
+// The encrypted file does not protect from programs of the same user: its key is next to
+// it. A Store gives any value to its caller; access is decided elsewhere.
 package secret
 
 import (
@@ -39,29 +38,28 @@ const (
 	maxCount = 1000     // secrets
 )
 
-// What Get fails with.
+// Errors of Get.
 var (
 	// ErrMissing: there is no secret of that name.
 	ErrMissing = errors.New("there is no such secret")
-	// ErrLocked: it was put into the keyring of the system, which this process
-	// cannot ask: there is no session, or it is locked.
+	// ErrLocked: the value is in the system keyring, which is not available: no session,
+	// or locked.
 	ErrLocked = errors.New("it is in the keyring of the system, which cannot be used from here")
 )
 
-// Info is what is known of a secret without its value.
+// Info is a secret's metadata.
 type Info struct {
-	Place    Place     `json:"kept"`
+	Place    Location  `json:"kept"`
 	SetAt    time.Time `json:"set_at"`
-	Revision string    `json:"revision"` // another one after each Set
-	// Older says that a value from before is in the keyring too, which could not
-	// be asked when this one was set.
-	Older bool `json:"older_in_keyring,omitempty"`
+	Revision string    `json:"revision"` // changes with each Set
+	// OlderInKeyring says that the keyring still has an earlier value, because it was not
+	// available when this one was set.
+	OlderInKeyring bool `json:"older_in_keyring,omitempty"`
 }
 
-// Store keeps secrets by their names. A keyring cannot list what is in it, so that
-// the names stand in an index, without values: secrets.json. A value counts
-// whether the index has its name or not; a name in the index whose value is gone
-// is missing.
+// Store stores secrets by name. Keyrings cannot list entries, so the names are in an
+// index without values, secrets.json. A value counts even if the index lacks its name; a
+// name without a value is missing.
 type Store struct {
 	vault *Vault
 	dir   string
@@ -69,10 +67,10 @@ type Store struct {
 
 const indexName = "secrets.json"
 
-// maxIndex bounds the index in bytes: more than maxCount names need.
+// maxIndex bounds the index in bytes, enough for maxCount names.
 const maxIndex = 1 << 20
 
-// Open returns the Store of a data directory. Nothing is read or made yet.
+// Open returns the Store of a data directory. It reads and creates nothing yet.
 func Open(dir string, logger *slog.Logger) *Store {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -82,8 +80,8 @@ func Open(dir string, logger *slog.Logger) *Store {
 
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// CheckName refuses what cannot be the name of a secret. Names of environment
-// variables can; dots and dashes are allowed too.
+// CheckName returns an error unless the name is valid. Names of environment variables
+// are; dots and dashes are allowed too.
 func CheckName(name string) error {
 	if len(name) > MaxName || !namePattern.MatchString(name) {
 		return fmt.Errorf("the name of a secret has letters, digits, underscores, dots and dashes, begins with a letter or underscore, and has at most %d characters", MaxName)
@@ -91,8 +89,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckValue refuses what cannot be the value of a secret. The error does not
-// repeat it.
+// CheckValue returns an error unless the value is valid. The error does not repeat it.
 func CheckValue(value string) error {
 	switch {
 	case value == "":
@@ -107,16 +104,16 @@ func CheckValue(value string) error {
 	return nil
 }
 
-// ringKey is the key of a secret in the vault: none of a login, which has a URL.
-func ringKey(name string) string { return "secret " + name }
+// vaultKey returns the key of a secret in the vault. It differs from the keys of logins,
+// which contain a URL.
+func vaultKey(name string) string { return "secret " + name }
 
-// Get returns the value of a secret: ErrMissing, ErrLocked, or what kept it from
-// being read.
+// Get returns the value of a secret, or ErrMissing, ErrLocked or a read error.
 func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	value, err := s.vault.Load(ctx, ringKey(name))
+	value, err := s.vault.Load(ctx, vaultKey(name))
 	switch {
 	case err != nil:
 		return "", err
@@ -127,14 +124,13 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if all[name].Place == Keyring && s.vault.ring.isOff() {
+	if all[name].Place == Keyring && s.vault.keyring.isOff() {
 		return "", ErrLocked
 	}
 	return "", ErrMissing
 }
 
-// Set stores the value of a secret in the place of the one before, and returns
-// what is known of it.
+// Set stores the value of a secret and returns its metadata.
 func (s *Store) Set(ctx context.Context, name, value string) (Info, error) {
 	if err := errors.Join(CheckName(name), CheckValue(value)); err != nil {
 		return Info{}, err
@@ -145,11 +141,11 @@ func (s *Store) Set(ctx context.Context, name, value string) (Info, error) {
 		if !there && len(all) >= maxCount {
 			return fmt.Errorf("there are %d secrets already, which is the most", maxCount)
 		}
-		place, err := s.vault.save(ctx, ringKey(name), []byte(value))
+		place, err := s.vault.save(ctx, vaultKey(name), []byte(value))
 		if err != nil {
 			return err
 		}
-		older := place == File && (before.Place == Keyring || before.Older)
+		older := place == File && (before.Place == Keyring || before.OlderInKeyring)
 		info = Info{place, time.Now().UTC().Truncate(time.Second), newRevision(), older}
 		all[name] = info
 		return nil
@@ -157,27 +153,26 @@ func (s *Store) Set(ctx context.Context, name, value string) (Info, error) {
 	return info, err
 }
 
-// Delete removes a secret: ErrMissing when there was neither a value nor a name.
+// Delete removes a secret: ErrMissing if there is neither a value nor a name.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	return s.change(ctx, func(all map[string]Info) error {
 		known, there := all[name]
-		if (known.Place == Keyring || known.Older) && s.vault.ring.isOff() {
-			return ErrLocked // the value would stay there, and nobody would know
+		if (known.Place == Keyring || known.OlderInKeyring) && s.vault.keyring.isOff() {
+			return ErrLocked // the value would stay there unnoticed
 		}
-		value, err := s.vault.Load(ctx, ringKey(name))
+		value, err := s.vault.Load(ctx, vaultKey(name))
 		if err == nil && value == nil && !there {
 			return ErrMissing
 		}
 		delete(all, name)
-		return s.vault.Delete(ctx, ringKey(name))
+		return s.vault.Delete(ctx, vaultKey(name))
 	})
 }
 
-// List returns what the index knows. It asks no keyring, so that a value may be
-// gone all the same.
+// List returns the index. It does not ask the keyring, so a value may be missing.
 func (s *Store) List() (map[string]Info, error) {
 	path := filepath.Join(s.dir, indexName)
 	info, err := os.Stat(path)
@@ -201,19 +196,19 @@ func (s *Store) List() (map[string]Info, error) {
 	return all, nil
 }
 
-// Names are the names in an index, sorted.
-func Names(all map[string]Info) []string { return slices.Sorted(maps.Keys(all)) }
+// SortedNames returns the names of an index, sorted.
+func SortedNames(all map[string]Info) []string { return slices.Sorted(maps.Keys(all)) }
 
-// newRevision is another one each time.
+// newRevision returns a random revision.
 func newRevision() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// change changes the index, while no other process does.
+// change changes the index while no other process does.
 func (s *Store) change(ctx context.Context, do func(all map[string]Info) error) error {
-	unlock, err := lock(ctx, filepath.Join(s.dir, indexName+".lock"))
+	unlock, err := lockFile(ctx, filepath.Join(s.dir, indexName+".lock"))
 	if err != nil {
 		return err
 	}

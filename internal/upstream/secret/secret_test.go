@@ -16,7 +16,7 @@ import (
 // opened returns the Store of a directory, in the keyring of the process or not.
 func opened(dir string, off bool) *Store {
 	s := Open(dir, nil)
-	s.vault.ring.off = off
+	s.vault.keyring.off = off
 	return s
 }
 

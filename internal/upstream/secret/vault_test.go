@@ -15,7 +15,7 @@ import (
 
 func testVault(dir string, off bool) *Vault {
 	v := OpenVault(dir, "logins", slog.New(slog.DiscardHandler))
-	v.ring.off = off
+	v.keyring.off = off
 	return v
 }
 
@@ -152,7 +152,7 @@ func TestKeyringThatFails(t *testing.T) {
 	v := testVault(dir, false)
 	mustSave(t, v, "a", "token")
 	mustHave(t, v, "a", "token")
-	if v.ring.off {
+	if v.keyring.off {
 		t.Error("one value that is too large ends the keyring")
 	}
 	keyring.MockInitWithError(errors.New("no bus"))
@@ -160,11 +160,11 @@ func TestKeyringThatFails(t *testing.T) {
 	mustHave(t, v, "a", "")
 	mustSave(t, v, "a", "token")
 	mustHave(t, v, "a", "token")
-	if !v.ring.off {
+	if !v.keyring.off {
 		t.Error("a keyring that is not there is asked again")
 	}
-	t.Setenv(NoKeyring, "1")
-	if ringThere() {
+	t.Setenv(NoKeyringEnv, "1")
+	if keyringAvailable() {
 		t.Error("the keyring is used though it must not be")
 	}
 }

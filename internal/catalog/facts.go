@@ -1,0 +1,27 @@
+package catalog
+
+import (
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+)
+
+// Facts returns what activity records say of the tool. It is computed at the first call.
+func (t *Tool) Facts() tool.Facts {
+	if j := t.factsCache.Load(); j != nil {
+		return *j
+	}
+	j := tool.Facts{
+		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
+		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
+	}
+	if policy.Silent(t.Hints) {
+		in := t.entry.classification.Inferred()
+		j.Inferred, j.Unsure = in.Operation.String(), in.Unsure
+	}
+	if t.pin != nil {
+		j.ApprovedBy, j.ApprovedAt = t.pin.By, &t.pin.At
+	}
+	j = j.Encoded()
+	t.factsCache.Store(&j)
+	return j
+}

@@ -1,0 +1,223 @@
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+)
+
+// Bounds per server.
+const (
+	// maxUnlisted bounds the pending primitives that are not on MCPProxy's own list.
+	maxUnlisted = 5_000
+	// maxListedPrimitives bounds the primitives of one list. Those beyond it are unknown,
+	// and nothing is decided about them.
+	maxListedPrimitives = approval.MaxTools
+)
+
+// Primitive is a prompt, resource, template or the instructions of a server. It is
+// immutable.
+type Primitive struct {
+	tool.Primitive
+	// ForClients reports that clients saw it in sessions of their own, and that it is not
+	// on the list that MCPProxy receives.
+	ForClients bool
+	removed    bool // taken off the list while it was pending
+	scanned    *scan.Scanned
+}
+
+// Candidate returns the primitive's definition as input for approval.
+func (o *Primitive) Candidate() approval.Candidate {
+	return approval.Candidate{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.RefersToOtherServer}
+}
+
+// asUnlisted returns o as one that is not on MCPProxy's own list.
+func (o *Primitive) asUnlisted(forClients bool) *Primitive {
+	return &Primitive{Primitive: o.Primitive, ForClients: forClients, removed: !forClients, scanned: o.scanned}
+}
+
+// primitiveKey identifies a primitive within its server.
+type primitiveKey struct {
+	kind tool.Kind
+	name string
+}
+
+// Primitives is the known prompts, resources, templates and instructions of one server.
+// It never changes. A nil Primitives is that of a server that has listed none yet.
+type Primitives struct {
+	lists map[tool.Kind]*primitiveList
+	// unlisted are pending primitives that are not on MCPProxy's own list: those that
+	// only clients saw, and those that were taken off the list while pending.
+	unlisted  map[primitiveKey]*Primitive
+	admitted  bool
+	epoch     uint64 // grows when more is accepted than at the time of listing
+	viewCache *atomic.Pointer[PrimitivesView]
+}
+
+// PrimitivesView is Primitives with the decisions about them. It is computed once and
+// never changes.
+type PrimitivesView struct {
+	decided *approval.View
+	counts  map[tool.Kind]PrimitiveCount
+	// pendingURIs are the URIs of pending resources, normalized.
+	pendingURIs       map[string]bool
+	approvedTemplates []string
+	pendingTemplates  []string
+	decisionsHash     [sha256.Size]byte
+}
+
+// PrimitiveCount is the number of primitives of a kind, and of those that are pending.
+type PrimitiveCount struct{ Total, Waiting int }
+
+// primitiveList is one list in the server's order.
+type primitiveList struct {
+	items  []*Primitive
+	byName map[string]*Primitive
+}
+
+func newPrimitives() *Primitives {
+	return &Primitives{lists: map[tool.Kind]*primitiveList{}, unlisted: map[primitiveKey]*Primitive{}, viewCache: &atomic.Pointer[PrimitivesView]{}}
+}
+
+// clone returns a copy whose lists and unlisted can be changed.
+func (o *Primitives) clone() *Primitives {
+	next := newPrimitives()
+	if o != nil {
+		next.admitted, next.epoch = o.admitted, o.epoch
+		maps.Copy(next.lists, o.lists)
+		maps.Copy(next.unlisted, o.unlisted)
+	}
+	return next
+}
+
+// list returns the last list of a kind, empty without one.
+func (o *Primitives) list(kind tool.Kind) *primitiveList {
+	if o != nil && o.lists[kind] != nil {
+		return o.lists[kind]
+	}
+	return &primitiveList{}
+}
+
+// HasList reports whether the server has sent its list of a kind.
+func (o *Primitives) HasList(kind tool.Kind) bool { return o != nil && o.lists[kind] != nil }
+
+// Listed returns the server's list of a kind, in its order.
+func (o *Primitives) Listed(kind tool.Kind) []*Primitive { return o.list(kind).items }
+
+// Reviewable returns all primitives that can be approved, by kind: the listed ones, then
+// pending ones that only clients saw.
+func (o *Primitives) Reviewable() []*Primitive {
+	var all []*Primitive
+	for _, kind := range tool.PrimitiveKinds() {
+		all = append(all, o.Listed(kind)...)
+		var beside []*Primitive
+		if o != nil {
+			for n, one := range o.unlisted {
+				if n.kind == kind && one.ForClients {
+					beside = append(beside, one)
+				}
+			}
+		}
+		slices.SortFunc(beside, func(a, b *Primitive) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+		all = append(all, beside...)
+	}
+	return all
+}
+
+// Find returns the primitive of that kind and name that can be approved, or nil.
+func (o *Primitives) Find(kind tool.Kind, name string) *Primitive {
+	if one := o.list(kind).byName[name]; one != nil {
+		return one
+	}
+	if one := o.findUnlisted(kind, name); one != nil && one.ForClients {
+		return one
+	}
+	return nil
+}
+
+// findIdentical returns the primitive that was parsed from the same bytes, or nil.
+func (o *Primitives) findIdentical(kind tool.Kind, name string, raw []byte) *Primitive {
+	if one := o.list(kind).byName[name]; one != nil && bytes.Equal(one.Raw, raw) {
+		return one
+	}
+	if one := o.findUnlisted(kind, name); one != nil && bytes.Equal(one.Raw, raw) {
+		return one
+	}
+	return nil
+}
+
+// origin is the server of a definition and all known tool names.
+type origin struct {
+	server    string
+	crossRefs *scan.CrossRefs // of all tools
+}
+
+// parse returns the primitive that a server sent, nil if it is unusable. It reuses an
+// unchanged one.
+func (o *Primitives) parse(kind tool.Kind, raw json.RawMessage, by origin) *Primitive {
+	name := kind.NameIn(raw)
+	if one := o.findIdentical(kind, name, raw); one != nil {
+		return one
+	}
+	parsed, err := tool.ParsePrimitive(kind, bytes.Clone(raw))
+	if err != nil {
+		return nil
+	}
+	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.Primitive(by.server, parsed)}
+	for _, was := range []*Primitive{o.list(kind).byName[parsed.Name], o.findUnlisted(kind, parsed.Name)} {
+		if was != nil && was.Fingerprint == parsed.Fingerprint {
+			one.scanned = was.scanned
+		}
+	}
+	return one
+}
+
+func (o *Primitives) findUnlisted(kind tool.Kind, name string) *Primitive {
+	if o == nil {
+		return nil
+	}
+	return o.unlisted[primitiveKey{kind, name}]
+}
+
+// withList returns o with a new list of a kind. Pending primitives that are no longer
+// listed are kept, so that a server cannot get one used by taking it off the list.
+func (o *Primitives) withList(kind tool.Kind, raws []json.RawMessage, by origin, decided *approval.View) *Primitives {
+	next := o.clone()
+	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}
+	for _, raw := range raws {
+		one := o.parse(kind, raw, by)
+		if one == nil || l.byName[one.Name] != nil || len(l.items) == maxListedPrimitives {
+			continue
+		}
+		if one.ForClients || one.removed {
+			one = &Primitive{Primitive: one.Primitive, scanned: one.scanned}
+		}
+		l.items, l.byName[one.Name] = append(l.items, one), one
+		delete(next.unlisted, primitiveKey{kind, one.Name})
+	}
+	for _, was := range o.Listed(kind) {
+		if l.byName[was.Name] == nil && !isApproved(decided, was) {
+			next.addUnlisted(was.asUnlisted(false))
+		}
+	}
+	next.lists[kind] = l
+	return next
+}
+
+func (o *Primitives) addUnlisted(one *Primitive) {
+	n := primitiveKey{one.Kind, one.Name}
+	if _, there := o.unlisted[n]; there || len(o.unlisted) < maxUnlisted {
+		o.unlisted[n] = one
+	}
+}
+
+func isApproved(decided *approval.View, o *Primitive) bool {
+	return decided.Of(o.Kind, o.Name).Approves(o.Fingerprint)
+}

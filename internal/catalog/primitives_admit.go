@@ -1,0 +1,176 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
+)
+
+// Primitives returns the known primitives of a server.
+func (c *Catalog) Primitives(server string) *Primitives {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.primitives[server]
+}
+
+// CurrentPrimitives returns a server's primitives with the decisions of this moment.
+func (c *Catalog) CurrentPrimitives(server string) *PrimitivesView {
+	o, decided := c.Primitives(server), c.Approvals.View(server)
+	if o == nil {
+		return &PrimitivesView{decided: decided}
+	}
+	if v := o.viewCache.Load(); v != nil && v.decided == decided {
+		return v
+	}
+	v := o.view(decided)
+	o.viewCache.Store(v)
+	return v
+}
+
+// StorePrimitives replaces a list that a server sent to MCPProxy itself. What the
+// server's trust allows is approved before this returns.
+func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
+	for {
+		old := c.Primitives(server)
+		next := old.withList(kind, raws, origin{server, c.crossRefs}, c.Approvals.View(server))
+		known := func(o *Primitive) bool {
+			was := old.list(kind).byName[o.Name]
+			return was != nil && was.Fingerprint == o.Fingerprint
+		}
+		accepted, admitted := c.admitPrimitives(ctx, server, next.Listed(kind), known)
+		next.admitted = admitted && (old == nil || old.admitted)
+		if !replaceIfCurrent(c, c.primitives, server, old, next) {
+			continue
+		}
+		signal(c.wake)
+		if !next.admitted {
+			signal(c.unsaved)
+		}
+		if accepted > 0 {
+			c.recheck(ctx, true)
+		}
+		return
+	}
+}
+
+// admitPrimitives is admit for primitives.
+func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
+	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
+	defer cancel()
+	return admitDefinitions(ctx, c, server, offers, (*Primitive).Candidate, known, "what a server offers cannot be accepted now")
+}
+
+// FilterPrimitives evaluates each element of a list that a server sent to a client in a
+// session of its own, and returns which elements the client may see. MCPProxy's own list
+// has precedence: another definition of the same name is not accepted. strange reports
+// that there is one, so that the known list may be outdated.
+func (c *Catalog) FilterPrimitives(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) (pass []bool, strange bool) {
+	o := c.Primitives(server)
+	rules, decided, ok := c.admissionRules(server)
+	pass = make([]bool, len(raws))
+	if !ok || rules.Quarantined {
+		return pass, false
+	}
+	var news, settled []*Primitive
+	var at []int
+	for i, raw := range raws {
+		one := o.parse(kind, raw, origin{server, c.crossRefs})
+		if one == nil {
+			continue
+		}
+		own := o.list(kind).byName[one.Name]
+		switch {
+		case isApproved(decided, one):
+			pass[i] = true
+			if was := o.findUnlisted(kind, one.Name); was != nil && was.Fingerprint != one.Fingerprint {
+				settled = append(settled, one)
+			}
+		case own != nil && own.Fingerprint != one.Fingerprint:
+			strange = true
+			pass[i] = rules.Trust == approval.Auto && approval.Evaluate(rules, decided.Of(kind, one.Name), one.Candidate()).Accepted
+		default:
+			news, at = append(news, one), append(at, i)
+		}
+	}
+	var held []*Primitive
+	full := o != nil && len(o.unlisted) >= maxUnlisted // then it counts as new each time
+	if len(news) > 0 {
+		c.admitPrimitives(ctx, server, news, func(one *Primitive) bool {
+			was := o.Find(kind, one.Name)
+			return full || was != nil && was.Fingerprint == one.Fingerprint
+		})
+		decided = c.Approvals.View(server)
+	}
+	for k, one := range news {
+		if pass[at[k]] = isApproved(decided, one); !pass[at[k]] && o.findIdentical(kind, one.Name, one.Raw) == nil {
+			held = append(held, one)
+		}
+	}
+	c.updateUnlisted(server, held, settled)
+	return pass, strange
+}
+
+// updateUnlisted queues for review what only clients saw, and removes what matches its
+// approval again.
+func (c *Catalog) updateUnlisted(server string, held, settled []*Primitive) {
+	for len(held)+len(settled) > 0 {
+		old := c.Primitives(server)
+		next := old.clone()
+		for _, one := range settled {
+			delete(next.unlisted, primitiveKey{one.Kind, one.Name})
+		}
+		for _, one := range held {
+			if old.list(one.Kind).byName[one.Name] == nil {
+				next.addUnlisted(one.asUnlisted(true))
+			}
+		}
+		if replaceIfCurrent(c, c.primitives, server, old, next) {
+			signal(c.wake)
+			return
+		}
+	}
+}
+
+// retryPrimitiveAdmissions is retryAdmissions for primitives.
+func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, all bool) {
+	c.mu.Lock()
+	rest := map[string]*Primitives{}
+	for server, o := range c.primitives {
+		if !o.admitted {
+			rest[server] = o
+		}
+	}
+	c.mu.Unlock()
+	all = true
+	for server, o := range rest {
+		n, done := c.admitPrimitives(ctx, server, o.Reviewable(), func(*Primitive) bool { return true })
+		accepted += n
+		all = all && done
+		next := o.clone()
+		next.admitted = done
+		if n > 0 {
+			next.epoch++
+		}
+		if !replaceIfCurrent(c, c.primitives, server, o, next) {
+			all = false
+		}
+	}
+	return accepted, all
+}
+
+// PrimitiveStatus returns the status of a primitive by the decisions of this moment.
+func (c *Catalog) PrimitiveStatus(server string, o *Primitive) policy.Status {
+	return c.primitiveStatus(server, c.Approvals.View(server).Of(o.Kind, o.Name).Approves(o.Fingerprint))
+}
+
+func (c *Catalog) primitiveStatus(server string, approved bool) policy.Status {
+	configured, _, there := c.serverConfig(server)
+	decided := c.Approvals.View(server)
+	return policy.StatusOf(policy.StatusFacts{
+		Known: there && decided.Known(), ServerEnabled: configured.Enabled,
+		Quarantined: Quarantined(configured, decided), Approved: approved,
+	})
+}

@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+)
+
+// registerNames registers the names of a server's tools before any of them is evaluated.
+func (c *Catalog) registerNames(server string, entries []*entry) {
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.definition.ID.Tool
+	}
+	c.crossRefs.SetTools(server, names)
+}
+
+// recheck puts definitions back under review that refer to a tool of another server which
+// was listed after the definition was automatically accepted. It returns when that is
+// done or another goroutine does it. It returns false when the check failed and will be
+// repeated.
+func (c *Catalog) recheck(ctx context.Context, came bool) bool {
+	d := &c.rechecks
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if came {
+		d.requested++
+	}
+	if d.running {
+		return true // the running goroutine serves this request
+	}
+	d.running = true
+	defer func() { d.running = false }()
+	for d.completed < d.requested {
+		seen := d.requested
+		d.mu.Unlock()
+		done := c.recheckAll(ctx)
+		d.mu.Lock()
+		if !done {
+			if came { // else the caller retries
+				signal(c.unsaved)
+			}
+			return false
+		}
+		d.completed = seen
+	}
+	return true
+}
+
+// reset makes the next recheck start over.
+func (d *recheckQueue) reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.completed = 0
+}
+
+func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
+	all := map[string][]approval.Candidate{}
+	c.mu.Lock()
+	lists, offers := maps.Clone(c.lists), maps.Clone(c.primitives)
+	c.mu.Unlock()
+	for server, l := range lists {
+		for _, e := range l.externalRefs() {
+			if e.scanned.RefersToOtherServer() {
+				_, infer, _ := c.serverConfig(server)
+				all[server] = append(all[server], e.candidate(infer))
+			}
+		}
+	}
+	for server, o := range offers {
+		for _, one := range o.Reviewable() {
+			if one.scanned.RefersToOtherServer() {
+				all[server] = append(all[server], one.Candidate())
+			}
+		}
+	}
+	done = true
+	for server, candidates := range all {
+		done = c.recheckServer(ctx, server, candidates) && done
+	}
+	return done
+}
+
+// warmExternalRefs computes external references in advance, so that recheck does not have
+// to.
+func (c *Catalog) warmExternalRefs() {
+	c.mu.Lock()
+	lists := slices.Collect(maps.Values(c.lists))
+	c.mu.Unlock()
+	for _, l := range lists {
+		l.externalRefs()
+	}
+}
+
+// recheckServer puts automatically accepted definitions of a server back under review.
+func (c *Catalog) recheckServer(ctx context.Context, server string, candidates []approval.Candidate) (done bool) {
+	rules, decided, ok := c.admissionRules(server)
+	if !ok {
+		return decided.Known() // else the server is no longer configured
+	}
+	candidates = slices.DeleteFunc(candidates, func(x approval.Candidate) bool { return !decided.Of(x.Kind, x.Tool).ByScan(x.Fingerprint) })
+	if len(candidates) == 0 {
+		return true
+	}
+	held, err := c.Approvals.Doubt(ctx, server, rules, candidates)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.Logger.Warn("what a server orders about tools of others cannot be held now", "server", server, "error", err)
+		}
+		return false
+	}
+	byKind := map[tool.Kind]*Admission{}
+	for _, j := range held {
+		if byKind[j.Kind] == nil {
+			byKind[j.Kind] = &Admission{Server: server, Kind: j.Kind, Trust: rules.Trust}
+		}
+		byKind[j.Kind].Held = append(byKind[j.Kind].Held, j)
+	}
+	c.reportAdmissions(byKind)
+	return true
+}

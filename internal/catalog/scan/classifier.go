@@ -1,0 +1,195 @@
+package scan
+
+import (
+	"slices"
+
+	"mcpproxy/internal/catalog/tool"
+)
+
+var ruleClassifier = rule{name: RuleClassifier, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
+
+// ClassifierPhrases yields the phrases of a definition that have enough words, as the
+// classifier reads them. Each is valid until the next one.
+func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
+	s := newScanner(Options{})
+	if !s.collectStrings(d.Raw) {
+		return
+	}
+	for k := range s.fields {
+		f := &s.fields[k]
+		v := &s.baseView
+		v.n.normalize(f.text)
+		s.matcher.words = v.n.split(s.matcher.words, defaultGrammar().lex, f.place == kindToolName || f.place == kindMemberName)
+		s.eachPhrase(f, v, func(p *Phrase, _, _ int) {
+			if p.Len() >= minPhraseWords {
+				yield(p)
+			}
+		})
+	}
+}
+
+// eachPhrase yields the phrases of a view with their word ranges. The first sentence
+// about a parameter is also read with the parameter's name.
+func (s *scanner) eachPhrase(f *field, v *view, yield func(p *Phrase, first, end int)) {
+	words := s.matcher.words
+	k := &s.classifier.key
+	named := k.node > 0 && f.name == "" && f.place == kindProse && s.nodes[f.node].parent == k.node
+	k.node = 0
+	for first := 0; first < len(words); {
+		end := first + 1
+		for end < len(words) && end-first < maxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.isLabel(words, end)) {
+			end++
+		}
+		if first == 0 && named {
+			yield(s.buildPhrase(f, v, first, end, true), first, end)
+		}
+		yield(s.buildPhrase(f, v, first, end, false), first, end)
+		first = end
+	}
+	if f.place == kindMemberName && f.name == "" && v.depth == 0 {
+		k.node, k.text = f.node, append(k.text[:0], v.n.lower...)
+		k.words = append(k.words[:0], words[:min(len(words), longName)]...)
+	}
+}
+
+// isLabel reports whether a word begins a line and is followed by a colon, like the
+// parameters of a docstring.
+func (v *view) isLabel(words []word, i int) bool {
+	t := v.n.lower
+	for k := words[i-1].end; k < words[i].start; k++ {
+		if t[k] == '\n' {
+			for i+1 < len(words) && words[i+1].inner {
+				i++
+			}
+			end := words[i].end
+			return int(end) < len(t) && t[end] == ':'
+		}
+	}
+	return false
+}
+
+func (s *scanner) buildPhrase(f *field, v *view, first, end int, named bool) *Phrase {
+	p, k := &s.classifier.phrase, &s.classifier.key
+	p.Reset()
+	if named {
+		for _, w := range k.words {
+			p.Add(k.text[w.start:w.end], false)
+		}
+		p.Add(wordKey, false)
+	}
+	prose := f.place == kindProse || f.place == kindValue
+	for i := first; i < end; i++ {
+		w := &s.matcher.words[i]
+		p.Add(v.classifierWord(w), prose && w.kind&isIdentifier != 0)
+	}
+	return p
+}
+
+// A shorter sentence is joined with the next one; of a name that many words are read.
+const (
+	shortSentence = 3
+	longName      = 6
+)
+
+// Placeholders for words.
+var (
+	wordKey    = []byte("#key")
+	wordURL    = []byte("#url")
+	wordEmail  = []byte("#email")
+	wordSecret = []byte("#secret")
+	wordPath   = []byte("#path")
+	wordNumber = []byte("#number")
+)
+
+// classifierWord returns a word as the classifier reads it.
+func (v *view) classifierWord(w *word) []byte {
+	switch {
+	case w.kind&isURL != 0:
+		return wordURL
+	case w.kind&isEmail != 0:
+		return wordEmail
+	case w.kind&isSecretFile != 0:
+		return wordSecret
+	case w.kind&isPath != 0:
+		return wordPath
+	}
+	text := v.n.lower[w.start:w.end]
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return text
+		}
+	}
+	return wordNumber
+}
+
+// classify scores the phrases of a view.
+func (s *scanner) classify(f *field, v *view, g *grammar) {
+	j := &s.classifier
+	if j.model == nil {
+		return
+	}
+	j.spans = j.spans[:0]
+	s.eachPhrase(f, v, func(p *Phrase, first, end int) {
+		score := j.model.Score(p)
+		j.spans = append(j.spans, scoredPhrase{first, end, score})
+		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isMentioned(v, g, p, first, end) {
+			return
+		}
+		j.best = score
+		if score < j.model.Review {
+			return
+		}
+		w := &j.worst
+		from, to := s.matcher.words[first].start, s.matcher.words[end-1].end
+		w.field, w.core = f, v.textOf(s.matcher.words, s.heaviestWords(p, first, end))
+		w.start, w.end = v.fieldSpan(int(from), int(to))
+		if w.excerpt = ""; v.encoding != "" {
+			w.excerpt = string(v.n.cased[from:to])
+		}
+	})
+}
+
+// isMentioned reports whether the heaviest part of a phrase is only mentioned, not an
+// instruction.
+func (s *scanner) isMentioned(v *view, g *grammar, p *Phrase, first, end int) bool {
+	core := s.heaviestWords(p, first, end)
+	return s.isQuotedMention(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
+}
+
+// heaviestWords returns the words of a phrase that weigh the most.
+func (s *scanner) heaviestWords(p *Phrase, first, end int) span {
+	name := p.Len() - (end - first) // the words of a parameter's name come first
+	from, to := s.classifier.model.Heaviest(p, coreWords)
+	return span{first + max(0, from-name), first + max(1, to-name)}
+}
+
+// textOf returns the text from the first to the last of some words.
+func (v *view) textOf(words []word, of span) string {
+	return string(v.n.cased[words[of.start].start:words[of.end-1].end])
+}
+
+// coreWords is the maximum number of heaviest words.
+const coreWords = 6
+
+// reportClassifier adds the classifier's finding.
+func (s *scanner) reportClassifier() {
+	if w := &s.classifier.worst; w.field != nil {
+		r := ruleClassifier
+		r.reason += `, most of all: "` + escapeExcerpt(w.core) + `"`
+		s.addFinding(w.field, r, w.start, w.end, w.excerpt)
+	}
+}
+
+// supports reports whether the classifier scores the phrase of a word high enough to
+// support a weak rule.
+func (j *classifierState) supports(word int) bool {
+	return j.model == nil || slices.ContainsFunc(j.spans, func(of scoredPhrase) bool {
+		return of.first <= word && word < of.end && of.score >= j.model.Support
+	})
+}
+
+// suppress makes a weak rule's finding have no effect.
+func (r *rule) suppress() {
+	r.severity = SeverityNote
+	r.reason += "; it alone says little, and the sentence does not read like poison"
+}

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+)
+
+// Lane returns the tool's lane in a scope before a call is evaluated: BaseLane, or read
+// if a configured rule classifies its arguments.
+func (t *Tool) Lane() policy.Operation {
+	if t.laneRule != nil {
+		return policy.Read
+	}
+	return t.BaseLane()
+}
+
+// BaseLane returns the lane of the tool itself: the more dangerous of its declared and
+// its inferred operation, whatever the configured inference mode.
+func (t *Tool) BaseLane() policy.Operation {
+	lane := t.CallWith.Operation()
+	if t.undeclared || policy.Silent(t.Effective) { // declared hints are not overruled by inference
+		lane = max(lane, t.entry.classification.Inferred().Operation)
+	}
+	return lane
+}
+
+// InScope reports whether the tool is in a scope.
+func (t *Tool) InScope(s policy.Scope) bool {
+	return !s.Bounded() || s.Tool(t.ID.Server, t.ID.Tool) && policy.Within(s, t.Lane())
+}
+
+// InScope reports whether a tool is in a scope, even if it does not exist. An unknown
+// tool has no lane: it is only in scopes with all lanes.
+func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
+	if t := s.Tool(id); t != nil {
+		return t.InScope(within)
+	}
+	return within.Tool(id.Server, id.Tool) && within.AllLanes()
+}
+
+// Within returns a snapshot that has only what is in the scope: no other server or tool
+// is in it, is counted, or changes search results, their order or their scores.
+func (s *Snapshot) Within(within policy.Scope) *Snapshot {
+	if !within.Bounded() {
+		return s
+	}
+	key := within.Key()
+	s.scoped.mu.Lock()
+	n := s.scoped.all[key]
+	if n == nil {
+		if s.scoped.all == nil || len(s.scoped.all) >= maxScopedSnapshots {
+			s.scoped.all = map[policy.ScopeKey]*scopedSnapshot{}
+		}
+		n = &scopedSnapshot{}
+		s.scoped.all[key] = n
+	}
+	s.scoped.mu.Unlock()
+	n.once.Do(func() { n.snapshot = s.restrict(within) })
+	return n.snapshot
+}
+
+func (s *Snapshot) restrict(within policy.Scope) *Snapshot {
+	less := &Snapshot{version: s.version, byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: s.replaced}
+	for _, server := range s.servers {
+		if !within.Server(server.Name) {
+			continue
+		}
+		one := *server
+		one.Tools, one.Callable = nil, 0
+		for _, t := range server.Tools {
+			if !t.InScope(within) {
+				continue
+			}
+			one.Tools = append(one.Tools, t)
+			less.tools[t.ID] = t
+			if visibilityOf(t) == visibleCallable {
+				one.Callable++
+			}
+		}
+		less.servers = append(less.servers, &one)
+		less.byName[one.Name] = &one
+	}
+	less.lookup = s.lookup.restrict(func(t *Tool) bool { return less.tools[t.ID] == t })
+	return less
+}
+
+// restrict returns a searchIndex of the accepted tools over the same index.
+func (l *searchIndex) restrict(there func(*Tool) bool) *searchIndex {
+	less := &searchIndex{parts: l.parts, index: l.index, tools: l.tools, visibility: make([]visibility, len(l.visibility))}
+	for i, t := range l.tools {
+		if there(t) {
+			less.visibility[i] = l.visibility[i]
+		}
+	}
+	view := func(which visibility) *search.View {
+		return l.index.View(func(doc int) bool { return less.visibility[doc] == which })
+	}
+	less.callable, less.locked = view(visibleCallable), view(visibleLocked)
+	return less
+}

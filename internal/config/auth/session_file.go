@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mcpproxy/internal/ondisk"
+)
+
+// SessionsFile is the file in the data directory with the sessions of the web UI, so that
+// a restart does not sign anyone out. It contains hashes, and a MAC under the API key: a
+// new key invalidates all sessions.
+const SessionsFile = "ui_sessions"
+
+// saveInterval is how outdated the last use of a session may be in the file.
+const saveInterval = 5 * time.Minute
+
+// sessionFileData is the content of the file.
+type sessionFileData struct {
+	Sessions json.RawMessage `json:"sessions"`
+	MAC      string          `json:"mac"`
+}
+
+// storedSession is a session in the file.
+type storedSession struct {
+	Cookie    string    `json:"cookie"` // hashes in hexadecimal
+	Value     string    `json:"value"`
+	IdleUntil time.Time `json:"idle"`
+	ExpiresAt time.Time `json:"whole"`
+}
+
+// sessionFile stores the sessions in a file. The zero value stores nothing.
+type sessionFile struct {
+	path   string
+	key    [sha256.Size]byte
+	logger *slog.Logger
+	at     time.Time // last write
+}
+
+// restore loads the sessions from the file. A modified file, or one under another key, is
+// ignored.
+func (s *SignIns) restore() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := readAtMost(s.file.path, maxSessionFile)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.file.logger.Warn("the sessions of the web UI cannot be read: every page has to sign in again", "error", err)
+		}
+		return
+	}
+	for _, kept := range s.file.read(text) {
+		if one := kept.session(time.Now()); one != nil && len(s.sessions) < maxSessions {
+			one.timer = time.AfterFunc(time.Until(one.ends()), func() { s.checkExpiry(one) })
+			s.sessions = append(s.sessions, one)
+		}
+	}
+}
+
+// maxSessionFile is an upper bound on the file's size.
+const maxSessionFile = maxSessions << 10
+
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+func (k *sessionFile) read(text []byte) (all []storedSession) {
+	var file sessionFileData
+	if json.Unmarshal(text, &file) != nil {
+		return nil
+	}
+	if mac, err := hex.DecodeString(file.MAC); err != nil || !hmac.Equal(mac, k.mac(file.Sessions)) {
+		return nil
+	}
+	if json.Unmarshal(file.Sessions, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+func (k *sessionFile) mac(text []byte) []byte {
+	mac := hmac.New(sha256.New, k.key[:])
+	mac.Write([]byte("mcpproxy sessions of the web UI\n"))
+	mac.Write(text)
+	return mac.Sum(nil)
+}
+
+// session returns the running session; nil if it has ended. One that would last longer
+// than a new one was stored under a wrong clock, and counts as ended.
+func (k *storedSession) session(now time.Time) *session {
+	one := &session{idleUntil: k.IdleUntil, expiresAt: k.ExpiresAt, requests: requests{}}
+	n, err := hex.Decode(one.cookie[:], []byte(k.Cookie)[:min(len(k.Cookie), 2*sha256.Size)])
+	m, err2 := hex.Decode(one.value[:], []byte(k.Value)[:min(len(k.Value), 2*sha256.Size)])
+	whole := err == nil && err2 == nil && n == sha256.Size && m == sha256.Size
+	if !whole || one.isOver() || one.idleUntil.Sub(now) > idleLife || one.expiresAt.Sub(now) > maxLife {
+		return nil
+	}
+	return one
+}
+
+// save writes the file. The lock is held. If the write fails it deletes the file, so that
+// ended sessions do not return.
+func (s *SignIns) save() {
+	if s.file.path == "" {
+		return
+	}
+	s.file.at = time.Now()
+	err := s.file.write(s.sessions)
+	if err == nil {
+		return
+	}
+	if gone := os.Remove(s.file.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	s.file.logger.Warn("the sessions of the web UI cannot be kept over a restart", "error", err)
+}
+
+func (k *sessionFile) write(sessions []*session) error {
+	all := make([]storedSession, 0, len(sessions))
+	for _, one := range sessions {
+		all = append(all, storedSession{hex.EncodeToString(one.cookie[:]), hex.EncodeToString(one.value[:]), one.idleUntil.UTC(), one.expiresAt.UTC()})
+	}
+	list, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(sessionFileData{list, hex.EncodeToString(k.mac(list))})
+	if err != nil {
+		return err
+	}
+	return ondisk.Replace(k.path, append(text, '\n'))
+}
+
+// touch saves the last use of a session from time to time. The lock is held.
+func (s *SignIns) touch() {
+	if s.file.path != "" && time.Since(s.file.at) > saveInterval {
+		s.save()
+	}
+}
+
+// NewWithSessionFile is New with the sessions of the web UI stored in a data directory.
+func NewWithSessionFile(key string, tokens *Tokens, dir string, logger *slog.Logger) *Authenticator {
+	a := New(key, tokens)
+	if a.hasKey {
+		a.SignIns.file = sessionFile{path: filepath.Join(dir, SessionsFile), key: a.hash, logger: logger}
+		a.SignIns.restore()
+	}
+	return a
+}

@@ -1,0 +1,453 @@
+package config
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/store/redact"
+)
+
+// Span is a part of a text: the bytes From, …, To-1.
+type Span struct{ From, To int }
+
+// SecretSpans returns the spans of a configuration text that must not be shown, in order,
+// not overlapping, each on one line: what Shown masks, whatever looks like a credential,
+// and values of unknown keys. In comments, and in a text that cannot be parsed, every
+// value counts unless it is known to be public: by the tables of keys, or because it is
+// public in before, an earlier text.
+func SecretSpans(text, before []byte) []Span {
+	f := newSecretFinder(text)
+	tree, mistake := source{f.text}.parse()
+	if mistake == nil {
+		f.scanFile(tree)
+		f.collectPublic(tree)
+	} else {
+		f.useEarlierText(before)
+	}
+	f.scanUnparsed(mistake != nil)
+	f.maskRepeats()
+	return f.sorted(len(text) - len(f.text))
+}
+
+// secretFinder collects the spans of secrets.
+type secretFinder struct {
+	text          []byte // without byte order mark
+	found         []Span
+	publicStrings map[string]bool // strings that may be shown anywhere
+	secretValues  []string        // secret by their key
+	serverNames   map[string]bool // of servers
+}
+
+func newSecretFinder(text []byte) *secretFinder {
+	f := &secretFinder{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), serverNames: map[string]bool{}, publicStrings: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
+	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), hintKeys(new(tool.Hints))) {
+		name := strings.TrimPrefix(k.name, k.groupOf()+".")
+		for _, word := range slices.Concat([]string{name, k.groupOf(), k.inverse}, k.aliases, k.oneOf) {
+			f.publicStrings[word] = true
+		}
+		for word := range k.spellings {
+			f.publicStrings[word] = true
+		}
+	}
+	return f
+}
+
+// useEarlierText adds the public strings and secrets of an earlier text.
+func (f *secretFinder) useEarlierText(before []byte) {
+	earlier := newSecretFinder(before)
+	if tree, mistake := (source{earlier.text}).parse(); mistake == nil {
+		earlier.scanFile(tree)
+		earlier.collectPublic(tree)
+		earlier.scanUnparsed(false)
+		f.publicStrings, f.secretValues, f.serverNames = earlier.publicStrings, earlier.secretValues, earlier.serverNames
+	}
+}
+
+// collectPublic makes every string public that is secret nowhere.
+func (f *secretFinder) collectPublic(tree hujson.Value) {
+	secret := map[string]bool{}
+	f.found = mergeSpans(f.found)
+	for _, p := range f.found {
+		secret[string(f.text[p.From:p.To])] = true
+	}
+	for v := range tree.All() {
+		if l, ok := v.Value.(hujson.Literal); ok && !f.overlaps(v.StartOffset, v.EndOffset) && !secret[l.String()] {
+			f.publicStrings[l.String()] = true
+		}
+	}
+}
+
+// overlaps reports whether a secret overlaps with the bytes. The spans are merged.
+func (f *secretFinder) overlaps(from, to int) bool {
+	i, _ := slices.BinarySearchFunc(f.found, from, func(p Span, at int) int { return p.To - at - 1 })
+	return i < len(f.found) && f.found[i].From < to
+}
+
+// mergeSpans returns spans in order, adjacent ones merged.
+func mergeSpans(places []Span) (out []Span) {
+	slices.SortFunc(places, func(a, b Span) int { return a.From - b.From })
+	for _, p := range places {
+		if n := len(out); n > 0 && p.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, p.To)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// scanFile scans the whole file.
+func (f *secretFinder) scanFile(v hujson.Value) { f.scanObject(v, new(Config).keys(), "file") }
+
+// scanObject scans an object of keys; of is its name in foreign.txt.
+func (f *secretFinder) scanObject(v hujson.Value, keys []key, of string) {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		f.maskAll(v)
+		return
+	}
+	for _, m := range obj.Members {
+		l, _ := m.Name.Value.(hujson.Literal)
+		name := l.String()
+		f.maskCredentials(m.Name)
+		at, _ := findKey(keys, name)
+		_, others := foreignKeyAdvice(of, name, m.Value.Value.Kind())
+		group := keysInGroup(keys, name)
+		switch {
+		case len(group) > 0:
+			f.scanObject(m.Value, group, "")
+		case others && isFlat(m.Value):
+			f.maskCredentials(m.Value)
+		case others, at < 0:
+			f.maskAll(m.Value)
+		case keys[at].secret:
+			f.maskSecretKey(m.Value, keys[at])
+		default:
+			f.scanValue(m.Value, keys[at])
+		}
+	}
+}
+
+// isFlat reports whether a value is neither an object nor a list with one.
+func isFlat(v hujson.Value) bool {
+	for one := range v.All() {
+		if _, isObject := one.Value.(*hujson.Object); isObject {
+			return false
+		}
+	}
+	return true
+}
+
+// scanValue scans the value of a key that is not secret itself. A value of the wrong type
+// counts as unknown.
+func (f *secretFinder) scanValue(v hujson.Value, k key) {
+	_, isObject := v.Value.(*hujson.Object)
+	array, isArray := v.Value.(*hujson.Array)
+	kind := v.Value.Kind()
+	switch k.kind() {
+	case text, duration, ignored:
+		if isObject || isArray {
+			f.maskAll(v)
+			return
+		}
+		f.maskCredentials(v)
+	case list:
+		switch {
+		case !isArray || slices.ContainsFunc(array.Elements, func(e hujson.Value) bool { return e.Value.Kind() != '"' }):
+			f.maskAll(v)
+		case k.name == "args":
+			f.scanArgs(array.Elements)
+		default:
+			f.maskCredentials(v)
+		}
+	case overrides, laneRules, selections:
+		f.maskCredentials(v)
+	case dictionary:
+		if !isStringMap(v) {
+			f.maskAll(v)
+			return
+		}
+		f.maskCredentials(v)
+	case servers:
+		f.scanServers(v)
+	case profiles:
+		obj, _ := v.Value.(*hujson.Object)
+		if obj == nil {
+			f.maskAll(v)
+			return
+		}
+		for _, m := range obj.Members {
+			f.maskCredentials(m.Name)
+			f.scanObject(m.Value, new(Profile).keys(), "profile")
+		}
+	case toolLists:
+		f.maskCredentials(v)
+	default:
+		if kind == '"' || isObject || isArray {
+			f.maskAll(v)
+		}
+	}
+}
+
+// isStringMap reports whether a value is an object of strings.
+func isStringMap(v hujson.Value) bool {
+	object, ok := v.Value.(*hujson.Object)
+	return ok && !slices.ContainsFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Value.Value.Kind() != '"' })
+}
+
+// scanServers scans mcpServers in either form.
+func (f *secretFinder) scanServers(v hujson.Value) {
+	keys := new(Server).keys()
+	switch value := v.Value.(type) {
+	case *hujson.Object:
+		for _, m := range value.Members {
+			name, _ := m.Name.Value.(hujson.Literal)
+			f.serverNames[name.String()] = true
+			f.maskCredentials(m.Name)
+			f.scanObject(m.Value, keys, "server")
+		}
+	case *hujson.Array:
+		for _, e := range value.Elements {
+			f.scanObject(e, keys, "server")
+		}
+	default:
+		f.maskAll(v)
+	}
+}
+
+// scanArgs scans the arguments of a command.
+func (f *secretFinder) scanArgs(elements []hujson.Value) {
+	var raw []string
+	for _, e := range elements {
+		l, _ := e.Value.(hujson.Literal)
+		raw = append(raw, l.String())
+	}
+	for i, shown := range redact.Args(raw) {
+		f.maskDifference(elements[i], raw[i], asURL(shown))
+	}
+}
+
+// maskCredentials masks what looks like a credential in all strings of a value.
+func (f *secretFinder) maskCredentials(v hujson.Value) {
+	for one := range v.All() {
+		l, ok := one.Value.(hujson.Literal)
+		if !ok || l.Kind() != '"' {
+			continue
+		}
+		raw := l.String()
+		f.maskDifference(*one, raw, asURL(redact.Text(raw)))
+	}
+}
+
+// userinfo matches credentials in a URL with an invalid scheme.
+var userinfo = regexp.MustCompile(`/[^/\s@]*:[^/\s@]*@`)
+
+// asURL masks the secrets in a URL.
+func asURL(text string) string {
+	switch {
+	case strings.Contains(text, "://"):
+		return redact.URL(text)
+	case userinfo.MatchString(text):
+		return mask
+	}
+	return text
+}
+
+// maskSecretKey masks the values of a secret key, except references.
+func (f *secretFinder) maskSecretKey(v hujson.Value, k key) {
+	for one := range leaves(v, f.maskCredentials) {
+		l, _ := one.Value.(hujson.Literal)
+		switch raw := l.String(); {
+		case l.Kind() != '"':
+			f.add(one.StartOffset, one.EndOffset)
+		case k.masked(raw) != raw:
+			f.add(one.StartOffset+1, one.EndOffset-1)
+			f.secretValues = append(f.secretValues, string(l[1:len(l)-1]))
+		}
+	}
+}
+
+// maskAll masks everything in a value but the names of members.
+func (f *secretFinder) maskAll(v hujson.Value) {
+	for one := range leaves(v, f.maskCredentials) {
+		switch l, _ := one.Value.(hujson.Literal); {
+		case l.Kind() == '"' && !onlyReferences(l.String()):
+			f.add(one.StartOffset+1, one.EndOffset-1)
+		case l.Kind() == '0':
+			f.add(one.StartOffset, one.EndOffset)
+		}
+	}
+}
+
+// leaves iterates over the literals in a value; names are passed to name.
+func leaves(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Value) bool) {
+	return func(yield func(hujson.Value) bool) {
+		names := map[int]bool{}
+		for one := range v.All() {
+			if obj, ok := one.Value.(*hujson.Object); ok {
+				for _, m := range obj.Members {
+					names[m.Name.StartOffset] = true
+					name(m.Name)
+				}
+			}
+			if _, ok := one.Value.(hujson.Literal); ok && !names[one.StartOffset] && !yield(*one) {
+				return
+			}
+		}
+	}
+}
+
+// maskDifference masks the parts of a string that shown does not show; if it is written
+// with escapes, all of it.
+func (f *secretFinder) maskDifference(v hujson.Value, raw, shown string) {
+	from, to := v.StartOffset+1, v.EndOffset-1
+	if string(f.text[from:to]) != raw && raw != shown {
+		f.add(from, to)
+		return
+	}
+	for _, part := range redact.Hidden(raw, shown) {
+		f.add(from+part[0], from+part[1])
+	}
+}
+
+func (f *secretFinder) add(from, to int) {
+	if from < to {
+		f.found = append(f.found, Span{from, to})
+	}
+}
+
+var (
+	word   = regexp.MustCompile(`[^\s{}\[\]:,]+`)
+	number = regexp.MustCompile(`^[0-9]{1,4}$`)
+	// quotedValue matches a string that is not a member name.
+	quotedValue = regexp.MustCompile(`[:\[,]\s*"((?:[^"\\\n]|\\.)*)"?`)
+)
+
+// scanUnparsed scans comments and, if the text cannot be parsed, all of it.
+func (f *secretFinder) scanUnparsed(broken bool) {
+	for at := 0; at < len(f.text); {
+		n, open := textedit.TokenLength(f.text[at:]), false
+		if n < 0 { // unterminated: up to the end of the line
+			open = true
+			if n = bytes.IndexByte(f.text[at:], '\n'); n < 0 {
+				n = len(f.text) - at
+			}
+		}
+		token := f.text[at : at+n]
+		switch {
+		case token[0] == '/' && n > 1 && broken && !f.publicStrings[string(token)]:
+			f.add(at+2, at+n) // it may not be a comment
+		case token[0] == '/' && n > 1:
+			n0 := len(f.found)
+			if f.scanComment(at, at+n); n0 == len(f.found) {
+				f.publicStrings[string(token)] = true
+			}
+		case !broken:
+		case token[0] == '"' && (n > 1 || open):
+			end := at + n
+			if !open {
+				end--
+			}
+			if !f.publicStrings[unquoted(token)] && !opensContainer(f.text[at+n:]) {
+				f.add(at+1, end)
+				f.secretValues = append(f.secretValues, string(f.text[at+1:end]))
+			} else {
+				f.scanBytes(at+1, end)
+			}
+		case bytes.IndexByte([]byte(" \t\r\n{}[]:,"), token[0]) < 0:
+			n = len(word.Find(f.text[at:]))
+			if i := bytes.IndexAny(f.text[at:at+n], `"/`); i > 0 {
+				n = i
+			}
+			if n = max(n, 1); !f.publicStrings[string(f.text[at:at+n])] && !number.Match(f.text[at:at+n]) {
+				f.add(at, at+n)
+			}
+		}
+		at += max(n, 1)
+	}
+}
+
+// unquoted decodes a string that may be malformed.
+func unquoted(token []byte) string {
+	if v, err := hujson.Parse(token); err == nil {
+		if l, ok := v.Value.(hujson.Literal); ok {
+			return l.String()
+		}
+	}
+	return string(bytes.Trim(token, `"`))
+}
+
+// opensContainer reports whether a string is followed by an object or list, as server
+// names are.
+func opensContainer(rest []byte) bool {
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	rest, colon := bytes.CutPrefix(rest, []byte(":"))
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	return colon && len(rest) > 0 && (rest[0] == '{' || rest[0] == '[')
+}
+
+// scanComment scans a comment for credentials and, because it may be commented-out
+// configuration, for string values.
+func (f *secretFinder) scanComment(from, to int) {
+	f.scanBytes(from, to)
+	for _, m := range quotedValue.FindAllSubmatchIndex(f.text[from:to], -1) {
+		if !f.publicStrings[string(f.text[from+m[2]:from+m[3]])] {
+			f.add(from+m[2], from+m[3])
+		}
+	}
+}
+
+// scanBytes masks what looks like a credential in a range, line by line and as a whole.
+func (f *secretFinder) scanBytes(from, to int) {
+	whole := string(f.text[from:to])
+	for _, part := range redact.Hidden(whole, redact.Text(whole)) {
+		f.add(from+part[0], from+part[1])
+	}
+}
+
+// maskRepeats masks further occurrences of secret values, except words, paths and server
+// names.
+func (f *secretFinder) maskRepeats() {
+	byStart := map[[minSecret]byte][]string{} // one pass over the text for all values
+	slices.Sort(f.secretValues)
+	for _, value := range slices.Compact(f.secretValues) {
+		if len(value) >= minSecret && !f.serverNames[value] && nonWordCharacter.MatchString(value) && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "~") {
+			start := [minSecret]byte([]byte(value))
+			byStart[start] = append(byStart[start], value)
+		}
+	}
+	for at := 0; len(byStart) > 0 && at+minSecret <= len(f.text); at++ {
+		for _, value := range byStart[[minSecret]byte(f.text[at:])] {
+			if bytes.HasPrefix(f.text[at:], []byte(value)) {
+				f.add(at, at+len(value))
+			}
+		}
+	}
+}
+
+// nonWordCharacter matches characters that words and paths do not have.
+var nonWordCharacter = regexp.MustCompile(`[^A-Za-z_./-]`)
+
+// sorted returns the spans in order, merged, each on one line, shifted by shift bytes.
+func (f *secretFinder) sorted(shift int) []Span {
+	var lines []Span
+	for _, p := range mergeSpans(f.found) {
+		for from := p.From; from < p.To; {
+			to := p.To
+			if i := bytes.IndexAny(f.text[from:to], "\r\n"); i >= 0 {
+				to = from + i
+			}
+			if from < to {
+				lines = append(lines, Span{from + shift, to + shift})
+			}
+			from = to + 1
+		}
+	}
+	return lines
+}

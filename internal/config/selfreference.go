@@ -1,0 +1,157 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/mcp/dialpolicy"
+	"mcpproxy/internal/problem"
+)
+
+// CheckNotSelf rejects a server that is this MCPProxy: one of its addresses, or `mcpproxy
+// stdio` for the same data directory. It would find and call its own tools. References in
+// the launch are not resolved.
+func (l *Live) CheckNotSelf(launch Launch) error {
+	how := l.selfReference(l.Current(), launch)
+	if how == "" {
+		return nil
+	}
+	return problem.New(problem.InvalidParameter, "MCPProxy cannot be a server behind itself: "+how+".",
+		"Add the servers that you want behind it; clients find MCPProxy itself at the addresses that `mcpproxy status` shows.")
+}
+
+// selfReference says how a launch leads to this MCPProxy; "" if it does not.
+func (l *Live) selfReference(c *Config, launch Launch) string {
+	if launch.URL != "" {
+		if l.servesURL(c, launch.URL) {
+			return "the URL is one of its own addresses"
+		}
+		return ""
+	}
+	if l.isOwnBridge(c, launch) {
+		return "the command is its own `mcpproxy stdio`"
+	}
+	return ""
+}
+
+// servesURL reports whether a URL leads to a listener of this MCPProxy, by a local
+// address or a trusted host name.
+func (l *Live) servesURL(c *Config, text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	listeners := []string{c.Listen}
+	if l.started != nil {
+		listeners = append(listeners, l.started.Listen) // a change needs a restart
+	}
+	if l.options.Addresses != nil {
+		listeners = append(listeners, l.options.Addresses()...)
+	}
+	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), dialpolicy.Port(u.Scheme, u.Port())
+	return slices.ContainsFunc(listeners, func(listener string) bool {
+		at, its, err := net.SplitHostPort(listener)
+		return err == nil && its == port && (sameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
+	})
+}
+
+// sameHost reports whether a URL's host is that of a listener.
+func sameHost(listener, host string) bool {
+	everywhere := listener == "" || unspecified(listener)
+	switch {
+	case listener == host:
+		return true
+	case dialpolicy.IsLocalName(host), unspecified(host), strings.HasSuffix(host, ".localhost"):
+		return everywhere || dialpolicy.IsLocalName(listener)
+	case !everywhere:
+		return false
+	}
+	if name, err := os.Hostname(); err == nil && strings.EqualFold(name, host) {
+		return true
+	}
+	own, _ := net.InterfaceAddrs()
+	return slices.ContainsFunc(own, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap().String() == host
+	})
+}
+
+// unspecified reports whether a host means every local address.
+func unspecified(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsUnspecified()
+}
+
+// isOwnBridge reports whether a command is `mcpproxy stdio` for the data directory of c.
+// With another one it is another MCPProxy.
+func (l *Live) isOwnBridge(c *Config, launch Launch) bool {
+	if !slices.Contains(launch.Args, "stdio") || !isMCPProxy(launch.Command) {
+		return false
+	}
+	given, words := map[string]string{EnvPath: launch.Env[EnvPath], EnvDataDir: launch.Env[EnvDataDir]}, []string{}
+	for i := 0; i < len(launch.Args); i++ {
+		name, value, found := strings.Cut(launch.Args[i], "=")
+		switch name {
+		case "--config", "--data-dir", "--output", "-o":
+			if !found && i+1 < len(launch.Args) {
+				i++
+				value = launch.Args[i]
+			}
+			given[name] = value
+		default:
+			words = append(words, name)
+		}
+	}
+	if first := slices.IndexFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") }); first < 0 || words[first] != "stdio" {
+		return false
+	}
+	if given["--config"]+given["--data-dir"]+given[EnvPath]+given[EnvDataDir] == "" {
+		return true // the default data directory means this one
+	}
+	lookup := func(name string) (string, bool) {
+		if name == EnvPath || name == EnvDataDir {
+			return given[name], given[name] != "" // a server does not inherit these variables
+		}
+		return l.options.Lookup(name)
+	}
+	path, err := ResolvePath(given["--config"], lookup)
+	if err != nil {
+		return true
+	}
+	dir, err := ResolveDataDir(given["--data-dir"], path, lookup)
+	own, ownErr := absolute(c.DataDir, l.options.Lookup)
+	return err != nil || ownErr != nil || dir == own
+}
+
+// isMCPProxy reports whether a command is this program, by name or file.
+func isMCPProxy(command string) bool {
+	name := strings.ToLower(filepath.Base(filepath.ToSlash(command)))
+	if strings.TrimSuffix(name, ".exe") == "mcpproxy" {
+		return true
+	}
+	if name == strings.ToLower(command) {
+		return false // found on the PATH, under its own name
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	a, errA := os.Stat(command)
+	b, errB := os.Stat(own)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// selfReferenceWarnings warns of configured servers that are this MCPProxy.
+func (l *Live) selfReferenceWarnings(c *Config) (out []string) {
+	for _, s := range c.Servers {
+		if how := l.selfReference(c, s.Launch); s.Enabled && how != "" {
+			out = append(out, join("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; take it out with `mcpproxy upstream remove "+s.Name+"`")
+		}
+	}
+	return out
+}

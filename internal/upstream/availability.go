@@ -1,0 +1,202 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/mcp/transport"
+)
+
+// availability is a server's connection and state, the callers that wait for it, and
+// requests to start or restart it.
+type availability struct {
+	live     atomic.Pointer[Connection] // nil unless Ready
+	needed   chan struct{}              // cap 1: a caller waits, or requested a start or restart
+	done     chan struct{}              // closed when the server has stopped for good
+	observer Observer                   // may be nil
+
+	mu       sync.Mutex // guards the fields below
+	state    State
+	changed  chan struct{} // closed and replaced when state changes
+	waiters  int           // callers that wait for the server
+	lastErr  error         // the error behind state.LastError
+	failed   State         // the state after the last failure
+	failures int           // failed tries since the start
+
+	urgent           bool               // the next try was requested and goes first in the queue
+	restartRequested bool               // a restart was requested
+	restarted        time.Time          // time of the last restart
+	restarting       bool               // by an agent: waits until nothing is in flight
+	interrupt        context.CancelFunc // cancels the try or the connection for a restart
+}
+
+func newAvailability(server string, observer Observer) availability {
+	return availability{needed: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}), observer: observer,
+		state: State{Name: server, Phase: Stopped, Since: time.Now()}}
+}
+
+// unavailableError means that a server could not be reached within the time limit or the
+// try of a call.
+type unavailableError struct {
+	state State
+	last  error // the error behind state.LastError
+}
+
+func (e *unavailableError) Error() string { return "the server is " + string(e.state.Phase) }
+
+// ready returns the connection. Without one it requests a try and waits for it, until
+// that succeeds or fails, or ctx or the limit ends.
+func (p *availability) ready(ctx context.Context, limit time.Duration) (*Connection, error) {
+	if c := p.live.Load(); c.usable() {
+		return c, nil
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiters++
+	defer func() { p.waiters-- }()
+	for failures := p.failures; ; {
+		if c := p.live.Load(); c.usable() {
+			return c, nil
+		}
+		if p.failures != failures {
+			return nil, &unavailableError{p.failed, p.lastErr}
+		}
+		if p.ended() {
+			return nil, &unavailableError{p.state, p.lastErr}
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		signal(p.needed)
+		var err error
+		select {
+		case <-changed:
+		case <-p.done:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-late.C:
+			err = p.unavailable()
+		}
+		p.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waiterCount returns the number of callers that wait for the connection.
+func (p *availability) waiterCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiters
+}
+
+// isNeeded reports whether a caller waits for the server, or has requested its start.
+func (p *availability) isNeeded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiters > 0 || p.urgent
+}
+
+// unavailable returns the state as an error.
+func (p *availability) unavailable() *unavailableError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &unavailableError{p.state, p.lastErr}
+}
+
+// ended reports whether the server has stopped for good.
+func (p *availability) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *availability) snapshot() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// update changes the state, wakes waiters and notifies the observer. The lock is held.
+func (p *availability) update(change func(*State)) {
+	p.mu.Lock()
+	before := p.state.Phase
+	change(&p.state)
+	if p.state.Phase != before {
+		p.state.Since = time.Now()
+	}
+	state := p.state
+	p.wake()
+	p.mu.Unlock()
+	if p.observer != nil {
+		p.observer.StateChanged(state)
+	}
+}
+
+// reset sets the state to phase without an error; why is the error for requests that
+// cannot wait. The lock is held.
+func (p *availability) reset(phase Phase, why error) {
+	st := &p.state
+	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.Failure{}, time.Time{}, 0
+	p.lastErr = why
+}
+
+// wake wakes waiters. The lock is held.
+func (p *availability) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// wakeWaiters makes waiters check the connection again: they may have missed it.
+func (p *availability) wakeWaiters() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wake()
+}
+
+// requestStart requests that the server runs.
+func (p *availability) requestStart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.urgent = true
+	signal(p.needed)
+}
+
+// restart requests a restart: it cancels the try or the connection.
+func (p *availability) restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restartRequested, p.restarted = true, time.Now()
+	if p.interrupt != nil {
+		p.interrupt()
+	}
+	signal(p.needed)
+}
+
+// withRestart returns a context that a restart also cancels.
+func (p *availability) withRestart(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.interrupt = cancel
+	if p.restartRequested {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// takeRestart reports, once, whether a restart was requested.
+func (p *availability) takeRestart() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again := p.restartRequested
+	p.restartRequested, p.urgent = false, p.urgent || again
+	return again
+}

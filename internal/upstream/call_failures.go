@@ -1,0 +1,78 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// failingAfter is how long every call must fail until a server is no longer ready.
+const failingAfter = time.Minute
+
+// callFailures records since when every call of a server has failed, over all its
+// connections. The zero value is a working server.
+type callFailures struct {
+	mu    sync.Mutex // guards the fields below
+	since time.Time  // first failure after the last success; zero: the last call succeeded
+	why   error      // the last failure, once they have lasted for failingAfter
+}
+
+// record records the outcome of a call and reports whether the server has started or
+// stopped failing.
+func (f *callFailures) record(now time.Time, err error) (changed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	failed := f.why != nil
+	switch {
+	case err == nil:
+		f.since, f.why = time.Time{}, nil
+	case f.since.IsZero():
+		f.since = now
+	case now.Sub(f.since) >= failingAfter:
+		f.why = err
+	}
+	return failed != (f.why != nil)
+}
+
+// cause returns why the server counts as failed, or nil.
+func (f *callFailures) cause() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.why
+}
+
+// reset clears the failures for a new start of the server.
+func (f *callFailures) reset() { f.record(time.Now(), nil) }
+
+// errInconclusive is an outcome that says nothing about the server.
+var errInconclusive = problem.Ownf("the outcome says nothing about the server")
+
+// callFailure returns the error of a call if the server is to blame: nil on success. A
+// result with isError is an answer of the tool, and an error about the parameters is the
+// caller's.
+func callFailure(ctx context.Context, reply session.Reply, err error) error {
+	switch {
+	case err != nil && ctx.Err() != nil && !session.TimeIsUp(ctx):
+		return errInconclusive // canceled by the caller
+	case err != nil:
+		if p, ok := err.(*problem.Problem); ok && p.Cause == nil {
+			return errInconclusive
+		}
+		return err
+	case reply.Error == nil:
+		return nil
+	}
+	switch reply.Error.Code {
+	case wirejson.CodeInvalidParams, wirejson.CodeMethodNotFound, codeURLElicitation:
+		return errInconclusive
+	}
+	return &transport.AnswerError{Code: reply.Error.Code}
+}
+
+// codeURLElicitation asks the client to open a URL: no failure.
+const codeURLElicitation = -32042

@@ -1,0 +1,276 @@
+package compat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+// sharedClient is one of the clients that share MCPProxy's own connection to a server, so
+// that the server runs once. The server sees one session; each client gets the server's
+// result of MCPProxy's initialize.
+//
+// Each request gets a new id and progress token. Messages are never routed by guess:
+// progress goes to the request with the token, a log message to the request in whose
+// stream it came or to the only one in flight, a change to the clients that it concerns.
+// The server cannot send requests to clients, because MCPProxy's initialize declares no
+// capability for that. Tasks are not supported: their list would show each client the
+// tasks of the others.
+//
+// It outlives the connection, unless the server returns with a different handshake
+// result.
+type sharedClient struct {
+	*session.End
+	sharing   *sharedConnection
+	owner     session.Owner
+	inbox     session.Queue
+	handshake *upstream.HandshakeResult // the handshake result for the client; set by initialize
+
+	level string        // wanted log level, "" if unset; guarded by sharedConnection.mu
+	uris  subscriptions // guarded by sharedConnection.mu
+}
+
+var errServerChanged = problem.Ownf("the server has come back with another revision, other capabilities or other instructions")
+
+// sharedConnection has the clients that share MCPProxy's own connection to a server, and
+// synchronizes the server with their subscriptions and log levels, also after a
+// reconnect.
+type sharedConnection struct {
+	sv   *upstream.Server
+	sem  chan struct{}  // cap 1: held while settings are sent
+	sent serverSettings // guarded by sem
+	wg   sync.WaitGroup // of goroutines that send settings
+
+	mu       sync.Mutex // guards the fields below, and level and uris of each client
+	clients  map[*sharedClient]struct{}
+	on       *upstream.Connection // the last connection
+	outdated bool                 // the clients may want other settings than the server has
+	syncing  bool                 // a goroutine is sending settings
+}
+
+// serverSettings are the settings that a server got on one connection.
+type serverSettings struct {
+	on    *upstream.Connection
+	level string
+	uris  subscriptions
+}
+
+func newSharedConnection(sv *upstream.Server) *sharedConnection {
+	return &sharedConnection{sv: sv, sem: make(chan struct{}, 1), clients: map[*sharedClient]struct{}{}}
+}
+
+// lock waits for the exclusive right to send settings on c.
+func (sh *sharedConnection) lock(ctx context.Context, c *upstream.Connection) error {
+	select {
+	case sh.sem <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	sh.mu.Lock()
+	now := sh.on
+	sh.mu.Unlock()
+	if now != c {
+		sh.unlock()
+		return &session.NotSentError{Cause: transport.ErrStopped}
+	}
+	if sh.sent.on != c {
+		sh.sent = serverSettings{on: c, uris: subscriptions{}}
+	}
+	return nil
+}
+
+func (sh *sharedConnection) unlock() { <-sh.sem }
+
+// enter adds l to the clients, unless it has ended meanwhile or the server's handshake
+// result may have changed.
+func (sh *sharedConnection) enter(l *sharedClient, c *upstream.Connection) bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.on != c || l.Cause() != nil {
+		return false
+	}
+	sh.clients[l] = struct{}{}
+	return true
+}
+
+func (sh *sharedConnection) leave(l *sharedClient) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.clients, l)
+	sh.requestSync()
+}
+
+// subscribed reports whether any client has a resource subscription.
+func (sh *sharedConnection) subscribed() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for l := range sh.clients {
+		if len(l.uris) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted returns the settings for the server: the most verbose level of the clients (""
+// without any), and all subscriptions.
+func (sh *sharedConnection) wanted() (level string, all subscriptions) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	all = subscriptions{}
+	for l := range sh.clients {
+		level = moreVerbose(level, l.level)
+		maps.Copy(all, l.uris)
+	}
+	return level, all
+}
+
+// broadcast delivers a notification that belongs to no request to the clients it
+// concerns: a changed list, or a changed resource. It reports whether there are any.
+func (sh *sharedConnection) broadcast(method string, params json.RawMessage) bool {
+	uri := ""
+	if method == mcp.ResourceUpdated {
+		uri, _ = wirejson.String(wirejson.Find(params, "uri"))
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(sh.clients) == 0 {
+		return false
+	}
+	e := session.Event{Method: method, Params: bytes.Clone(params)} // one copy for all clients without a stream
+	for l := range sh.clients {
+		if method != mcp.ResourceUpdated || l.isSubscribed(uri) {
+			l.inbox.Put(e)
+		}
+	}
+	return true
+}
+
+// reconnect moves the clients to a new connection, before it delivers anything. Lists may
+// have changed meanwhile. Clients with a different handshake result end.
+func (sh *sharedConnection) reconnect(c *upstream.Connection) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	same := sh.on != nil && sh.on.SameTools(c)
+	sh.on = c
+	for l := range sh.clients {
+		if !l.handshake.SameCapabilities(c.HandshakeResult()) {
+			delete(sh.clients, l)
+			l.Fail(errServerChanged)
+			continue
+		}
+		for _, list := range listNotifications {
+			if c.HandshakeResult().Announces(list.kind) && !(same && list.method == mcp.ToolsChanged) {
+				l.inbox.Put(session.Event{Method: list.method})
+			}
+		}
+	}
+	if len(sh.clients) > 0 {
+		sh.requestSync()
+	}
+}
+
+// requestSync starts the synchronization of settings. The lock is held.
+func (sh *sharedConnection) requestSync() {
+	sh.outdated = true
+	if sh.syncing || sh.on == nil || sh.on.Cause() != nil { // the next connection gets all settings anyway
+		return
+	}
+	sh.syncing = true
+	sh.wg.Go(func() {
+		for c := sh.nextToSync(); c != nil; c = sh.nextToSync() {
+			sh.sync(c)
+		}
+	})
+}
+
+// markUnknown records that the server's settings are unknown.
+func (sh *sharedConnection) markUnknown() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.requestSync()
+}
+
+// nextToSync returns the connection that needs a synchronization, or nil.
+func (sh *sharedConnection) nextToSync() *upstream.Connection {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.syncing = sh.outdated && sh.on.Cause() == nil
+	if !sh.syncing {
+		return nil
+	}
+	sh.outdated = false
+	return sh.on
+}
+
+// syncTimeout bounds one request for a setting.
+const syncTimeout = 10 * time.Second
+
+// sync sends the difference between the wanted settings and those that the server has.
+// Clients with subscriptions from an earlier connection are notified that the resource
+// may have changed.
+func (sh *sharedConnection) sync(c *upstream.Connection) {
+	if sh.lock(context.Background(), c) != nil {
+		return
+	}
+	defer sh.unlock()
+	level, uris := sh.wanted()
+	tell := func(method string, params json.RawMessage) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), syncTimeout)
+		defer cancel()
+		_, err := sh.sv.Request(ctx, c, method, params)
+		return err == nil
+	}
+	for _, uri := range slices.Sorted(maps.Keys(sh.sent.uris)) {
+		if !uris[uri] && c.Cause() == nil {
+			tell(mcp.Unsubscribe, resourceParams(uri))
+			delete(sh.sent.uris, uri)
+		}
+	}
+	for _, uri := range slices.Sorted(maps.Keys(uris)) {
+		if !sh.sent.uris[uri] && c.Cause() == nil && tell(mcp.Subscribe, resourceParams(uri)) {
+			sh.sent.uris[uri] = true
+			sh.broadcast(mcp.ResourceUpdated, resourceParams(uri))
+		}
+	}
+	if level != "" && level != sh.sent.level && c.Cause() == nil && tell(mcp.SetLevel, jsonObject(jsonField{"level", jsonString(level)})) {
+		sh.sent.level = level
+	}
+}
+
+// moreVerbose returns the more verbose of two log levels; "" is none.
+func moreVerbose(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "" || mcp.Level(a) < mcp.Level(b):
+		return a
+	}
+	return b
+}
+
+// isSubscribed reports whether the client is subscribed to the resource or to one that
+// contains it. The lock of sharedConnection is held.
+func (l *sharedClient) isSubscribed(uri string) bool {
+	if l.uris[uri] {
+		return true
+	}
+	for whole := range l.uris {
+		if strings.HasPrefix(uri, strings.TrimSuffix(whole, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}

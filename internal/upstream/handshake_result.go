@@ -1,0 +1,84 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// HandshakeResult is a server's answer to initialize or server/discover.
+type HandshakeResult struct {
+	Raw          json.RawMessage // the original result
+	Version      string
+	Info         json.RawMessage
+	Capabilities json.RawMessage
+	Instructions string
+
+	hasTools            bool
+	announcesTools      bool // it declares tools/list_changed
+	announcesPrimitives bool // it declares list_changed for prompts or resources
+}
+
+// parseInitialize parses the result of initialize.
+func parseInitialize(result json.RawMessage) (*HandshakeResult, error) {
+	g, err := parseHandshake(result)
+	if err != nil {
+		return nil, err
+	}
+	g.Version, _ = wirejson.String(wirejson.Find(g.Raw, "protocolVersion"))
+	g.Info = wirejson.Find(g.Raw, "serverInfo")
+	if !mcp.IsLegacy(g.Version) {
+		return nil, problem.Ownf("the server speaks no revision of the protocol that we know")
+	}
+	return g, nil
+}
+
+// parseDiscover parses the result of server/discover.
+func parseDiscover(result json.RawMessage) (*HandshakeResult, error) {
+	g, err := parseHandshake(result)
+	if err != nil {
+		return nil, err
+	}
+	if !listsModern(wirejson.Find(g.Raw, "supportedVersions")) {
+		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
+	}
+	g.Version, g.Info = mcp.Modern, wirejson.Find(wirejson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
+	return g, nil
+}
+
+// listsModern reports whether a list of protocol versions includes the modern one.
+func listsModern(list json.RawMessage) bool {
+	var versions []string
+	return json.Unmarshal(list, &versions) == nil && slices.Contains(versions, mcp.Modern)
+}
+
+// parseHandshake parses what both protocols have in common.
+func parseHandshake(result json.RawMessage) (*HandshakeResult, error) {
+	if wirejson.Kind(result) != '{' {
+		return nil, problem.Ownf("the result is not an object")
+	}
+	g := &HandshakeResult{Raw: bytes.Clone(result)}
+	g.Capabilities = wirejson.Find(g.Raw, "capabilities")
+	g.Instructions, _ = wirejson.String(wirejson.Find(g.Raw, "instructions"))
+	tools := wirejson.Find(g.Capabilities, "tools")
+	g.hasTools = tools != nil && string(tools) != "null"
+	g.announcesTools = g.Announces("tools")
+	g.announcesPrimitives = g.Announces("prompts") || g.Announces("resources")
+	return g, nil
+}
+
+// Announces reports whether the server declares list_changed for that kind of list.
+func (g *HandshakeResult) Announces(kind string) bool {
+	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(g.Capabilities, kind), "listChanged"))
+	return says
+}
+
+// SameCapabilities reports whether a client that knows g can continue with a server that
+// answers o: capabilities and instructions are the same.
+func (g *HandshakeResult) SameCapabilities(o *HandshakeResult) bool {
+	return g.Version == o.Version && g.Instructions == o.Instructions && bytes.Equal(g.Capabilities, o.Capabilities)
+}

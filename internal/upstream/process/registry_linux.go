@@ -1,0 +1,225 @@
+package process
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// processRegistry records server processes in a directory, so that the next run can end
+// those that a killed run left behind. It identifies them in two ways, never by name:
+//   - A random mark in their environment, which all descendants inherit, also outside the
+//     process group.
+//   - A file with process id and start time, for members of the group that dropped the
+//     mark.
+//
+// The mark is stored before the first process starts, so that a kill at any moment leaves
+// no unknown process. A nil registry records nothing.
+type processRegistry struct {
+	dir  string
+	text string // of the mark
+}
+
+// markVar is the variable with the mark.
+const markVar = "MCPPROXY_PROCESS"
+
+// newProcessRegistry returns the registry of a directory, nil if it cannot be stored
+// there.
+func newProcessRegistry(dir string) *processRegistry {
+	if dir == "" || os.MkdirAll(dir, 0o700) != nil {
+		return nil
+	}
+	file, place := filepath.Join(dir, "mark"), directoryID(dir)
+	old, _ := os.ReadFile(file)
+	text, at, _ := strings.Cut(string(old), "\n")
+	if len(text) < minMark || at != place { // none yet, or a copied directory
+		_ = os.RemoveAll(dir)
+		text = rand.Text()
+		if os.MkdirAll(dir, 0o700) != nil || os.WriteFile(file, []byte(text+"\n"+directoryID(dir)), 0o600) != nil {
+			return nil
+		}
+	}
+	return &processRegistry{dir, text}
+}
+
+const minMark = 16
+
+// directoryID distinguishes a directory from its copies: by path and inode.
+func directoryID(dir string) string {
+	path, err := filepath.Abs(dir)
+	var stat unix.Stat_t
+	if err != nil || unix.Stat(dir, &stat) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d", path, stat.Ino)
+}
+
+// mark returns the environment entry for each process, "" without one.
+func (r *processRegistry) mark() string {
+	if r == nil {
+		return ""
+	}
+	return markVar + "=" + r.text
+}
+
+func (r *processRegistry) file(pid int) string { return filepath.Join(r.dir, strconv.Itoa(pid)) }
+
+// add records a started process. If that fails, the mark is enough.
+func (r *processRegistry) add(p *os.Process) {
+	if r == nil {
+		return
+	}
+	if who, ok := readProcessID(p.Pid); ok {
+		_ = os.WriteFile(r.file(p.Pid), fmt.Appendf(nil, "%d %d %s", who.started, who.session, bootID()), 0o600)
+	}
+}
+
+// remove removes a process whose group has ended.
+func (r *processRegistry) remove(p *os.Process) {
+	if r != nil {
+		_ = os.Remove(r.file(p.Pid))
+	}
+}
+
+// leftoverGrace is the time between SIGTERM and SIGKILL for leftovers.
+const leftoverGrace = 2 * time.Second
+
+// endLeftovers ends the processes of earlier runs with SIGTERM, then SIGKILL, and returns
+// their number. It is called before the first start.
+func (r *processRegistry) endLeftovers() (count int) {
+	if r == nil {
+		return 0
+	}
+	groups := r.recorded()
+	left := r.leftovers(groups)
+	for _, one := range left {
+		one.signal(unix.SIGTERM)
+	}
+	for limit := time.Now().Add(leftoverGrace); len(r.leftovers(groups)) > 0 && time.Now().Before(limit); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for range 10 { // processes that fork meanwhile are found in the next round
+		rest := r.leftovers(groups)
+		if len(rest) == 0 {
+			break
+		}
+		for _, one := range rest {
+			one.signal(unix.SIGKILL)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for pid := range groups {
+		_ = os.Remove(r.file(pid))
+	}
+	return len(left)
+}
+
+// recorded returns the recorded processes since the last boot.
+func (r *processRegistry) recorded() map[int]processID {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil
+	}
+	groups, boot := map[int]processID{}, bootID()
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid <= 1 {
+			continue
+		}
+		text, err := os.ReadFile(r.file(pid))
+		fields := strings.Fields(string(text))
+		if err != nil || len(fields) != 3 || fields[2] != boot {
+			_ = os.Remove(r.file(pid)) // of another boot, or incomplete
+			continue
+		}
+		started, _ := strconv.ParseUint(fields[0], 10, 64)
+		session, _ := strconv.Atoi(fields[1])
+		groups[pid] = processID{pid: pid, group: pid, session: session, started: started}
+	}
+	return groups
+}
+
+// processID identifies a process by its id and start time, in ticks since boot.
+type processID struct {
+	pid, group, session int
+	started             uint64
+}
+
+// leftovers returns the running processes of these groups, or with the mark.
+func (r *processRegistry) leftovers(groups map[int]processID) (all []processID) {
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	for _, name := range names {
+		pid, err := strconv.Atoi(filepath.Base(name))
+		if err != nil || pid == os.Getpid() || pid <= 1 {
+			continue
+		}
+		who, ok := readProcessID(pid)
+		if ok && (r.isMarked(pid) || belongsToGroup(who, groups)) {
+			all = append(all, who)
+		}
+	}
+	return all
+}
+
+func (r *processRegistry) isMarked(pid int) bool {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+r.mark()+"\x00"))
+}
+
+// belongsToGroup reports whether a process belongs to a recorded group. While a member
+// lives the leader's id is not reused: a leader with another start time means another
+// group.
+func belongsToGroup(who processID, groups map[int]processID) bool {
+	leader, ok := groups[who.group]
+	if !ok || who.session != leader.session || who.started < leader.started {
+		return false
+	}
+	now, lives := readProcessID(leader.pid)
+	return !lives || now.started == leader.started
+}
+
+// signal sends a signal to the process, unless its id was reused.
+func (i processID) signal(sig unix.Signal) {
+	fd, err := unix.PidfdOpen(i.pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if now, ok := readProcessID(i.pid); ok && now.started == i.started { // the descriptor is of the same process
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+	}
+}
+
+// readProcessID reads a process's id from /proc, unless it has ended.
+func readProcessID(pid int) (who processID, ok bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return processID{}, false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return processID{}, false
+	}
+	who.pid = pid
+	who.group, _ = strconv.Atoi(fields[2])
+	who.session, _ = strconv.Atoi(fields[3])
+	who.started, err = strconv.ParseUint(fields[19], 10, 64)
+	return who, err == nil
+}
+
+// bootID identifies the boot of the machine, or the start of the container.
+func bootID() string {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	space, _ := os.Readlink("/proc/self/ns/pid") // process ids are per namespace
+	return strings.TrimSpace(string(text)) + space
+}

@@ -1,0 +1,167 @@
+package process
+
+import (
+	"sync"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// StartWatch watches a process from its spawn until it is ready. connect_timeout counts
+// only while the process makes no progress: while it or its descendants use CPU or write
+// to stderr, it is installing or loading, up to LongestStart.
+type StartWatch struct {
+	proc        *Process
+	runner      Runner
+	quietLimit  time.Duration // without progress; connect_timeout
+	waitLimit   time.Duration // the same if it may wait for a network or another process
+	slot        *StartSlot
+	registryURL string // where the runner fetches; "": unknown
+	began       time.Time
+	remoteWork  bool // a runner works in another process that cannot be seen
+
+	ready chan struct{} // closed when it is ready
+	once  sync.Once
+}
+
+// Times of a start.
+const (
+	LongestStart     = 15 * time.Minute // maximum with progress
+	pollInterval     = time.Second      // between two checks
+	idleYield        = 5 * time.Second  // without progress until it yields its capacity
+	remoteYield      = time.Minute      // the same if work cannot be seen
+	fetchQuietLimit  = 2 * time.Minute  // minimum connect_timeout of a package manager at its first start, which may wait for the network
+	remoteQuietLimit = 3 * time.Minute  // the same if work cannot be seen
+	installGrace     = 2 * time.Minute  // for a package manager to finish an installation
+	installQuiet     = 3 * time.Second  // without progress until an installation counts as finished
+)
+
+// NewStartWatch returns the watch of proc, just started by r. limit is the time without
+// progress, 0 or more; place is its slot in the queue; source is where r fetches, see
+// Runner.RegistryURL.
+func NewStartWatch(proc *Process, r Runner, limit time.Duration, place *StartSlot, source string) *StartWatch {
+	s := &StartWatch{proc: proc, runner: r, quietLimit: limit, waitLimit: limit, slot: place, registryURL: source, began: time.Now(), ready: make(chan struct{})}
+	if r.Name != "" {
+		_, _, seen := proc.CPUTime()
+		s.remoteWork = r.remote || !seen
+	}
+	switch {
+	case s.remoteWork:
+		s.waitLimit = max(limit, remoteQuietLimit)
+	case r.Installs && place.mayFetch():
+		s.waitLimit = max(limit, fetchQuietLimit)
+	}
+	if place == nil || !r.Installs {
+		s.registryURL = "" // no slot to report to
+	}
+	proc.SpareLeftovers(r.Installs)
+	return s
+}
+
+// Watch watches the process until it is ready or done is closed, and returns an error if
+// it takes too long.
+func (s *StartWatch) Watch(done <-chan struct{}) error {
+	if s.registryURL != "" {
+		s.proc.Go(func() { s.watchNetwork(done, s.registryURL) })
+	}
+	quiet := s.newQuietTimer()
+	look := time.NewTicker(max(min(pollInterval, s.quietLimit/20), 20*time.Millisecond))
+	defer look.Stop()
+	for {
+		select {
+		case <-s.ready:
+			return nil
+		case <-done:
+			return nil
+		case now := <-look.C:
+			since, yields := quiet(now), idleYield
+			if s.remoteWork {
+				yields = remoteYield
+			}
+			switch {
+			case since >= s.waitLimit:
+				return problem.Slowf("it did not answer within %v", s.waitLimit)
+			case now.Sub(s.began) >= LongestStart:
+				return problem.Slowf("it was not ready after %v", LongestStart)
+			case since >= yields:
+				s.slot.yield()
+			}
+		}
+	}
+}
+
+// newQuietTimer returns a function that checks the process and returns how long it has
+// made no progress.
+func (s *StartWatch) newQuietTimer() (quiet func(now time.Time) time.Duration) {
+	// A sleeping process also wakes up now and then. The shorter the limit, the less CPU
+	// counts as progress.
+	least := min(50*time.Millisecond, max(10*time.Millisecond, s.quietLimit/600))
+	worked := s.began
+	var used time.Duration
+	var said int64
+	return func(now time.Time) time.Duration {
+		u, running, _ := s.proc.CPUTime()
+		wrote := s.proc.StderrBytes()
+		// The sum may shrink, because ended processes are not counted.
+		if running || wrote != said || u >= used+least || u < used {
+			worked, used, said = now, u, wrote
+		}
+		return now.Sub(worked)
+	}
+}
+
+// Done ends the watch: the process is ready.
+func (s *StartWatch) Done() {
+	s.once.Do(func() {
+		s.proc.SpareLeftovers(false)
+		close(s.ready)
+	})
+}
+
+// isInstalling reports whether a kill might corrupt an installation.
+func (s *StartWatch) isInstalling() bool {
+	select {
+	case <-s.ready:
+		return false
+	default:
+		return s.runner.Installs
+	}
+}
+
+// Finish lets a package manager finish its installation, for a while or until hard, and
+// reports whether there was one: then it gets more time to end, and the caller calls done
+// afterwards. begun closes its input and receives its name.
+func (s *StartWatch) Finish(hard <-chan struct{}, begun func(runner string)) (done func(), installs bool) {
+	if !s.isInstalling() {
+		return func() {}, false
+	}
+	done = s.slot.finishingInstall()
+	begun(s.runner.Name)
+	s.waitInstallEnd(hard)
+	return done, true
+}
+
+// waitInstallEnd waits until a package manager whose input is closed has finished its
+// installation, for at most installGrace or until hard.
+func (s *StartWatch) waitInstallEnd(hard <-chan struct{}) {
+	quiet := s.newQuietTimer()
+	limit := time.NewTimer(installGrace)
+	defer limit.Stop()
+	look := time.NewTicker(pollInterval / 4)
+	defer look.Stop()
+	quiet(time.Now())
+	for {
+		select {
+		case <-s.proc.Exited():
+			return
+		case <-limit.C:
+			return
+		case <-hard:
+			return
+		case now := <-look.C:
+			if quiet(now) >= installQuiet && !s.remoteWork {
+				return
+			}
+		}
+	}
+}

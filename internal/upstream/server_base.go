@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream/process"
+)
+
+// Options configure a Set.
+type Options struct {
+	Logger        *slog.Logger
+	LogDir        string // for the servers' logs; "" keeps none
+	ProcessDir    string // for process ids, so that the next run can end leftovers; "" keeps none
+	Observer      Observer
+	ClientVersion string // sent in clientInfo
+	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. May
+	// be nil.
+	AccountFor func(server string) transport.Account
+	MaxMessage int // maximum size of a message from a server, in bytes; 0 = 64 MiB
+}
+
+// sharedState is what all servers of a Set share.
+type sharedState struct {
+	Options
+	launch  *process.Launcher
+	large   transport.Buffers   // shared by all budgets
+	starts  *process.StartQueue // of starting processes; nil: no limit
+	ids     atomic.Uint64       // request ids: unique over all servers and connections, and not guessable
+	stopNow chan struct{}       // closed when servers must stop without grace
+}
+
+// NextID returns a new request id as JSON.
+func (s *sharedState) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
+
+// StopNow returns the channel that is closed when servers must stop without grace.
+func (s *sharedState) StopNow() <-chan struct{} { return s.stopNow }
+
+// serverBase is what the parts of a server share.
+type serverBase struct {
+	*sharedState
+	Spec         Spec           // read-only
+	runner       process.Runner // the package manager that fetches the server
+	mask         process.Masker
+	log          *process.Log
+	availability availability
+	startSlot    atomic.Pointer[process.StartSlot] // in the start queue; nil without one
+	tryStarted   atomic.Int64                      // start of the last try, in Unix nanoseconds
+	deviations   protocolDeviations
+}
+
+// protocolDeviations are a server's deviations from the protocol on one connection, in
+// MCPProxy's own words.
+type protocolDeviations struct {
+	mu    sync.Mutex // guards words
+	words []string
+}
+
+const maxDeviations = 10
+
+// addDeviation records a deviation, and logs it the first time.
+func (b *serverBase) addDeviation(what string) {
+	b.deviations.mu.Lock()
+	defer b.deviations.mu.Unlock()
+	if slices.Contains(b.deviations.words, what) || len(b.deviations.words) == maxDeviations {
+		return
+	}
+	b.deviations.words = append(b.deviations.words, what)
+	b.log.Remark(what)
+}
+
+// Deviations returns the server's deviations from the protocol.
+func (b *serverBase) Deviations() []string {
+	b.deviations.mu.Lock()
+	defer b.deviations.mu.Unlock()
+	return slices.Clone(b.deviations.words)
+}
+
+// clear removes the deviations for a new connection.
+func (o *protocolDeviations) clear() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.words = nil
+}
+
+func newBase(spec Spec, around *sharedState) *serverBase {
+	b := &serverBase{sharedState: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets),
+		availability: newAvailability(spec.Name, around.Observer)}
+	b.log = process.NewLog(around.LogDir, spec.Name, b.mask)
+	return b
+}

@@ -1,0 +1,120 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream/process"
+)
+
+// Step is the step of a server that is connecting.
+type Step string
+
+// The steps.
+const (
+	Queued     Step = "queued"     // waits for a start slot
+	Installing Step = "installing" // a package manager fetches and starts it for the first time
+	Starting   Step = "starting"   // starts, or connects
+)
+
+// Progress is the progress of a connecting server; zero for all others.
+type Progress struct {
+	Step         Step
+	Since        time.Time // start of this step
+	QueuedBefore int       // servers before it in the queue
+	Runner       string    // such as npx; "" = none
+	// Trouble is what keeps the runner from fetching, in MCPProxy's own words; "" =
+	// unknown.
+	Trouble string
+}
+
+// String returns a short text, such as "installing with npx, 40 s"; "" for the zero
+// value.
+func (p Progress) String() string {
+	switch p.Step {
+	case "":
+		return ""
+	case Queued:
+		if p.QueuedBefore == 0 {
+			return "waits for its turn to start, it is the next one"
+		}
+		return fmt.Sprintf("waits for its turn, %d before it", p.QueuedBefore)
+	}
+	words := string(p.Step)
+	if p.Runner != "" {
+		words += " with " + p.Runner
+	}
+	words += ", " + FormatSeconds(time.Since(p.Since))
+	if p.Trouble != "" {
+		words += "; " + p.Trouble
+	}
+	return words
+}
+
+// FormatSeconds returns a duration for people to read.
+func FormatSeconds(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%d min", int(d.Minutes()))
+}
+
+// queue returns the start queue; nil if nothing has to wait.
+func (b *serverBase) queue() *process.StartQueue {
+	if b.Spec.Transport != Stdio {
+		return nil
+	}
+	return b.starts
+}
+
+// progress returns the progress of a server in that state.
+func (b *serverBase) progress(st *State) Progress {
+	if st.Phase != Connecting {
+		return Progress{}
+	}
+	if n, waits := b.startSlot.Load().Ahead(); waits {
+		return Progress{Step: Queued, Since: st.Since, QueuedBefore: n, Runner: b.runner.Name}
+	}
+	p := Progress{Step: Starting, Since: st.Since, Runner: b.runner.Name}
+	if began := b.tryStarted.Load(); began != 0 {
+		p.Since = time.Unix(0, began)
+	}
+	if b.runner.Installs && st.ProtocolVersion == "" {
+		p.Step, p.Trouble = Installing, b.startSlot.Load().Trouble()
+	}
+	return p
+}
+
+// waitForStartSlot waits until the server may start a process. One that a caller needs
+// goes first.
+func (b *serverBase) waitForStartSlot(ctx context.Context) error {
+	if queue := b.queue(); queue != nil {
+		p := queue.Join(b.runner, b.availability.isNeeded())
+		b.startSlot.Store(p)
+		for granted := false; !granted; {
+			select {
+			case <-p.Turn():
+				granted = true
+			case <-b.availability.needed:
+				if b.availability.isNeeded() {
+					p.MakeUrgent()
+				}
+			case <-ctx.Done():
+				b.releaseStartSlot(false)
+				return transport.ErrStopped
+			}
+		}
+	}
+	b.tryStarted.Store(time.Now().UnixNano())
+	return nil
+}
+
+// releaseStartSlot ends the start in the queue.
+func (b *serverBase) releaseStartSlot(ready bool) { b.startSlot.Swap(nil).Release(ready) }
+
+// tryDuration returns how long the last try has been running.
+func (b *serverBase) tryDuration(now time.Time) time.Duration {
+	return now.Sub(time.Unix(0, b.tryStarted.Load()))
+}
