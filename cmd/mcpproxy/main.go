@@ -36,7 +36,7 @@ func main() {
 	code := cli.Run(ctx, os.Args[1:], cli.Deps{
 		Version: version, Commit: commit, Date: date, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		Serve: func(ctx context.Context, o app.Options) error {
-			o.AtOnce = again
+			o.Abort = again
 			return demo.Serve(ctx, o)
 		},
 		Demo: func(ctx context.Context, o demo.Options) error {

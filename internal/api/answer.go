@@ -13,7 +13,7 @@ import (
 // problemType is the media type of RFC 9457.
 const problemType = "application/problem+json"
 
-// problemDocument is how a Problem stands in an answer.
+// problemDocument is a Problem in a response.
 type problemDocument struct {
 	Type       string          `json:"type" format:"uri" doc:"urn:mcpproxy:problem: and the code in lower case with dashes."`
 	Title      string          `json:"title" doc:"The code in words: the same for every occurrence."`
@@ -25,9 +25,8 @@ type problemDocument struct {
 	ActivityID string          `json:"activity_id,omitempty" doc:"The record of the refused or failed call."`
 }
 
-// refuse makes the document of an error. It keeps the record's id of a
-// recorded refusal.
-func refuse(err error) problemDocument {
+// newProblemDocument converts an error. It keeps the record id of a recorded failure.
+func newProblemDocument(err error) problemDocument {
 	p := problem.From(err)
 	d := problemDocument{
 		Type:   "urn:mcpproxy:problem:" + strings.ToLower(strings.ReplaceAll(string(p.Code), "_", "-")),
@@ -35,14 +34,14 @@ func refuse(err error) problemDocument {
 		Status: p.Code.HTTPStatus(),
 		Detail: p.Message, Code: p.Code, Hint: p.Hint, Details: p.Details,
 	}
-	var r *recorded
+	var r *recordedError
 	if errors.As(err, &r) {
 		d.ActivityID = r.activityID
 	}
 	return d
 }
 
-// problem returns the problem of a document; nil of none.
+// problem converts the document to a problem; nil for nil.
 func (d *problemDocument) problem() error {
 	if d == nil {
 		return nil
@@ -55,27 +54,27 @@ func (d *problemDocument) problem() error {
 	return p
 }
 
-// recorded is an error of a call that has a record.
-type recorded struct {
+// recordedError is the error of a call that has a record.
+type recordedError struct {
 	error
 	activityID string
 }
 
 // Unwrap returns the problem.
-func (r *recorded) Unwrap() error { return r.error }
+func (r *recordedError) Unwrap() error { return r.error }
 
-// title is the code in words.
+// title returns the code in words.
 func title(c problem.Code) string {
 	words := strings.ToLower(strings.ReplaceAll(string(c), "_", " "))
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-func writeProblem(w http.ResponseWriter, err error) { refuse(err).write(w) }
+func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).write(w) }
 
 func (d problemDocument) write(w http.ResponseWriter) {
 	body, err := wirejson.Marshal(d)
 	if err != nil {
-		// Details that cannot be encoded are a mistake of ours; the rest still helps.
+		// Details that cannot be encoded are a bug; the rest is still useful.
 		d.Details = nil
 		body, _ = wirejson.Marshal(d)
 	}
@@ -87,7 +86,7 @@ func (d problemDocument) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// Forbid answers a request that was let in no further than the entrance, with why.
+// Forbid answers a request whose Host or Origin was rejected, with the reason.
 func Forbid(w http.ResponseWriter, why string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -95,10 +94,9 @@ func Forbid(w http.ResponseWriter, why string) {
 		WithHint("Ask at 127.0.0.1 or localhost, from a program or from MCPProxy's own pages; other hosts stand in trusted_hosts of the configuration."))
 }
 
-// notAllowed answers a method that the path does not have. The status is
-// HTTP's own for this and the one that no code has.
-func notAllowed(method, path string, allowed []string) problemDocument {
-	d := refuse(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
+// methodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.
+func methodNotAllowed(method, path string, allowed []string) problemDocument {
+	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
 		WithHint(fmt.Sprintf("Use %s.", oneOf(allowed))).With("allowed", allowed))
 	d.Status = http.StatusMethodNotAllowed
 	return d

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// document is the OpenAPI document.
+// document returns the OpenAPI document.
 func document(d *Deps) ([]byte, error) {
 	all, paths := schemas{}, map[string]map[string]any{}
 	failure := answers("Error", problemType, all.of(reflect.TypeFor[problemDocument]()))
@@ -42,11 +42,10 @@ func document(d *Deps) ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
-// documentPath is the path in the document, which cannot say that a parameter
-// takes the rest of it.
+// documentPath returns the path in OpenAPI syntax, which has no "rest of the path" parameter.
 func documentPath(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
 
-// document is the operation in the document.
+// document returns the operation's part of the document.
 func (o *operation) document(all schemas, failure map[string]any) map[string]any {
 	d := map[string]any{
 		"operationId": o.id, "summary": o.summary, "description": o.right.needs(), "x-right": o.right.String(),
@@ -65,7 +64,7 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 	members := schema{}
 	for _, f := range o.input().fields {
 		switch {
-		case f.place != inBody:
+		case f.location != inBody:
 			params = append(params, f.describe())
 		default:
 			members[f.name] = f.schema.described(f.doc)
@@ -120,20 +119,19 @@ type docsParam struct {
 	Required                 bool
 }
 
-// docsPage is the document as a page. It asks for nothing else: no script, no
-// font, no picture.
+// docsPage returns the OpenAPI document as an HTML page. It loads no other resource.
 func docsPage(d *Deps) ([]byte, error) {
 	text := html.EscapeString
 	out := strings.NewReplacer("{{prefix}}", text(Prefix)).Replace(docsHead)
 	for _, o := range d.operations() {
-		e := docsOf(o.head())
+		e := newDocsEntry(o.head())
 		out += "<section>\n<h2>" + text(e.Method+" "+e.Path) + "</h2>\n<p>" + text(e.Summary+". "+e.Needs) + "</p>\n" +
 			docsTable("Parameters", "Name", e.Params) + docsTable("Body", "Member", e.Body) + "</section>\n"
 	}
 	return []byte(out + docsFoot), nil
 }
 
-// docsTable is a table of parameters; nothing without any.
+// docsTable returns a table of parameters; "" without any.
 func docsTable(caption, name string, params []docsParam) string {
 	if len(params) == 0 {
 		return ""
@@ -154,11 +152,11 @@ func docsTable(caption, name string, params []docsParam) string {
 	return out + "</table>"
 }
 
-func docsOf(o *operation) docsEntry {
+func newDocsEntry(o *operation) docsEntry {
 	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Needs: o.right.needs()}
 	for _, f := range o.input().fields {
 		p := docsParam{f.name, f.schema.kind(), f.doc, strings.Join(f.allowed(), ", "), f.required}
-		if f.place == inBody {
+		if f.location == inBody {
 			e.Body = append(e.Body, p)
 		} else {
 			e.Params = append(e.Params, p)

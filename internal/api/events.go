@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// eventSource is the home of what tells what happens, while it happens.
+// eventSource implements the event stream. ops.Hub does.
 type eventSource interface {
 	Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error)
 }

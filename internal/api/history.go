@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// The operations on the log as a whole. That of /activity/{id} gives way to their paths.
+// The operations on the log as a whole. Their paths take precedence over /activity/{id}.
 var (
 	GetSummary     = declare("GET /activity/summary", "getActivitySummary", Look, "What calls came to: by time, and by lane, server, tool or client", (*ops.History).Summary).without("limit", "offset", "cursor").checked(checkSummary)
 	ExportActivity = declare("GET /activity/export", "exportActivity", Look, "The log as a file, newest first: what is in it when the export begins", (*ops.History).Export).without("limit", "offset", "cursor").as("application/x-ndjson").checked(checkExport)

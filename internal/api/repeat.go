@@ -11,46 +11,44 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of what is kept of calls with a key.
+// Limits of the stored answers.
 const (
 	maxRepeatKey   = 255      // characters of a key
 	maxRepeatKeys  = 1_000    // calls
 	maxRepeatBytes = 16 << 20 // of their answers
-	repeatTime     = 24 * time.Hour
+	repeatLifetime = 24 * time.Hour
 )
 
-// repeats keeps the answers of calls that were made with an Idempotency-Key, so
-// that the same call made again is not made twice. They are in memory alone: a
-// restart forgets them. The zero value keeps nothing yet.
-type repeats struct {
-	mu    sync.Mutex // guards what follows
-	kept  map[repeatKey]*repeat
-	order []repeatKey // the oldest first
+// idempotentCalls stores the answers of calls with an Idempotency-Key, so that a repeated call is not sent twice. It is in memory only: a restart loses
+// it. The zero value is empty.
+type idempotentCalls struct {
+	mu    sync.Mutex // guards the fields below
+	kept  map[repeatKey]*idempotentCall
+	order []repeatKey // oldest first
 	bytes int         // of the answers
 }
 
-// repeatKey is whose key it is, and what they might reach when they used it: an
-// answer is for nobody who may reach less now.
+// repeatKey includes the scope of the caller: a caller whose scope has changed does not get the answer.
 type repeatKey struct {
 	caller string
 	within auth.ScopeKey
 	key    string
 }
 
-// repeat is one call, and its answer.
-type repeat struct {
+// idempotentCall is one call and its answer.
+type idempotentCall struct {
 	body  [sha256.Size]byte
 	begun time.Time
-	done  chan struct{} // closed when the call has ended; then what follows is there
+	done  chan struct{} // closed when the call has ended; the fields below are set then
 
-	answer any
-	err    error
-	size   int
-	record string // the record of the call
-	gone   bool   // the answer was too much to keep
+	answer  any
+	err     error
+	size    int
+	record  string // the record's id
+	dropped bool   // the answer was dropped to save memory
 }
 
-// checkRepeatKey refuses what is no key.
+// checkRepeatKey validates an Idempotency-Key.
 func checkRepeatKey(key string) error {
 	sound := len(key) <= maxRepeatKey
 	for i := range len(key) {
@@ -63,10 +61,9 @@ func checkRepeatKey(key string) error {
 	return nil
 }
 
-// call returns the answer of the first call with this key and this body, which it
-// makes by do if there was none. One that is still running is waited for. The call
-// goes on when who asked leaves, since who asks again wants its answer.
-func (r *repeats) call(ctx context.Context, key repeatKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
+// call returns the answer of the first call with this key and body, and runs do if there is none. It waits for a running one. The call continues when
+// the client disconnects, because a retry wants its answer.
+func (r *idempotentCalls) call(ctx context.Context, key repeatKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
 	one, first, err := r.begin(key, body, time.Now())
 	switch {
 	case err != nil:
@@ -81,12 +78,12 @@ func (r *repeats) call(ctx context.Context, key repeatKey, body [sha256.Size]byt
 	}
 	ended := false
 	defer func() {
-		if !ended { // a panic: what has happened is not known
+		if !ended { // a panic: the outcome is unknown
 			one.err = problem.From(errors.New("the call ended in a panic"))
 			r.end(key, one)
 		}
 	}()
-	detached, cancel := outlive(ctx)
+	detached, cancel := detach(ctx)
 	defer cancel()
 	one.answer, one.err = do(detached)
 	ended = true
@@ -94,9 +91,8 @@ func (r *repeats) call(ctx context.Context, key repeatKey, body [sha256.Size]byt
 	return one.answer, one.err
 }
 
-// outlive returns a context that does not end when the caller leaves, but when the
-// program stops: that has a cause of its own.
-func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+// detach returns a context that outlives the client's connection. It ends when the program stops, which has its own cause.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -106,42 +102,41 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	return detached, func() { stop(); cancel(nil) }
 }
 
-// begin returns the call with this key, and whether it is a new one.
-func (r *repeats) begin(key repeatKey, body [sha256.Size]byte, now time.Time) (one *repeat, first bool, err error) {
+// begin returns the call with this key, and whether it is new.
+func (r *idempotentCalls) begin(key repeatKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.expire(now)
 	if one = r.kept[key]; one != nil {
-		return one, false, one.refuse(body)
+		return one, false, one.check(body)
 	}
 	if len(r.kept) >= maxRepeatKeys && !r.drop() {
 		return nil, false, problem.Newf(problem.Overloaded, "%d calls with an Idempotency-Key run at this time, which is the most.", maxRepeatKeys).
 			WithHint("Try again with the same key in a moment.")
 	}
 	if r.kept == nil {
-		r.kept = map[repeatKey]*repeat{}
+		r.kept = map[repeatKey]*idempotentCall{}
 	}
-	one = &repeat{body: body, begun: now, done: make(chan struct{})}
+	one = &idempotentCall{body: body, begun: now, done: make(chan struct{})}
 	r.kept[key], r.order = one, append(r.order, key)
 	return one, true, nil
 }
 
-// refuse returns why a call is not a repetition of this one, or has no answer.
-func (one *repeat) refuse(body [sha256.Size]byte) error {
+// check returns why a call is no repetition of this one, or why it has no answer.
+func (one *idempotentCall) check(body [sha256.Size]byte) error {
 	switch {
 	case one.body != body:
 		return problem.New(problem.Conflict, "Another call was made with this Idempotency-Key: its body was another one.",
 			"Send a new key for a new call, and the same body, byte for byte, with the same key.").With("parameter", "Idempotency-Key")
-	case one.gone:
-		return &recorded{problem.New(problem.Conflict, "The call with this Idempotency-Key was made, but its answer is kept no more.",
+	case one.dropped:
+		return &recordedError{problem.New(problem.Conflict, "The call with this Idempotency-Key was made, but its answer is kept no more.",
 			"Look at the record of the call; it is not made again.").With("parameter", "Idempotency-Key"), one.record}
 	}
 	return nil
 }
 
-// end keeps the answer of a call. One that reached no server is forgotten, so that
-// it can be made again with the same key.
-func (r *repeats) end(key repeatKey, one *repeat) {
+// end stores the answer of a call. It forgets a call that reached no server, so that it can be retried with the same key.
+func (r *idempotentCalls) end(key repeatKey, one *idempotentCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(one.done)
@@ -162,12 +157,12 @@ func (r *repeats) end(key repeatKey, one *repeat) {
 		}
 		if other := r.kept[oldest]; other.size > 0 {
 			r.bytes -= other.size
-			r.kept[oldest] = &repeat{body: other.body, begun: other.begun, done: other.done, record: other.record, gone: true}
+			r.kept[oldest] = &idempotentCall{body: other.body, begun: other.begun, done: other.done, record: other.record, dropped: true}
 		}
 	}
 }
 
-// mayHaveHappened reports whether a call that failed may have reached its server.
+// mayHaveHappened reports whether a failed call may have reached its server.
 func mayHaveHappened(err error) bool {
 	switch problem.From(err).Code {
 	case problem.UpstreamError, problem.Timeout, problem.Interrupted, problem.Internal:
@@ -176,14 +171,14 @@ func mayHaveHappened(err error) bool {
 	return false
 }
 
-// expire forgets what is too old.
-func (r *repeats) expire(now time.Time) {
-	for len(r.order) > 0 && now.Sub(r.kept[r.order[0]].begun) > repeatTime && r.drop() {
+// expire removes old calls.
+func (r *idempotentCalls) expire(now time.Time) {
+	for len(r.order) > 0 && now.Sub(r.kept[r.order[0]].begun) > repeatLifetime && r.drop() {
 	}
 }
 
-// drop forgets the oldest call that has ended, and reports whether there is one.
-func (r *repeats) drop() bool {
+// drop removes the oldest ended call, and reports whether there was one.
+func (r *idempotentCalls) drop() bool {
 	for _, key := range r.order {
 		select {
 		case <-r.kept[key].done:
@@ -195,7 +190,7 @@ func (r *repeats) drop() bool {
 	return false
 }
 
-func (r *repeats) forget(key repeatKey) {
+func (r *idempotentCalls) forget(key repeatKey) {
 	r.bytes -= r.kept[key].size
 	delete(r.kept, key)
 	for i, other := range r.order {

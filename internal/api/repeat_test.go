@@ -128,7 +128,7 @@ func TestRepeatedWhileItRuns(t *testing.T) {
 // more is not made again.
 func TestRepeatsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, made := &repeats{}, 0
+		r, made := &idempotentCalls{}, 0
 		call := func(i, size int) (string, error) {
 			key := fmt.Sprint("key", i)
 			answer, err := r.call(t.Context(), repeatKey{caller: "admin", key: key}, sha256.Sum256([]byte(key)), func(context.Context) (any, error) {
@@ -151,14 +151,14 @@ func TestRepeatsAreBounded(t *testing.T) {
 		}
 		before := made
 		_, err := call(-1, 0)
-		var kept *recorded
+		var kept *recordedError
 		if problem.From(err) == nil || problem.From(err).Code != problem.Conflict || !errors.As(err, &kept) || kept.activityID == "" || made != before || r.bytes > maxRepeatBytes {
 			t.Errorf("an answer that is kept no more: %v, %d bytes", err, r.bytes)
 		}
 		if id, err := call(-5, 0); err != nil || id == "" || made != before {
 			t.Errorf("the last one: %s, %v", id, err)
 		}
-		time.Sleep(repeatTime + time.Second)
+		time.Sleep(repeatLifetime + time.Second)
 		if _, err := call(-5, 0); err != nil || made != before+1 || len(r.kept) != 1 || r.bytes != 0 {
 			t.Errorf("a day later: %v, %d calls, %d kept", err, made-before, len(r.kept))
 		}
@@ -183,7 +183,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 // A panic of a call ends it for who waits, and the program's end ends it too.
 func TestRepeatsEnd(t *testing.T) {
 	t.Parallel()
-	r := &repeats{}
+	r := &idempotentCalls{}
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = r.call(t.Context(), repeatKey{}, [32]byte{}, func(context.Context) (any, error) { panic("x") })
@@ -208,8 +208,8 @@ func TestAPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	broken := func(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) { panic("secret cause") }
-	server, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
-		Instead: append(f.instead(), GetStatus.As(broken))})
+	server, err := New(Deps{Implementations: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
+		Replacements: append(f.instead(), GetStatus.WithHandler(broken))})
 	if err != nil {
 		t.Fatal(err)
 	}

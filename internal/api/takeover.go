@@ -2,10 +2,10 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// The operations on servers that MCP clients have.
+// The operations on the servers of MCP clients.
 var (
 	FindServers = declare("GET /clients/servers", "findServers", Look,
-		"The servers that the MCP clients of this account have, secrets masked", (*ops.ImportOperations).FindServers).within(restartPatience)
+		"The servers that the MCP clients of this account have, secrets masked", (*ops.ImportOperations).FindServers).within(restartTimeout)
 	ImportServers = declare("POST /servers/import", "importServers", Decide,
-		"Take servers over from clients, or say what would be done: each has its own result", (*ops.ImportOperations).ImportServers).within(restartPatience)
+		"Take servers over from clients, or say what would be done: each has its own result", (*ops.ImportOperations).ImportServers).within(restartTimeout)
 )

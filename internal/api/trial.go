@@ -4,10 +4,10 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// What would be: nothing is called, recorded or changed.
+// Simulations: they call, record and change nothing.
 var (
 	TryPolicy = declare("POST /policy/try", "tryPolicy", Look,
-		"What a changed configuration would have done to the calls on record", (*ops.Trials).Try).within(0)
+		"What a changed configuration would have done to the calls on record", (*ops.TrialOperations).Try).within(0)
 	Can = declare("POST /can", "can", Look,
-		"What would become of a call of a client, profile or token now, in each lane", (*ops.Prospects).Can)
+		"What would become of a call of a client, profile or token now, in each lane", (*ops.Explainer).Explain)
 )

@@ -10,8 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// vocabulary is the words of a kind that has no type of its own, as the tag words
-// of a field names it.
+// vocabulary returns the allowed words that the tag words of a field names.
 func vocabulary(name string) []string {
 	switch name {
 	case "status":
@@ -53,8 +52,7 @@ func variants() []string {
 	return []string{policy.CallToolRead.String(), policy.CallToolWrite.String(), policy.CallToolDestructive.String()}
 }
 
-// invalidValue is the refusal of a value: it names the parameter, the value and
-// what is allowed.
+// invalidValue returns an error with the parameter, the value and the allowed values.
 func invalidValue(name, value string, allowed ...string) *problem.Problem {
 	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, oneOf(allowed)).
 		With("parameter", name).With("value", problem.Brief(value)).With("allowed", nonNil(allowed))
@@ -72,7 +70,7 @@ func oneOf(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + ", or " + words[len(words)-1]
 }
 
-// shown is a JSON value as an error repeats it: a string without its quotes.
+// shown returns a JSON value for an error: a string without quotes.
 func shown(value []byte) string {
 	if s, ok := wirejson.String(value); ok {
 		return s

@@ -10,56 +10,55 @@ import (
 	"syscall"
 )
 
-// byName listens at the loopback addresses that the TCP listener leaves to others, once
-// passkeys are asked for: they know names alone, and a browser takes the first address of
-// localhost that answers. Whoever listened at another one could ask for the passkey of ours.
-type byName struct {
-	asked  func() bool // for passkeys
-	serve  func(net.Listener)
-	logger *slog.Logger
+// loopbackListeners listens on the loopback addresses that the TCP listener does not cover, once passkeys are used. A passkey belongs to a name, and a
+// browser connects to the first address of localhost that answers. Another program on such an address could ask for MCPProxy's passkey.
+type loopbackListeners struct {
+	usesPasskeys func() bool // whether passkeys are used
+	serve        func(net.Listener)
+	logger       *slog.Logger
 
-	mu      sync.Mutex // guards what follows
-	open    []netip.Addr
+	mu      sync.Mutex // guards the fields below
+	addrs   []netip.Addr
 	warning string
 }
 
-// listen opens what is not open yet, beside who listens at tcp.
-func (b *byName) listen(tcp net.Addr) {
+// open listens on the addresses that are not open yet, in addition to tcp.
+func (b *loopbackListeners) open(tcp net.Addr) {
 	at, err := netip.ParseAddrPort(tcp.String())
-	if err != nil || !b.asked() {
+	if err != nil || !b.usesPasskeys() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.warning = ""
 	for _, addr := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		if covers(at.Addr(), addr) || slices.Contains(b.open, addr) {
+		if covers(at.Addr(), addr) || slices.Contains(b.addrs, addr) {
 			continue
 		}
 		own := netip.AddrPortFrom(addr, at.Port()).String()
 		l, err := net.Listen("tcp", own)
 		switch {
 		case err == nil:
-			b.open = append(b.open, addr)
+			b.addrs = append(b.addrs, addr)
 			b.serve(l)
 		case inUse(err):
 			b.warning = "Another program listens on " + own + ": a browser that opens localhost may reach that one, which could ask for your passkey. Stop it and restart MCPProxy, or choose another port."
 			b.logger.Warn(b.warning)
 		}
-		// Else this machine has no such address, which nobody reaches then.
+		// Otherwise the machine has no such address, so no program can be reached there.
 	}
 }
 
-// covers reports whether who listens at one address is reached at a loopback address.
+// covers reports whether a listener on one address receives connections to a loopback address.
 func covers(listens, loopback netip.Addr) bool {
 	return listens == loopback || listens.IsUnspecified() && (listens.Is6() || loopback.Is4())
 }
 
-// inUse reports whether an address is another program's.
+// inUse reports whether another program uses an address.
 func inUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
-// and returns warnings, with its own.
-func (b *byName) and(others []string) []string {
+// withWarning adds its warning to others.
+func (b *loopbackListeners) withWarning(others []string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.warning == "" {

@@ -22,11 +22,11 @@ func TestByName(t *testing.T) {
 	}
 	var asked bool
 	var opened []net.Listener
-	b := &byName{asked: func() bool { return asked }, logger: slog.New(slog.DiscardHandler), serve: func(l net.Listener) { opened = append(opened, l) }}
+	b := &loopbackListeners{usesPasskeys: func() bool { return asked }, logger: slog.New(slog.DiscardHandler), serve: func(l net.Listener) { opened = append(opened, l) }}
 	look := func(wantOpen int, wantWarning bool) {
 		t.Helper()
-		b.listen(tcp.Addr())
-		if all := b.and([]string{"first"}); len(opened) != wantOpen || (len(all) == 2 && strings.Contains(all[1], other)) != wantWarning || all[0] != "first" {
+		b.open(tcp.Addr())
+		if all := b.withWarning([]string{"first"}); len(opened) != wantOpen || (len(all) == 2 && strings.Contains(all[1], other)) != wantWarning || all[0] != "first" {
 			t.Fatalf("%d are open, and it warns: %q", len(opened), all)
 		}
 	}
@@ -49,13 +49,13 @@ func TestCovers(t *testing.T) {
 		"127.0.0.1:1": {true, false}, "[::1]:1": {false, true}, "0.0.0.0:1": {true, false}, "[::]:1": {true, true}, "192.0.2.7:1": {false, false},
 	} {
 		var got []string
-		b := &byName{asked: func() bool { return true }, logger: slog.New(slog.DiscardHandler), serve: func(l net.Listener) {
+		b := &loopbackListeners{usesPasskeys: func() bool { return true }, logger: slog.New(slog.DiscardHandler), serve: func(l net.Listener) {
 			host, _, _ := net.SplitHostPort(l.Addr().String())
 			got = append(got, host)
 			_ = l.Close()
 		}}
 		at := addrText(listens[:strings.LastIndex(listens, ":")] + ":0")
-		b.listen(at)
+		b.open(at)
 		for i, host := range []string{"127.0.0.1", "::1"} {
 			if opened := strings.Contains(strings.Join(got, " "), host); opened && want[i] {
 				t.Errorf("%s covers %s, which is opened", listens, host)

@@ -8,20 +8,18 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// entrance is what every request meets first, over TCP and over the socket,
-// whatever its method and its target: the guard stands before routing, which
-// redirects and answers by itself.
-type entrance struct {
-	mcp     http.Handler // has the same guard, and refuses in the form of its protocol
+// rootHandler checks Host and Origin of every request before routing, because the router redirects and answers by itself.
+type rootHandler struct {
+	mcp     http.Handler // has the same check, and rejects in the form of MCP
 	rest    http.Handler
 	trusted func() []string
 }
 
-// ServeHTTP lets a request in that may come in.
-func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP routes a request that passes the check.
+func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.HasPrefix(r.RequestURI, "/")
 	if plain, ok := strings.CutSuffix(r.URL.Path, "/"); ok && path && r.URL.RawPath == "" && isMCP(plain) {
-		r = r.Clone(r.Context()) // some clients write a slash behind the address
+		r = r.Clone(r.Context()) // some clients append a slash
 		r.URL.Path = plain
 	}
 	if path && r.URL.RawPath == "" && isMCP(r.URL.Path) {
@@ -30,11 +28,11 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	why := auth.RefuseOrigin(r, e.trusted())
 	if why == "" && !path {
-		// A host in the target replaces the Host header, which then nobody has looked at.
+		// A host in the target replaces the Host header, which then was not checked.
 		why = "the target of the request is not a path"
 	}
 	if why != "" {
-		w.Header().Set("Connection", "close") // its body is not waited for
+		w.Header().Set("Connection", "close") // do not wait for the body
 		if r.URL.Path == api.Prefix || strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
 			api.Forbid(w, why)
 			return
@@ -45,7 +43,7 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.rest.ServeHTTP(w, r)
 }
 
-// isMCP reports whether the path is one of MCP's, spelt as it should be.
+// isMCP reports whether the path is an MCP endpoint in its canonical form.
 func isMCP(path string) bool {
 	if path == "/mcp" || path == "/mcp/all" || path == "/mcp/all/mcp" {
 		return true

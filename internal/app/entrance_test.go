@@ -14,7 +14,7 @@ func TestWhoRefuses(t *testing.T) {
 	answer := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	}
-	d := &entrance{mcp: answer(surface), rest: answer(routes), trusted: func() []string { return nil }}
+	d := &rootHandler{mcp: answer(surface), rest: answer(routes), trusted: func() []string { return nil }}
 	for target, own := range map[string]int{
 		"/mcp": surface, "/mcp/all": surface, "/mcp/servers/a": surface, "/mcp/s/a": surface, "/mcp?x=y": surface,
 		"/mcp/all/mcp": surface, "/mcp/servers/a/mcp": surface, "/mcp/s/a/mcp": surface, "/mcp/servers/mcp": surface, "/mcp/servers/mcp/mcp": surface,

@@ -14,16 +14,14 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// keepFiles makes the files again that somebody has deleted from the data
-// directory of a running daemon: the lock, the key, and the socket, without which
-// nobody could ask it or stop it. The log and the database look after their own;
-// it looks whenever they have.
-func (d *daemon) keepFiles(ctx context.Context) {
+// recreateFiles recreates files that were deleted from the data directory of a running daemon: the lock, the key and the socket, without which no client
+// could reach or stop it. It runs whenever the log has checked its own files.
+func (d *daemon) recreateFiles(ctx context.Context) {
 	for said := ""; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.looked:
+		case <-d.spoolChecked:
 		}
 		err := d.restoreFiles()
 		if err != nil && err.Error() != said {
@@ -37,10 +35,10 @@ func (d *daemon) keepFiles(ctx context.Context) {
 
 func (d *daemon) restoreFiles() error {
 	dir := d.live.Current().DataDir
-	if missing(dir) {
-		return nil // the log makes it, when it can
+	if notExist(dir) {
+		return nil // the log creates it when it can
 	}
-	if missing(filepath.Join(dir, doctor.LockFile)) {
+	if notExist(filepath.Join(dir, doctor.LockFile)) {
 		release, err := lockDir(dir)
 		if err != nil {
 			return err
@@ -54,10 +52,10 @@ func (d *daemon) restoreFiles() error {
 			return err
 		}
 	}
-	if !missing(api.SocketPath(dir)) {
+	if !notExist(api.SocketPath(dir)) {
 		return nil
 	}
-	// The old one stays open, and ends with its server: its end removes the path.
+	// The old one stays open until its server ends, which removes the path.
 	socket, err := api.ListenSocket(dir)
 	if err != nil {
 		return err
@@ -71,7 +69,7 @@ func (d *daemon) restoreFiles() error {
 	return nil
 }
 
-func missing(path string) bool {
+func notExist(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }

@@ -10,19 +10,18 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// decisions is where decisions are kept. What narrows has a second home beside a
-// database that is a file here. A database that is shared is the only home: what one
-// instance remembers must not undo what another has decided.
-func (d *daemon) decisions(dir string) approval.Store {
+// decisionStore returns the store of approvals. A local database has the denylist file in addition. A shared database is the only store: the file of one
+// instance must not undo the decisions of another.
+func (d *daemon) decisionStore(dir string) approval.Store {
 	if d.shared != nil {
 		return d.shared
 	}
-	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.damaged)
+	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.recordDamage)
 	d.onClose(func(context.Context) error { return kept.Close() })
 	return kept
 }
 
-// instance is the name of this one among those that share a database.
+// instance returns the name of this instance in a shared database.
 func (d *daemon) instance() string {
 	if d.shared == nil {
 		return ""
@@ -30,8 +29,8 @@ func (d *daemon) instance() string {
 	return d.shared.Name()
 }
 
-// followOthers takes over what other instances store in a database that is shared.
-func (d *daemon) followOthers(ctx context.Context) {
+// followInstances applies what other instances store in a shared database.
+func (d *daemon) followInstances(ctx context.Context) {
 	if d.shared == nil {
 		return
 	}
@@ -43,7 +42,7 @@ func (d *daemon) followOthers(ctx context.Context) {
 		case <-d.shared.Shared():
 		}
 		for left = d.shared.TakeShared(); ; {
-			err := d.takeOver(ctx, left)
+			err := d.applyShared(ctx, left)
 			if err == nil {
 				break
 			}
@@ -51,14 +50,14 @@ func (d *daemon) followOthers(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(refillAgain):
-				left.All = true // whatever has come meanwhile, too
+			case <-time.After(restoreRetryInterval):
+				left.All = true // including everything that has arrived meanwhile
 			}
 		}
 	}
 }
 
-func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
+func (d *daemon) applyShared(ctx context.Context, s store.Shared) error {
 	var decided []approval.Decided
 	for server, anew := range s.Servers {
 		decided = append(decided, approval.Decided{Server: server, Anew: anew})
@@ -67,7 +66,7 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 		decided = append(decided, approval.Decided{})
 	}
 	var err error
-	if s.All || s.Presence { // before what counts by it
+	if s.All || s.Presence { // first, because the rest depends on it
 		err = d.presence.Look(ctx)
 	}
 	if len(decided) > 0 && err == nil {
@@ -80,9 +79,9 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 		d.approvals.Look()
 		d.events.PendingChanged()
 	}
-	if d.events.Listening() && (len(s.Log) > 0 || s.Missed) {
+	if d.events.HasListeners() && (len(s.Log) > 0 || s.Missed) {
 		steps, missed, also := d.shared.Steps(ctx, s.Log)
-		d.events.Elsewhere(steps, s.Missed || missed || also != nil)
+		d.events.AddRemoteSteps(steps, s.Missed || missed || also != nil)
 	}
 	return err
 }

@@ -14,23 +14,22 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// people writes for a person at a terminal, a line for each thing: what is said,
-// and what is logged.
-type people struct {
-	*lines
-	attrs slog.Handler // writes what a record has beside its message
+// terminalHandler is a slog.Handler that writes lines for a user at a terminal.
+type terminalHandler struct {
+	*terminalOutput
+	attrs slog.Handler // formats the attributes of a record
 }
 
-// lines are what all handlers of one terminal share.
-type lines struct {
+// terminalOutput is shared by all handlers of one terminal.
+type terminalOutput struct {
 	mu    sync.Mutex
 	to    io.Writer
 	attrs bytes.Buffer
 }
 
-func newPeople(to io.Writer, level *slog.LevelVar) *people {
-	p := &people{lines: &lines{to: to}}
-	p.attrs = slog.NewTextHandler(&p.lines.attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+func newTerminalHandler(to io.Writer, level *slog.LevelVar) *terminalHandler {
+	p := &terminalHandler{terminalOutput: &terminalOutput{to: to}}
+	p.attrs = slog.NewTextHandler(&p.terminalOutput.attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 			return slog.Attr{}
 		}
@@ -39,8 +38,8 @@ func newPeople(to io.Writer, level *slog.LevelVar) *people {
 	return p
 }
 
-// say writes a line; without a person nothing is said.
-func (p *people) say(format string, args ...any) {
+// printLine writes a line; a nil handler writes nothing.
+func (p *terminalHandler) printLine(format string, args ...any) {
 	if p == nil {
 		return
 	}
@@ -49,22 +48,21 @@ func (p *people) say(format string, args ...any) {
 	fmt.Fprintf(p.to, format+"\n", args...)
 }
 
-// event is say with the time.
-func (p *people) event(format string, args ...any) {
-	p.say(time.Now().Format(time.TimeOnly)+"  "+format, args...)
+// printEvent is printLine with the time.
+func (p *terminalHandler) printEvent(format string, args ...any) {
+	p.printLine(time.Now().Format(time.TimeOnly)+"  "+format, args...)
 }
 
-// Enabled implements slog.Handler. What is no trouble a person is told by say, or
-// asks for with log.level debug.
-func (p *people) Enabled(ctx context.Context, l slog.Level) bool {
+// Enabled implements slog.Handler. Below warnings it requires log.level debug.
+func (p *terminalHandler) Enabled(ctx context.Context, l slog.Level) bool {
 	return p.attrs.Enabled(ctx, l) && (l >= slog.LevelWarn || p.attrs.Enabled(ctx, slog.LevelDebug))
 }
 
 // Handle implements slog.Handler.
-func (p *people) Handle(ctx context.Context, r slog.Record) error {
+func (p *terminalHandler) Handle(ctx context.Context, r slog.Record) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lines.attrs.Reset()
+	p.terminalOutput.attrs.Reset()
 	if err := p.attrs.Handle(ctx, r); err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ func (p *people) Handle(ctx context.Context, r slog.Record) error {
 		word = "Warning: "
 	}
 	line := r.Time.Format(time.TimeOnly) + "  " + word + printable(r.Message)
-	if attrs := strings.TrimSpace(p.lines.attrs.String()); attrs != "" {
+	if attrs := strings.TrimSpace(p.terminalOutput.attrs.String()); attrs != "" {
 		line += " (" + attrs + ")"
 	}
 	_, err := fmt.Fprintln(p.to, line)
@@ -84,17 +82,16 @@ func (p *people) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (p *people) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &people{p.lines, p.attrs.WithAttrs(attrs)}
+func (p *terminalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &terminalHandler{p.terminalOutput, p.attrs.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (p *people) WithGroup(name string) slog.Handler {
-	return &people{p.lines, p.attrs.WithGroup(name)}
+func (p *terminalHandler) WithGroup(name string) slog.Handler {
+	return &terminalHandler{p.terminalOutput, p.attrs.WithGroup(name)}
 }
 
-// printable is text from outside on one line, with nothing in it that a terminal
-// would obey.
+// printable converts external text to one line without control characters.
 func printable(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {

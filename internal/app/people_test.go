@@ -14,12 +14,12 @@ func TestLinesForPeople(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	level := new(slog.LevelVar)
-	p := newPeople(&out, level)
+	p := newTerminalHandler(&out, level)
 	logger := newLogger(&out, "text", level, p).With("server", "notes")
 	logger.Info("a try")
 	logger.Warn("it is slow\x1b[2J", "error", errors.New("timed out\x1b[31m"))
 	logger.Error("it is gone")
-	p.event("%s is ready.", "notes")
+	p.printEvent("%s is ready.", "notes")
 	level.Set(slog.LevelDebug)
 	logger.Info("a try")
 	var got []string
@@ -35,6 +35,6 @@ func TestLinesForPeople(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	var nobody *people
-	nobody.event("nothing is said")
+	var nobody *terminalHandler
+	nobody.printEvent("nothing is said")
 }

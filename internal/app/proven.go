@@ -7,15 +7,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// provenLog is the log, which is as it was written only when what persons have decided is
-// signed, too.
-type provenLog struct {
+// signedLog is a log whose verification also requires valid signatures of all decisions.
+type signedLog struct {
 	*activity.Log
 	access *ops.Access
 }
 
 // Verify implements ops.HistoryLog.
-func (l provenLog) Verify(ctx context.Context) (activity.Verification, error) {
+func (l signedLog) Verify(ctx context.Context) (activity.Verification, error) {
 	v, err := l.Log.Verify(ctx)
 	if err != nil || !v.OK {
 		return v, err
@@ -24,7 +23,7 @@ func (l provenLog) Verify(ctx context.Context) (activity.Verification, error) {
 	if err != nil {
 		return v, err
 	}
-	if why := p.Unproven(); why != "" {
+	if why := p.UnprovenReason(); why != "" {
 		v.OK, v.FirstBreak = false, &activity.Break{Reason: why}
 	}
 	return v, nil

@@ -10,12 +10,11 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// refillAgain is the time between two tries to store again what is known.
-const refillAgain = time.Second
+// restoreRetryInterval is the time between two tries to store decisions again.
+const restoreRetryInterval = time.Second
 
-// refill stores what is known once more whenever the database was opened again,
-// since that may be a new one in the place of one that was lost.
-func (d *daemon) refill(ctx context.Context) {
+// restoreOnReopen stores the decisions again whenever the database was reopened, since it may be a new one.
+func (d *daemon) restoreOnReopen(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -27,7 +26,7 @@ func (d *daemon) refill(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(refillAgain):
+			case <-time.After(restoreRetryInterval):
 			}
 		}
 		d.catalog.Remember()
@@ -40,7 +39,7 @@ func (d *daemon) restore(ctx context.Context) error {
 	return errors.Join(d.presence.Restore(ctx), d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
 }
 
-// definition is the text of a definition, as long as its server lists it.
+// definition returns the text of a definition if its server still lists it.
 func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json.RawMessage {
 	if kind != tool.KindTool {
 		if o := d.catalog.Offers(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
@@ -54,8 +53,8 @@ func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json
 	return nil
 }
 
-// damaged puts on record what happened to the second home of the decisions.
-func (d *daemon) damaged(note string) {
+// recordDamage records damage of the denylist file.
+func (d *daemon) recordDamage(note string) {
 	d.record(activity.Record{Type: activity.System, Status: activity.Failed,
 		ErrorMessage: note, Metadata: activity.Metadata{Action: "restrictions_damaged"}})
 }

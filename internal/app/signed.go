@@ -12,55 +12,54 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// signedAgain is the time between two tries to read what is signed.
-const signedAgain = time.Second
+// signedRetryInterval is the time between two tries to read the signatures.
+const signedRetryInterval = time.Second
 
-// verified is the store as the catalog has it: what it remembers is there once it is known
-// what is signed, and what of the configuration counts.
-type verified struct {
+// verifiedStore delays the catalog's stored tools until the signatures and the confirmed configuration are known.
+type verifiedStore struct {
 	store.Database
 	verify func(context.Context) error
 	logger *slog.Logger
 }
 
 // LoadTools implements catalog.Store.
-func (v verified) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
+func (v verifiedStore) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
 	for {
 		err := v.verify(ctx)
 		if err == nil {
 			return v.Database.LoadTools(ctx)
 		}
-		if ctx.Err() != nil { // stopped before it was known
+		if ctx.Err() != nil { // stopped before
 			return nil, ctx.Err()
 		}
 		v.logger.Error("it is not known yet what is signed, so that nothing is started", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(signedAgain):
+		case <-time.After(signedRetryInterval):
 		}
 	}
 }
 
-// signedTokens are the tokens in the store, which are known once it is known what is signed.
-type signedTokens struct {
+// verifiedTokens delays the stored tokens until the signatures are known.
+type verifiedTokens struct {
 	auth.TokenKeeper
 	gate *presence.Gate
 }
 
 // LoadTokens implements auth.TokenKeeper.
-func (s signedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
+func (s verifiedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 	if err := s.gate.Ready(ctx); err != nil {
 		return nil, err
 	}
 	return s.TokenKeeper.LoadTokens(ctx)
 }
 
-// demands tells that the configuration has changed.
-type demands chan struct{}
+// configSignal signals that the configuration has changed.
+type configSignal chan struct{}
 
 // Prepare implements config.Component.
-func (d demands) Prepare(*config.Config) (func(), error) {
+func (d configSignal) Prepare(*config.Config) (func(), error) {
 	return func() {
 		select {
 		case d <- struct{}{}:
@@ -69,8 +68,8 @@ func (d demands) Prepare(*config.Config) (func(), error) {
 	}, nil
 }
 
-// follow calls changed whenever the file demands another kind of presence.
-func (d demands) follow(ctx context.Context, live *config.Live, changed func(context.Context)) {
+// followPresence calls changed whenever the file requires another kind of presence.
+func (d configSignal) followPresence(ctx context.Context, live *config.Live, changed func(context.Context)) {
 	for last := live.Unconfirmed().Presence; ; {
 		select {
 		case <-ctx.Done():

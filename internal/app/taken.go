@@ -15,9 +15,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// cannotListen explains why the address cannot be listened on, and by whom it
-// is taken.
-func (d *daemon) cannotListen(address string, err error) error {
+// listenError explains why the address cannot be listened on, and which process uses it.
+func (d *daemon) listenError(address string, err error) error {
 	const hint = "choose another address with --listen 127.0.0.1:PORT."
 	if !inUse(err) {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
@@ -26,7 +25,7 @@ func (d *daemon) cannotListen(address string, err error) error {
 	other, _ := doctor.HolderOfPort(portOf(address))
 	dataDir := other.DataDir
 	if dataDir == "" {
-		dataDir = d.neighbour(address)
+		dataDir = d.defaultDaemonDir(address)
 	}
 	switch {
 	case dataDir != "":
@@ -41,21 +40,21 @@ func (d *daemon) cannotListen(address string, err error) error {
 		WithHint("Stop it, or " + hint).Because(err)
 }
 
-// neighbourTime is how long the daemon of the usual data directory has to answer.
-const neighbourTime = time.Second
+// defaultDaemonTimeout limits how long the daemon of the default data directory has to answer.
+const defaultDaemonTimeout = time.Second
 
-// neighbour is the usual data directory, when its daemon listens on the address.
-func (d *daemon) neighbour(address string) string {
+// defaultDaemonDir returns the default data directory if its daemon listens on the address.
+func (d *daemon) defaultDaemonDir(address string) string {
 	dir, err := config.ResolveDataDir("", "", func(name string) (string, bool) {
 		if name == config.EnvDataDir {
 			return "", false
 		}
 		return os.LookupEnv(name)
 	})
-	if err != nil || dir == d.live.Current().DataDir || missing(api.SocketPath(dir)) {
+	if err != nil || dir == d.live.Current().DataDir || notExist(api.SocketPath(dir)) {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), neighbourTime)
+	ctx, cancel := context.WithTimeout(context.Background(), defaultDaemonTimeout)
 	defer cancel()
 	c := api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Version: d.opt.Version})
 	defer c.Close()
@@ -71,7 +70,7 @@ func (d *daemon) neighbour(address string) string {
 	return ""
 }
 
-// portOf is the port of an address; 0 when it has none.
+// portOf returns the port of an address; 0 when it has none.
 func portOf(address string) (port uint16) {
 	if a, err := net.ResolveTCPAddr("tcp", address); err == nil {
 		port = uint16(a.Port)

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// listFlags are the filters as they are typed.
+// listFlags are the activity filters as typed.
 type listFlags struct {
 	types, statuses []string
 	since, until    string
@@ -16,7 +16,7 @@ type listFlags struct {
 	noIcons         bool
 }
 
-// filters are the flags that all commands have which select records.
+// filters returns the flags of all commands that select records.
 func filters(f *activity.Filter, flags *listFlags) map[string]any {
 	return map[string]any{
 		"type": (*commaList)(&flags.types), "status": (*commaList)(&flags.statuses), "server": (*commaList)(&f.Servers), "tool": &f.Tools,
@@ -38,7 +38,7 @@ func activityList(r *run) command {
 	}
 }
 
-// filter makes the filter that the daemon takes of what was typed.
+// filter converts the typed filters for the daemon.
 func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error) {
 	for _, t := range flags.types {
 		f.Types = append(f.Types, activity.Type(t))

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// howToDecide stands in for the commands where there is no room for them.
+// howToDecide replaces the column of commands where there is no room for it.
 const howToDecide = "Look and decide: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
 
 func writeWaiting(p *printer, waiting ops.Waiting) {
@@ -45,13 +45,13 @@ func writeWaiting(p *printer, waiting ops.Waiting) {
 	noteLeftOut(p, tool.KindPrompt, waiting)
 }
 
-// waitingTools completes the names of tools that wait.
+// waitingTools completes the names of tools that wait for approval.
 func waitingTools(ctx context.Context, c *api.Client, _ string) []string {
 	waiting, _ := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
 	return each(waiting.Tools, func(t ops.WaitingTool) string { return t.Name })
 }
 
-// waitingServers completes the names of servers that wait, and else of all.
+// waitingServers completes the names of servers that wait for approval, or of all servers when none does.
 func waitingServers(ctx context.Context, c *api.Client, typed string) []string {
 	waiting, _ := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
 	if len(waiting.Servers) == 0 {

@@ -15,7 +15,7 @@ var (
 	errFile    = errors.New("only an .html file with its whole path may be opened in a browser")
 )
 
-// openBrowser opens the address with what the system has for it.
+// openBrowser opens the address with the system's opener.
 func openBrowser(address string) error {
 	if err := checkAddress(address); err != nil {
 		return err
@@ -23,8 +23,7 @@ func openBrowser(address string) error {
 	return start(address)
 }
 
-// openFileInBrowser opens a page in a file, by its absolute path, with what the system has
-// for it. What the page leads to is in no argument, which others can see.
+// openFileInBrowser opens an HTML file with the system's opener. Its link is not in an argument, which other users could read.
 func openFileInBrowser(path string) error {
 	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
 		return errFile
@@ -38,11 +37,11 @@ func start(what string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // how it went, the person sees
+	go func() { _ = cmd.Wait() }() // the user sees the outcome
 	return nil
 }
 
-// opener is the program that opens an address or a file.
+// opener returns the program that opens an address or a file.
 func opener(system, address string) (name string, args []string) {
 	switch system {
 	case "darwin":
@@ -53,7 +52,7 @@ func opener(system, address string) (name string, args []string) {
 	return "xdg-open", []string{address}
 }
 
-// checkAddress reports whether the address may be opened.
+// checkAddress rejects an address that must not be opened.
 func checkAddress(address string) error {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
 		return errAddress
@@ -73,8 +72,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// hasDesktop reports whether the environment is one in which a browser would be
-// seen by who runs the command.
+// hasDesktop reports whether a browser would be visible to the user of this terminal.
 func hasDesktop(lookup func(name string) (string, bool)) bool {
 	for _, remote := range []string{"SSH_CONNECTION", "SSH_TTY"} {
 		if v, _ := lookup(remote); v != "" {

@@ -22,7 +22,7 @@ type approveFlags struct {
 	withFindings bool
 }
 
-// which is what is to be approved: all of a server, or one definition.
+// selection returns the server of a batch approval, or one definition.
 func (f approveFlags) which(kind tool.Kind, args []string) (server string, one definition, err error) {
 	ofTools, word := kind == tool.KindTool, kind.Word()
 	both, either := f.all && f.server != "", f.all || f.server != ""
@@ -39,7 +39,7 @@ func (f approveFlags) which(kind tool.Kind, args []string) (server string, one d
 		err = usage("Missing argument: server:"+word+".", "See `mcpproxy approvals` for what waits.")
 	default:
 		one, err = definitionNamed(kind, args[0])
-		if one.Name == "*" && f.fingerprint == "" { // with one, it is a name
+		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is a name
 			server = one.Server
 		}
 	}
@@ -57,7 +57,7 @@ func (f approveFlags) which(kind tool.Kind, args []string) (server string, one d
 	return server, one, err
 }
 
-// bulk is what came of approving many definitions.
+// bulk is the result of approving several definitions.
 type bulk struct {
 	Approved []string `json:"approved"`
 	Skipped  []any    `json:"skipped"`
@@ -69,17 +69,17 @@ type failed struct {
 	Error *problem.Problem `json:"error"`
 }
 
-// waits is a definition that waits.
+// waitingDefinition is a definition that waits for approval.
 type waits struct {
 	of              definition
-	ops.WaitingTool     // what tools and others have in common
-	entry           any // as the daemon told it
+	ops.WaitingTool     // common fields of tools and other definitions
+	entry           any // as the daemon sent it
 }
 
-// suspicious reports whether a person has to look at it by itself.
+// suspicious reports whether the definition needs a separate review.
 func (w waits) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
 
-// waitingIn are the definitions that wait, tools first.
+// waitingDefinitions returns the definitions that wait, tools first.
 func waitingIn(all ops.Waiting) []waits {
 	var out []waits
 	for _, t := range all.Tools {
@@ -91,8 +91,7 @@ func waitingIn(all ops.Waiting) []waits {
 	return out
 }
 
-// approve approves definitions: in one request, which a person permits once, those that the
-// daemon approves together.
+// approve approves definitions. Those that may be approved in a batch are sent in one request, which the user permits once.
 func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 	done := func(w waits, err error) {
 		if err != nil {
@@ -109,7 +108,7 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 			alone = append(alone, w)
 		}
 	}
-	for part := range slices.Chunk(together, ops.MostTogether) {
+	for part := range slices.Chunk(together, ops.MaxBatch) {
 		var in ops.ToolsApproval
 		for _, w := range part {
 			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.of.id(), Kind: w.of.Kind, Fingerprint: w.Fingerprint})
@@ -129,8 +128,7 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 	}
 }
 
-// approveAll approves what of a server waits and is clean, each as it was listed.
-// One that fails does not keep the others from being approved.
+// approveAll approves the clean waiting definitions of a server, each as listed. A failure does not stop the others.
 func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, server string, f approveFlags) error {
 	if _, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: server}); err != nil {
 		return err
@@ -208,8 +206,7 @@ func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
 	fmt.Fprintln(p)
 }
 
-// noteLeftOut says that the list of what waits is not the whole: of tools, or of
-// what else servers offer.
+// noteLeftOut notes that the list of waiting definitions is incomplete: of tools, or of the rest.
 func noteLeftOut(p *printer, kind tool.Kind, waiting ops.Waiting) {
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"

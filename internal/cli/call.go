@@ -17,8 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxInput bounds arguments that are read from a file or stdin, in bytes. The
-// daemon's bound is lower and it names it.
+// maxInput limits arguments from a file or stdin, in bytes. The daemon's limit is lower and its error names it.
 const maxInput = 64 << 20
 
 // callFlags are the flags of call tool-*.
@@ -51,7 +50,7 @@ func callTool(r *run, v policy.Variant) command {
 	}
 }
 
-// callInput makes the call of flags and arguments.
+// callInput builds the call from flags and arguments.
 func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallInput, error) {
 	in := api.CallInput{Variant: v.String(), Select: f.selection, Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
@@ -74,8 +73,7 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 	return in, err
 }
 
-// forShell puts into a refused call the hint that helps at a prompt, where the
-// daemon's speaks to an agent; the message stays but for what it tells a model to do.
+// forShell replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
 func forShell(err error, name string) error {
 	p := *problem.From(err)
 	p.Message = policy.ForPerson(p.Message)
@@ -85,7 +83,7 @@ func forShell(err error, name string) error {
 		said, _ := wirejson.String(raw)
 		variant, known := policy.ParseVariant(said)
 		if !known {
-			variant = policy.CallToolDestructive // which always passes
+			variant = policy.CallToolDestructive // this variant always passes
 		}
 		p.Hint = "Use `mcpproxy call tool-" + variant.Operation().String() + " " + name + "` with the same arguments."
 	case problem.ArgsMismatch:
@@ -107,7 +105,7 @@ func forShell(err error, name string) error {
 	return &p
 }
 
-// unlock is what a person at a prompt does about a tool that is locked.
+// unlockHint returns how a user unlocks a tool.
 func unlock(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
 	said, _ := wirejson.String(raw)
@@ -124,7 +122,7 @@ func unlock(status any, name string) string {
 	return policy.DisabledUnknown.PromptRemedy(server, of)
 }
 
-// one returns the value that is given, which must be only one.
+// onlyValue returns the only value given; two values are an error.
 func one(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
@@ -138,8 +136,7 @@ func one(what string, values ...string) (string, error) {
 	return found, nil
 }
 
-// readArgs returns the arguments that a flag names. They must be JSON to be sent;
-// all else about them the daemon says.
+// readArgs reads the arguments that a flag names. They must be JSON; the daemon validates the rest.
 func (r *run) readArgs(given string) (json.RawMessage, error) {
 	raw := []byte(given)
 	var err error
@@ -169,8 +166,7 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxInput))
 }
 
-// showAnswer prints what a tool answered. A failure that the tool reports is a
-// failure of the command, with its content on stdout.
+// showAnswer prints a tool's answer. A tool error makes the command fail, with the content on stdout.
 func showAnswer(r *run, name string, a api.CallAnswer) error {
 	if err := r.print(a.Result, func(p *printer) { writeContent(p, a.Result) }); err != nil {
 		return err

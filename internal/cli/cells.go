@@ -16,7 +16,7 @@ func statusWord(p *printer, status string) string {
 	return p.paint(care, oneLine(status))
 }
 
-// state is the state in one word; what switches the server off comes first.
+// state returns the state of a server in one word. What disables the server comes first.
 func state(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled:
@@ -34,14 +34,14 @@ func state(p *printer, s ops.ServerView) string {
 	case s.State == "idle":
 		return "idle"
 	case s.State == "stopped":
-		return "connecting" // it is wanted: that is about to begin
+		return "connecting" // it is enabled, so it is about to connect
 	case s.State == "failed":
 		return p.paint(bad, "failed")
 	}
 	return oneLine(s.State)
 }
 
-// nowIs is the state in a sentence.
+// stateSentence returns the state in a sentence.
 func nowIs(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled || s.Quarantined:
@@ -55,7 +55,7 @@ func nowIs(p *printer, s ops.ServerView) string {
 	return "it is now " + state(p, s)
 }
 
-// reviewStage is how far the review of a server is, in words.
+// reviewStage explains the stage of a server's review.
 func reviewStage(s ops.ReviewStage) string {
 	return inWords(s, map[ops.ReviewStage]string{
 		ops.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
@@ -64,7 +64,7 @@ func reviewStage(s ops.ReviewStage) string {
 	})
 }
 
-// waitsBecause is why a definition waits, in words.
+// waitReason explains why a definition waits.
 func waitsBecause(why approval.Why) string {
 	return inWords(why, map[approval.Why]string{
 		approval.New:     "new: nobody has approved it yet",
@@ -73,7 +73,7 @@ func waitsBecause(why approval.Why) string {
 	})
 }
 
-// inWords returns the words for a value, or the value itself where there are none.
+// inWords returns the words for a value, or the value itself if there are none.
 func inWords[T ~string](value T, words map[T]string) string {
 	if said, ok := words[value]; ok {
 		return said
@@ -81,7 +81,7 @@ func inWords[T ~string](value T, words map[T]string) string {
 	return visibleLine(string(value))
 }
 
-// verdict is what the scanner says, in words.
+// verdict describes the scanner's verdict.
 func verdict(p *printer, v scan.Verdict, findings int) string {
 	switch v {
 	case scan.Clean:

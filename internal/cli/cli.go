@@ -14,8 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Run runs the command that args name, without the program's own name, and
-// returns the exit code.
+// Run runs the command in args, which exclude the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, d Deps) int {
 	r := newRun(d)
 	root := r.root()
@@ -38,8 +37,7 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	return p.Code.ExitCode()
 }
 
-// asProblem returns what went wrong as a problem. Any other error comes from
-// this program itself and was written for its user.
+// asProblem converts an error. An error that is no problem comes from this program and is readable.
 func asProblem(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {
@@ -51,7 +49,7 @@ func asProblem(err error) *problem.Problem {
 	return problem.New(problem.Internal, sentence(err.Error()), "")
 }
 
-// wantsJSON looks for -o json among arguments that could not be parsed.
+// wantsJSON finds -o json in arguments that could not be parsed.
 func wantsJSON(args []string) bool {
 	for i, a := range args {
 		if a == "--" {
@@ -67,7 +65,7 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// root makes the tree of commands.
+// root builds the command tree.
 func (r *run) root() *cobra.Command {
 	r.output = formatTable
 	root := r.tree(map[string]command{
@@ -162,7 +160,7 @@ func (r *run) root() *cobra.Command {
 	return root
 }
 
-// checkFlags settles the format of the output.
+// checkFlags sets the output format.
 func (r *run) checkFlags() error {
 	if r.asJSON {
 		r.output = formatJSON

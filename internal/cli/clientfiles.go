@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// clientsOf is the account whose clients are looked at.
+// clientsEnv returns the environment in which clients' files are searched.
 func clientsOf(r *run) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
@@ -27,7 +27,7 @@ func clientsOf(r *run) (clients.Env, error) {
 	return env, nil
 }
 
-// ownTools are MCPProxy's tools, as its configuration has them.
+// builtinTools returns MCPProxy's built-in tools as configured.
 func ownTools(r *run) ([]permission.Tool, error) {
 	live, err := r.open(r.configPath)
 	if err != nil {
@@ -36,7 +36,7 @@ func ownTools(r *run) ([]permission.Tool, error) {
 	return permission.Tools(mcpserver.BuiltinDefinitions(live.Current().MCPManagement)), nil
 }
 
-// clientChanges is the journal of what was changed in files of clients.
+// clientChanges opens the journal of changes to clients' files.
 func clientChanges(r *run) (*clients.Journal, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
@@ -45,7 +45,7 @@ func clientChanges(r *run) (*clients.Journal, error) {
 	return clients.OpenJournal(filepath.Join(dir, "client_changes"))
 }
 
-// writeLines writes the lines that differ, in colour.
+// writeDiffLines writes the lines of a difference in colour.
 func writeLines(p *printer, difference string) {
 	for line := range strings.SplitSeq(difference, "\n") {
 		h := noHue
@@ -59,7 +59,7 @@ func writeLines(p *printer, difference string) {
 	}
 }
 
-// undone says that a change of a file was taken back.
+// undoneText describes an undone change of a file.
 func undone(path string, created, partly bool) string {
 	switch {
 	case partly:

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// connectFlags are what `connect` and `disconnect` are asked to do.
+// connectFlags are the flags of `connect` and `disconnect`.
 type connectFlags struct {
 	all, dryRun, undo bool
 	wish              ops.Wish
@@ -81,7 +81,7 @@ func disconnectCommand(r *run) command {
 	}
 }
 
-// connector is a run of connect or disconnect.
+// connector is one run of connect or disconnect.
 type connector struct {
 	*run
 	flags   connectFlags
@@ -101,7 +101,7 @@ func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*con
 	return &connector{r, f, account}, err
 }
 
-// found are the clients that are wanted of those that are known.
+// found returns the known clients that match.
 func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]string, error) {
 	all, err := c.account.List()
 	if err != nil {
@@ -119,14 +119,14 @@ func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]stri
 	return ids, nil
 }
 
-// changed is what came of the clients, one by one.
+// changed has the results of all clients.
 type changed struct {
 	Clients []ops.FileChange `json:"clients"`
 	Failed  []failed         `json:"failed"`
 }
 
-// change shows what would change, asks once, and changes it; a client that fails
-// does not keep the others from it. It returns the clients whose files it has written.
+// change shows the planned changes, asks once, and makes them. A failure of one client does not stop the others. It returns the clients whose files it
+// has written.
 func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
 	out := changed{[]ops.FileChange{}, []failed{}}
 	var plans []ops.ConnectPlan
@@ -178,7 +178,7 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", counted(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
 }
 
-// listed is names in a sentence.
+// joinNames formats names in a sentence.
 func listed(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -186,7 +186,7 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// writeClientChange writes what would change in a client's file.
+// writeClientChange writes the planned change of a client's file.
 func writeClientChange(p *printer, o ops.FileChange) {
 	if !o.Changed {
 		p.line("%s: nothing changes, %s has it.", printable(o.Name), printable(o.Path))
@@ -227,8 +227,7 @@ func writeChanged(p *printer, out changed, verb string) {
 	}
 }
 
-// offerRules shows the rules with which clients run what reads and ask for the rest, and
-// writes them if somebody agrees. Who is not asked is told how.
+// offerRules shows the recommended permission rules and writes them if the user agrees. With --yes it only tells the command.
 func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	if c.output != formatTable {
 		return nil
@@ -269,7 +268,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// undo takes the last change of each client back.
+// undo undoes the last change of each client.
 func (c *connector) undo(args []string) error {
 	all := []ops.PastChange{}
 	for _, client := range args {
@@ -281,7 +280,7 @@ func (c *connector) undo(args []string) error {
 	return c.undone(all)
 }
 
-// undone says what was taken back.
+// printUndone prints the undone changes.
 func (c *connector) undone(all []ops.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
@@ -290,14 +289,13 @@ func (c *connector) undone(all []ops.PastChange) error {
 	})
 }
 
-// notRunning says what is still to be done.
+// notRunning tells how to start MCPProxy.
 const notRunning = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
-// statusTime is how long a daemon has to say where it is.
+// statusTimeout limits how long a daemon may take to return its address.
 const statusTime = 2 * time.Second
 
-// clientAccount are the clients of the user, and where they find MCPProxy: a daemon that
-// runs says it, else its configuration.
+// clientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
 func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	env, err := clientsOf(r)
 	if err != nil {
@@ -317,7 +315,7 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	return accountAt(r, env, place), nil
 }
 
-// accountAt are the clients of an account, where MCPProxy is at a place.
+// accountAt returns the clients of the user for an MCPProxy at a place.
 func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 	var err error
 	if place.Command, place.Args, err = r.self(); err != nil {
@@ -333,7 +331,7 @@ func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 	}
 }
 
-// answering is the address of the daemon that runs, "" when none does.
+// daemonURL returns the URL of the running daemon, "" without one.
 func answering(ctx context.Context, r *run) string {
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
@@ -354,7 +352,7 @@ func answering(ctx context.Context, r *run) string {
 	return ""
 }
 
-// daemonTokens has the daemon make tokens.
+// daemonTokens creates tokens through the daemon.
 type daemonTokens struct{ r *run }
 
 func (d daemonTokens) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {

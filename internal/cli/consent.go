@@ -12,14 +12,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// consent is how a person says yes: to a question, or beforehand with a flag.
+// consent is a user's confirmation by a flag.
 type consent struct {
 	yes         bool
 	fingerprint string
 }
 
-// ask wants a yes to the question. Where nobody can be asked, hint says what to
-// do instead.
+// confirm requires a yes to the question, or a flag. Without a terminal, hint says what to do instead.
 func (r *run) consented(ctx context.Context, c consent, question, hint string) error {
 	if c.yes || c.fingerprint != "" {
 		return nil
@@ -42,7 +41,7 @@ func (r *run) consented(ctx context.Context, c consent, question, hint string) e
 	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "To do it, run the command again and answer y, or give --yes.")
 }
 
-// agrees asks a question to which no is an answer, too.
+// askYesNo asks a question that may be answered with no.
 func agrees(r *run, ctx context.Context, question string) (bool, error) {
 	err := r.consented(ctx, consent{}, question, "Answer with flags.")
 	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
@@ -51,7 +50,7 @@ func agrees(r *run, ctx context.Context, question string) (bool, error) {
 	return err == nil, err
 }
 
-// askTerminal asks on the terminal of the process; nil when there is none.
+// askTerminal returns a function that asks on the terminal; nil without a terminal.
 func (r *run) askTerminal() func(ctx context.Context, question string) (string, error) {
 	in, ok := r.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -63,10 +62,9 @@ func (r *run) askTerminal() func(ctx context.Context, question string) (string, 
 	return func(ctx context.Context, question string) (string, error) {
 		fmt.Fprint(r.Stderr, question)
 		answered := make(chan string, 1)
-		// A read of a terminal cannot be interrupted. When ctx ends so does the
-		// process, and the read with it.
+		// A terminal read cannot be interrupted. When ctx ends, so does the process.
 		go func() {
-			line, _ := bufio.NewReader(in).ReadString('\n') // no line is no yes
+			line, _ := bufio.NewReader(in).ReadString('\n') // no line means no
 			answered <- line
 		}()
 		select {

@@ -12,15 +12,14 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// difference is a definition beside the approved one.
+// difference is a definition compared with the approved one.
 type difference struct {
 	what, name   string
-	ops.ToolDiff     // what those of tools and of others have in common
+	ops.ToolDiff     // common fields of tools and other definitions
 	answer       any // as the daemon sent it
 }
 
-// writeDiff shows a person what would be approved: what has changed, or the
-// whole definition when none was approved before. Nothing in it can hide.
+// writeDiff shows what would be approved: the changes, or the whole definition when none was approved before. Hidden characters are made visible.
 func writeDiff(p *printer, d difference) {
 	var f fields
 	f.add(d.what, visibleLine(d.name))
@@ -37,8 +36,7 @@ func writeDiff(p *printer, d difference) {
 	writeDifference(p, d)
 }
 
-// writeDifference writes what has changed, or the whole when there is nothing
-// to hold it against.
+// writeDifference writes the changes, or the whole definition if there is nothing to compare.
 func writeDifference(p *printer, d difference) {
 	switch {
 	case d.Approved == nil && d.Reason == approval.Changed:
@@ -70,7 +68,7 @@ func writeFindings(p *printer, indent string, findings []scan.Finding) {
 	}
 }
 
-// orRoot names the place of what concerns a definition as a whole.
+// orRoot names a finding of the definition as a whole.
 func orRoot(path string) string {
 	if path == "" {
 		return "the definition"
@@ -78,8 +76,7 @@ func orRoot(path string) string {
 	return path
 }
 
-// writeChanges writes the hints first, which decide in which lane the tool is
-// called, then the rest in order.
+// writeChanges writes the hints first, because they decide the lane of a tool, then the rest in order.
 func writeChanges(p *printer, changes []approval.Difference) {
 	var hints fields
 	hints.indent = "  "
@@ -104,7 +101,7 @@ func writeChanges(p *printer, changes []approval.Difference) {
 	}
 }
 
-// hintSaid is the value of a hint, in its three states.
+// hintValue returns the value of a hint in its three states.
 func hintSaid(raw []byte) string {
 	if raw == nil {
 		return "not said"
@@ -116,7 +113,7 @@ func replaced(p *printer, old, now string) string {
 	return mark(p, approval.Removed, old) + mark(p, approval.Added, now)
 }
 
-// mark shows a part of a text as removed or added, also without colour.
+// mark marks a part of a text as removed or added, with and without colour.
 func mark(p *printer, kind, text string) string {
 	h, before, after := noHue, "", ""
 	switch kind {
@@ -150,7 +147,7 @@ func writeChange(p *printer, c approval.Difference) {
 	writeSide(p, "+ ", good, c.New)
 }
 
-// writeSide writes a value that was removed or added, marked line by line.
+// writeSide writes a removed or added value line by line.
 func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
 	if raw == nil {
 		return
@@ -160,7 +157,7 @@ func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
 	}
 }
 
-// seenJSON is a text as it is and anything else as indented JSON, visible.
+// visibleJSON returns a text as it is and other values as indented JSON, with hidden characters made visible.
 func seenJSON(raw json.RawMessage) string {
 	if text, ok := wirejson.String(raw); ok {
 		return visible(text)
@@ -168,8 +165,7 @@ func seenJSON(raw json.RawMessage) string {
 	return visible(spelledOut(indented(raw)))
 }
 
-// spelledOut is JSON with its texts spelled as they are read, so that nothing
-// is hidden from a person by writing it in escapes: \u0049 becomes I.
+// unescapeStrings decodes unneeded escapes in JSON strings, so that they hide nothing: \u0049 becomes I.
 func spelledOut(text string) string {
 	var out []byte
 	rest := []byte(text)
@@ -181,7 +177,7 @@ func spelledOut(text string) string {
 		c := wirejson.Cursor{Text: rest[start:]}
 		said, ok := wirejson.String(c.Value())
 		if !ok {
-			break // no JSON
+			break // not JSON
 		}
 		out = wirejson.AppendString(append(out, rest[:start]...), said)
 		rest = rest[start+c.At():]
@@ -189,12 +185,10 @@ func spelledOut(text string) string {
 	return string(append(out, rest...))
 }
 
-// aroundChange is how much of a text that did not change is shown beside a
-// change, in bytes.
+// aroundChange is how much unchanged text is shown next to a change, in bytes.
 const aroundChange = 200
 
-// shortened leaves out the middle of a long text that did not change; before
-// and after say on which sides of it something did.
+// elide cuts the middle of a long unchanged text. before and after say on which sides there is a change.
 func shortened(text string, before, after bool) string {
 	head, tail := 0, 0
 	if before {
@@ -210,7 +204,7 @@ func shortened(text string, before, after bool) string {
 	return strings.ToValidUTF8(text[:head], "") + gap + strings.ToValidUTF8(text[len(text)-tail:], "")
 }
 
-// writeDefinition writes a definition whole, member by member in its order.
+// writeDefinition writes a whole definition, member by member in order.
 func writeDefinition(p *printer, definition json.RawMessage) {
 	switch {
 	case wirejson.Check(definition, wirejson.Limits{}) != nil:

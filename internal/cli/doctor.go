@@ -50,7 +50,7 @@ func doctorCommand(r *run) command {
 	}
 }
 
-// mendHint says how what is wrong is mended.
+// fixHint explains how to fix findings.
 func mendHint(r doctor.Report) string {
 	for _, c := range r.Checks {
 		if c.Fixable {
@@ -60,7 +60,7 @@ func mendHint(r doctor.Report) string {
 	return "Each names the command that mends it."
 }
 
-// doctorOptions are where the doctor looks.
+// doctorOptions returns where the doctor gathers facts.
 func (r *run) doctorOptions() (doctor.Options, error) {
 	path, err := r.configFile()
 	if err != nil {
@@ -83,9 +83,9 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 	}, nil
 }
 
-// entriesOf is what the configuration file says of servers.
+// doctorEntries reads the servers' entries in the configuration file.
 func entriesOf(text []byte) (all []doctor.Entry) {
-	for _, e := range ops.Entries(text) {
+	for _, e := range ops.ReadEntryReferences(text) {
 		one := doctor.Entry{Server: e.Server, Variables: e.Variables}
 		for _, c := range e.Clear {
 			one.Clear = append(one.Clear, doctor.InClear{Place: c.Place, Secret: c.Name})
@@ -95,11 +95,10 @@ func entriesOf(text []byte) (all []doctor.Entry) {
 	return all
 }
 
-// askTime is how long the daemon has for all that the doctor asks.
+// daemonFactsTimeout limits all requests of the doctor to the daemon.
 const askTime = doctor.PartTime - 500*time.Millisecond
 
-// presenceFacts are how presence stands. What is signed cannot be read without the
-// database, and then nothing counts.
+// presenceFacts returns the state of presence. Without the database no signature can be read, so nothing counts.
 func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
@@ -114,7 +113,7 @@ func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) 
 	return p, err
 }
 
-// askAll asks the daemon what it knows of itself.
+// daemonFacts requests the daemon's facts.
 func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -160,10 +159,10 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	return d, idlePatterns(r, ctx, c, d.Servers)
 }
 
-// maxMatched is how many tools of a server its patterns are compared with.
+// maxMatched limits the tools of a server that its patterns are compared with.
 const maxMatched = 1000
 
-// idlePatterns notes which patterns of the configuration fit none of a server's tools.
+// findIdlePatterns finds configured patterns that match none of a server's tools.
 func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Server) error {
 	path, err := r.configFile()
 	if err != nil {
@@ -171,7 +170,7 @@ func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Serve
 	}
 	live, err := r.open(path)
 	if err != nil {
-		return nil // the doctor says what is wrong with the file
+		return nil // another check reports the mistake
 	}
 	for _, s := range live.Current().Servers {
 		patterns := slices.Concat(s.EnabledTools, s.DisabledTools)
@@ -195,7 +194,7 @@ func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Serve
 	return nil
 }
 
-// Bounds on what is asked of servers that are not ready.
+// Limits on requests about servers that are not ready.
 const (
 	maxAsked  = 50
 	lastLines = 5
@@ -220,7 +219,7 @@ func askServers(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
 	return servers, nil
 }
 
-// askServer asks how a server is launched, and for its last words.
+// addServerFacts requests a server's launch and the end of its log.
 func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
 	d, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: s.Name})
 	if err != nil {
@@ -246,7 +245,7 @@ func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
 	return nil
 }
 
-// seenServer is a server as the daemon shows it.
+// serverFacts converts a server of the daemon.
 func seenServer(v ops.ServerRow) doctor.Server {
 	code, _, _ := strings.Cut(v.Failure, ":")
 	s := doctor.Server{
@@ -263,7 +262,7 @@ func seenServer(v ops.ServerRow) doctor.Server {
 	return s
 }
 
-// marks say how something is, each with a word.
+// marks are the sign, word and colour of each state.
 var marks = map[doctor.State]struct {
 	sign, word string
 	hue        hue
@@ -272,8 +271,7 @@ var marks = map[doctor.State]struct {
 	doctor.Warn: {"!", "look", care}, doctor.Bad: {"✗", "wrong", bad},
 }
 
-// writeReport writes what is to be said in full, and of each group how many checks have
-// nothing to say.
+// writeReport writes the findings in full, and the number of passed checks of each group.
 func writeReport(p *printer, r doctor.Report) {
 	for _, fix := range r.Fixed {
 		if fix.Error != "" {
@@ -325,7 +323,7 @@ func writeGroup(p *printer, all []doctor.Result) {
 	fmt.Fprintln(p)
 }
 
-// whySkipped is why checks were skipped, each reason once.
+// whySkipped returns the reasons of skipped checks, each once.
 func whySkipped(all []doctor.Result) string {
 	var why []string
 	for _, c := range all {

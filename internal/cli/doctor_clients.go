@@ -12,10 +12,10 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// doctorClients are the clients of this account, as the doctor asks for them.
+// doctorClients examines the MCP clients of this account for the doctor.
 type doctorClients struct{ r *run }
 
-// Look tells how they are connected to the MCPProxy at an address.
+// Examine returns how clients are connected to the MCPProxy at an address.
 func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	env, err := clientsOf(d.r)
 	if err != nil {
@@ -43,8 +43,7 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	return found, nil
 }
 
-// direct are the servers that clients reach without MCPProxy, by client. What cannot be
-// read is told otherwise.
+// direct returns by client the servers that it reaches without MCPProxy. Unreadable files are reported elsewhere.
 func (d doctorClients) direct(env clients.Env) map[string][]string {
 	out := map[string][]string{}
 	path, err := d.r.configFile()
@@ -60,7 +59,7 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 		Names:  func(context.Context) ([]string, error) { return nil, nil },
 		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
 	}
-	all, err := ops.NewImport(env, nil).Look(context.Background(), here, "")
+	all, err := ops.NewImportAccount(env, nil).FindServers(context.Background(), here, "")
 	if err != nil {
 		return out
 	}

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// importFlags are what `upstream import` is asked to do.
+// importFlags are the flags of `upstream import`.
 type importFlags struct {
 	keyring, noKeyring, remove, quarantined, dryRun, undo bool
 	consent                                               consent
@@ -53,13 +53,13 @@ func upstreamImport(r *run) command {
 	}
 }
 
-// imported is what was found, and what became of it.
+// imported is what was found and the results.
 type imported struct {
 	ops.Findings
 	ops.Results
 }
 
-// importServers shows what was found, asks, and takes it over.
+// importServers shows what was found, asks, and imports it.
 func importServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) error {
 	h, err := foundIn(r, ctx, c, from, f)
 	if err != nil {
@@ -90,7 +90,7 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 	return cmp.Or(notImported(out.Results), unread(h.Broken))
 }
 
-// unread is the error for files that cannot be read, nil when all can be.
+// unreadFiles returns the error for unreadable files, nil if there are none.
 func unread(all []ops.BrokenFile) error {
 	var files []string
 	first := ""
@@ -108,8 +108,7 @@ func unread(all []ops.BrokenFile) error {
 	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", counted(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
 }
 
-// wantedOf are the ids of what is to be taken over: what is not here yet, and to be
-// removed also what is.
+// idsToImport returns the ids to import: servers that are not here yet and, to remove them, also the others.
 func wantedOf(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
@@ -119,7 +118,7 @@ func wantedOf(found []ops.Found, remove bool) (ids []string) {
 	return ids
 }
 
-// news is how much is not here yet.
+// newCounts counts the servers and secrets that are not here yet.
 type news struct{ servers, secrets int }
 
 func newOf(found []ops.Found) (n news) {
@@ -134,7 +133,7 @@ func newOf(found []ops.Found) (n news) {
 	return n
 }
 
-// askImport asks what is to be done. Only who was asked has seen the launches.
+// askImport asks what to do. Without a question the user has not seen the launches, so they need a review.
 func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n news, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
 	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
@@ -167,12 +166,12 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 	return err
 }
 
-// owned reports whether a server is in a file of the user's own.
+// owned reports whether a server is in a user's own file.
 func owned(s ops.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
 
-// foundIn finds the servers of all clients, of one, of a file or of stdin.
+// findServers finds the servers of all clients, of one client, of a file or of stdin.
 func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
 	env, err := clientsOf(r)
 	if err != nil {
@@ -182,10 +181,10 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if err != nil {
 		return nil, err
 	}
-	account := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) })
+	account := ops.NewImportAccount(env, func() (*clients.Journal, error) { return clientChanges(r) })
 	_, unknown := clients.FindSource(from)
 	if from == "" || unknown == nil {
-		return account.Look(ctx, here, from)
+		return account.FindServers(ctx, here, from)
 	}
 	text, err := readText(r, from)
 	switch {
@@ -199,10 +198,10 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if from == "-" {
 		from = "stdin"
 	}
-	return account.Read(ctx, here, from, text)
+	return account.ParseServers(ctx, here, from, text)
 }
 
-// readText reads a file, or stdin for "-", within the bound of a client's file.
+// readText reads a file, or stdin for "-", up to the size limit of clients' files.
 func readText(r *run, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(r.Stdin, textedit.MaxSize+1))
@@ -215,7 +214,7 @@ func readText(r *run, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, textedit.MaxSize+1))
 }
 
-// importTo is the daemon, or without one the configuration file and the keyring.
+// importTo returns access to the daemon or, without one, to the configuration file and the keyring.
 func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	path, err := r.configFile()
 	if err != nil {
@@ -271,7 +270,7 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	}, nil
 }
 
-// writeTakeables writes what was found: one server once, with all clients that have it.
+// writeImportable writes the servers found, each once with all clients that have it.
 func writeTakeables(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
@@ -300,10 +299,10 @@ func writeTakeables(p *printer, all ops.Findings) {
 	}
 }
 
-// ownerOf is the client that has a server, or where else it stands.
+// ownerOf returns the client that has a server, or its file.
 func ownerOf(s ops.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
 
-// writeTakeable writes one server as it would be launched. Nothing in it can hide.
+// writeImportableServer writes how one server would be launched, with hidden characters made visible.
 func writeTakeable(p *printer, all []ops.Found) {
 	s := all[0]
 	f := fields{indent: "  "}
@@ -353,7 +352,7 @@ func pairsOf(values map[string]string, between string) string {
 	return strings.Join(lines, "\n")
 }
 
-// clearIn is which secrets stand in clear, and their names in the keyring.
+// secretsInClear lists the secrets in clear text and their names in the keyring.
 func clearIn(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
@@ -362,14 +361,14 @@ func clearIn(s ops.Found) string {
 	return strings.Join(lines, "\n")
 }
 
-// writeImported writes what became of what was found.
+// writeImported writes the results of an import.
 func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportOptions, offline bool) {
 	by := map[string]ops.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
 	}
 	var added, review, kept []string
-	out := map[string][]string{} // files, and what left them
+	out := map[string][]string{} // file → servers removed from it
 	for _, r := range all {
 		switch {
 		case o.DryRun && r.State == "" && !slices.Contains(added, visibleLine(r.Name)):
@@ -422,7 +421,7 @@ func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportO
 	}
 }
 
-// writeNext says what a person does with the clients that servers were taken out of.
+// writeNext writes what to do with the clients whose files were changed.
 func writeNext(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.All() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {
@@ -440,7 +439,7 @@ func writeNext(p *printer, found []ops.Found, all []ops.Result) {
 	}
 }
 
-// notImported is the error for what was not done, nil when all was.
+// notImported returns the error for failed servers, nil if there are none.
 func notImported(all []ops.Result) error {
 	failed := slices.DeleteFunc(slices.Clone(all), func(r ops.Result) bool { return r.Problem == nil })
 	if len(failed) == 0 {
@@ -450,13 +449,13 @@ func notImported(all []ops.Result) error {
 		WithHint("Each says why above; the others are done.")
 }
 
-// undoImport puts back what the last import took out of clients' files.
+// undoImport restores what the last import removed from clients' files.
 func undoImport(r *run, client string) error {
 	env, err := clientsOf(r)
 	if err != nil {
 		return err
 	}
-	all, err := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) }).Undo(client)
+	all, err := ops.NewImportAccount(env, func() (*clients.Journal, error) { return clientChanges(r) }).Undo(client)
 	if len(all) == 0 && err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// lookLogin is how often it is asked whether the person has logged in.
+// loginPollInterval is how often the progress of a login is requested.
 const lookLogin = 250 * time.Millisecond
 
 func upstreamLogin(r *run) command {
@@ -30,8 +30,7 @@ func upstreamLogin(r *run) command {
 	})}
 }
 
-// sayWhere tells the person the address, on stdout in a line of its own, or on
-// stderr when stdout holds data for programs.
+// printLoginAddress prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
 func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
 	if err := checkAddress(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
@@ -48,7 +47,7 @@ func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
 	return nil
 }
 
-// awaitLogin waits until the login is over.
+// awaitLogin waits until the login has ended.
 func awaitLogin(ctx context.Context, c *api.Client, l ops.LoginView) (ops.LoginView, error) {
 	look := time.NewTicker(lookLogin)
 	defer look.Stop()

@@ -6,8 +6,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// parseTime reads a time as a person types it: a span back from now, or a time
-// or a date, in local time unless it says otherwise. The zero time for an empty text.
+// parseTime parses a time as typed: a span back from now, a time or a date, in local time by default. An empty text is the zero time.
 func (r *run) parseTime(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

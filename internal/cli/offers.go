@@ -10,8 +10,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// reviewed are the definitions of a server under review but its instructions as
-// they count, tools first.
+// reviewedDefinitions returns the definitions of a server under review, tools first.
 func reviewed(v ops.ServerReview) []ops.ReviewedOffer {
 	var all []ops.ReviewedOffer
 	for _, t := range v.Tools {
@@ -59,7 +58,7 @@ func writeReviewedKind(p *printer, all []ops.ReviewedOffer, kind tool.Kind) {
 	}
 }
 
-// writeReviewedOne writes what there is to say of one definition besides.
+// writeReviewedOne writes the findings, changes and definition of one definition.
 func writeReviewedOne(p *printer, v ops.ServerReview, o ops.ReviewedOffer, full bool) {
 	above := shownAbove(v, o)
 	if (len(o.Findings) == 0 && !full || above) && len(o.Changes) == 0 && (above || o.Kind != tool.KindInstructions) {
@@ -77,13 +76,13 @@ func writeReviewedOne(p *printer, v ops.ServerReview, o ops.ReviewedOffer, full 
 	}
 }
 
-// shownAbove reports whether an offer is the instructions that head the review.
+// shownAbove reports whether a definition is the instructions at the top of the review.
 func shownAbove(v ops.ServerReview, o ops.ReviewedOffer) bool {
 	said, _ := wirejson.String(o.Definition)
 	return o.Kind == tool.KindInstructions && said == v.Instructions
 }
 
-// instructionsWait returns why the instructions of a server wait, if they do.
+// instructionsWait returns why the instructions of a server wait; "" if they do not.
 func instructionsWait(v ops.ServerReview) string {
 	for _, o := range v.Offers {
 		if o.Reason != "" && shownAbove(v, o) {
@@ -93,7 +92,7 @@ func instructionsWait(v ops.ServerReview) string {
 	return ""
 }
 
-// waiting is how many of these definitions wait.
+// countWaiting counts the definitions that wait.
 func waiting(all []ops.ReviewedOffer) int {
 	n := 0
 	for _, o := range all {
@@ -104,7 +103,7 @@ func waiting(all []ops.ReviewedOffer) int {
 	return n
 }
 
-// offersNote says in the list of servers what of one waits beside tools.
+// primitivesNote returns the note in the server list about waiting prompts, resources and instructions.
 func offersNote(s ops.ServerView) string {
 	if s.Offers == nil {
 		return ""
@@ -125,7 +124,7 @@ func offersNote(s ops.ServerView) string {
 	return what + " approval: mcpproxy upstream approve " + quotedWord(s.Name)
 }
 
-// addOffers adds what a server offers beside tools.
+// addPrimitives adds the counts of a server's prompts, resources, templates and instructions.
 func addOffers(f *fields, c *ops.OfferCounts) {
 	if c == nil {
 		return

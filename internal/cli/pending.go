@@ -28,7 +28,7 @@ func writePending(p *printer, all ops.PendingList) {
 	p.note("Look and decide: `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
 }
 
-// writeCall shows a call as the question about it.
+// writeCall shows a pending call as the question about it.
 func writeCall(p *printer, q ops.PendingCall) {
 	var f fields
 	f.add("Call", visibleLine(q.Name))
@@ -56,7 +56,7 @@ func writeCall(p *printer, q ops.PendingCall) {
 	p.text("  ", printable(string(q.Arguments)))
 }
 
-// waitingCall finds a call that waits by the beginning of its id.
+// findPendingCall finds a pending call by a prefix of its id.
 func waitingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
 	all, err := api.ListPending.Call(ctx, c, ops.Nothing{})
 	if err != nil {
@@ -87,8 +87,7 @@ func pendingShow(r *run) command {
 	})}
 }
 
-// decided shows a call that waits, asks, and answers. A yes beforehand needs the id as the
-// list has it: what has been looked at.
+// decidePending shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
 func (r *run) decided(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
 	q, err := waitingCall(ctx, c, id)
 	if err != nil {
@@ -120,7 +119,7 @@ func pendingDeny(r *run) command {
 	var said consent
 	in := ops.Denial{}
 	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		said.yes = said.yes || in.Reason != "" // who gives a reason has looked
+		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
 		return r.decided(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
@@ -128,7 +127,7 @@ func pendingDeny(r *run) command {
 	})}
 }
 
-// pendingIDs completes the ids of calls that wait.
+// pendingIDs completes the ids of pending calls.
 func pendingIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
 	return each(all.Pending, func(q ops.PendingCall) string { return q.ID })

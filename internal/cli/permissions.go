@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// permissionsFlags are what `permissions` is asked to do.
+// permissionsFlags are the flags of `permissions`.
 type permissionsFlags struct {
 	check, write, dryRun, undo bool
 	consent                    consent
@@ -43,7 +43,7 @@ func permissionsCommand(r *run) command {
 	}
 }
 
-// showRules prints the rules, ready to paste: they alone go to stdout.
+// showRules prints the rules, ready to paste: only they go to stdout.
 func showRules(r *run, env clients.Env, client string) error {
 	tools, err := ownTools(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func showRules(r *run, env clients.Env, client string) error {
 	})
 }
 
-// checkPermissions says what the client does; other than recommended is a refusal.
+// checkPermissions shows what the client does. A deviation from the recommendation is an error.
 func checkPermissions(r *run, env clients.Env, client string) error {
 	tools, err := ownTools(r)
 	if err != nil {
@@ -89,7 +89,7 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, advice(env, tools, report))
 }
 
-// advice is what helps where a client does other than recommended.
+// permissionsHint returns what helps against a deviation.
 func advice(env clients.Env, tools []permission.Tool, report permission.Report) string {
 	plan, err := permission.Prepare(env, report.Client, tools)
 	switch {
@@ -101,7 +101,7 @@ func advice(env clients.Env, tools []permission.Tool, report permission.Report) 
 	return "What a person does about it stands above."
 }
 
-// writeVerdict writes the lanes, one below the other.
+// writeVerdict writes the lanes, one per line.
 func writeVerdict(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
 		h, mark := good, "✓"
@@ -130,7 +130,7 @@ func writeVerdict(p *printer, report permission.Report) {
 	p.note("How sure this is: %s.", report.Basis)
 }
 
-// decides is which rule decides about a lane.
+// decidingRule returns the rule that decides about a lane.
 func decides(lane permission.Lane) string {
 	text := placed(lane.Rule)
 	if lane.Why != "" {
@@ -139,7 +139,7 @@ func decides(lane permission.Lane) string {
 	return text
 }
 
-// placed is a rule with its place.
+// ruleWithPosition returns a rule with its file and line.
 func placed(rule permission.Rule) string {
 	switch {
 	case rule.Path == "":
@@ -150,7 +150,7 @@ func placed(rule permission.Rule) string {
 	return fmt.Sprintf("%s, %s:%d", visibleLine(rule.Text), visibleLine(rule.Path), rule.Line)
 }
 
-// writePermissions shows what would change, asks, and writes.
+// writePermissions shows the planned change, asks, and writes.
 func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
 	tools, err := ownTools(r)
 	if err != nil {
@@ -184,7 +184,7 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 	})
 }
 
-// writePlan writes what would change.
+// writePlan writes the planned change.
 func writePlan(p *printer, plan permission.Plan) {
 	if !plan.Changed {
 		p.line("Nothing changes: the rules are in %s.", printable(plan.Path))
@@ -200,7 +200,7 @@ func writePlan(p *printer, plan permission.Plan) {
 	}
 }
 
-// undoPermissions takes the last change back.
+// undoPermissions undoes the last change.
 func undoPermissions(r *run, env clients.Env, client string) error {
 	j, err := clientChanges(r)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// desk is the terminal that the person is at, whatever stdin and stdout are: a passphrase
-// comes from nowhere else.
+// userTerminal is the terminal of the user, regardless of stdin and stdout. Passphrases are read only from it.
 type desk struct {
 	in, out *os.File
 	*term.Terminal
@@ -42,8 +41,7 @@ func (d *desk) close() {
 
 func (d *desk) line(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// secret asks for something that is not shown, whatever is typed before it is asked for. An
-// interruption is an io.EOF, and the terminal is as it was after it.
+// secret reads a line without echo and ignores input typed before. An interrupt is io.EOF; the terminal mode is restored.
 func (d *desk) secret(ctx context.Context, question string) ([]byte, error) {
 	before, err := term.MakeRaw(int(d.in.Fd()))
 	if err != nil {
@@ -54,7 +52,7 @@ func (d *desk) secret(ctx context.Context, question string) ([]byte, error) {
 		err   error
 	}
 	answered := make(chan answer, 1)
-	// A read of a terminal cannot be interrupted. When ctx ends so does the process.
+	// A terminal read cannot be interrupted. When ctx ends, so does the process.
 	go func() {
 		value, err := d.ReadPassword(question)
 		answered <- answer{value, err}
@@ -80,16 +78,15 @@ const (
 	mostTries = 3  // at a passphrase
 )
 
-// signer signs for a person.
+// signer signs statements for the user.
 type signer struct {
-	all bool // every claim is shown, however many there are
-	// Of an anchor that this command sets: its passphrase was given just now.
+	all bool // show every claim, however many there are
+	// Of an anchor that this command sets: its passphrase was just given.
 	anchor presence.Digest
 	key    ed25519.PrivateKey
 }
 
-// permit shows a person what is to be signed, and signs it with the passphrase, which stays
-// in this process.
+// permit shows the statement to the user and signs it with the passphrase, which never leaves this process.
 func (s *signer) permit(ctx context.Context, a presence.Asked) (none presence.Signed, err error) {
 	if a.Anchor.Kind != presence.Passphrase {
 		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
@@ -124,7 +121,7 @@ func (s *signer) permit(ctx context.Context, a presence.Asked) (none presence.Si
 	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
 }
 
-// show shows what is to be signed: when that is much, how much of what.
+// show shows the claims to sign: above maxShownClaims only their counts.
 func (s *signer) show(d *desk, claims []presence.Claim) {
 	if len(claims) <= mostShown || s.all {
 		for _, c := range claims {

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// presenceSet sets what proves that a person decides.
+// presenceSet sets the anchor that proves a user's decisions.
 func presenceSet(r *run) command {
 	var made string
 	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
@@ -62,7 +62,7 @@ func presenceSet(r *run) command {
 	})}
 }
 
-// makePasskey opens the page that makes a passkey: a browser alone can, at a name alone.
+// makePasskey opens the page that creates a passkey, which only a browser at a host name can.
 func makePasskey(ctx context.Context, r *run, c *api.Client) error {
 	address, err := addressOfUI(ctx, c)
 	if err != nil {
@@ -75,7 +75,7 @@ func makePasskey(ctx context.Context, r *run, c *api.Client) error {
 	return showUI(ctx, r, c, presence.Origin(u.Port())+u.Path+"settings?part=passkey", false)
 }
 
-// readPasskey reads what the page has made, which the passphrase is to sign.
+// readPasskey parses the anchor that the page has created.
 func readPasskey(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -88,7 +88,7 @@ func readPasskey(text string) (presence.Anchor, error) {
 	return a, nil
 }
 
-// newPassphrase asks for a new passphrase, twice.
+// newPassphrase asks twice for a new passphrase.
 func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
 	d, err := openDesk()
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 	return a, nil
 }
 
-// presenceTest reports whether a decision would count, and whether the passphrase is known.
+// presenceTest reports whether decisions count, and checks the passphrase.
 func presenceTest(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
@@ -151,7 +151,7 @@ func presenceTest(r *run) command {
 	})}
 }
 
-// presenceJoin proves that the anchor of a shared database is the person's.
+// presenceJoin proves that the anchor of a shared database is the user's.
 func presenceJoin(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
@@ -162,8 +162,7 @@ func presenceJoin(r *run) command {
 	})}
 }
 
-// presenceHolds prints how presence stands now, and whether the file still waits: at an
-// instance that joins, and after a reset, nothing of it was confirmed.
+// printPresence prints the state of presence, and whether configuration changes wait: after a join or a reset none is confirmed.
 func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.print(v, func(p *printer) {
@@ -173,7 +172,7 @@ func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceVie
 	})
 }
 
-// presenceReset makes everything that was signed void, or calls that off.
+// presenceReset makes all signatures void, or cancels that.
 func presenceReset(r *run) command {
 	cancel := false
 	agreed := consent{}

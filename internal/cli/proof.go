@@ -29,21 +29,20 @@ func activityExport(r *run) command {
 		}
 		q.Format = ops.Format(format)
 		if path == "" {
-			return api.ExportActivity.Pour(ctx, c, q, r.Stdout)
+			return api.ExportActivity.Stream(ctx, c, q, r.Stdout)
 		}
 		return exportTo(ctx, c, q, path)
 	})}
 }
 
-// exportTo writes an export to a file, whole or not at all: it takes its name when all is
-// in it.
+// exportTo writes an export to a file, completely or not at all: it renames the file at the end.
 func exportTo(ctx context.Context, c *api.Client, q ops.ExportQuery, path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // for its owner only
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // accessible only to its owner
 	if err != nil {
 		return unwritable(err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
-	if err := api.ExportActivity.Pour(ctx, c, q, f); err != nil {
+	if err := api.ExportActivity.Stream(ctx, c, q, f); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
@@ -121,7 +120,7 @@ func writeSigner(p *printer, signer string) {
 	}
 }
 
-// holds is the error of a verification that has found something.
+// verificationError returns the error of a failed verification.
 func holds(ok bool, first *activity.Break, message string) error {
 	if ok {
 		return nil

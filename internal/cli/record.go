@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// minID is how much of an id a table shows at least: the ten characters of a
-// ULID that are its time, so that it names one record also outside the page.
+// minID is the minimum length of an id in a table: the ten characters of a ULID that encode its time, which usually identify one record.
 const minID = 10
 
 func writeActivities(p *printer, page ops.ActivityList, noIcons bool) {
@@ -40,7 +39,7 @@ func writeActivities(p *printer, page ops.ActivityList, noIcons bool) {
 	}
 }
 
-// shortIDs cuts each id to what tells it from the others.
+// shortIDs cuts each id to a prefix that no other has.
 func shortIDs(ids []string) []string {
 	sorted := slices.Sorted(slices.Values(ids))
 	needed := map[string]int{}
@@ -64,7 +63,7 @@ func shortIDs(ids []string) []string {
 	return out
 }
 
-// common is the length of what a and b begin with.
+// commonPrefix returns the length of the common prefix of a and b.
 func common(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -73,7 +72,7 @@ func common(a, b string) int {
 	return n
 }
 
-// intentCell is the operation type with its icon; nothing of what is no call.
+// intentCell returns the operation type with its icon; "" for a record that is no call.
 func intentCell(a activity.Record, noIcons bool) string {
 	if a.Metadata.Intent == nil {
 		return ""
@@ -81,8 +80,7 @@ func intentCell(a activity.Record, noIcons bool) string {
 	return operation(a.Metadata.Intent.OperationType, noIcons)
 }
 
-// what is what happened besides a call that went well: the code of a refusal or
-// of a failure, or what was done.
+// eventCell returns the action of a record, or the code of a refusal or failure.
 func what(a activity.Record) string {
 	return oneLine(cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode))
 }
@@ -115,7 +113,7 @@ func status(p *printer, s activity.Status) string {
 	return word
 }
 
-// timesNote is how many refusals a record stands for.
+// timesNote returns how many refusals a record stands for.
 func timesNote(a activity.Record) string {
 	if a.Repeated < 2 {
 		return ""
@@ -123,7 +121,7 @@ func timesNote(a activity.Record) string {
 	return fmt.Sprintf(" ×%d", a.Repeated)
 }
 
-// duration is how long a call took.
+// duration formats how long a call took.
 func duration(a activity.Record) string {
 	switch {
 	case a.Type != activity.ToolCall && a.DurationMS == 0, a.Status == activity.Pending, a.Status == activity.Interrupted, a.Status == activity.Held:
@@ -134,7 +132,7 @@ func duration(a activity.Record) string {
 	return (time.Duration(a.DurationMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-// ownTime is what MCPProxy itself took of the duration, where that is known.
+// ownTime formats MCPProxy's own part of the duration, if known.
 func ownTime(a activity.Record) string {
 	if a.OwnUS == 0 {
 		return ""
@@ -242,7 +240,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 	f.write(p)
 }
 
-// seemsTo is what a tool seems to do that does not say so.
+// inferredNote describes the inferred operation of a tool without hints.
 func seemsTo(j *tool.Facts) string {
 	if j.Inferred == "" || !j.Unsure {
 		return oneLine(j.Inferred)
@@ -250,7 +248,7 @@ func seemsTo(j *tool.Facts) string {
 	return oneLine(j.Inferred) + " (a careful guess)"
 }
 
-// judgedHints says each hint with who says it.
+// judgedHints lists the hints with their sources.
 func judgedHints(h *tool.JudgedHints) string {
 	if h == nil {
 		return ""
@@ -272,7 +270,7 @@ func judgedHints(h *tool.JudgedHints) string {
 	return strings.Join(said, ", ")
 }
 
-// searchedFor says how the tool was found.
+// searchedFor describes the search that found the tool.
 func searchedFor(s *activity.Search) string {
 	switch {
 	case s == nil:

@@ -18,8 +18,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// secretName is the arguments of a command that names a secret. A value among
-// them is not repeated.
+// secretName validates the arguments of a command that names a secret. Errors repeat no argument, which may be a value.
 func secretName(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -31,7 +30,7 @@ func secretName(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// secretNames completes with the secrets that are set or needed.
+// secretNames completes the secrets that are stored or needed.
 func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
 	all, err := api.ListSecrets.Call(ctx, c, ops.Nothing{})
 	if err != nil {
@@ -43,7 +42,7 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 	return names
 }
 
-// secretsHere are the secrets without a daemon.
+// localSecrets returns the secrets without a daemon.
 func (r *run) secretsHere() (ops.Secrets, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
@@ -66,7 +65,7 @@ func (r *run) secretsHere() (ops.Secrets, error) {
 	}}, nil
 }
 
-// secretsOp has the daemon do an operation, or without one this process.
+// secretsOp runs an operation in the daemon, or without one in this process.
 func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.Secrets) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.Absent(err) {
@@ -109,7 +108,7 @@ func writeSecretSet(p *printer, v ops.SecretView) {
 	p.note("Used by %s.", oneLine(strings.Join(v.UsedBy, ", ")))
 }
 
-// keptIn says where a secret is.
+// storedIn returns where a secret is stored.
 func keptIn(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
@@ -117,8 +116,7 @@ func keptIn(v ops.SecretView) string {
 	return "the sealed file of the data directory"
 }
 
-// readSecret reads a value from the terminal, without showing it, or from stdin, of
-// which one line end is cut.
+// readSecret reads a value from the terminal without echo, or from stdin without its final line end.
 func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	if in, ok := r.Stdin.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		return r.promptSecret(ctx, in, "Value of "+name+" (not shown): ")
@@ -134,7 +132,7 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// promptSecret asks on a terminal, which shows again what is typed when ctx ends.
+// promptSecret asks on a terminal, and restores the echo when ctx ends.
 func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (string, error) {
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {
@@ -146,8 +144,7 @@ func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (s
 		err   error
 	}
 	answered := make(chan answer, 1)
-	// A read of a terminal cannot be interrupted. When ctx ends so does the
-	// process, and the read with it.
+	// A terminal read cannot be interrupted. When ctx ends, so does the process.
 	go func() {
 		value, err := term.ReadPassword(int(in.Fd()))
 		answered <- answer{value, err}

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// errLeftOut is for a CLI that was made without what the command runs.
+// errNotBuiltIn is for a program that was built without the command's implementation.
 var errLeftOut = errors.New("this program was built without the command")
 
 func serveCommand(r *run) command {
@@ -21,7 +21,7 @@ func serveCommand(r *run) command {
 			return errLeftOut
 		}
 		person, _ := terminal(r.Stderr)
-		return r.Serve(cmd.Context(), app.Options{Person: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
+		return r.Serve(cmd.Context(), app.Options{Terminal: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }
 
@@ -35,9 +35,8 @@ func demoCommand(r *run) command {
 	}}
 }
 
-// bashAlone has the script for bash do without the package bash-completion, which
-// is not everywhere where there is bash: then words are told apart by white space,
-// and bash itself completes the names of files.
+// bashWithoutPackage makes the bash script work without the package bash-completion, which some systems lack: it splits words at white space and
+// completes file names with bash itself.
 var bashAlone = strings.NewReplacer(
 	`    _get_comp_words_by_ref "$@" cur prev words cword
 `, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
@@ -65,7 +64,7 @@ var bashAlone = strings.NewReplacer(
 __start_mcpproxy()
 `)
 
-// shells are those for which there is a completion script.
+// shells are the shells with a completion script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func completionCommand(r *run) command {
@@ -82,7 +81,7 @@ func completionCommand(r *run) command {
 	}
 }
 
-// completionScript is the script of a shell.
+// completionScript returns the script of a shell.
 func completionScript(root *cobra.Command, shell string) (script []byte, err error) {
 	var out bytes.Buffer
 	switch shell {

@@ -19,8 +19,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// serviceView is what is said of the service: what its manager says, and whether a
-// daemon answers.
+// serviceView is the state of the service and of the daemon.
 type serviceView struct {
 	autostart.State
 	Answers bool   `json:"answers"`
@@ -29,7 +28,7 @@ type serviceView struct {
 	DataDir string `json:"data_dir" doc:"where the daemon was looked for"`
 }
 
-// served is the run of a command of the service's manager.
+// withManager returns the run function of a command that uses the service manager.
 func (r *run) served(f func(ctx context.Context, m autostart.Manager) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		m, err := r.manager()
@@ -40,7 +39,7 @@ func (r *run) served(f func(ctx context.Context, m autostart.Manager) error) fun
 	}
 }
 
-// manager is who starts programs for this user.
+// manager returns the service manager of this user.
 func (r *run) manager() (autostart.Manager, error) {
 	if r.Manager != nil {
 		return r.Manager, nil
@@ -57,8 +56,7 @@ func (r *run) manager() (autostart.Manager, error) {
 	return autostart.New(autostart.Account{GOOS: runtime.GOOS, Home: cmp.Or(home, me.HomeDir), Config: xdg, User: me.Username, UID: os.Getuid()})
 }
 
-// program is what the service runs: this program, with the configuration and the
-// data of this command where they are not those that it takes by itself.
+// program returns what the service runs: this program, with the configuration and data of this command unless they are the defaults.
 func (r *run) program() (autostart.Program, error) {
 	self, flags, err := r.self()
 	if err != nil {
@@ -80,8 +78,7 @@ func (r *run) program() (autostart.Program, error) {
 	return p, err
 }
 
-// self is this program, and the flags with which it finds the same configuration and
-// data when a service or a client starts it.
+// self returns this program, and the flags with which a service or a client starts it for the same configuration and data.
 func (r *run) self() (path string, flags []string, err error) {
 	if path = r.Program; path == "" {
 		if path, err = autostart.Self(); err != nil {
@@ -150,7 +147,7 @@ func serviceStatus(r *run) command {
 	})}
 }
 
-// lookAtService asks the manager, and the daemon.
+// serviceState requests the state of the service and of the daemon.
 func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serviceView, err error) {
 	if view.State, err = m.State(ctx); err != nil {
 		return view, err
@@ -169,7 +166,7 @@ func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serv
 	return view, nil
 }
 
-// How long a service has until its daemon answers, and how often it is asked.
+// How long to wait for the daemon of a service, and the poll interval.
 const (
 	serviceTime = 15 * time.Second
 	serviceLook = 100 * time.Millisecond

@@ -63,7 +63,7 @@ func writeStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	}
 }
 
-// writeNotReady names the servers that cannot be used now, and says why.
+// writeNotReady lists the servers that cannot be used now, with reasons.
 func writeNotReady(p *printer, servers []ops.NotReady) {
 	if len(servers) == 0 {
 		return
@@ -76,7 +76,7 @@ func writeNotReady(p *printer, servers []ops.NotReady) {
 	f.write(p)
 }
 
-// waitingNote is what waits for a person, in one line; empty when nothing does.
+// waitingNote summarizes what waits for approval; "" for nothing.
 func waitingNote(waiting ops.Waiting) string {
 	var what []string
 	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
@@ -95,7 +95,7 @@ func waitingNote(waiting ops.Waiting) string {
 	return forYou(what)
 }
 
-// forYou lists what waits for a person; "" for nothing.
+// approvalsNote joins counts of what waits for approval; "" for nothing.
 func forYou(what []string) string {
 	if what == nil {
 		return ""
@@ -114,7 +114,7 @@ func surfaceName(name string) string {
 	return sentence(name)
 }
 
-// some is a note about n of something, if there is any.
+// countNote formats a note about n things; "" for none.
 func some(n int, note string) string {
 	if n > 0 {
 		return fmt.Sprintf(note, n)
@@ -122,7 +122,7 @@ func some(n int, note string) string {
 	return ""
 }
 
-// uptime is a duration as a person says it.
+// uptime formats a duration in its two largest units.
 func uptime(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// downStatus is what `status` says while no daemon answers: what the files say.
+// downStatus is the output of `status` without a daemon: what the files tell.
 type downStatus struct {
 	Running     bool         `json:"running"`
 	ConfigPath  string       `json:"config_path"`
@@ -24,7 +24,7 @@ type downServers struct {
 	NotReady []doctor.Absent `json:"not_ready"`
 }
 
-// printDown writes what is known without a daemon.
+// printDown prints what is known without a daemon.
 func (r *run) printDown(ctx context.Context) error {
 	options, err := r.doctorOptions()
 	if err != nil {
@@ -73,7 +73,7 @@ func writeDown(p *printer, s downStatus) {
 	fmt.Fprintln(p)
 }
 
-// downWaiting is what waits for a person, in one line; empty when nothing does.
+// downWaiting summarizes what waits for approval; "" for nothing.
 func downWaiting(w doctor.Waits) string {
 	var what []string
 	for _, one := range []struct {

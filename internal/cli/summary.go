@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// activitySummary shows what calls came to.
+// activitySummary shows a summary of calls.
 func activitySummary(r *run) command {
 	var flags listFlags
 	q := ops.SummaryQuery{Group: activity.ByTool}
@@ -56,7 +56,7 @@ func millis(ms int64) string { return strconv.FormatInt(ms, 10) + "ms" }
 
 func micros(us int64) string { return (time.Duration(us) * time.Microsecond).String() }
 
-// share is a part of all, in per cent.
+// share formats a part of all in percent.
 func share(part, all int64) string {
 	if all == 0 {
 		return "-"

@@ -39,7 +39,7 @@ func toolsList(r *run) command {
 	}
 }
 
-// checkOperation refuses what is no operation type.
+// checkOperation rejects an invalid operation type.
 func checkOperation(word string) error {
 	if _, ok := policy.ParseOperation(word); word != "" && !ok {
 		return usage("Invalid value '"+word+"' for --operation: must be read, write, or destructive", "")
@@ -47,11 +47,10 @@ func checkOperation(word string) error {
 	return nil
 }
 
-// maxNamedServers bounds the names of servers in an error.
+// maxNamedServers limits the server names in an error.
 const maxNamedServers = 10
 
-// knownServer returns an error for the name of a server that does not exist, which
-// names those that do.
+// checkServerExists returns an error for an unknown server name, with the existing names.
 func knownServer(ctx context.Context, c *api.Client, name string) error {
 	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
@@ -89,10 +88,10 @@ func writeTools(p *printer, tools []ops.ToolView) {
 
 func toolStatus(p *printer, v ops.ToolView) string { return statusWord(p, v.Status) }
 
-// lane is a variant by its operation alone.
+// lane returns the operation of a variant.
 func lane(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
 
-// summary is the first line of a description.
+// summary returns the first line of a description.
 func summary(v ops.ToolView) string {
 	text := v.Description
 	if text == "" {
@@ -118,7 +117,7 @@ func toolsSearch(r *run) command {
 	}
 }
 
-// found is what a search has found.
+// searchOutput is the output of a search.
 type found struct {
 	Query string         `json:"query"`
 	Total int            `json:"total"`
@@ -150,7 +149,7 @@ func writeFound(p *printer, found found) {
 	}
 }
 
-// writeReasons says for each tool why it was found, where that was asked for.
+// writeReasons writes for each tool why it was found, if requested.
 func writeReasons(p *printer, tools []ops.ToolView) {
 	for _, v := range tools {
 		if len(v.Why) == 0 {

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// The most rows of a list that a person is shown; all are in -o json.
+// The maximum rows of a list in a table; -o json has all.
 const maxStatsRows = 20
 
 func toolsStats(r *run) command {

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// addTrust adds what was decided about a tool.
+// addTrust adds the decisions about a tool.
 func addTrust(p *printer, f *fields, t *ops.Trust) {
 	if t == nil {
 		return
@@ -79,7 +79,7 @@ func toolsBlock(r *run) command { return decidesOne(r, blockOne) }
 
 func toolsUnblock(r *run) command { return decidesOne(r, unblockOne) }
 
-// decidesOne is a command that decides about one definition as it is now, or with the fingerprint that is given.
+// decideOne returns a command that decides about one definition: the listed one, unless a fingerprint is given.
 func decidesOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.Seen) error) command {
 	var seen ops.Seen
 	kind := kindFlag("tool")

@@ -55,7 +55,7 @@ func policyTry(r *run) command {
 	}
 }
 
-// ofFile has the mistakes of a text stand under the name of the file that it is from.
+// withFileName adds the name of the file to the mistakes of its text.
 func ofFile(err error, path string) error {
 	p := problem.From(err)
 	raw, _ := p.Detail("mistakes").(json.RawMessage)
@@ -111,7 +111,7 @@ func writeTrial(p *printer, out ops.Trial) {
 	}
 }
 
-// reasonCell is a reason in a word or two.
+// reasonCell returns a reason in a word or two.
 func reasonCell(g ops.TrialGroup) string {
 	switch {
 	case g.Status != "":
@@ -122,7 +122,7 @@ func reasonCell(g ops.TrialGroup) string {
 	return "unknown"
 }
 
-// reasons are the reasons in words, the first few.
+// reasons returns the first few reasons.
 func reasons(groups []ops.TrialGroup) (all []string) {
 	const most = 10
 	for _, g := range groups {
@@ -162,8 +162,7 @@ func canCommand(r *run) command {
 	}
 }
 
-// cannot is the failure of a command that has said that a call is refused in every lane:
-// that of the lane in which the tool belongs.
+// cannotCall returns the error of a call that is rejected in every lane: that of the tool's own lane.
 func cannot(out ops.Prospect) error {
 	of := out.Lanes[len(out.Lanes)-1]
 	for _, lane := range out.Lanes {
@@ -208,7 +207,7 @@ func writeProspect(p *printer, out ops.Prospect) {
 	}
 }
 
-// clientDoes is what a client does, and by which rule.
+// clientVerdict describes what a client does, and by which rule.
 func clientDoes(c *ops.ProspectClient) string {
 	text := c.Verdict.Words() + ": " + placed(c.Rule)
 	if c.Verdict == "unknown" {
@@ -220,7 +219,7 @@ func clientDoes(c *ops.ProspectClient) string {
 	return text
 }
 
-// asWho is who would call, with what bounds it.
+// callerText describes the caller and its limits.
 func asWho(w ops.ProspectWho) string {
 	out := w.Name
 	if w.Kind != "client" {

@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// maxUnhinted is for how many servers tools list says so.
+// maxUnhinted limits the servers in the notes of tools list.
 const maxUnhinted = 3
 
-// unhinted is what enforcing what is inferred would be good for; "" for nothing.
+// unhintedNote describes the gain of enforcing inferred hints; "" for none.
 func unhinted(u *ops.Unhinted) string {
 	if u == nil {
 		return ""

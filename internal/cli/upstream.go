@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// plainServers and plainServer are what commands show of servers.
+// plainServers and plainServer select what the commands show.
 func plainServers(all ops.ServerList) ops.ServerViews {
 	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
 	for _, s := range all.Servers {
@@ -50,15 +50,15 @@ func writeServers(p *printer, all ops.ServerViews) {
 	t.write()
 }
 
-// loginNote is the remedy for a server that asks for a login.
+// loginNote returns the fix for a server that needs a login.
 func loginNote(s ops.ServerView) string { return "mcpproxy upstream login " + s.Name }
 
-// approveNote is the remedy for a server that waits for its review.
+// approveNote returns the fix for a server that waits for review.
 func approveNote(s ops.ServerView) string {
 	return "mcpproxy upstream approve " + quotedWord(s.Name)
 }
 
-// toolCount is the number of tools, and of those that can be called if they differ.
+// toolCount returns the number of tools, and of callable ones if they differ.
 func toolCount(s ops.ServerView) string {
 	if s.Tools == nil {
 		return strconv.Itoa(s.ToolCount)
@@ -114,7 +114,7 @@ func writeServer(p *printer, s ops.ServerView) {
 	f.write(p)
 }
 
-// lastError is what went wrong, and when.
+// lastError returns the last error and its time.
 func lastError(p *printer, s ops.ServerView) string {
 	if s.LastError == "" || s.LastErrorAt == nil {
 		return printable(s.LastError)
@@ -122,7 +122,7 @@ func lastError(p *printer, s ops.ServerView) string {
 	return p.moment(s.LastErrorAt) + ", " + printable(s.LastError)
 }
 
-// counts is why tools of a server cannot be called, one reason a line.
+// statusCounts lists the tools of a server by status.
 func counts(c ops.Counts) string {
 	out := []string{fmt.Sprintf("%d callable", c[policy.Callable])}
 	for _, s := range policy.Statuses() {
@@ -154,8 +154,7 @@ func upstreamRestart(r *run) command {
 	})}
 }
 
-// notUp is the failure of a server that did not come up; nil when it did, or is
-// still at it.
+// notReadyError returns the error of a server that did not start; nil when it is ready or still starting.
 func notUp(s ops.ServerView, how, hint string) error {
 	switch {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
@@ -170,7 +169,7 @@ func notUp(s ops.ServerView, how, hint string) error {
 	return problem.New(problem.ServerUnavailable, message, hint)
 }
 
-// logTail is what is shown of a log.
+// logTail is the displayed part of a log.
 type logTail struct {
 	Server string   `json:"server"`
 	Lines  []string `json:"lines"`

@@ -85,7 +85,7 @@ func upstreamSet(r *run) command {
 	}
 }
 
-// parts are what a command line says of the members of a key.
+// memberChanges are the flags that change members of a key.
 type parts struct {
 	flag, between string
 	given, unset  []string
@@ -93,7 +93,7 @@ type parts struct {
 
 func (m *parts) any() bool { return len(m.given)+len(m.unset) > 0 }
 
-// value is the members as a change has them: null takes one out.
+// value returns the members as JSON: null removes one.
 func (m *parts) value() (json.RawMessage, error) {
 	set, err := pairs(m.flag, m.given, m.between)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *parts) value() (json.RawMessage, error) {
 	return wirejson.Marshal(all)
 }
 
-// setting is the value of a key as it stands in the file; nil takes it out.
+// settingValue returns the JSON value of a key; nil removes it.
 func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 	keys := ops.ChangeableKeys()
 	switch {

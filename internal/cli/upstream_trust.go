@@ -74,21 +74,20 @@ func addServer(r *run, ctx context.Context, c *api.Client, s ops.NewServer) erro
 		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+quotedWord(v.Name)+"`.")
 }
 
-// How often, and for how long, it is asked whether a server that was added has come up.
+// The poll interval and the timeout of waiting for an added server.
 const (
 	lookUp  = 100 * time.Millisecond
 	awaitUp = time.Minute
 )
 
-// onceUp returns a server when its first try has ended: it is ready, or has failed,
-// or does not start by itself.
+// awaitFirstTry returns a server when its first start has ended: it is ready, has failed, or does not start by itself.
 func onceUp(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
 	look, limit := time.NewTicker(lookUp), time.NewTimer(awaitUp)
 	defer look.Stop()
 	defer limit.Stop()
 	for told := false; firstTry(v); {
 		if v.Trouble != "" {
-			return v, nil // which may last for minutes
+			return v, nil // that may last for minutes
 		}
 		if v.State == "connecting" && !told {
 			told = true
@@ -113,12 +112,12 @@ func onceUp(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.S
 	return v, nil
 }
 
-// firstTry reports whether it is not known yet how the first try of a server ends.
+// isStarting reports whether the first start of a server has not ended.
 func firstTry(v ops.ServerView) bool {
 	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
-// launchArguments takes a name and, after --, a command; or a name and --url.
+// launchArguments validates the arguments: a name and, after --, a command; or a name and --url.
 func launchArguments(cmd *cobra.Command, args []string) error {
 	url, dash := cmd.Flags().Changed("url"), cmd.ArgsLenAtDash()
 	switch {
@@ -136,8 +135,7 @@ func launchArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// withDash is the command line of `upstream add` with -- in front of the server's
-// command, "" where nothing is missing. It repeats no value that may be a secret.
+// withDash returns the command line of `upstream add` with a missing -- added, "" where none is missing. It repeats no value that may be a secret.
 func withDash(cmd *cobra.Command, args []string) string {
 	at := slices.Index(args, "add")
 	if cmd.CommandPath() != "mcpproxy upstream add" || at < 0 || slices.Contains(args, "--") || slices.ContainsFunc(args, isURL) {
@@ -173,7 +171,7 @@ func withDash(cmd *cobra.Command, args []string) string {
 
 func isURL(word string) bool { return strings.Contains(word, "://") }
 
-// ownFlag is the flag of a command that a word is, nil when it is none.
+// ownFlag returns the flag that a word is, nil if it is none.
 func ownFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	switch {
@@ -186,8 +184,7 @@ func ownFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	return nil
 }
 
-// pairs reads names with values. A value is not repeated in the error: it may
-// be a secret.
+// pairs parses names with values. Errors repeat no value, because it may be a secret.
 func pairs(flag string, given []string, between string) (map[string]string, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -227,7 +224,7 @@ func writeAdded(p *printer, v ops.ServerView, offline bool) {
 	}
 }
 
-// readyWith is what a server that is ready has: tools, and how many wait.
+// readyWith describes the tools of a ready server, and how many wait.
 func readyWith(v ops.ServerView) string {
 	s := counted(v.ToolCount, "tool")
 	if v.Tools == nil || v.Tools[policy.PendingApproval] == 0 {
@@ -321,7 +318,7 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			return err
 		}
 		if r.output == formatTable {
-			writeWaitingOf(r.printer(r.Stdout), v) // what is approved is what was shown
+			writeWaitingOf(r.printer(r.Stdout), v) // the user approves what is shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
@@ -358,16 +355,13 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 	})
 }
 
-// How often, and for how long, it is asked whether a server that is starting
-// for its review has told its tools.
+// The poll interval and the timeout of waiting for the tools of a server under review.
 const (
 	lookReview = 100 * time.Millisecond
 	awaitTold  = time.Minute
 )
 
-// reviewOnceTold returns what an approval would allow. A server that is just
-// starting for its review is waited for: without its tools there is nothing to
-// approve.
+// awaitReview returns the review of a server. It waits for a server that is just starting, because without its tools there is nothing to approve.
 func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
 	v, err := api.ReviewServer.Call(ctx, c, ops.ServerRef{Name: name})
 	if err != nil || !starting(v) {
@@ -393,13 +387,12 @@ func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (op
 	return v, err
 }
 
-// starting reports whether the tools of a server may come by themselves, as it is
-// tried for the first time.
+// starting reports whether a server's first start may still report its tools.
 func starting(v ops.ServerReview) bool {
 	return v.Stage == ops.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
 
-// disabled reports whether a server that is approved cannot be called all the same.
+// disabled reports whether an approved server is disabled.
 func disabled(v ops.ServerReview) bool {
 	return slices.ContainsFunc(v.Tools, func(t ops.ReviewedTool) bool { return t.Status == policy.ServerDisabled.String() })
 }
@@ -426,8 +419,7 @@ func approvalQuestion(v ops.ServerReview) string {
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
 }
 
-// findingsIn is how much the scanner has found in what waits. What it could
-// not look at in full counts, too.
+// findingsIn counts the scanner's findings in what waits, including incomplete scans.
 func findingsIn(v ops.ServerReview) int {
 	n := 0
 	for _, o := range reviewed(v) {
@@ -442,7 +434,7 @@ func findingsIn(v ops.ServerReview) int {
 	return n
 }
 
-// writeReview shows a server as it would be approved. Nothing in it can hide.
+// writeReview shows a server as it would be approved, with hidden characters made visible.
 func writeReview(p *printer, v ops.ServerReview, full bool) {
 	var f fields
 	f.add("Server", visibleLine(v.Name))
@@ -478,8 +470,7 @@ func writeReview(p *printer, v ops.ServerReview, full bool) {
 	writeReviewed(p, v, full)
 }
 
-// writeWaitingOf writes a review with what waits in full. What is approved already is
-// counted.
+// writeWaitingOf writes a review with what waits in full; what is approved is only counted.
 func writeWaitingOf(p *printer, v ops.ServerReview) {
 	all := reviewed(v)
 	n := waiting(all)
@@ -500,8 +491,7 @@ func writeWaitingOf(p *printer, v ops.ServerReview) {
 	}
 }
 
-// environment is the names of the variables; of those that are proposed the
-// values, too, one a line.
+// environment returns the names of the variables; for a proposal also the values, one per line.
 func environment(v ops.ServerReview) string {
 	if len(v.ProposedEnv) == 0 {
 		return visibleLine(strings.Join(v.Launch.Env, ", "))

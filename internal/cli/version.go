@@ -29,8 +29,7 @@ func versionCommand(r *run) command {
 	}}
 }
 
-// notedBuild is what the go command has noted of the sources in this program. A
-// commit whose sources were changed is none that anybody else has.
+// buildInfo returns what the go command has recorded about the sources. It drops the commit of modified sources.
 func notedBuild() map[string]string {
 	noted := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// activityWatch shows records as they are made.
+// activityWatch shows records as they are written.
 func activityWatch(r *run) command {
 	w := watch{run: r}
 	var flags listFlags
@@ -45,30 +45,30 @@ func activityWatch(r *run) command {
 	})}
 }
 
-// watch reads events and writes those that are asked for.
+// watch reads events and writes the selected ones.
 type watch struct {
 	*run
 	filter  activity.Filter
 	limit   int
 	noIcons bool
 
-	last  string // the id of the event up to which everything is shown
-	fresh bool   // what was before is to be shown first, as far as it is asked for
+	last  string // id of the last event that was shown
+	fresh bool   // show earlier records first
 	shown int
-	was   map[string]bool // records that were shown before their event came
-	text  []byte          // of an event that is not whole yet
+	was   map[string]bool // records that were shown before their event
+	text  []byte          // of an incomplete event
 }
 
 var errEnough = errors.New("enough was shown")
 
 const (
-	// retryWatch is how long a daemon that has gone is waited for until it is asked again.
+	// watchRetryInterval is the time until a daemon that is gone is tried again.
 	retryWatch = time.Second
-	// maxPast is how many records from before are shown first.
+	// maxPast limits the earlier records that are shown first.
 	maxPast = 10_000
 )
 
-// watch shows what there is until enough is shown, or the time is over that is asked for.
+// watch shows records until the limit or the end time is reached.
 func (w *watch) watch(ctx context.Context, c *api.Client) error {
 	until, stop := context.WithCancel(ctx)
 	if !w.filter.Until.IsZero() {
@@ -95,7 +95,7 @@ func (w *watch) follow(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
 		w.text = nil
 		q := ops.EventQuery{LastEventID: w.last, Types: []ops.EventKind{ops.EventCallCompleted, ops.EventPolicyDecision, ops.EventRecorded}}
-		err := api.StreamEvents.Pour(ctx, c, q, writerFunc(func(p []byte) error { return w.take(ctx, c, p) }))
+		err := api.StreamEvents.Stream(ctx, c, q, writerFunc(func(p []byte) error { return w.take(ctx, c, p) }))
 		p := problem.From(err)
 		switch {
 		case errors.Is(err, errEnough) || ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/mcp"
 )
 
-// agent is an MCP client of the daemon, as an AI agent has one.
+// demoClient is an MCP client of the daemon that plays the part of an AI agent.
 type agent struct {
 	url       string
 	out       io.Writer
@@ -22,21 +22,21 @@ type agent struct {
 	id        int
 }
 
-// found is a tool in an answer of retrieve_tools.
+// foundTool is a tool in an answer of retrieve_tools.
 type found struct {
 	Name     string  `json:"name"`
 	Score    float64 `json:"score"`
 	CallWith string  `json:"call_with"`
 }
 
-// locked is a tool that exists but cannot be called, in such an answer.
+// lockedTool is a tool in such an answer that exists but cannot be called.
 type locked struct {
 	Server string `json:"server"`
 	Name   string `json:"name"`
 	Status string `json:"status"`
 }
 
-// toolResult is as much of a result as the demo shows.
+// toolResult is the part of a result that the demo shows.
 type toolResult struct {
 	Content []struct {
 		Text string `json:"text"`
@@ -56,7 +56,7 @@ func (r toolResult) text() string {
 	return strings.TrimSpace(r.Content[0].Text)
 }
 
-// session is what the demo shows: find, read, be refused, delete.
+// session runs the demo's script: search, read, a rejected call, delete.
 func (a *agent) session(ctx context.Context) error {
 	if err := a.connect(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (a *agent) print(r toolResult) {
 	}
 }
 
-// connect opens a session of revision 2025-11-25.
+// connect opens a session of protocol revision 2025-11-25.
 func (a *agent) connect(ctx context.Context) error {
 	_, err := a.send(ctx, mcp.Initialize, `{"protocolVersion":"`+mcp.Legacy+`","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
 	if err != nil {
@@ -118,10 +118,10 @@ func (a *agent) connect(ctx context.Context) error {
 	return err
 }
 
-// connectTime is how long the bundled upstreams have to be there.
+// connectTimeout limits how long the sample servers have to connect.
 const connectTime = 20 * time.Second
 
-// await looks every so often until what it waits for is there.
+// pollUntil polls until a condition holds.
 func await(ctx context.Context, every time.Duration, there func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -153,11 +153,10 @@ func (a *agent) awaitTools(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// addNumbers is a call of the tool that shifty changes.
+// addNumbersCall calls the tool that shifty changes.
 const addNumbers = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
 
-// watchShifty waits until what shifty has changed is held, looking every so
-// often, and shows what then becomes of a call that passed before.
+// watchShifty waits until the changed tool of shifty is held, and shows that a call of it is now rejected.
 func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
 	if err := await(ctx, every, func() (bool, error) {
 		r, err := a.call(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
@@ -174,7 +173,7 @@ func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
 	return nil
 }
 
-// call calls one of the built-in tools.
+// call calls a built-in tool.
 func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error) {
 	raw, err := a.send(ctx, mcp.CallTool, fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
 	if err != nil {
@@ -185,7 +184,7 @@ func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error)
 	return r, err
 }
 
-// send makes a request and returns its result.
+// send sends a request and returns its result.
 func (a *agent) send(ctx context.Context, method, params string) (json.RawMessage, error) {
 	a.id++
 	body, err := a.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
@@ -211,8 +210,7 @@ func (a *agent) post(ctx context.Context, message string) ([]byte, error) {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	// Without event streams the answer is one JSON text, which is all that
-	// this agent understands.
+	// Without event streams the answer is one JSON text; this client supports nothing else.
 	req.Header.Set("Accept", "application/json")
 	if a.sessionID != "" {
 		req.Header.Set(mcp.HeaderSession, a.sessionID)

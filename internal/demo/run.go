@@ -17,26 +17,23 @@ import (
 	"mcpproxy/internal/app"
 )
 
-// UpstreamCommand is the hidden command with which the binary serves one of
-// the bundled stdio upstreams.
+// UpstreamCommand is the hidden command that serves one of the sample servers over stdio.
 const UpstreamCommand = "demo-upstream"
 
-// usualAddress is where the demo listens when nobody asked for another place
-// and the port is free.
+// defaultAddress is where the demo listens by default if the port is free.
 const usualAddress = "127.0.0.1:8080"
 
-// Options is how the demo was asked to run.
+// Options configures the demo.
 type Options struct {
 	Once    bool   // end after the session
-	Listen  string // empty: the usual address, else a free port
+	Listen  string // empty: the default address, otherwise a free port
 	Version string
 	Out     io.Writer
 	AtOnce  <-chan struct{} // closed: end without waiting for calls and servers
 }
 
-// Run starts the bundled upstreams and a daemon with a data directory of its
-// own, shows the session of an agent, and stays up until ctx ends. The data
-// directory is removed at the end.
+// Run starts the sample servers and a daemon with a temporary data directory, shows an agent's session, and runs until ctx ends. It removes the data
+// directory at the end.
 func Run(ctx context.Context, o Options) error {
 	dir, err := os.MkdirTemp("", "mcpproxy-demo-")
 	if err != nil {
@@ -57,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	asked := ctx // ends when the user stops the demo, and not at its own end
+	asked := ctx // ends when the user stops the demo, not when the demo ends itself
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	logFile, err := os.OpenFile(filepath.Join(dir, "daemon.log"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -69,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	go func() {
 		ended <- app.Run(ctx, app.Options{
 			ConfigPath: configPath, DataDir: dir, Listen: address(o.Listen), Version: o.Version,
-			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, AtOnce: o.AtOnce,
+			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.AtOnce,
 			Stopping: func(what string) {
 				if asked.Err() != nil {
 					say(o.Out, "%s", what)
@@ -87,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, <-ended)
 }
 
-// address is where to listen: as asked, else the usual place if it is free.
+// address returns where to listen: as configured, otherwise the default if it is free.
 func address(asked string) string {
 	if asked != "" {
 		return asked
@@ -100,7 +97,7 @@ func address(asked string) string {
 	return usualAddress
 }
 
-// startWeather serves the HTTP upstream on a free port.
+// startWeather serves the HTTP sample server on a free port.
 func startWeather() (url string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,8 +112,7 @@ func startWeather() (url string, stop func(), err error) {
 	return "http://" + l.Addr().String() + "/mcp", func() { _ = s.Close(); <-done }, nil
 }
 
-// writeConfig writes the configuration that a person would write. With hurry
-// shifty changes as soon as it has been called.
+// writeConfig writes a configuration as a user would. With hurry, shifty changes as soon as it was called.
 func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	when, shifts := "", "after 20 seconds"
 	if hurry {
@@ -135,7 +131,7 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// show plays the session, prints the log and what to try, and waits.
+// show runs the session, prints the log and suggested commands, and waits.
 func show(ctx context.Context, o Options, r app.Running, self string) error {
 	a := &agent{url: "http://" + r.Address + "/mcp", out: o.Out}
 	say(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
@@ -160,7 +156,7 @@ func show(ctx context.Context, o Options, r app.Running, self string) error {
 	return stopped(ctx, err)
 }
 
-// howToApprove are the commands with which a person decides.
+// approveCommands are the commands with which a user decides.
 const howToApprove = `
 See the difference, and approve it if you want it, in the second terminal:
 
@@ -169,7 +165,7 @@ See the difference, and approve it if you want it, in the second terminal:
   mcpproxy tools approve shifty:add_numbers
 `
 
-// showHeld shows a changed tool held, and a person who looks and approves.
+// showHeldTool shows a held tool that has changed, and a user who reviews and approves it.
 func (a *agent) showHeld(ctx context.Context, self string, r app.Running) error {
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
@@ -194,7 +190,7 @@ func showLog(ctx context.Context, o Options, self string, r app.Running) error {
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 
-// stopped hides the errors that come from being asked to stop.
+// ignoreStopErrors drops errors that a stop causes.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -202,7 +198,7 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// runSelf runs a command of MCPProxy as a person would, and shows it.
+// runSelf runs a command of MCPProxy as a user would, and shows it.
 func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
 	say(out, "\n$ mcpproxy %s", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)
@@ -213,7 +209,7 @@ func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...s
 	return nil
 }
 
-// whatToTry are commands that work when they are pasted into another terminal.
+// suggestedCommands returns commands that can be pasted into another terminal.
 func whatToTry(self string, r app.Running) string {
 	return fmt.Sprintf(`
 It stays up. Paste this into a second terminal:

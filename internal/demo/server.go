@@ -1,12 +1,11 @@
-// Package demo is `mcpproxy demo`, the first minute: three small upstream MCP
-// servers (notes, weather, shifty) and the scripted session of an agent that
-// uses them through /mcp.
+// Package demo is `mcpproxy demo`, the first minute: three sample MCP servers (notes, weather, shifty) and the scripted session of an agent that uses
+// them through /mcp.
 //
-// It guarantees that the demo needs nothing but the binary, and that the
-// session is real: the upstreams are real servers over stdio and HTTP, and the
-// agent is an HTTP client of the daemon like any other. It is no example of a
-// good MCP server: it speaks as much of the protocol as the demo needs, and it
-// keeps nothing when it ends.
+// Guarantees:
+// - The demo needs only the binary.
+// - The session is real: servers over stdio and HTTP, and an agent that is an HTTP client like any other.
+//
+// The servers are no examples of good MCP servers: they implement only what the demo needs, and store nothing.
 package demo
 
 import (
@@ -22,20 +21,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxMessage bounds what the demo servers read, in bytes.
+// maxMessage limits what the demo servers read, in bytes.
 const maxMessage = 1 << 20
 
-// arguments are those of all demo tools.
+// toolArguments are the arguments of all demo tools.
 type arguments struct {
 	Title, Text, Words, City string
 	Days                     int
 	A, B                     float64
 }
 
-// errNoTool is what run returns for a tool that the server does not have.
+// errNoTool is the error of run for an unknown tool.
 var errNoTool = errors.New("there is no such tool")
 
-// server is a small MCP server of revision 2025-06-18.
+// demoServer is a minimal MCP server of protocol revision 2025-06-18.
 type server struct {
 	name string
 	run  func(tool string, a arguments) (string, error)
@@ -80,7 +79,7 @@ func (s *server) handle(method string, params json.RawMessage) (json.RawMessage,
 	return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + method}
 }
 
-// list makes tools the only ones.
+// setTools replaces the tools.
 func (s *server) list(tools ...json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(result)
 }
 
-// text runs a tool.
+// runTool runs a tool.
 func (s *server) text(tool string, raw json.RawMessage) (string, error) {
 	var a arguments
 	if len(raw) > 0 {
@@ -124,8 +123,7 @@ func (s *server) text(tool string, raw json.RawMessage) (string, error) {
 	return s.run(tool, a)
 }
 
-// stdio serves lines until the input ends; every value of changed is announced
-// as a change of the list.
+// stdio serves lines until the input ends. Each value of changed sends a list-changed notification.
 func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,7 +168,7 @@ func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed
 	}
 }
 
-// ServeHTTP is streamable HTTP without sessions and without streams.
+// ServeHTTP implements streamable HTTP without sessions and streams.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "only POST", http.StatusMethodNotAllowed)
@@ -187,5 +185,5 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(reply) // the client is gone: nobody is left to tell
+	_, _ = w.Write(reply) // the client is gone
 }

@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// Serve runs a daemon to which a person can add the bundled upstreams as toys.
+// Serve runs a daemon that offers the sample servers to users.
 func Serve(ctx context.Context, o app.Options) error {
-	o.Toys = toys()
+	o.SampleServers = toys()
 	return app.Run(ctx, o)
 }
 

@@ -10,25 +10,25 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// keepDestructive is what is written about a tool that a person keeps destructive.
-const keepDestructive = `{"destructiveHint":true,"readOnlyHint":false}`
+// destructiveHints is the hint override of a tool that a user marks as destructive.
+const destructiveHints = `{"destructiveHint":true,"readOnlyHint":false}`
 
-// keep writes into the configuration that a tool counts as destructive, whatever
-// its server says, if its definition is the one that was seen.
-func (a *Admin) keep(ctx context.Context, c Caller, in ToolApproval) error {
+// destructiveHints writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
+// saw.
+func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) error {
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
 			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
 	record := Action(c, activity.ConfigChange, id, "keep_destructive", problem.Brief(in.Fingerprint))
-	return a.act(c, record, func() error {
+	return a.runUserAction(c, record, func() error {
 		d, err := a.findTool(id)
 		if err == nil {
-			err = same("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
+			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.OverrideHints(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(keepDestructive))
+			err = a.editor.OverrideHints(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
 		}
 		if err != nil {
 			return err
@@ -41,48 +41,47 @@ func (a *Admin) keep(ctx context.Context, c Caller, in ToolApproval) error {
 	})
 }
 
-// together refuses a request about none, or about more than are done in one.
-func together(n int, what, done, parameter string) error {
-	if n > 0 && n <= MostTogether {
+// checkBatchSize rejects an empty batch and one above MaxBatch.
+func checkBatchSize(n int, what, done, parameter string) error {
+	if n > 0 && n <= MaxBatch {
 		return nil
 	}
-	return problem.Newf(problem.InvalidParameter, "%d %s are named: from 1 to %d are %s at once.", n, what, MostTogether, done).
-		WithHint("Name them in parts.").With("parameter", parameter).With("limit", MostTogether)
+	return problem.Newf(problem.InvalidParameter, "%d %s are named: from 1 to %d are %s at once.", n, what, MaxBatch, done).
+		WithHint("Name them in parts.").With("parameter", parameter).With("limit", MaxBatch)
 }
 
-// ApproveTools approves definitions that were seen, each by itself and on record
-// by itself. What a person has to look at one by one is refused: what the scanner
-// does not find clean, what loosens a hint, and what a person has refused.
+// ApproveTools approves several definitions that the user saw. Each is decided and recorded by itself. Definitions with scanner findings, relaxed hints
+// or a block are rejected: they need a separate review.
 func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([]DecidedTool, error) {
-	if err := together(len(in.Tools), "definitions", "approved", "tools"); err != nil {
+	if err := checkBatchSize(len(in.Tools), "definitions", "approved", "tools"); err != nil {
 		return nil, err
 	}
-	if err := a.permitAll(ctx, c, in); err != nil {
+	if err := a.requireBatchPresence(ctx, c, in); err != nil {
 		return nil, err
 	}
 	all := make([]DecidedTool, len(in.Tools))
 	for i, one := range in.Tools {
 		all[i].Name = one.Name
 		ref, err := one.Ref()
-		if seen, decide := (Seen{Fingerprint: one.Fingerprint}), a.permitted(approveClean, definition.approval); err == nil {
+		if seen, decide := (Seen{Fingerprint: one.Fingerprint}), a.withPresence(approveInBatch, definition.approvalClaim); err == nil {
 			if ref.Kind == tool.KindTool {
 				_, err = a.decideTool(ctx, c, ToolRef{Server: ref.Server, Tool: ref.Name}, "approve_tool", &seen, decide)
 			} else {
-				_, err = a.decideOffer(ctx, c, OfferDecision{OfferRef: ref, Seen: seen}, "approve_", &seen, decide)
+				_, err = a.decidePrimitive(ctx, c, OfferDecision{OfferRef: ref, Seen: seen}, "approve_", &seen, decide)
 			}
 		}
 		all[i].Problem = err
 		if err := ctx.Err(); err != nil {
-			return nil, err // who asked is gone
+			return nil, err // the client is gone
 		}
 	}
 	return all, nil
 }
 
-// permitAll asks for a person's presence once for all that can be approved.
-func (a *Admin) permitAll(ctx context.Context, c Caller, in ToolsApproval) error {
+// requireBatchPresence requires proof of presence once for all definitions of the batch that can be approved.
+func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsApproval) error {
 	if !c.Person() || !a.Presence.On() {
-		return nil // who is no person is told so of each
+		return nil // for another actor, the decision about each definition returns the error
 	}
 	var claims []claim
 	for _, one := range in.Tools {
@@ -90,30 +89,30 @@ func (a *Admin) permitAll(ctx context.Context, c Caller, in ToolsApproval) error
 		if err != nil {
 			continue
 		}
-		find := a.findOffer
+		find := a.findPrimitive
 		if ref.Kind == tool.KindTool {
 			find = func(OfferRef) (definition, error) {
 				return a.findTool(tool.ID{Server: ref.Server, Tool: ref.Name})
 			}
 		}
 		if d, err := find(ref); err == nil && d.Fingerprint.String() == one.Fingerprint {
-			claims = append(claims, d.approval())
+			claims = append(claims, d.approvalClaim())
 		}
 	}
 	return a.Presence.Require(ctx, claims...)
 }
 
-// approveClean is approve for what nobody has to look at one by one.
-func approveClean(ctx context.Context, b *approval.Book, d definition, by string) error {
-	if d.waits.Why == "" {
-		return nil // approved by now
+// approveInBatch approves a definition that needs no separate review.
+func approveInBatch(ctx context.Context, b *approval.Book, d definition, by string) error {
+	if d.evaluation.Why == "" {
+		return nil // already approved
 	}
-	if why := d.alone(); why != "" {
-		look := "tools diff " + d.id().String()
+	if why := d.separateReviewReason(); why != "" {
+		look := "tools diff " + d.toolID().String()
 		if d.Kind != tool.KindTool {
 			look = "approvals"
 		}
-		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.id(), why).
+		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.toolID(), why).
 			WithHint("Look at it with `mcpproxy " + look + "`, then decide about it alone.")
 	}
 	return approve(ctx, b, d, by)

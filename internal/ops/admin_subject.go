@@ -16,54 +16,52 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxReviewed bounds the offers that a review shows.
+// maxReviewed limits the prompts, resources and templates of a review.
 const maxReviewed = 5_000
 
-// subject is a server as it is reviewed: one of the configuration, or one that
-// is proposed.
-type subject struct {
-	name     string
-	config   config.Server
-	proposal *Proposal // nil for a server of the configuration
-	decided  *approval.View
-	listed   *catalog.Server // nil for a proposal
-	tools    []definition
-	offers   []definition
-	more     int  // offers that are left out
-	settled  bool // what it offers was asked for
+// reviewSubject is a configured or proposed server under review.
+type reviewSubject struct {
+	name             string
+	config           config.Server
+	proposal         *Proposal // nil for a configured server
+	decided          *approval.View
+	listed           *catalog.Server // nil for a proposal
+	tools            []definition
+	primitives       []definition
+	omitted          int  // primitives left out
+	primitivesLoaded bool // whether the server's prompts, resources and templates were loaded
 }
 
-// proposed is a proposal as a server.
-func proposed(p Proposal) *subject {
-	return &subject{name: p.Config.Name, config: p.Config, proposal: &p}
+// proposalSubject returns a proposal as a review subject.
+func proposalSubject(p Proposal) *reviewSubject {
+	return &reviewSubject{name: p.Config.Name, config: p.Config, proposal: &p}
 }
 
-// shorten leaves out the offers that are more than a review shows: what waits
-// comes first.
-func (s *subject) shorten() {
+// limitPrimitives keeps at most maxReviewed primitives, waiting ones first.
+func (s *reviewSubject) limitPrimitives() {
 	rank := func(d definition) int {
-		if d.waits.Why == "" {
+		if d.evaluation.Why == "" {
 			return 1
 		}
 		return 0
 	}
-	slices.SortStableFunc(s.offers, func(a, b definition) int { return rank(a) - rank(b) })
-	s.more = max(0, len(s.offers)-maxReviewed)
-	s.offers = s.offers[:len(s.offers)-s.more]
+	slices.SortStableFunc(s.primitives, func(a, b definition) int { return rank(a) - rank(b) })
+	s.omitted = max(0, len(s.primitives)-maxReviewed)
+	s.primitives = s.primitives[:len(s.primitives)-s.omitted]
 }
 
-func (s *subject) stage() ReviewStage {
+func (s *reviewSubject) stage() ReviewStage {
 	if s.proposal != nil {
 		return StageLaunch
 	}
-	return stageOf(s.config, s.decided)
+	return reviewStage(s.config, s.decided)
 }
 
-// fingerprint is what an approval of the stage has to name.
-func (s *subject) fingerprint() string {
+// parseFingerprint returns the fingerprint that an approval of the current stage must name.
+func (s *reviewSubject) fingerprint() string {
 	launch, h := s.config.LaunchFingerprint(), sha256.New()
 	switch {
-	case s.proposal != nil: // with the values of the environment, which a person is shown
+	case s.proposal != nil: // includes the values of the environment, which the user sees
 		fmt.Fprintf(h, "mcpproxy proposal %s\n", launch)
 		for _, name := range slices.Sorted(maps.Keys(s.config.Env)) {
 			fmt.Fprintf(h, "%q %q\n", name, s.config.Env[name])
@@ -72,39 +70,39 @@ func (s *subject) fingerprint() string {
 		return launch.String()
 	default:
 		fmt.Fprintf(h, "mcpproxy review %s\n%x\n", launch, sha256.Sum256([]byte(s.instructions())))
-		for _, d := range sorted(s.tools) {
+		for _, d := range sortedDefinitions(s.tools) {
 			fmt.Fprintf(h, "%s %q\n", d.Fingerprint, d.Tool)
 		}
-		for _, d := range sorted(s.offers) {
+		for _, d := range sortedDefinitions(s.primitives) {
 			fmt.Fprintf(h, "%s %s %q\n", d.Fingerprint, d.Kind, d.Tool)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func sorted(all []definition) []definition {
+func sortedDefinitions(all []definition) []definition {
 	return slices.SortedFunc(slices.Values(all), func(a, b definition) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Tool, b.Tool))
 	})
 }
 
-// told reports whether the tools are what the server lists. What another launch of
-// it has listed is not, nor what is remembered, unless it is approved already.
-func (s *subject) told() bool {
-	return s.listed != nil && s.listed.Listed && (s.listed.Told && s.settled || s.stage() == StageApproved)
+// toolsCurrent reports whether the tools are those that the server lists now. Tools listed by another launch, and restored tools, count only once
+// approved.
+func (s *reviewSubject) toolsCurrent() bool {
+	return s.listed != nil && s.listed.Listed && (s.listed.Told && s.primitivesLoaded || s.stage() == StageApproved)
 }
 
-func (s *subject) instructions() string {
+func (s *reviewSubject) instructions() string {
 	if s.listed == nil {
 		return ""
 	}
 	return s.listed.State.Instructions
 }
 
-func (s *subject) waiting() WaitingServer {
+func (s *reviewSubject) waitingView() WaitingServer {
 	w := WaitingServer{
 		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(),
-		Launch: s.launch(), ToolCount: len(s.tools), OfferCount: len(s.offers) + s.more,
+		Launch: s.launchView(), ToolCount: len(s.tools), OfferCount: len(s.primitives) + s.omitted,
 	}
 	if s.proposal != nil {
 		w.ProposedBy, w.ProposedAt, w.Since = s.proposal.By, &s.proposal.At, &s.proposal.At
@@ -112,7 +110,7 @@ func (s *subject) waiting() WaitingServer {
 	} else if launch := s.decided.Launch(); launch != nil && s.stage() == StageDefinitions {
 		w.Since = &launch.At
 	}
-	for _, list := range [][]definition{s.tools, s.offers} {
+	for _, list := range [][]definition{s.tools, s.primitives} {
 		for _, d := range list {
 			w.Findings += len(d.Report().Findings)
 		}
@@ -120,11 +118,11 @@ func (s *subject) waiting() WaitingServer {
 	return w
 }
 
-// unsettled are the definitions that an approval of all is about.
-func (s *subject) unsettled() (all []approval.Candidate) {
-	for _, list := range [][]definition{s.tools, s.offers} {
+// candidatesToApprove returns the definitions that an approval of the whole server covers.
+func (s *reviewSubject) candidatesToApprove() (all []approval.Candidate) {
+	for _, list := range [][]definition{s.tools, s.primitives} {
 		for _, d := range list {
-			if d.unsettled() {
+			if d.needsReview() {
 				all = append(all, d.Candidate)
 			}
 		}
@@ -132,12 +130,12 @@ func (s *subject) unsettled() (all []approval.Candidate) {
 	return all
 }
 
-// claims are what a person signs who approves the stage.
-func (s *subject) claims(stage ReviewStage, lost bool) (all []claim) {
+// claims returns the statements that a user signs to approve the stage.
+func (s *reviewSubject) claims(stage ReviewStage, lost bool) (all []claim) {
 	if stage == StageLaunch {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
 	}
-	for _, c := range s.unsettled() {
+	for _, c := range s.candidatesToApprove() {
 		all = append(all, approval.ClaimOf(s.name, c))
 	}
 	if launch := s.launchToPin(lost); launch != nil {
@@ -146,17 +144,16 @@ func (s *subject) claims(stage ReviewStage, lost bool) (all []claim) {
 	return all
 }
 
-// launch is what a person sees of the launch: nothing of it is masked while it
-// waits, since a command can be made to look like a secret.
-func (s *subject) launch() LaunchView {
+// launchView returns the launch as the user sees it. It is not masked while it waits for review, because a command can look like a secret.
+func (s *reviewSubject) launchView() LaunchView {
 	if s.stage() == StageLaunch {
 		return LaunchView(s.config.ExactLaunch())
 	}
 	return LaunchView(s.config.ShownLaunch())
 }
 
-// describeLaunch is the launch for the record.
-func (s *subject) describeLaunch() string {
+// describeLaunch describes the launch for the record.
+func (s *reviewSubject) describeLaunch() string {
 	l := s.config.ShownLaunch()
 	if l.URL != "" {
 		return problem.Brief(l.URL)
@@ -164,11 +161,9 @@ func (s *subject) describeLaunch() string {
 	return problem.Brief(strings.Join(append([]string{l.Command}, l.Args...), " "))
 }
 
-// launchToPin is the launch that the approval of definitions approves with
-// them. That of a server which its owner wrote into the file is not reviewed,
-// and what the owner changes there later needs no review; only where approvals
-// were lost the pin says that this server is known again.
-func (s *subject) launchToPin(lost bool) *tool.Fingerprint {
+// launchToPin returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
+// later edits of it need no review. After approvals were lost it is pinned, to mark the server as known.
+func (s *reviewSubject) launchToPin(lost bool) *tool.Fingerprint {
 	if s.stage() == StageApproved && s.decided.Launch() == nil && !lost {
 		return nil
 	}

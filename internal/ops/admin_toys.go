@@ -8,28 +8,26 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Toys adds the small servers that come with the program, for who wants to see it
-// work before anything of their own is in it.
-type Toys struct {
+// SampleServers adds the sample servers that come with the program, for users who want to try it before they add their own.
+type SampleServers struct {
 	admin *Admin
 	all   []NewServer
 }
 
-// NewToys makes Toys of the servers that can be added; none is fine.
-func NewToys(a *Admin, all []NewServer) *Toys {
-	return &Toys{a, all}
+// NewSampleServers returns SampleServers for these servers; there may be none.
+func NewSampleServers(a *Admin, all []NewServer) *SampleServers {
+	return &SampleServers{a, all}
 }
 
-// AddedToys is what adding them came to.
+// AddedToys is the result of SampleServers.Add.
 type AddedToys struct {
 	Added   []string     `json:"added" doc:"The names of those that were not there before."`
 	Servers []ServerView `json:"servers" doc:"All of them."`
 }
 
-// Add adds to the configuration those that are not in it. Asked again it adds
-// nothing; a server of a person's own that has such a name stays as it is, and
-// nothing is added beside it.
-func (t *Toys) Add(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
+// Add adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, Add changes nothing and
+// returns a conflict.
+func (t *SampleServers) Add(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
 	if len(t.all) == 0 {
 		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no toy servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
 	}

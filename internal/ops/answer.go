@@ -12,19 +12,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// appendTools appends the tools of an answer, with commas between them, and
-// reports whether that takes at most room bytes. What is appended when it does
-// not is of no use.
+// appendTools appends the tools of a search result, separated by commas. It reports false when they take more than room bytes; out is then incomplete.
 func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int) ([]byte, bool) {
 	start := len(out)
 	for i, h := range hits {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if whole(detail, i) && len(out)-start+len(h.Tool.Description)+len(h.Tool.InputSchema) > room {
+		if hasFullSchema(detail, i) && len(out)-start+len(h.Tool.Description)+len(h.Tool.InputSchema) > room {
 			return out, false
 		}
-		out = appendAt(out, i, h, detail)
+		out = appendMatch(out, i, h, detail)
 		if len(out)-start > room {
 			return out, false
 		}
@@ -32,19 +30,16 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int)
 	return out, true
 }
 
-// fitTools returns the tools of an answer in at most room bytes: the best matches
-// whole; from where one does not fit the others with their signatures; and where
-// even these do not fit, with shortened texts. Three quarters of the room are for
-// telling each tool in an equal share, so that a few large ones do not hide the
-// others; what is left of it, and the rest, is for the best. Tools that do not fit
-// in any form are left out at the end.
+// fitTools encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools have signatures, then shortened
+// texts. Three quarters of the room are divided equally, so that a few large tools do not hide the others; the rest goes to the best matches. Tools that
+// do not fit at all are left out at the end.
 func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
-	room -= len(hits) // for the commas
+	room -= len(hits) // the commas
 	share := room * 3 / 4 / max(1, len(hits))
 	tools := make([][]byte, 0, len(hits))
 	used := 0
 	for _, h := range hits {
-		t := shortTool(h, share)
+		t := truncatedTool(h, share)
 		if used+len(t) > room {
 			break
 		}
@@ -54,8 +49,8 @@ func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
 	fits := true
 	for i := range tools {
 		t := hits[i].Tool
-		// One that alone is too large does not keep the next from being whole.
-		if fits && whole(detail, i) && len(t.Description)+len(t.InputSchema) <= room {
+		// A tool that is too large by itself does not prevent a full schema for the next.
+		if fits && hasFullSchema(detail, i) && len(t.Description)+len(t.InputSchema) <= room {
 			if full := appendTool(nil, hits[i], config.Full); used-len(tools[i])+len(full) <= room {
 				used += len(full) - len(tools[i])
 				tools[i] = full
@@ -68,10 +63,10 @@ func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
 			continue
 		}
 		less := detail
-		if whole(detail, i) {
+		if hasFullSchema(detail, i) {
 			less = config.Compact
 		}
-		if compact := appendAt(nil, i, hits[i], less); used-len(tools[i])+len(compact) <= room {
+		if compact := appendMatch(nil, i, hits[i], less); used-len(tools[i])+len(compact) <= room {
 			used += len(compact) - len(tools[i])
 			tools[i] = compact
 		}
@@ -79,24 +74,24 @@ func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
 	return tools
 }
 
-// best is how many of the matches have their whole schemas where the detail is auto.
-const best = 3
+// fullMatches is the number of matches with a full schema when the detail is auto.
+const fullMatches = 3
 
-// briefly bounds, in bytes, the description of any other match then.
-const briefly = 120
+// maxBriefDescription limits, in bytes, the descriptions of the other matches then.
+const maxBriefDescription = 120
 
-// whole reports whether the match at this place, from 0, has its whole schema.
-func whole(detail config.Detail, place int) bool {
-	return detail == config.Full || detail == config.Auto && place < best
+// hasFullSchema reports whether the match at index has its full schema.
+func hasFullSchema(detail config.Detail, place int) bool {
+	return detail == config.Full || detail == config.Auto && place < fullMatches
 }
 
-// appendAt appends the match at this place, from 0.
-func appendAt(out []byte, place int, h catalog.Hit, detail config.Detail) []byte {
+// appendMatch appends the match at index.
+func appendMatch(out []byte, place int, h catalog.Hit, detail config.Detail) []byte {
 	switch {
-	case whole(detail, place):
+	case hasFullSchema(detail, place):
 		return appendTool(out, h, config.Full)
 	case detail == config.Auto:
-		return appendTexts(out, h, shortened(h.Tool.Description, briefly), signed(h.Tool.ID.Tool, h.Tool.InputSchema, maxBrief))
+		return appendToolJSON(out, h, truncate(h.Tool.Description, maxBriefDescription), limitedSignature(h.Tool.ID.Tool, h.Tool.InputSchema, maxBriefSignature))
 	}
 	return appendTool(out, h, config.Compact)
 }
@@ -104,32 +99,30 @@ func appendAt(out []byte, place int, h catalog.Hit, detail config.Detail) []byte
 // appendTool appends a tool; detail is Full or Compact.
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	if detail == config.Compact {
-		return appendTexts(out, h, h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema))
+		return appendToolJSON(out, h, h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema))
 	}
-	return appendTexts(out, h, h.Tool.Description, "")
+	return appendToolJSON(out, h, h.Tool.Description, "")
 }
 
-// shortTool returns a tool with its signature in about most bytes: texts are
-// shortened, but each is begun.
-func shortTool(h catalog.Hit, most int) []byte {
+// truncatedTool returns a tool with its signature in about most bytes. It shortens the description and the signature, but omits neither.
+func truncatedTool(h catalog.Hit, most int) []byte {
 	description, sign := h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema)
-	most -= len(appendTexts(nil, h, ellipsis, ellipsis))
-	if written(description, most)+written(sign, most) > most {
-		description = shortened(description, max(most/2, most-written(sign, most)))
-		sign = shortened(sign, most-written(description, most))
+	most -= len(appendToolJSON(nil, h, ellipsis, ellipsis))
+	if jsonLength(description, most)+jsonLength(sign, most) > most {
+		description = truncate(description, max(most/2, most-jsonLength(sign, most)))
+		sign = truncate(sign, most-jsonLength(description, most))
 	}
-	return appendTexts(nil, h, description, sign)
+	return appendToolJSON(nil, h, description, sign)
 }
 
-// appendTexts appends a tool with this description, and this signature or, when
-// that is empty, its schema.
-func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
+// appendToolJSON appends a tool with this description, and this signature or, when that is empty, its schema.
+func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte {
 	t := h.Tool
-	out = text(out, `{"name":`, t.ID.String())
-	out = text(out, `,"server":`, t.ID.Server)
-	out = text(out, `,"description":`, description)
+	out = appendMember(out, `{"name":`, t.ID.String())
+	out = appendMember(out, `,"server":`, t.ID.Server)
+	out = appendMember(out, `,"description":`, description)
 	if sign != "" {
-		out = text(out, `,"signature":`, sign)
+		out = appendMember(out, `,"signature":`, sign)
 	} else if t.InputSchema != nil {
 		out = append(out, `,"inputSchema":`...)
 		out = append(out, t.InputSchema...)
@@ -143,17 +136,17 @@ func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
 	if in := t.Inferred().Operation; in != policy.NoOperation {
 		out = append(out, `","inferred_operation":"`...)
 		out = append(out, in.String()...)
-		if in != t.CallWith.Operation() && !byArgument(t) {
+		if in != t.CallWith.Operation() && !argumentDecidesLane(t) {
 			out = append(out, `","note":"`...)
 			out = append(out, guessNotes[in]...)
 		}
 	}
 	out = append(out, '"')
-	if by := laneBy(t); by != "" {
-		out = text(out, `,"lane_by":`, by)
+	if by := laneArgument(t); by != "" {
+		out = appendMember(out, `,"lane_by":`, by)
 	}
-	if byArgument(t) {
-		out = text(out, `,"note":`, laneNote)
+	if argumentDecidesLane(t) {
+		out = appendMember(out, `,"note":`, laneNote)
 	}
 	if t.Deprecated() {
 		out = append(out, `,"deprecated":true`...)
@@ -161,15 +154,14 @@ func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
 	return append(out, '}')
 }
 
-// laneNote says what to do with a tool whose argument decides instead of its hints.
+// laneNote explains a tool whose lane depends on an argument instead of its hints.
 const laneNote = "What the argument in lane_by does decides: a call that only reads may use call_tool_read."
 
-// byArgument reports whether what an argument does counts instead of the tool's hints.
-func byArgument(t *catalog.Tool) bool { return laneBy(t) != "" && t.JudgedBy().Declared }
+// argumentDecidesLane reports whether an argument decides the lane instead of the tool's hints.
+func argumentDecidesLane(t *catalog.Tool) bool { return laneArgument(t) != "" && t.JudgedBy().Declared }
 
-// laneBy says by which argument a tool is judged, and as what: "$.sql (sql)"; "" when by
-// none.
-func laneBy(t *catalog.Tool) string {
+// laneArgument returns the argument by which calls are classified and its language: "$.sql (sql)"; "" when there is none.
+func laneArgument(t *catalog.Tool) string {
 	r := t.JudgedBy()
 	if r == nil || t.Judges == policy.JudgeOff {
 		return ""
@@ -177,37 +169,35 @@ func laneBy(t *catalog.Tool) string {
 	return r.Argument + " (" + string(r.By) + ")"
 }
 
-// guessNotes says what to do with a guess that differs from call_with.
+// guessNotes explains an inferred operation that differs from call_with.
 var guessNotes = map[policy.Operation]string{ // never written to
 	policy.Read:        "Declares nothing, so call_with is call_tool_write. That it only reads is a guess.",
 	policy.Destructive: "Declares nothing, so call_with is call_tool_write. If your call deletes or cannot be undone, use call_tool_destructive.",
 }
 
-// text appends a member that is a text, with what comes before its value.
-func text(out []byte, before, value string) []byte {
+// appendMember appends a string member; before is everything in front of its value.
+func appendMember(out []byte, before, value string) []byte {
 	return wirejson.AppendString(append(out, before...), value)
 }
 
 const ellipsis = "…"
 
-// shortened returns the longest beginning of a text that takes at most room bytes
-// in JSON, and at least the ellipsis.
-func shortened(text string, room int) string {
-	if written(text, room) <= room {
+// truncate returns the longest prefix of a text that takes at most room bytes in JSON, with an ellipsis when it is cut.
+func truncate(text string, room int) string {
+	if jsonLength(text, room) <= room {
 		return text
 	}
 	room = max(0, room-len(ellipsis))
-	n := sort.Search(min(room, len(text)), func(n int) bool { return written(wirejson.Clip(text, n+1), room) > room })
+	n := sort.Search(min(room, len(text)), func(n int) bool { return jsonLength(wirejson.Clip(text, n+1), room) > room })
 	return wirejson.Clip(text, n) + ellipsis
 }
 
-// written is how many bytes a text takes in JSON, between the quotes; of one that
-// takes more than most, anything above it.
-func written(text string, most int) int {
+// jsonLength returns the bytes that a text takes in JSON without the quotes. Above most, the result is only a lower bound.
+func jsonLength(text string, most int) int {
 	if len(text) > most {
 		return len(text)
 	}
 	return len(wirejson.AppendString(nil, text)) - len(`""`)
 }
 
-func commas(tools [][]byte) []byte { return bytes.Join(tools, []byte{','}) }
+func joinTools(tools [][]byte) []byte { return bytes.Join(tools, []byte{','}) }

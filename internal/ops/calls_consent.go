@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PendingStore stores questions and leases: see store.Asks.
+// PendingStore stores pending calls and leases. store.Asks implements it.
 type PendingStore interface {
 	Question(ctx context.Context, id string) (ask.Question, error)
 	Waiting(ctx context.Context, now time.Time) ([]ask.Question, error)
@@ -24,27 +24,27 @@ type PendingStore interface {
 	Revoke(ctx context.Context, id string, now time.Time) (ask.Lease, error)
 }
 
-// Waiters are the calls that wait.
+// Waiters wakes the calls that wait for an approval. ask.Waiter implements it.
 type Waiters interface {
 	Answered(k ask.Key)
 	Look()
 }
 
-// Consent is the operations.
-type Consent struct {
+// CallApprovals has the operations on pending calls and leases.
+type CallApprovals struct {
 	gateway *Gateway
-	keeper  PendingStore
+	pending PendingStore
 	waiters Waiters
 	tokens  *auth.Tokens
-	changed func() // is told that something was answered, given or revoked
+	changed func() // called after an answer, a new lease or a revocation
 }
 
-// NewConsent makes a Consent.
-func NewConsent(g *Gateway, k PendingStore, w Waiters, t *auth.Tokens, changed func()) *Consent {
-	return &Consent{g, k, w, t, changed}
+// NewCallApprovals returns CallApprovals.
+func NewCallApprovals(g *Gateway, k PendingStore, w Waiters, t *auth.Tokens, changed func()) *CallApprovals {
+	return &CallApprovals{g, k, w, t, changed}
 }
 
-// PendingCall is a call that waits for a person, or has.
+// PendingCall is a call that waits, or waited, for an approval.
 type PendingCall struct {
 	ID         string          `json:"id"`
 	State      ask.State       `json:"state"`
@@ -73,74 +73,74 @@ type PendingCall struct {
 	Denial     string          `json:"denial,omitempty" doc:"The reason of a denial."`
 }
 
-// PendingList is the calls that wait, the oldest first.
+// PendingList lists the pending calls, oldest first.
 type PendingList struct {
 	Pending []PendingCall `json:"pending"`
 }
 
-// PendingRef names a call that waits.
+// PendingRef names a pending call.
 type PendingRef struct {
 	ID string `path:"id" doc:"The id of the call that waits."`
 }
 
-// Denial denies a call.
+// Denial denies a pending call.
 type Denial struct {
 	PendingRef
 	Reason string `json:"reason" doc:"What the agent is told, at most 2,000 bytes."`
 }
 
-// Example is what a denial looks like.
+// Example returns an example for the OpenAPI document.
 func (Denial) Example() string { return `{"reason": "Not on a Friday."}` }
 
-// maxListed is how many bytes of the arguments a list shows.
-const maxListed = 4 << 10
+// maxListedArguments limits the arguments of each call in a list, in bytes.
+const maxListedArguments = 4 << 10
 
-// Pending returns the calls that wait.
-func (c *Consent) Pending(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
-	all, err := c.keeper.Waiting(ctx, time.Now())
+// Pending returns the pending calls.
+func (c *CallApprovals) Pending(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
+	all, err := c.pending.Waiting(ctx, time.Now())
 	if err != nil {
-		return PendingList{}, consentUnread(err)
+		return PendingList{}, pendingStoreError(err)
 	}
 	list := PendingList{[]PendingCall{}}
 	for i := range all {
-		v := c.view(&all[i])
-		if len(v.Arguments) > maxListed {
-			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.Clip(string(v.Arguments), maxListed)), true
+		v := c.pendingView(&all[i])
+		if len(v.Arguments) > maxListedArguments {
+			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.Clip(string(v.Arguments), maxListedArguments)), true
 		}
 		list.Pending = append(list.Pending, v)
 	}
 	return list, nil
 }
 
-// countTime is how long is waited for a database that does not answer.
-const countTime = time.Second
+// countTimeout limits how long Counts waits for the database.
+const countTimeout = time.Second
 
-// Counts counts what waits and what runs, as far as that can be told now.
-func (c *Consent) Counts(ctx context.Context) (n StatusHeld) {
-	ctx, cancel := context.WithTimeout(ctx, countTime)
+// Counts counts the pending calls and the leases. On a database error the counts are zero.
+func (c *CallApprovals) Counts(ctx context.Context) (n StatusHeld) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	n.Pending, _ = c.keeper.Count(ctx, time.Now())
+	n.Pending, _ = c.pending.Count(ctx, time.Now())
 	all, _ := c.Leases(ctx, Caller{}, Nothing{})
 	n.Leases = len(all.Leases)
 	return n
 }
 
-// PendingCall returns one call that waits, or has.
-func (c *Consent) PendingCall(ctx context.Context, _ Caller, in PendingRef) (PendingCall, error) {
-	q, err := c.keeper.Question(ctx, in.ID)
+// PendingCall returns one call that waits, or waited, for an approval.
+func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingRef) (PendingCall, error) {
+	q, err := c.pending.Question(ctx, in.ID)
 	if err != nil {
-		return PendingCall{}, consentUnread(err)
+		return PendingCall{}, pendingStoreError(err)
 	}
-	return c.view(&q), nil
+	return c.pendingView(&q), nil
 }
 
-// Approve approves the call, this once: what differs from it in anything is another one.
-func (c *Consent) Approve(ctx context.Context, by Caller, in PendingRef) (PendingCall, error) {
+// Approve approves this exact call once. A call with any difference needs its own approval.
+func (c *CallApprovals) Approve(ctx context.Context, by Caller, in PendingRef) (PendingCall, error) {
 	return c.answer(ctx, by, in.ID, ask.Answer{Approve: true})
 }
 
-// Deny denies the call, and the same one for a quarter of an hour.
-func (c *Consent) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, error) {
+// Deny denies the call and identical calls for a quarter of an hour.
+func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, error) {
 	if len(in.Reason) > ask.MaxReason {
 		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
 			WithHint("Say it in fewer words.").With("parameter", "reason")
@@ -148,37 +148,36 @@ func (c *Consent) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, 
 	return c.answer(ctx, by, in.ID, ask.Answer{Why: in.Reason})
 }
 
-func (c *Consent) answer(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
-	q, err := c.keeper.Question(ctx, id)
+func (c *CallApprovals) answer(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
+	q, err := c.pending.Question(ctx, id)
 	if err != nil {
-		return PendingCall{}, consentUnread(err)
+		return PendingCall{}, pendingStoreError(err)
 	}
 	a.Via = string(by.Source)
-	return c.give(ctx, by, &q, a, c.journal().Act)
+	return c.recordAnswer(ctx, by, &q, a, c.journal().RunUserAction)
 }
 
-// ByClient takes the answer of the form that the calling client has shown, to the question
-// about the call with the key. Whoever calls may deny; only who presents a token that
-// ask.answer_by_client names may approve.
-func (c *Consent) ByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
-	q, err := c.keeper.Question(ctx, id)
+// AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
+// client whose token ask.answer_by_client names may approve it.
+func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
+	q, err := c.pending.Question(ctx, id)
 	switch {
 	case err != nil:
-		return consentUnread(err)
+		return pendingStoreError(err)
 	case q.Key != k:
 		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
 	}
-	act := c.journal().Act // which refuses who is no person
+	act := c.journal().RunUserAction // rejects an actor that is not a user
 	if !a.Approve || c.gateway.Config().AnswersByClient(by.Actor.Name) {
-		act = func(_ Caller, r activity.Record, do func() error) error { return c.journal().Recorded(r, do) }
+		act = func(_ Caller, r activity.Record, do func() error) error { return c.journal().RunRecorded(r, do) }
 	}
 	a.Via = ask.ByForm
-	_, err = c.give(ctx, by, &q, a, act)
+	_, err = c.recordAnswer(ctx, by, &q, a, act)
 	return err
 }
 
-// give answers a question, by what has it on record.
-func (c *Consent) give(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
+// recordAnswer answers a question inside act, which records it.
+func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
 	at, _ := c.gateway.Presence.Draft(ctx)
 	a.By, a.At = by.Actor.String(), at
 	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
@@ -191,55 +190,55 @@ func (c *Consent) give(ctx context.Context, by Caller, q *ask.Question, a ask.An
 	if a.Why != "" {
 		detail += ": " + a.Why
 	}
-	return view, act(by, record(by, q.Call.ID, action, detail, q.Record), func() error {
+	return view, act(by, answerRecord(by, q.Call.ID, action, detail, q.Record), func() error {
 		if a.Approve {
-			if err := c.permitted(ctx, *q, a); err != nil {
+			if err := c.requirePresence(ctx, *q, a); err != nil {
 				return err
 			}
 		}
-		answered, err := c.keeper.Answer(ctx, q.ID, a)
+		answered, err := c.pending.Answer(ctx, q.ID, a)
 		if err != nil {
-			return consentUnread(err)
+			return pendingStoreError(err)
 		}
-		view = c.view(&answered)
+		view = c.pendingView(&answered)
 		c.waiters.Answered(answered.Key)
 		c.changed()
 		return nil
 	})
 }
 
-// permitted asks whether a person approves the call, if the question still waits.
-func (c *Consent) permitted(ctx context.Context, q ask.Question, a ask.Answer) error {
+// requirePresence requires proof of presence to approve the call, if the question still waits.
+func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a ask.Answer) error {
 	if p := q.Give(a); p != nil {
 		return p
 	}
 	return c.gateway.Presence.Require(ctx, ask.CallClaim(q.ID, q.Until, &q))
 }
 
-// act does what only a person may do, and has it on record.
-func (c *Consent) act(by Caller, id tool.ID, action, detail string, do func() error) error {
-	return c.journal().Act(by, record(by, id, action, detail, ""), do)
+// runUserAction runs an action that only a user may do, and records it.
+func (c *CallApprovals) runUserAction(by Caller, id tool.ID, action, detail string, do func() error) error {
+	return c.journal().RunUserAction(by, answerRecord(by, id, action, detail, ""), do)
 }
 
-func (c *Consent) journal() Journal {
+func (c *CallApprovals) journal() Journal {
 	return Journal{Log: c.gateway.Log, Logger: c.gateway.Logger}
 }
 
-func record(by Caller, id tool.ID, action, detail, parent string) activity.Record {
+func answerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
 	r := Action(by, activity.Approval, id, action, detail)
 	r.ParentID = parent
 	return r
 }
 
-// consentUnread says that the store cannot be used, where nothing better is said.
-func consentUnread(err error) error {
+// pendingStoreError returns err as it is if it has a code, and otherwise reports that the store is unavailable.
+func pendingStoreError(err error) error {
 	if p := problem.From(err); p.Code != problem.Internal {
 		return p
 	}
 	return problem.New(problem.ServerUnavailable, "The calls that wait cannot be read or stored now.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
-func (c *Consent) view(q *ask.Question) PendingCall {
+func (c *CallApprovals) pendingView(q *ask.Question) PendingCall {
 	state, waits := q.At(time.Now()), time.Time{}
 	if state == ask.Waiting {
 		waits = q.Last.Add(c.gateway.Config().AskWait(q.Server))

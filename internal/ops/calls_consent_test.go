@@ -31,7 +31,7 @@ func (l log) Append(r *activity.Record) error         { return l.w.Append(r) }
 // consentWorld is the operations over a real database, with tokens.
 type consentWorld struct {
 	*catalogtest.World
-	*Consent
+	*CallApprovals
 	asks    *store.Asks
 	changes int
 }
@@ -51,7 +51,7 @@ func newConsentWorld(t *testing.T) *consentWorld {
 		t.Fatal(err)
 	}
 	g := New(Deps{Log: log{w: w.World}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
-	w.Consent = NewConsent(g, w.asks, ask.NewWaiter(w.asks, nil, time.Now, func() {}), tokens, func() { w.changes++ })
+	w.CallApprovals = NewCallApprovals(g, w.asks, ask.NewWaiter(w.asks, nil, time.Now, func() {}), tokens, func() { w.changes++ })
 	return w
 }
 
@@ -124,23 +124,23 @@ func TestTheClientsForm(t *testing.T) {
 	w.asked("q1", `{"n":1}`)
 	w.asked("q2", `{"n":2}`)
 	for _, c := range []auth.Caller{named(""), named("another"), named("Cursor"), withKey, {}} {
-		if err := w.ByClient(t.Context(), c, "q1", key(`{"n":1}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Forbidden {
+		if err := w.AnswerByClient(t.Context(), c, "q1", key(`{"n":1}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Forbidden {
 			t.Errorf("%+v approves: %v", c.Actor, err)
 		}
 	}
 	if len(w.Appended) != 5 || w.Appended[1].Status != activity.Blocked || w.Appended[1].Actor != "agent:another" || w.Appended[1].Metadata.Action != "approve_call" || w.Appended[1].ParentID != "held" {
 		t.Errorf("%d on record: %+v", len(w.Appended), w.Appended)
 	}
-	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Conflict {
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("of another call: %v", err)
 	}
-	if err := w.ByClient(t.Context(), named("cursor"), "none", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.NotFound {
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "none", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.NotFound {
 		t.Errorf("of no question: %v", err)
 	}
 	if w.changes != 0 || len(w.Begun) != 0 {
 		t.Errorf("%d changes, %+v", w.changes, w.Begun)
 	}
-	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{Approve: true}); err != nil || w.changes != 1 {
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{Approve: true}); err != nil || w.changes != 1 {
 		t.Fatal(err)
 	}
 	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form") || r.ParentID != "held" {
@@ -149,10 +149,10 @@ func TestTheClientsForm(t *testing.T) {
 	if q, _ := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
 		t.Errorf("%+v", q)
 	}
-	if err := w.ByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("twice: %v", err)
 	}
-	if err := w.ByClient(t.Context(), named(""), "q2", key(`{"n":2}`), ask.Answer{Why: "No."}); err != nil {
+	if err := w.AnswerByClient(t.Context(), named(""), "q2", key(`{"n":2}`), ask.Answer{Why: "No."}); err != nil {
 		t.Error(err)
 	}
 	if r := w.Begun[2]; r.Actor != "agent" || r.Metadata.Action != "deny_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form: No.") {
@@ -163,10 +163,10 @@ func TestTheClientsForm(t *testing.T) {
 // TestListsAreShort: of long arguments a list has the beginning, and the call itself all.
 func TestListsAreShort(t *testing.T) {
 	w := newConsentWorld(t)
-	long := `{"text":"` + strings.Repeat("é", maxListed) + `"}`
+	long := `{"text":"` + strings.Repeat("é", maxListedArguments) + `"}`
 	w.asked("q1", long)
 	all, err := w.Pending(t.Context(), catalogtest.APerson, Nothing{})
-	if err != nil || len(all.Pending) != 1 || !all.Pending[0].Truncated || len(all.Pending[0].Arguments) > maxListed+100 || all.Pending[0].Arguments[0] != '"' {
+	if err != nil || len(all.Pending) != 1 || !all.Pending[0].Truncated || len(all.Pending[0].Arguments) > maxListedArguments+100 || all.Pending[0].Arguments[0] != '"' {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if one, err := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); err != nil || one.Truncated || string(one.Arguments) != long {

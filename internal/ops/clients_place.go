@@ -10,22 +10,20 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Place is where clients find this MCPProxy.
+// Place is the address of this MCPProxy for clients.
 type Place struct {
-	// BaseURL is its address without a path, such as http://127.0.0.1:8080.
+	// Base is the URL without a path, such as http://127.0.0.1:8080.
 	Base string
-	// Command is the program, by an absolute path, that carries MCP over stdin and
-	// stdout, and Args its arguments; NoCommand is why there is none.
+	// Command is the absolute path of the program that relays MCP over stdin and stdout, and Args its arguments. NoCommand is why there is none.
 	Command   string
 	Args      []string
 	NoCommand error
-	// Profiles are the names of the profiles.
-	Profiles []string
-	// Locked says that every client needs a token.
+	Profiles  []string
+	// Locked reports whether every client needs a token.
 	Locked bool
 }
 
-// BaseURL returns the address of a listener as clients of this machine reach it.
+// BaseURL returns the URL of a listener for clients on this machine.
 func BaseURL(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -34,7 +32,7 @@ func BaseURL(listen string) string {
 	return "http://" + listen
 }
 
-// address is where a client finds a profile, or all without one.
+// address returns the address of a profile for a client; "" is all profiles.
 func (p Place) address(c clients.Client, profile string) (clients.Address, error) {
 	a := clients.Address{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
 	if profile != "" {

@@ -11,16 +11,16 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// SettingsDeps is what Settings are made of.
+// SettingsDeps are the dependencies of Settings.
 type SettingsDeps struct {
 	Live    *config.Live
 	Gateway *Gateway
 	DataDir string // where the history is kept, absolute
-	Key     string // of the API: what placeholders are made with
+	Key     string // the API key, from which the key of placeholders is derived
 	Logger  *slog.Logger
 }
 
-// Settings are the operations on the configuration file.
+// Settings has the operations on the configuration file.
 type Settings struct {
 	live    *config.Live
 	gateway *Gateway
@@ -31,8 +31,7 @@ type Settings struct {
 	logger  *slog.Logger
 }
 
-// NewSettings makes Settings. It keeps the text that is in force, if that is not the
-// newest of the history.
+// NewSettings returns Settings. It adds the text in force to the history, unless it is the newest version there.
 func NewSettings(d SettingsDeps) *Settings {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
 	s := &Settings{d.Live, d.Gateway, Journal{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, masker{key[:]},
@@ -48,10 +47,10 @@ func NewSettings(d SettingsDeps) *Settings {
 	return s
 }
 
-// Applied keeps a text that is in force from now on. See config.Options.
+// Applied adds a text that has come into force to the history. See config.Options.
 func (s *Settings) Applied(f config.InForce) { s.history.add(f) }
 
-// Config shows the configuration file.
+// Config returns the configuration file.
 func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 	text, err := s.live.Read()
 	inForce := s.live.InForce()
@@ -59,7 +58,7 @@ func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 	if newest, _, ok := s.history.newest(); ok && newest.ETag == c.InForceETag {
 		c.InForceSince = newest.At
 	}
-	shown := s.masker.hide(text, inForce.Data)
+	shown := s.masker.mask(text, inForce.Data)
 	c.Text = shown.text
 	if text == nil {
 		c.Text = "{}\n"
@@ -80,7 +79,7 @@ func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 	return c, nil
 }
 
-// settings are all settings with their values; text is the file.
+// settings returns all settings with their values; text is the file.
 func (s *Settings) settings(text []byte) (out []Setting) {
 	for _, one := range config.Settings(s.live.Current(), text) {
 		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
@@ -89,12 +88,11 @@ func (s *Settings) settings(text []byte) (out []Setting) {
 	return out
 }
 
-// refusal is an error about a text with the mistakes as they are shown, and without
-// the secrets of the text.
+// refusal converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
 func (s *Settings) refusal(err error, mistakes []Mistake, of masked) *problem.Problem {
 	p := problem.From(err)
 	if p.Code == problem.PresenceRequired {
-		return p // what is to be signed is shown as it is, with nothing in it that is secret
+		return p // it shows what has to be signed, which has no secrets
 	}
 	if len(mistakes) == 0 {
 		out := problem.New(p.Code, of.scrub(p.Message), of.scrub(p.Hint)).Because(err)

@@ -21,9 +21,9 @@ func TestReplace(t *testing.T) {
 		if at := ops.CredentialAt(l, c.Place); at[c.From:c.To] != c.Value {
 			t.Errorf("%s: %q is not %q", c.Place, at[c.From:c.To], c.Value)
 		}
-		places = append(places, c.Place+" "+c.Kind+" "+c.Wish)
+		places = append(places, c.Place+" "+c.Kind+" "+c.Name)
 	}
-	out := ops.ReplaceCredentials(l, found, func(i int) string { return "${env:" + found[i].Wish + "}" })
+	out := ops.ReplaceCredentials(l, found, func(i int) string { return "${env:" + found[i].Name + "}" })
 	want := config.Launch{
 		Command: "run", Args: []string{"--token=${env:S_TOKEN}", "--db", "postgres://u:${env:S_DB}@h/db", "plain"},
 		Env: map[string]string{"API_TOKEN": "${env:API_TOKEN}", "MODE": "fast"}, URL: "https://e.example/mcp?api_key=${env:S_URL_TOKEN}&token=${env:S_URL_TOKEN}",

@@ -4,7 +4,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// chunk is what happened after one place up to another, as it is sent.
+// chunk is the encoded events between two log positions.
 type chunk struct {
 	from, to activity.Place
 	data     []byte
@@ -13,27 +13,26 @@ type chunk struct {
 
 // event is one event of a chunk.
 type event struct {
+	// log sequence number
 	kind EventKind
-	seq  int64 // of its place
+	seq  int64 // offset of its end in data
 	end  int   // where it ends in data
 }
 
-// note notes the event that was appended to data.
-func (c *chunk) note(kind EventKind, at activity.Place) {
+// addEvent registers the event that was appended to data.
+func (c *chunk) addEvent(kind EventKind, at activity.Place) {
 	c.events = append(c.events, event{kind, at.Seq, len(c.data)})
 }
 
-// after is the part of a chunk for a listener who was told everything up to an
-// entry, and wants these kinds; nil is all. A change that has the place of that
-// entry is news.
-func (c *chunk) after(seq int64, kinds map[EventKind]bool) []byte {
+// eventsAfter returns the events of these kinds (nil is all) after an entry. Change events at that entry are included, because they are new.
+func (c *chunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	if seq <= c.from.Seq && kinds == nil {
 		return c.data
 	}
 	var part []byte
 	begin := 0
 	for _, e := range c.events {
-		fresh := e.seq > seq || c.from == c.to // it tells of no entry
+		fresh := e.seq > seq || c.from == c.to // it belongs to no entry
 		if fresh && (kinds == nil || kinds[e.kind] || e.kind == EventReset) {
 			part = append(part, c.data[begin:e.end]...)
 		}
@@ -42,60 +41,57 @@ func (c *chunk) after(seq int64, kinds map[EventKind]bool) []byte {
 	return part
 }
 
-// add adds the event of an entry.
+// add appends the event of a log entry.
 func (c *chunk) add(s *activity.Step) {
 	c.to = s.Place
 	if kind := kindOf(s); kind != "" {
 		c.data = appendStep(c.data, kind, s)
-		c.note(kind, s.Place)
+		c.addEvent(kind, s.Place)
 	}
 }
 
-// maxRecent is how many bytes of chunks are kept for who is a little late. Who is
-// later reads from the log again.
-const maxRecent = 4 << 20
+// maxBufferBytes limits the buffered chunks. A slower listener reads from the log again.
+const maxBufferBytes = 4 << 20
 
-// eventsRecent is the newest chunks. They are numbered, so that who has read some knows
-// which one comes next.
-type eventsRecent struct {
-	live   bool           // somebody listens, and what happens is put here
-	head   activity.Place // up to which everything is told
+// eventBuffer has the newest chunks. They are numbered, so that a listener knows which one comes next.
+type eventBuffer struct {
+	live   bool           // there are listeners, and events are collected
+	head   activity.Place // position up to which everything was sent
 	chunks []*chunk
-	next   uint64 // the number of the chunk that will follow the last one
+	next   uint64 // number of the next chunk
 	bytes  int
-	more   chan struct{} // closed and replaced when there is something new
+	more   chan struct{} // closed and replaced when there is a new chunk
 }
 
-// add puts a chunk behind the others.
-func (r *eventsRecent) add(c *chunk) {
+// add appends a chunk.
+func (r *eventBuffer) add(c *chunk) {
 	r.chunks = append(r.chunks, c)
 	r.bytes += len(c.data)
 	r.next++
 	r.head = c.to
-	for r.bytes > maxRecent && len(r.chunks) > 1 {
+	for r.bytes > maxBufferBytes && len(r.chunks) > 1 {
 		r.bytes -= len(r.chunks[0].data)
 		r.chunks[0] = nil
 		r.chunks = r.chunks[1:]
 	}
-	r.tell()
+	r.notify()
 }
 
-// begin begins anew at a place, end forgets everything.
-func (r *eventsRecent) begin(at activity.Place) {
+// start starts at a position; end drops everything.
+func (r *eventBuffer) begin(at activity.Place) {
 	r.live, r.head = true, at
-	r.tell()
+	r.notify()
 }
 
-func (r *eventsRecent) end() { *r = eventsRecent{next: r.next, more: r.more} }
+func (r *eventBuffer) end() { *r = eventBuffer{next: r.next, more: r.more} }
 
-func (r *eventsRecent) tell() {
+func (r *eventBuffer) notify() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
-// since returns the chunks from a number on; ok is false when some of them are not
-// kept any more.
-func (r *eventsRecent) since(number uint64) (chunks []*chunk, ok bool) {
+// since returns the chunks from a number on. ok is false when some were dropped.
+func (r *eventBuffer) since(number uint64) (chunks []*chunk, ok bool) {
 	first := r.next - uint64(len(r.chunks))
 	if number < first {
 		return nil, false
@@ -103,9 +99,8 @@ func (r *eventsRecent) since(number uint64) (chunks []*chunk, ok bool) {
 	return append(chunks, r.chunks[number-first:]...), true
 }
 
-// join returns the number of the chunk that continues a place; ok is false when
-// there is something between, or the place is not reached.
-func (r *eventsRecent) join(at activity.Place) (number uint64, ok bool) {
+// join returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
+func (r *eventBuffer) join(at activity.Place) (number uint64, ok bool) {
 	number = r.next
 	for i := len(r.chunks) - 1; i >= 0 && r.chunks[i].to.Seq > at.Seq; i-- {
 		number--

@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// inClear is a secret that stands in clear in a launch.
+// inClear is a secret in clear text in a launch.
 type inClear struct {
 	Credential
-	name string // under which the keyring is to keep it
+	name string // name in the keyring
 }
 
-// credentials are the secrets of a launch.
+// credentials returns the secrets of a launch.
 func credentials(server string, l config.Launch) (all []inClear) {
 	for _, c := range CredentialsIn(server, l) {
 		all = append(all, inClear{Credential: c})
@@ -21,8 +21,8 @@ func credentials(server string, l config.Launch) (all []inClear) {
 	return all
 }
 
-// with is a launch with something else in the place of its secrets.
-func with(l config.Launch, all []inClear, instead func(inClear) string) config.Launch {
+// replaceSecrets returns a launch with its secrets replaced.
+func replaceSecrets(l config.Launch, all []inClear, instead func(inClear) string) config.Launch {
 	found := make([]Credential, len(all))
 	for i, c := range all {
 		found[i] = c.Credential
@@ -30,12 +30,11 @@ func with(l config.Launch, all []inClear, instead func(inClear) string) config.L
 	return ReplaceCredentials(l, found, func(i int) string { return instead(all[i]) })
 }
 
-// hides reports whether what is masked could be more than a secret: among the arguments
-// it may as well be what is to run.
-func hides(all []inClear) bool {
+// hidesArguments reports whether a masked text is in the command or its arguments, where it could be what is executed instead of a secret.
+func hidesArguments(all []inClear) bool {
 	return slices.ContainsFunc(all, func(c inClear) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }
 
-func mask(inClear) string { return "[masked]" }
+func maskedText(inClear) string { return "[masked]" }
 
-func reference(c inClear) string { return "${keyring:" + c.name + "}" }
+func keyringReference(c inClear) string { return "${keyring:" + c.name + "}" }

@@ -37,7 +37,7 @@ func newWorld(t *testing.T, configuration string) *world {
 		t.Fatal(err)
 	}
 	w.live, w.store = live, secret.Open(w.dir, nil)
-	w.account = ops.NewImport(w.env(), w.journal)
+	w.account = ops.NewImportAccount(w.env(), w.journal)
 	file := ops.NewFile(live)
 	w.here = ops.Here{
 		Text: live.Read, Itself: live.Itself, Secret: w.store.Get,
@@ -91,7 +91,7 @@ func (w *world) read(path string) string {
 
 func (w *world) look(client string) *ops.ImportSet {
 	w.t.Helper()
-	h, err := w.account.Look(w.t.Context(), w.here, client)
+	h, err := w.account.FindServers(w.t.Context(), w.here, client)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (w *world) undo(client string) []clients.Change {
 	return undone
 }
 
-// value is a secret, "" when there is none.
+// secretValue is a secret, "" when there is none.
 func (w *world) value(name string) string {
 	w.t.Helper()
 	value, err := w.store.Get(w.t.Context(), name)

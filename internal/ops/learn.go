@@ -10,21 +10,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// How often the configuration is looked at, and what was learned made anew.
+// Intervals of checking the configuration and of learning again.
 const (
-	learnLook  = time.Minute
-	learnAgain = 15 * time.Minute
-	usePeriod  = 30 * 24 * time.Hour // how far back calls count
+	learnCheckInterval = time.Minute
+	learnInterval      = 15 * time.Minute
+	usePeriod          = 30 * 24 * time.Hour // the period of calls to count
 )
 
-// Learn keeps up to date how often servers are called, and while the configuration
-// asks for it what is learned from use, until ctx ends.
+// Learn counts the calls of servers periodically and, if the configuration enables it, learns search habits from use. It returns when ctx ends.
 func (g *Gateway) Learn(ctx context.Context) {
-	look := time.NewTicker(learnLook)
+	look := time.NewTicker(learnCheckInterval)
 	defer look.Stop()
 	var learned, counted time.Time
 	for {
-		if time.Since(counted) >= learnAgain {
+		if time.Since(counted) >= learnInterval {
 			if calls, err := g.Log.Calls(ctx, time.Now().Add(-usePeriod)); err == nil {
 				g.calls.Store(&calls)
 				counted = time.Now()
@@ -34,7 +33,7 @@ func (g *Gateway) Learn(ctx context.Context) {
 		case !g.Config().LearnFromUse:
 			g.habits.Store(nil)
 			learned = time.Time{}
-		case time.Since(learned) >= learnAgain:
+		case time.Since(learned) >= learnInterval:
 			err := g.learn(ctx)
 			switch {
 			case err == nil:
@@ -51,22 +50,21 @@ func (g *Gateway) Learn(ctx context.Context) {
 	}
 }
 
-// learn makes habits of the calls in the log that a search found. Calls that
-// failed or were refused teach nothing.
+// learn computes search habits from successful calls that followed a search.
 func (g *Gateway) learn(ctx context.Context) error {
 	uses := map[string][]search.Use{}
-	seen := map[tallied]map[tool.ID]bool{}
+	seen := map[searchKey]map[tool.ID]bool{}
 	err := eachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
 		s := r.Metadata.Search
 		if s == nil || s.Rank == 0 || r.Status != activity.Success {
 			return
 		}
 		id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
-		key := tallied{r.SessionID, s.Query}
+		key := searchKey{r.SessionID, s.Query}
 		if seen[key] == nil {
 			seen[key] = map[tool.ID]bool{}
 		}
-		if !seen[key][id] { // called again and again is one use
+		if !seen[key][id] { // repeated calls are one use
 			seen[key][id] = true
 			of := learner(r.Actor)
 			uses[of] = append(uses[of], search.Use{Query: s.Query, Tool: id})
@@ -83,8 +81,7 @@ func (g *Gateway) learn(ctx context.Context) error {
 	return nil
 }
 
-// learner is whose uses an actor learns from: with a token, from those of that name
-// alone; all others learn from one another.
+// learner returns whose habits an actor shares: each token has its own, all other actors share one.
 func learner(actor string) string {
 	if strings.HasPrefix(actor, "agent:") {
 		return actor
@@ -92,8 +89,8 @@ func learner(actor string) string {
 	return ""
 }
 
-// learned is the prior of a caller's search; nil when nothing is to be learned.
-func (g *Gateway) learned(c Caller) *search.Habits {
+// habitsFor returns the search habits for a caller; nil when there are none.
+func (g *Gateway) habitsFor(c Caller) *search.Habits {
 	habits := g.habits.Load()
 	if habits == nil || !g.Config().LearnFromUse {
 		return nil

@@ -41,8 +41,7 @@ func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activit
 	return r, err
 }
 
-// completeIntent makes sure that a call shows its operation type: a record that
-// kept no intent has at least the variant.
+// completeIntent sets the operation type of a record without an intent from its variant.
 func completeIntent(r *activity.Record) {
 	variant, ok := policy.ParseVariant(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {

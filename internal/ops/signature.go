@@ -10,60 +10,56 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of a signature. It is to be called from, and to be read at a
-// glance: what does not fit is "…", and the whole schema is in detail full.
+// Limits of a signature. What does not fit becomes "…"; detail full has the whole schema.
 const (
-	maxSignature  = 2000 // bytes; parameters after that are left out
-	maxBrief      = 200  // bytes; parameters after that are left out of a brief one if they need not be given
-	maxEnum       = 12   // values of an enum
-	maxLiteral    = 60   // bytes of one such value, or of a default
-	maxMembers    = 16   // of an object inside the parameters
-	maxNesting    = 4    // objects, arrays, unions and references inside each other
-	maxSteps      = 1000 // schemas looked at, so that a hostile one costs no more
-	maxDefinition = 256 << 10
+	maxSignature      = 2000 // bytes; parameters after that are left out
+	maxBriefSignature = 200  // bytes; a brief signature leaves out optional parameters after that
+	maxEnum           = 12   // values of an enum
+	maxLiteral        = 60   // bytes of one such value, or of a default
+	maxMembers        = 16   // of an object inside the parameters
+	maxNesting        = 4    // nested objects, arrays, unions and references
+	maxSteps          = 1000 // schemas visited, against hostile ones
+	maxDefinition     = 256 << 10
 )
 
-// signature is a tool on one line: its parameters with their types, those that
-// are required first, the others with "?", enums as their values, defaults
-// behind "=", objects as {…}, arrays as T[]. It is what detail compact shows
-// instead of the schema.
+// endSignature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
+// objects as {…}, arrays as T[]. Detail compact shows it instead of the schema.
 func signature(name string, inputSchema json.RawMessage) string {
-	return signed(name, inputSchema, maxSignature)
+	return limitedSignature(name, inputSchema, maxSignature)
 }
 
-// signed is a signature with at most so many bytes of parameters that need not be given.
-func signed(name string, inputSchema json.RawMessage, most int) string {
+// limitedSignature is a signature with at most most bytes of optional parameters.
+func limitedSignature(name string, inputSchema json.RawMessage, most int) string {
 	if len(inputSchema) == 0 {
 		return name + "()"
 	}
 	if len(inputSchema) > maxDefinition || wirejson.Check(inputSchema, wirejson.Limits{}) != nil || wirejson.Kind(inputSchema) != '{' {
 		return name + "(…)"
 	}
-	w := signer{root: inputSchema, most: most}
+	w := signatureWriter{root: inputSchema, most: most}
 	w.out = append(w.out, name...)
 	w.out = append(w.out, '(')
-	w.parameters(w.resolve(inputSchema, 0), 0)
+	w.writeProperties(w.resolve(inputSchema, 0), 0)
 	return string(append(w.out, ')'))
 }
 
-// signer writes a signature.
-type signer struct {
-	root  json.RawMessage // what references are looked up in
+// signatureWriter writes a signature.
+type signatureWriter struct {
+	root  json.RawMessage // the schema in which references are resolved
 	out   []byte
-	most  int // bytes, from where on only what has to be given is written
+	most  int // bytes after which only required parameters are written
 	steps int
 }
 
-// parameter is a property of an object.
-type parameter struct {
+// property is a property of an object.
+type property struct {
 	name     string
 	schema   json.RawMessage
 	required bool
 }
 
-// properties returns the properties of an object in the server's order, those
-// that are required first.
-func properties(schema json.RawMessage) []parameter {
+// properties returns the properties of an object in the server's order, required ones first.
+func properties(schema json.RawMessage) []property {
 	var required []string
 	_ = wirejson.Elements(wirejson.Find(schema, "required"), func(value []byte) error {
 		if s, ok := wirejson.String(value); ok {
@@ -71,9 +67,9 @@ func properties(schema json.RawMessage) []parameter {
 		}
 		return nil
 	})
-	var first, then []parameter
+	var first, then []property
 	_ = wirejson.Members(wirejson.Find(schema, "properties"), func(name, value []byte) error {
-		p := parameter{string(name), value, slices.Contains(required, string(name))}
+		p := property{string(name), value, slices.Contains(required, string(name))}
 		if p.required {
 			first = append(first, p)
 		} else {
@@ -84,8 +80,8 @@ func properties(schema json.RawMessage) []parameter {
 	return append(first, then...)
 }
 
-// parameters writes the properties of an object.
-func (w *signer) parameters(schema json.RawMessage, depth int) {
+// writeProperties writes the properties of an object.
+func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
 	for i, p := range properties(schema) {
 		if i > 0 {
 			w.out = append(w.out, ", "...)
@@ -94,22 +90,22 @@ func (w *signer) parameters(schema json.RawMessage, depth int) {
 			w.out = append(w.out, "…"...)
 			return
 		}
-		w.name(p.name)
+		w.writeName(p.name)
 		if !p.required {
 			w.out = append(w.out, '?')
 		}
 		w.out = append(w.out, ": "...)
 		s := w.resolve(p.schema, depth)
-		w.describe(s, depth)
+		w.writeType(s, depth)
 		if value := wirejson.Find(s, "default"); value != nil {
 			w.out = append(w.out, " = "...)
-			w.literal(value)
+			w.writeLiteral(value)
 		}
 	}
 }
 
-// name writes the name of a property, quoted where it could be misread.
-func (w *signer) name(name string) {
+// writeName writes the name of a property, quoted where it is ambiguous.
+func (w *signatureWriter) writeName(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
 			w.out = wirejson.AppendString(w.out, problem.Shown(name, maxLiteral))
@@ -119,7 +115,7 @@ func (w *signer) name(name string) {
 	w.out = append(w.out, problem.Shown(name, maxLiteral)...)
 }
 
-func (w *signer) literal(value json.RawMessage) {
+func (w *signatureWriter) writeLiteral(value json.RawMessage) {
 	var b bytes.Buffer
 	if len(value) > 4*maxLiteral || json.Compact(&b, value) != nil || b.Len() > maxLiteral {
 		w.out = append(w.out, "…"...)
@@ -128,11 +124,10 @@ func (w *signer) literal(value json.RawMessage) {
 	w.out = append(w.out, b.Bytes()...)
 }
 
-// resolve follows references inside the schema, and takes the only choice
-// where there is one.
-func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
+// resolve follows local references and a single allOf.
+func (w *signatureWriter) resolve(schema json.RawMessage, depth int) json.RawMessage {
 	for ; depth < 2*maxNesting; depth++ {
-		if all := elements(wirejson.Find(schema, "allOf"), 2); len(all) == 1 {
+		if all := firstElements(wirejson.Find(schema, "allOf"), 2); len(all) == 1 {
 			schema = all[0]
 			continue
 		}
@@ -150,11 +145,11 @@ func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
 		}
 		schema = found
 	}
-	return nil // a circle
+	return nil // a cycle
 }
 
-// elements returns at most n elements of an array.
-func elements(array json.RawMessage, n int) (out []json.RawMessage) {
+// firstElements returns at most n elements of an array.
+func firstElements(array json.RawMessage, n int) (out []json.RawMessage) {
 	if wirejson.Kind(array) != '[' {
 		return nil
 	}
@@ -167,14 +162,14 @@ func elements(array json.RawMessage, n int) (out []json.RawMessage) {
 	return out
 }
 
-// describe writes the type of what a schema allows.
-func (w *signer) describe(schema json.RawMessage, depth int) {
+// writeType writes the type that a schema describes.
+func (w *signatureWriter) writeType(schema json.RawMessage, depth int) {
 	if value := wirejson.Find(schema, "const"); value != nil {
-		w.literal(value)
+		w.writeLiteral(value)
 		return
 	}
-	if values := elements(wirejson.Find(schema, "enum"), maxEnum+1); len(values) > 0 {
-		w.enum(values)
+	if values := firstElements(wirejson.Find(schema, "enum"), maxEnum+1); len(values) > 0 {
+		w.writeEnum(values)
 		return
 	}
 	if w.steps++; w.steps > maxSteps || len(w.out) > maxSignature || depth >= maxNesting {
@@ -182,27 +177,27 @@ func (w *signer) describe(schema json.RawMessage, depth int) {
 		return
 	}
 	for _, keyword := range [...]string{"anyOf", "oneOf"} {
-		if choices := elements(wirejson.Find(schema, keyword), maxEnum+1); len(choices) > 0 {
-			w.union(choices, depth)
+		if choices := firstElements(wirejson.Find(schema, keyword), maxEnum+1); len(choices) > 0 {
+			w.writeUnion(choices, depth)
 			return
 		}
 	}
-	kinds := typesOf(schema)
+	kinds := schemaTypes(schema)
 	for i, kind := range kinds {
 		if i > 0 {
 			w.out = append(w.out, '|')
 		}
-		w.kind(schema, kind, depth)
+		w.writeKind(schema, kind, depth)
 	}
 }
 
-// typesOf returns the types that a schema names, or the one that it implies.
-func typesOf(schema json.RawMessage) (kinds []string) {
+// schemaTypes returns the types that a schema names or implies.
+func schemaTypes(schema json.RawMessage) (kinds []string) {
 	named := wirejson.Find(schema, "type")
 	if one, ok := wirejson.String(named); ok {
 		return []string{one}
 	}
-	for _, value := range elements(named, 8) {
+	for _, value := range firstElements(named, 8) {
 		if kind, ok := wirejson.String(value); ok {
 			kinds = append(kinds, kind)
 		}
@@ -218,47 +213,47 @@ func typesOf(schema json.RawMessage) (kinds []string) {
 	return []string{"any"}
 }
 
-func (w *signer) kind(schema json.RawMessage, kind string, depth int) {
+func (w *signatureWriter) writeKind(schema json.RawMessage, kind string, depth int) {
 	switch kind {
 	case "array":
-		w.array(wirejson.Find(schema, "items"), depth)
+		w.writeArray(wirejson.Find(schema, "items"), depth)
 	case "object":
-		w.object(schema, depth)
+		w.writeObject(schema, depth)
 	default:
 		w.out = append(w.out, problem.Shown(kind, maxLiteral)...)
 	}
 }
 
-func (w *signer) array(items json.RawMessage, depth int) {
+func (w *signatureWriter) writeArray(items json.RawMessage, depth int) {
 	if wirejson.Kind(items) != '{' {
 		w.out = append(w.out, "any[]"...)
 		return
 	}
 	start := len(w.out)
-	w.describe(w.resolve(items, depth+1), depth+1)
+	w.writeType(w.resolve(items, depth+1), depth+1)
 	if item := w.out[start:]; bytes.IndexByte(item, '|') >= 0 && item[0] != '{' {
 		w.out = append(slices.Insert(w.out, start, '('), ')')
 	}
 	w.out = append(w.out, "[]"...)
 }
 
-func (w *signer) object(schema json.RawMessage, depth int) {
+func (w *signatureWriter) writeObject(schema json.RawMessage, depth int) {
 	if wirejson.Kind(wirejson.Find(schema, "properties")) == '{' {
 		w.out = append(w.out, '{')
-		w.parameters(schema, depth+1)
+		w.writeProperties(schema, depth+1)
 		w.out = append(w.out, '}')
 		return
 	}
 	if values := wirejson.Find(schema, "additionalProperties"); wirejson.Kind(values) == '{' {
 		w.out = append(w.out, "{[key]: "...)
-		w.describe(w.resolve(values, depth+1), depth+1)
+		w.writeType(w.resolve(values, depth+1), depth+1)
 		w.out = append(w.out, '}')
 		return
 	}
 	w.out = append(w.out, "object"...)
 }
 
-func (w *signer) enum(values []json.RawMessage) {
+func (w *signatureWriter) writeEnum(values []json.RawMessage) {
 	for i, value := range values {
 		if i > 0 {
 			w.out = append(w.out, '|')
@@ -267,12 +262,12 @@ func (w *signer) enum(values []json.RawMessage) {
 			w.out = append(w.out, "…"...)
 			return
 		}
-		w.literal(value)
+		w.writeLiteral(value)
 	}
 }
 
-// union writes each choice once.
-func (w *signer) union(choices []json.RawMessage, depth int) {
+// writeUnion writes each distinct choice.
+func (w *signatureWriter) writeUnion(choices []json.RawMessage, depth int) {
 	var seen []string
 	for _, choice := range choices {
 		start := len(w.out)
@@ -280,7 +275,7 @@ func (w *signer) union(choices []json.RawMessage, depth int) {
 			w.out = append(w.out, '|')
 		}
 		from := len(w.out)
-		w.describe(w.resolve(choice, depth+1), depth+1)
+		w.writeType(w.resolve(choice, depth+1), depth+1)
 		if text := string(w.out[from:]); slices.Contains(seen, text) {
 			w.out = w.out[:start]
 		} else {

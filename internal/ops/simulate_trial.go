@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TrialDeps is what Trials are made of.
+// TrialDeps are the dependencies of TrialOperations.
 type TrialDeps struct {
-	Each    func(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error // of the log
+	Each    func(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error // iterates over the log
 	Live    func() *config.Config
 	Parse   func(text string) (*config.Config, error)
 	Catalog *catalog.Catalog
@@ -22,28 +22,28 @@ type TrialDeps struct {
 	Now     func() time.Time
 }
 
-// Trials are the operation.
-type Trials struct{ TrialDeps }
+// TrialOperations tries another configuration on recorded calls.
+type TrialOperations struct{ TrialDeps }
 
-// NewTrial makes Trials.
-func NewTrial(d TrialDeps) *Trials { return &Trials{d} }
+// NewTrials returns TrialOperations.
+func NewTrials(d TrialDeps) *TrialOperations { return &TrialOperations{d} }
 
-// TrialCandidate is a configuration that is tried.
+// TrialCandidate is a configuration to try.
 type TrialCandidate struct {
 	Text   string `json:"text" required:"true" doc:"The configuration file that is tried. Placeholders as in GET /config may stand for secrets."`
 	Period string `json:"period" doc:"How far back from now calls are judged: 90s, 30m, 24h, 30d, 2w. 30d when it is left out."`
 }
 
-// Example is what a candidate looks like.
+// Example returns an example for the OpenAPI document.
 func (TrialCandidate) Example() string {
 	return `{"text": "{\"intent_declaration\": {\"require_intent\": true}}", "period": "30d"}`
 }
 
-// defaultPeriod is how far back calls are judged.
+// defaultPeriod is the default period of calls to evaluate.
 const defaultPeriod = 30 * 24 * time.Hour
 
-// Try judges the calls on record under another configuration.
-func (t *Trials) Try(ctx context.Context, _ auth.Caller, in TrialCandidate) (Trial, error) {
+// Try evaluates the recorded calls under another configuration.
+func (t *TrialOperations) Try(ctx context.Context, _ auth.Caller, in TrialCandidate) (Trial, error) {
 	began := t.Now()
 	period := defaultPeriod
 	if in.Period != "" {
@@ -57,15 +57,15 @@ func (t *Trials) Try(ctx context.Context, _ auth.Caller, in TrialCandidate) (Tri
 	if err != nil {
 		return Trial{}, err
 	}
-	court, err := t.convene(ctx, next)
+	court, err := t.newEvaluator(ctx, next)
 	if err != nil {
 		return Trial{}, err
 	}
 	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}}
 	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
 	err = t.Each(ctx, calls, func(r *activity.Record) error {
-		if _, call := policy.ParseVariant(r.Metadata.ToolVariant); call { // else it was refused before there was one
-			out.add(r, court.judge(r))
+		if _, call := policy.ParseVariant(r.Metadata.ToolVariant); call { // otherwise it was refused before the variant was known
+			out.add(r, court.evaluate(r))
 		}
 		return nil
 	})
@@ -73,8 +73,8 @@ func (t *Trials) Try(ctx context.Context, _ auth.Caller, in TrialCandidate) (Tri
 	return out.result(), err
 }
 
-// convene gets ready what judging needs beside a record.
-func (t *Trials) convene(ctx context.Context, next *config.Config) (*trialEvaluator, error) {
+// newEvaluator loads what the evaluation needs in addition to the records.
+func (t *TrialOperations) newEvaluator(ctx context.Context, next *config.Config) (*trialEvaluator, error) {
 	tokens, err := t.Tokens(ctx)
 	if err != nil {
 		return nil, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)

@@ -52,7 +52,7 @@ type trialWorld struct {
 	db     *store.DB
 	gate   *gate.Gate
 	tokens *auth.Tokens
-	trials *ops.Trials
+	trials *ops.TrialOperations
 }
 
 func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
@@ -85,7 +85,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 			t.Error(err)
 		}
 	})
-	w.trials = ops.NewTrial(ops.TrialDeps{
+	w.trials = ops.NewTrials(ops.TrialDeps{
 		Each: w.log.Each, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.All, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
 			next, a := w.live.Assess([]byte(text))

@@ -11,11 +11,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// mark stands in every file that this package writes.
+// fileMarker is in every file that this package writes.
 const mark = "Written by `mcpproxy service install`"
 
-// write writes the file of the service, and reports whether it said something else
-// or was not there. Only its owner can read it.
+// writeFile writes the file of the service, readable only by its owner, and reports whether that changed it.
 func write(path, text string) (changed bool, err error) {
 	was, err := own(path)
 	if err != nil || was == text {
@@ -30,7 +29,7 @@ func write(path, text string) (changed bool, err error) {
 	return true, nil
 }
 
-// remove removes the file of the service, and reports whether it was there.
+// removeFile removes the file of the service, and reports whether it existed.
 func remove(path string) (was bool, err error) {
 	text, err := own(path)
 	if err != nil || text == "" {
@@ -42,8 +41,7 @@ func remove(path string) (was bool, err error) {
 	return true, nil
 }
 
-// own returns the text of a file that this package has written, "" where there is
-// no file. Any other is somebody's.
+// readOwnFile returns the text of a file that this package has written, "" without a file. It rejects any other file.
 func own(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

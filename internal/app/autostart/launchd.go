@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// launchd is the launchd of a user who is logged in.
+// launchd manages agents of a logged-in user.
 type launchd struct{ account Account }
 
 func (l *launchd) file() string {
@@ -69,15 +69,13 @@ func (l *launchd) Uninstall(ctx context.Context) (was bool, err error) {
 	return was || before.Installed, err
 }
 
-// The time that launchd needs to end an agent, which gets 20 seconds for it, and
-// how often it is looked whether it has.
+// The time that launchd needs to end an agent, which it gives 20 seconds, and the poll interval.
 const (
 	endTime = 30 * time.Second
 	endLook = 200 * time.Millisecond
 )
 
-// bootout ends the agent, and waits until launchd has forgotten it: until then it
-// takes no other of that name.
+// bootout ends the agent and waits until launchd has removed it. Before that, launchd rejects another agent of that name.
 func (l *launchd) bootout(ctx context.Context) error {
 	if err := l.launchctl(ctx, "bootout", l.target()); err != nil {
 		return err
@@ -136,7 +134,7 @@ func (l *launchd) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// launchdAgent is the property list of an agent that runs a program.
+// launchdAgent returns the property list of an agent that runs a program.
 func launchdAgent(p Program) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<?xml version="1.0" encoding="UTF-8"?>
@@ -181,7 +179,7 @@ func launchdAgent(p Program) string {
 	return out.String()
 }
 
-// escaped is a text within XML.
+// escapeXML escapes a text for XML.
 func escaped(text string) string {
 	var out strings.Builder
 	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder takes everything

@@ -7,10 +7,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// name is what the managers know the service by.
+// name is the name of the service.
 const name = "mcpproxy"
 
-// Program is what is run. Texts with control characters are refused.
+// Program is the program to run. Texts with control characters are rejected.
 type Program struct {
 	Path string   // of the program, absolute
 	Args []string // without the program
@@ -19,7 +19,7 @@ type Program struct {
 	Log  string   // where launchd, which keeps none, has stderr written
 }
 
-// State is what the manager says.
+// State is what the service manager reports.
 type State struct {
 	Manager   string `json:"manager" doc:"systemd, launchd or task scheduler"`
 	File      string `json:"file,omitempty" doc:"the file that says what is started, where there is one"`
@@ -32,7 +32,7 @@ type State struct {
 	Log       string `json:"log,omitempty" doc:"the command that shows what it prints, where that is kept"`
 }
 
-// check refuses what no file of a manager can say.
+// check rejects what a service file cannot express.
 func (p Program) check() error {
 	for _, text := range append(append([]string{p.Path, p.Dir, p.Log}, p.Args...), p.Env...) {
 		if strings.ContainsFunc(text, unicode.IsControl) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// scheduler is the task scheduler of Windows. It keeps the task itself.
+// scheduler is the Windows Task Scheduler, which stores the task itself.
 type scheduler struct{ account Account }
 
 // task is what the scheduler knows it by.
@@ -66,8 +66,7 @@ func (s *scheduler) schtasks(ctx context.Context, does string, args ...string) e
 	return nil
 }
 
-// query prints the number of the task's state, and nothing where there is no task:
-// what schtasks prints is in the language of the system.
+// query prints the number of the task's state, nothing without a task. The output of schtasks is localized.
 const query = "$t = Get-ScheduledTask -TaskName " + task + " -TaskPath '\\' -ErrorAction SilentlyContinue; if ($t) { [int]$t.State }"
 
 func (s *scheduler) State(ctx context.Context) (State, error) {
@@ -93,9 +92,8 @@ func (s *scheduler) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// windowsTask is a task that runs a program from when its user logs in, and looks
-// each minute whether it still runs: for the scheduler a program that ends with an
-// error has ended well.
+// windowsTask returns a task that starts a program at login and checks each minute that it runs, because the scheduler does not restart a program that
+// ends with an error.
 func windowsTask(p Program, user string) string {
 	words := make([]string, len(p.Args))
 	for i, arg := range p.Args {
@@ -141,8 +139,7 @@ func windowsTask(p Program, user string) string {
 `, mark, escaped(user), escaped(p.Path), escaped(strings.Join(words, " ")), escaped(p.Dir))
 }
 
-// windowsWord is one word of a command line as programs take it apart. No path has
-// quotes.
+// quoteWindowsArg quotes one argument of a command line. Paths have no quotes.
 func windowsWord(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t") {
 		return word
@@ -151,7 +148,7 @@ func windowsWord(word string) string {
 	return `"` + word + backslashes + `"`
 }
 
-// utf16Text is a text as the scheduler reads it.
+// utf16Text encodes a text for the scheduler.
 func utf16Text(text string) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(text)) {

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// systemd is the systemd of a user.
+// systemd is the systemd instance of a user.
 type systemd struct{ account Account }
 
 const unit = name + ".service"
@@ -104,8 +104,7 @@ func (s *systemd) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// SystemdUnit is the text of a user unit that runs a program. Servers are stopped by
-// the program, which lets their calls end; what is left is killed after it.
+// SystemdUnit returns a user unit that runs a program. The program stops its servers, so that their calls can end; the rest is killed after it.
 func SystemdUnit(p Program) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `[Unit]
@@ -133,7 +132,7 @@ WantedBy=default.target
 	return out.String()
 }
 
-// systemdCommand is a command line in which nothing is expanded.
+// systemdCommand returns a command line without expansion.
 func systemdCommand(p Program) string {
 	words := []string{systemdWord(p.Path)}
 	for _, arg := range p.Args {
@@ -142,7 +141,7 @@ func systemdCommand(p Program) string {
 	return strings.Join(words, " ")
 }
 
-// systemdWord is one word of a unit, in quotes where it needs them.
+// quoteSystemdArg quotes one argument of a unit where needed.
 func systemdWord(word string) string {
 	word = strings.ReplaceAll(word, "%", "%%")
 	if word != "" && !strings.ContainsAny(word, " \t\"'\\;") {

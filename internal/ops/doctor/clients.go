@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// clientsKnown is the finding of a check of clients where nothing is known of them.
+// skipWithoutClients returns a skipped finding when the clients are unknown; nil otherwise.
 func clientsKnown(f *Facts) []Finding {
 	switch {
 	case !f.ClientsKnown:
@@ -66,7 +66,7 @@ func clientPermissions(f *Facts) (out []Finding) {
 		if c.Written {
 			found.Do, found.Command = "The rules are written, and something else decides: see which, and what to do about it.", f.mcpproxy("permissions %s --check", Quoted(c.ID))
 		}
-		chosen := true // a person has denied it: that is said, and is no fault
+		chosen := true // the user has denied it: a note, not a fault
 		for _, l := range c.Lanes {
 			chosen = chosen && l.Denied
 			found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
@@ -95,7 +95,7 @@ func clientFileBroken(f *Facts) (out []Finding) {
 
 var atLine = regexp.MustCompile(`: line (\d+), `)
 
-// lineOf is the line that an error names, 1 without one.
+// lineOf returns the line in an error text, 1 without one.
 func lineOf(text string) int {
 	line := 1
 	_, _ = fmt.Sscan(matched(atLine, text), &line)

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// mcpproxy is a command of ours for the same daemon. The flags stand first: behind "--"
-// they would be those of a server.
+// mcpproxy returns a command for the same daemon. The flags come first: after "--" they would belong to a server.
 func (f *Facts) mcpproxy(format string, args ...any) string {
 	return "mcpproxy" + f.Flags + " " + fmt.Sprintf(format, args...)
 }
 
-// edit is a command that opens the configuration file at a line.
+// edit returns a command that opens the configuration file at a line.
 func (f *Facts) edit(line int) string {
 	return fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, max(line, 1), Quoted(f.ConfigPath))
 }
 
-// sudo is a command that needs other rights than this user's.
+// sudo returns a command that needs root.
 func (f *Facts) sudo(command string) string {
 	if f.User == 0 {
 		return command
@@ -24,12 +23,12 @@ func (f *Facts) sudo(command string) string {
 	return "sudo " + command
 }
 
-// again is a command that ends a process, waits for it and starts the daemon.
+// restartCommand returns a command that ends a process, waits for it and starts the daemon.
 func (f *Facts) again(pid int) string {
 	return fmt.Sprintf("kill %d; while kill -0 %d 2>/dev/null; do sleep 0.2; done; %s", pid, pid, f.mcpproxy("serve"))
 }
 
-// Quoted is a word as a shell takes it.
+// Quoted quotes a word for a shell.
 func Quoted(word string) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("/._-+:@%,=", r) || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
@@ -48,10 +47,10 @@ func quotedAll(files []File) string {
 	return strings.Join(words, " ")
 }
 
-// one is a check's only finding.
+// one returns a single finding.
 func one(f Finding) []Finding { return []Finding{f} }
 
-// skipped is the finding of a check that has nothing to look at.
+// skipped returns the finding of a check that cannot run.
 func skipped(why string) []Finding { return one(Finding{State: Skipped, What: why}) }
 
 const needsDaemon = "Only a running daemon knows."

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// kind is what sort of mistake one of the configuration is.
+// mistakeKind is the kind of a configuration mistake.
 type kind uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	missingValue
 )
 
-// kindOf sorts a mistake, by the words that package config has for it.
+// kindOf classifies a mistake by the message of package config.
 func kindOf(m Mistake) kind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
@@ -30,7 +30,7 @@ func kindOf(m Mistake) kind {
 
 var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*)(?:, which)? is not set`)
 
-// variable is the environment variable that a mistake is about.
+// variable returns the environment variable that a mistake names.
 func variable(m Mistake) string { return matched(unsetVariable, m.Message) }
 
 func matched(pattern *regexp.Regexp, s string) string {
@@ -40,7 +40,7 @@ func matched(pattern *regexp.Regexp, s string) string {
 	return ""
 }
 
-// place is a mistake with its place, as a line.
+// formatMistake returns a mistake with its position.
 func (f *Facts) place(m Mistake) string {
 	at := f.ConfigPath
 	if m.Line > 0 {
@@ -53,7 +53,7 @@ func (f *Facts) place(m Mistake) string {
 	return text
 }
 
-// ofKind are the mistakes of a kind as one finding, the first with its place.
+// findingOf returns the mistakes of a kind as one finding with the position of the first.
 func (f *Facts) ofKind(k kind, do string) []Finding {
 	found := Finding{State: Bad, Do: do}
 	for _, m := range f.Mistakes {
@@ -117,7 +117,7 @@ func configMissingValue(f *Facts) []Finding {
 		}
 		return out
 	}
-	for i := range f.Servers { // the environment of the daemon counts, not ours
+	for i := range f.Servers { // the environment of the daemon matters, not that of this process
 		if s := &f.Servers[i]; s.failed(upstream.VariableNeeded) {
 			found("Server " + s.Name + " cannot start: " + s.Said)
 		}
@@ -175,7 +175,7 @@ func configUnconfirmed(f *Facts) []Finding {
 	}
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
 		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")}
-	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy names what helps
+	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
 		found.Do, found.Command = p.Remedy, f.mcpproxy("presence test")
 	}
 	return one(found)
@@ -186,7 +186,7 @@ var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 func configWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
 		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) || f.file(f.ConfigPath).Path == "" {
-			continue // said of the files and of the variables, or there is no file to edit
+			continue // reported by other checks, or there is no file to edit
 		}
 		line := 1
 		_, _ = fmt.Sscan(matched(placed, w), &line)

@@ -65,8 +65,7 @@ func socketOpen(f *Facts) []Finding {
 	return one(f.tooOpen(s, "The socket"))
 }
 
-// socketStale looks for a socket that nobody listens on. The daemon may be between its
-// lock and its socket: then somebody has the lock.
+// socketStale finds a socket without a listener. A daemon that has the lock may be about to listen.
 func socketStale(f *Facts) []Finding {
 	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
 		return nil

@@ -2,21 +2,20 @@ package doctor
 
 import "strings"
 
-// Absent is a server that cannot be used, and why, as far as files tell.
+// Unavailable is a server that cannot be used, and why, as far as files tell.
 type Absent struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"`
 }
 
-// Waits is what waits for a person.
+// PendingReviews counts what waits for a user's review.
 type Waits struct {
 	Servers []string `json:"servers"` // by name
 	Tools   int      `json:"tools"`
 	Offers  int      `json:"offers"` // prompts, resources, templates, instructions
 }
 
-// Absent returns the enabled servers with what is wrong with each, or that it waits, or
-// only that MCPProxy does not run.
+// Unavailable returns the enabled servers and why each cannot be used while no daemon runs.
 func (f *Facts) Absent() []Absent {
 	said := map[string]string{}
 	for _, c := range checks {
@@ -44,7 +43,7 @@ func (f *Facts) Absent() []Absent {
 	return out
 }
 
-// Waiting returns what waits for a person, by the file and the database.
+// Waiting returns what waits for review, from the file and the database.
 func (f *Facts) Waiting() Waits {
 	w := Waits{Servers: []string{}}
 	for _, s := range f.Servers {
@@ -58,7 +57,7 @@ func (f *Facts) Waiting() Waits {
 	return w
 }
 
-// ConfigError is what is wrong with the configuration file, a line each; "" for nothing.
+// ConfigError returns the mistakes of the configuration file, one per line; "" for none.
 func (f *Facts) ConfigError() string {
 	var lines []string
 	for _, m := range f.Mistakes {

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// file returns a file of the facts; the zero value when it is not there.
+// file returns a file of the facts; the zero value when it does not exist.
 func (f *Facts) file(path string) File {
 	for _, one := range f.Files {
 		if one.Path == path {
@@ -23,8 +23,7 @@ func (f *Facts) file(path string) File {
 
 func (f *Facts) data(name string) File { return f.file(filepath.Join(f.DataDir, name)) }
 
-// tooOpen says that others have rights on a file. Mend takes them away from a file that
-// is this user's.
+// tooOpen returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
 func (f *Facts) tooOpen(at File, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
@@ -35,8 +34,7 @@ func (f *Facts) tooOpen(at File, what string) Finding {
 	return found
 }
 
-// lax reports whether others have rights on a file that is there. Rights are no modes
-// on Windows, where no file has an owner here.
+// accessibleToOthers reports whether other users can access an existing file. Always false on Windows, where modes have no meaning.
 func lax(at File) bool { return at.Path != "" && at.Owner >= 0 && at.Mode.Perm()&0o077 != 0 }
 
 func dataDirMissing(f *Facts) []Finding {
@@ -58,7 +56,7 @@ func dataDirOpen(f *Facts) []Finding {
 func notWritable(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
 		if at.Writable || at.Owner != f.User || at.Path == f.ConfigPath {
-			continue // of another user: that is said by itself; a file may be closed to its author on purpose
+			continue // another user's files have their own check; a file may be read-only on purpose
 		}
 		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " cannot be written."}
 		switch own := at.Mode.Perm() | rights(at); {
@@ -74,7 +72,7 @@ func notWritable(f *Facts) (out []Finding) {
 	return out
 }
 
-// rights are those that an owner needs.
+// ownerBits returns the mode bits that an owner needs.
 func rights(at File) fs.FileMode {
 	if at.Mode.IsDir() {
 		return 0o700
@@ -82,8 +80,7 @@ func rights(at File) fs.FileMode {
 	return 0o600
 }
 
-// keeper is whose the files should be: this user's, but for root, who looks after
-// somebody else, that one's who has the data directory.
+// expectedOwner returns the user who should own the files: this user or, for root, the owner of the data directory.
 func (f *Facts) keeper() int {
 	if dir := f.file(f.DataDir); f.User == 0 && dir.Path != "" && dir.Owner >= 0 {
 		return dir.Owner
@@ -128,7 +125,7 @@ func keyUnusable(f *Facts) []Finding {
 		Do: "Remove it; the next start makes a new one, which programs that use the key need to be told.", Command: "rm -r " + Quoted(path)})
 }
 
-// kept are the names in the data directory that hold records, decisions or logs.
+// isDataFile reports whether a name in the data directory has records, decisions or logs.
 func kept(name string) bool {
 	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", auth.SessionsFile, "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
 }
@@ -164,17 +161,17 @@ func databaseNewer(f *Facts) []Finding {
 		Command: putAsideIn(aside, path)})
 }
 
-// putAsideIn is a command that moves a database, with the files next to it, into a new directory.
+// moveAsideCommand returns a command that moves a database, with the files next to it, into a new directory.
 func putAsideIn(aside, path string) string {
 	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", Quoted(aside), Quoted(path), Quoted(aside))
 }
 
-// databaseDamaged is about pages that nothing may have asked for yet.
+// databaseDamaged reports damaged pages, which may not have been read yet.
 func databaseDamaged(f *Facts) []Finding {
 	switch {
 	case f.Damage == "" && f.Pages == readPart:
 		return skipped(fmt.Sprintf("The database was not read to its end in %s.", readTime))
-	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // which checks a database that fails
+	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // a daemon checks a database that fails
 		return nil
 	case f.Damage == "":
 		return skipped("All of the database is read only while no daemon has it.")

@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// Options say where to look.
+// Options say where to gather facts.
 type Options struct {
 	Version    string
 	ConfigPath string // absolute
@@ -29,28 +29,25 @@ type Options struct {
 	Flags      string // see Facts
 	Lookup     func(name string) (string, bool)
 	Now        func() time.Time
-	// Ask asks the daemon. The error is Absent when none is there, and any other one
-	// when one is there that does not answer.
+	// Ask requests the daemon's facts. It returns ErrAbsent when no daemon runs, another error when a daemon does not answer.
 	Ask     func(ctx context.Context) (*Daemon, error)
-	Clients Clients // nil: nothing is known of them
-	// Thorough reads all of the database and of the log, where no daemon has them.
+	Clients Clients // nil: unknown
+	// Thorough checks the whole database and log, when no daemon uses them.
 	Thorough bool
-	// Entries reads what the text of the configuration file says of servers; nil: nothing
-	// is known of that.
+	// Entries reads the servers' entries in the configuration file; nil: unknown.
 	Entries func(text []byte) []Entry
 }
 
-// ErrAbsent is that no daemon is there.
+// ErrAbsent means that no daemon runs.
 var ErrAbsent = errors.New("no daemon is there")
 
-// part is something to look at. What it returns notes what was seen; nil is nothing.
+// part is one part of gathering. gather returns a function that stores the result; nil stores nothing.
 type part struct {
 	what string
 	look func(ctx context.Context) func(*Facts)
 }
 
-// Gather looks at everything. It takes at most TotalTime, also where a disk or a daemon
-// hangs: what was not seen by then is among Facts.Late.
+// Gather collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.Late names the missing parts.
 func Gather(ctx context.Context, o Options) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
@@ -65,8 +62,7 @@ func Gather(ctx context.Context, o Options) *Facts {
 	return f
 }
 
-// gather looks at several parts at once and waits for each at most PartTime. A part
-// that comes too late notes nothing.
+// gather runs parts concurrently and waits at most PartTime. The result of a late part is dropped.
 func (f *Facts) gather(ctx context.Context, parts []part) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
@@ -87,7 +83,7 @@ func (f *Facts) gather(ctx context.Context, parts []part) {
 	}
 }
 
-// configuration reads the file as a daemon would that is started here.
+// configuration reads the file as a daemon would.
 func (o Options) configuration(context.Context) func(*Facts) {
 	needs, clear := o.entries()
 	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
@@ -104,7 +100,7 @@ func (o Options) configuration(context.Context) func(*Facts) {
 	}
 }
 
-// mistakesOf are the mistakes that a refusal of the file names.
+// mistakesOf returns the mistakes in a configuration error.
 func mistakesOf(err error) []Mistake {
 	p := problem.From(err)
 	if all, ok := p.Detail("problems").([]Mistake); ok && len(all) > 0 {
@@ -124,7 +120,7 @@ func (o Options) daemon(ctx context.Context) func(*Facts) {
 	return func(f *Facts) { f.Silence = problem.From(err).Message }
 }
 
-// processes looks for who has the data directory, and the port.
+// processes finds the holders of the data directory and of the port.
 func processes(listen string, o Options) func(*Facts) {
 	has := HolderOfFile(filepath.Join(o.DataDir, LockFile))
 	_, text, _ := net.SplitHostPort(listen)
@@ -138,7 +134,7 @@ func processes(listen string, o Options) func(*Facts) {
 	return func(f *Facts) { f.Holder, f.Port, f.PortTaken, f.FreePort = has, at, taken, free }
 }
 
-// freeNear returns the first address above a port on which nobody listens.
+// freeNear returns the first free address above a port.
 func freeNear(port uint16) string {
 	for p := port + 1; p > port && p < port+50; p++ {
 		if _, taken := HolderOfPort(p); !taken {
@@ -163,10 +159,10 @@ func (o Options) database(ctx context.Context) func(*Facts) {
 	}
 }
 
-// readTime is how long all of the database, or of the log, is read.
+// readTime limits the check of the whole database or log.
 const readTime = PartTime - 500*time.Millisecond
 
-// stopped is a look at all of the database, for when a daemon does not have it.
+// withoutDaemon runs a check of the whole database only when no daemon uses it.
 func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
@@ -180,19 +176,19 @@ func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) 
 	}
 }
 
-// pages reads all of the database.
+// pages checks the whole database.
 func (o Options) pages(ctx context.Context) func(*Facts) {
 	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
 	return func(f *Facts) { f.Pages = reading(ctx, err); f.Damage = damage }
 }
 
-// log reads the whole activity log.
+// log verifies the whole activity log.
 func (o Options) log(ctx context.Context) func(*Facts) {
 	first, err := store.CheckLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
 	return func(f *Facts) { f.Log = reading(ctx, err); f.Altered = first }
 }
 
-// reading is how a reading has ended.
+// reading returns how a check ended.
 func reading(ctx context.Context, err error) Reading {
 	switch {
 	case err == nil:
@@ -216,7 +212,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	}
 }
 
-// answersAt is the address at which MCPProxy answers now, else where it would.
+// listenAddress returns the address where MCPProxy answers, or would answer.
 func answersAt(d *Daemon, listen string) string {
 	if d != nil {
 		for _, s := range d.Surfaces {
@@ -228,7 +224,7 @@ func answersAt(d *Daemon, listen string) string {
 	return listen
 }
 
-// maxEntries bounds how much of the data directory is looked at.
+// maxEntries limits the examined entries of the data directory.
 const maxEntries = 2_000
 
 func (o Options) files(context.Context) func(*Facts) {
@@ -266,7 +262,7 @@ func (o Options) files(context.Context) func(*Facts) {
 	}
 }
 
-// entries are the names in a directory, in order, at most maxEntries.
+// directoryNames returns the sorted names in a directory, at most maxEntries.
 func entries(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -278,13 +274,13 @@ func entries(dir string) []string {
 	return names
 }
 
-// putAside reports whether a file was a database that was put aside.
+// isMovedAside reports whether a file is a database that was moved aside.
 func putAside(name string) bool {
 	rest, ok := strings.CutPrefix(name, databaseName+".")
 	return ok && (strings.HasPrefix(rest, "corrupt-") || strings.HasPrefix(rest, "replaced-"))
 }
 
-// newestIn is when something in a directory was last written.
+// newestIn returns the newest modification time in a directory.
 func newestIn(dir File) time.Time {
 	newest := dir.Changed
 	for _, name := range entries(dir.Path) {
@@ -295,14 +291,13 @@ func newestIn(dir File) time.Time {
 	return newest
 }
 
-// isLink reports whether a link stands at path. In the data directory is none of ours;
-// where it leads is not for Mend to change.
+// isLink reports whether path is a symbolic link. MCPProxy creates none in the data directory, and no fix may change a link's target.
 func isLink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
-// lookAt looks at a file, through links.
+// statFile returns a file, following links.
 func lookAt(path string) File {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -311,7 +306,7 @@ func lookAt(path string) File {
 	return File{path, info.Mode(), ownerOf(info), mayWrite(path), info.Size(), info.ModTime()}
 }
 
-// earlierText is the newest text of the configuration that is kept.
+// earlierText returns the file of the newest earlier configuration.
 func earlierText(dataDir string) string {
 	dir := filepath.Join(dataDir, "config-history")
 	for _, name := range slices.Backward(entries(dir)) {
@@ -322,7 +317,7 @@ func earlierText(dataDir string) string {
 	return ""
 }
 
-// keyError is what is wrong with the file of the key; "" for nothing, or none.
+// keyError returns what is wrong with the key file; "" for nothing, or no file.
 func keyError(dataDir string) string {
 	path := filepath.Join(dataDir, auth.KeyFile)
 	info, err := os.Stat(path)
@@ -339,7 +334,7 @@ func keyError(dataDir string) string {
 	return ""
 }
 
-// settle puts together what several parts have seen.
+// merge combines the facts of several parts.
 func (f *Facts) settle(o Options) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
@@ -359,7 +354,7 @@ func (f *Facts) settle(o Options) {
 	slices.SortFunc(f.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// entries reads the servers of the configuration file as it is.
+// readEntries reads the servers' entries in the configuration file.
 func (o Options) entries() (needs map[string][]string, clear map[string][]InClear) {
 	text, err := os.ReadFile(o.ConfigPath)
 	if err != nil || o.Entries == nil {

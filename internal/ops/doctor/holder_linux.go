@@ -10,8 +10,7 @@ import (
 	"unicode"
 )
 
-// HolderOfPort returns the process that listens on a TCP port, and whether any does: of
-// another user's it is not known which.
+// HolderOfPort returns the process that listens on a TCP port, and whether there is one. Another user's process is unknown.
 func HolderOfPort(port uint16) (p Holder, taken bool) {
 	listening := listeners(port)
 	if len(listening) == 0 {
@@ -22,19 +21,19 @@ func HolderOfPort(port uint16) (p Holder, taken bool) {
 	}), true
 }
 
-// HolderOfFile returns a process that has the file at path open, other than this one and
-// those that but has the ids of.
+// HolderOfFile returns a process that has the file open, except this one and those with the excluded ids.
 func HolderOfFile(path string, but ...int) Holder {
 	return first(append(but, os.Getpid()), func(open opened) bool { return slices.Contains(open.files, path) })
 }
 
 // opened is what a process has open.
+// openFiles is what a process has open.
 type opened struct {
 	sockets []string // their inodes
 	files   []string
 }
 
-// first returns the first process that has something open, but for some.
+// findProcess returns the first matching process that is not excluded.
 func first(but []int, has func(opened) bool) Holder {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
@@ -60,14 +59,13 @@ func describe(pid int, dir string, open opened) Holder {
 	return p
 }
 
-// Executable returns the program that a process runs, with " (deleted)" when that is
-// gone or was replaced; "" when it is not known.
+// Executable returns the program of a process, with " (deleted)" when the file was removed or replaced; "" when unknown.
 func Executable(pid int) string {
 	file, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return file
 }
 
-// listeners are the inodes of the sockets that listen on a port.
+// listeners returns the inodes of the sockets that listen on a port.
 func listeners(port uint16) (inodes []string) {
 	at, listens := fmt.Sprintf(":%04X", port), "0A"
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -81,7 +79,7 @@ func listeners(port uint16) (inodes []string) {
 	return inodes
 }
 
-// opens is what a process has open.
+// openFilesOf returns what a process has open.
 func opens(process string) (o opened) {
 	open, _ := os.ReadDir(process + "/fd")
 	for _, f := range open {
@@ -95,7 +93,7 @@ func opens(process string) (o opened) {
 	return o
 }
 
-// printable is s without what could steer a terminal.
+// printable replaces control characters.
 func printable(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Bounds from which something is said.
+// Thresholds of findings.
 const (
 	littleSpace, noSpace = 1 << 30, 100 << 20 // bytes
-	muchBacklog          = 10_000             // entries; the database takes some 40,000 a second
+	muchBacklog          = 10_000             // entries; the database stores some 40,000 a second
 )
 
 func logDegraded(f *Facts) []Finding {
@@ -29,8 +29,7 @@ func logDegraded(f *Facts) []Finding {
 		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + Quoted(f.DataDir) + " | sort -h | tail"})
 }
 
-// databaseBusy reports whether records wait in the spool since the database does not take
-// them.
+// databaseBusy reports whether records wait in the spool because another process has the database open.
 func (f *Facts) databaseBusy() bool {
 	d := f.Daemon
 	return d != nil && (d.said("database").State != OK || d.Activity.Backlog > muchBacklog) && f.Database.Known()
@@ -64,7 +63,7 @@ func logChanged(f *Facts) []Finding {
 	return f.changedLog("verified "+v.At.Format(time.RFC3339)+".", "`"+f.mcpproxy("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
 }
 
-// logAltered is logChanged without a daemon: the log is read here.
+// logAltered is logChanged without a daemon: it uses the result of this process.
 func logAltered(f *Facts) []Finding {
 	switch {
 	case f.Altered != nil:
@@ -162,7 +161,7 @@ func presenceUnsigned(f *Facts) (out []Finding) {
 	return out
 }
 
-// saidOf are the diagnostics of the daemon that a check of ours says.
+// reportedElsewhere has the diagnostics of the daemon that other checks report.
 var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
 func daemonWarns(f *Facts) (out []Finding) {

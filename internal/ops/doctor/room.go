@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// nearest is dir, or the nearest directory above it that is there.
+// nearest returns dir, or its nearest existing parent.
 func nearest(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {

@@ -9,11 +9,10 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// maxFindings bounds what one check says of servers.
+// maxFindings limits the findings of one check.
 const maxFindings = 100
 
-// each is a check of every server by itself; its findings have the server as their
-// subject.
+// each makes a check from a function of one server. Findings have the server as their subject.
 func each(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
@@ -29,7 +28,7 @@ func each(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	}
 }
 
-// eachLive is each for what only a running daemon can know.
+// eachLive is each for checks that need a running daemon.
 func eachLive(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		if f.Daemon == nil {
@@ -39,11 +38,10 @@ func eachLive(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	}
 }
 
-// looks reports whether a server should be there and is looked at: it is enabled, and a
-// person has let it start.
+// shouldRun reports whether a server is enabled and approved to start.
 func (s *Server) looks() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
 
-// failed reports whether a daemon says that the server is away for one of these reasons.
+// failed reports whether the daemon reports one of these failure codes for the server.
 func (s *Server) failed(codes ...string) bool {
 	if !s.Live || !s.Enabled || s.ready() {
 		return false
@@ -58,8 +56,7 @@ func (s *Server) failed(codes ...string) bool {
 
 func (s *Server) ready() bool { return s.State == "ready" || s.State == "idle" }
 
-// lacks reports whether a program that the server needs is not found, and whether it is
-// of a family: where a daemon runs, it has tried.
+// lacksProgram reports whether a missing program is of a family. With a daemon it depends on how the start failed.
 func (s *Server) lacks(of string) bool {
 	program := s.Missing
 	switch {
@@ -73,7 +70,7 @@ func (s *Server) lacks(of string) bool {
 	return false
 }
 
-// What programs say that lack another one.
+// Error texts of programs that lack another one.
 var (
 	noNode      = regexp.MustCompile(`env: .?node.?: No such file|node: (command )?not found`)
 	noAuthority = regexp.MustCompile(`SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)|CERTIFICATE_VERIFY_FAILED|signed by unknown authority`)
@@ -84,7 +81,7 @@ func (s *Server) saidLike(pattern *regexp.Regexp) bool {
 	return pattern.MatchString(s.Said) || pattern.MatchString(strings.Join(s.Lines, "\n"))
 }
 
-// why is what is said of a server that is not ready.
+// why explains why a server is not ready.
 func (s *Server) why() string {
 	if s.Said != "" {
 		return "Server " + s.Name + ": " + strings.TrimSuffix(s.Said, ".") + "."
@@ -92,7 +89,7 @@ func (s *Server) why() string {
 	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
 }
 
-// restarted is a finding that is mended by what a person does, and a restart after it.
+// fixAndRestart returns a finding that the user fixes and then restarts the server.
 func (f *Facts) restarted(s *Server, do string) *Finding {
 	found := &Finding{State: Bad, What: s.why(), Do: do + " Then:", Command: f.mcpproxy("upstream restart %s", Quoted(s.Name))}
 	if !s.Live {
@@ -188,7 +185,7 @@ func needsLogin(f *Facts, s *Server) *Finding {
 		Command: f.mcpproxy("upstream login %s", Quoted(s.Name))}
 }
 
-// neededSecret is how a server says which secret it lacks.
+// neededSecret matches the name of a missing secret in an error.
 var neededSecret = regexp.MustCompile(`the secret ([A-Za-z_][A-Za-z0-9_.-]*)`)
 
 func needsSecret(f *Facts, s *Server) *Finding {
@@ -213,8 +210,7 @@ func httpStatus(f *Facts, s *Server) *Finding {
 	return f.restarted(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
 }
 
-// slowAfter is how long a start takes that is no longer usual. An installation may take
-// long, and is said otherwise.
+// slowAfter is how long a normal start takes at most. Installations are reported differently.
 const slowAfter = 20 * time.Second
 
 func (s *Server) slow(now time.Time) bool {
@@ -222,8 +218,7 @@ func (s *Server) slow(now time.Time) bool {
 	return !s.noisy() && (s.failed(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
-// noisy reports whether a server that does not become ready writes to its stdout what is
-// no message: it waits for nobody, and does not speak MCP.
+// noisy reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
 func (s *Server) noisy() bool {
 	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.ready() && (s.Failure == "" || s.failed(upstream.TimedOut))
 }
@@ -235,7 +230,7 @@ func slowStart(f *Facts, s *Server) *Finding {
 	found := f.restarted(s, "See in its log what it waits for (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
-		found.State = Warn // it may still come up
+		found.State = Warn // it may still become ready
 	}
 	return found
 }

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// maxServers is how many servers have labels of their own; those that are called
-	// after these are counted together.
+	// maxServers limits the servers with their own label. Calls of further servers are counted together.
 	maxServers = 200
 	others     = "others"
-	// unknown is the label of calls that name no configured server.
+	// noServer is the label of calls that name no configured server.
 	unknown = ""
 )
 
-// metrics are counted as calls go.
+// metrics are the metrics of calls and searches.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	refusals *prometheus.CounterVec
@@ -27,20 +26,20 @@ type metrics struct {
 	own      *prometheus.HistogramVec
 	searches prometheus.Histogram
 
-	series *sync.Map // of → *series
+	series *sync.Map // seriesKey → *callSeries
 	labels *labels
 }
 
-// of is what a series is of.
+// seriesKey identifies a callSeries.
 type of struct{ server, lane string }
 
-// series are the metrics of one server in one lane, found once.
+// callSeries has the metrics of one server in one lane, cached.
 type series struct {
 	ok, failed, refused prometheus.Counter
 	took, own           prometheus.Observer
 }
 
-// labels bounds the servers that have a label.
+// serverLabels limits the servers that have a label.
 type labels struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
@@ -82,7 +81,7 @@ func newMetrics(r *prometheus.Registry) metrics {
 	return m
 }
 
-// Searched is told how long a search took.
+// Searched records the duration of a search.
 func (m *metrics) Searched(took time.Duration) { m.searches.Observe(took.Seconds()) }
 
 func (m *metrics) count(o *gate.CallStats) {
@@ -93,7 +92,7 @@ func (m *metrics) count(o *gate.CallStats) {
 	case activity.Blocked:
 		s.refused.Inc()
 	case activity.Held:
-		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // which few are
+		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // rare, so not cached
 	default:
 		s.failed.Inc()
 	}
@@ -116,7 +115,7 @@ func (m *metrics) of(what of) *series {
 		refused: m.calls.WithLabelValues(server, lane, string(activity.Blocked)),
 		took:    m.took.WithLabelValues(server, lane), own: m.own.WithLabelValues(lane),
 	}
-	if server == what.server { // of the others nothing is kept
+	if server == what.server { // nothing is cached for the others
 		m.series.Store(what, s)
 	}
 	return s

@@ -7,19 +7,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// State is how MCPProxy is at one moment.
+// State is the state of MCPProxy at one moment.
 type State struct {
-	Waiting    int            // requests that have no place yet
-	Sessions   int            // of clients of the revisions that have any
-	Servers    map[string]int // by their state
-	Tools      map[string]int // by status; that of callable ones is "callable"
-	Degraded   bool           // the log
+	Waiting    int            // requests that wait for a slot
+	Sessions   int            // sessions of clients
+	Servers    map[string]int // by state
+	Tools      map[string]int // by status, or "callable"
+	Degraded   bool           // of the log
 	Backlog    int64          // entries that are not in the database yet
 	SpoolBytes int64
 	Records    int64
 }
 
-// state reads the State when somebody reads the metrics.
+// stateCollector collects the State when the metrics are read.
 type state struct{ now func() State }
 
 var (
