@@ -41,7 +41,7 @@ func (in *input) eachMember(body []byte, set func(name string, value []byte) err
 	return wirejson.Members(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
-// readJSONBody parses the body of a request into an input. Errors do not repeat a value of a wrong type, because it may be a secret.
+// readBody parses the body of a request into an input. Errors do not repeat a value of a wrong type, because it may be a secret.
 func (in *input) readBody(r *http.Request, into reflect.Value) error {
 	body, err := readJSONBody(r)
 	if err != nil {

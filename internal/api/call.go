@@ -67,7 +67,7 @@ func (CallInput) Example() string {
 	return `{"tool_variant": "call_tool_read", "name": "server:tool", "args": {}}`
 }
 
-func (*CallInput) members() any { return CallInput{} }
+func (*CallInput) bodyType() any { return CallInput{} }
 
 // asked returns the tool, variant and size of the call, as far as they were parsed.
 func (in *CallInput) asked() (name string, variant policy.Variant, size int) {
@@ -75,7 +75,7 @@ func (in *CallInput) asked() (name string, variant policy.Variant, size int) {
 	return in.Name, variant, in.size
 }
 
-// idempotentCalls returns the Idempotency-Key and the hash of the body.
+// repeats returns the Idempotency-Key and the hash of the body.
 func (in *CallInput) repeats() (key string, body [sha256.Size]byte) { return in.Key, in.sum }
 
 // bytes returns the size of the answer for the limit on stored answers.

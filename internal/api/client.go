@@ -71,7 +71,7 @@ func NewClient(e Endpoint) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// handler sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
+// do sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
 // signs and the request is sent again.
 func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
 	err := c.once(ctx, wait, method, asks, out)

@@ -86,14 +86,14 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 	return given, in.readBody(r, into)
 }
 
-// signedRequest is what a client sends.
+// request is what a client sends.
 type request struct {
 	path   string
 	header http.Header
 	body   any // nil for none
 }
 
-// signedRequest encodes an input: nonzero and required values.
+// request encodes an input: nonzero and required values.
 func (in *input) request(path string, from any) request {
 	out, v, q, body := request{path: path, header: http.Header{}}, reflect.ValueOf(from), url.Values{}, map[string]any{}
 	_, own := from.(json.Marshaler) // encodes its own body

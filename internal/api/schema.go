@@ -16,7 +16,7 @@ type schema map[string]any
 // schemas has the schemas of the structs in answers, by type name.
 type schemas map[string]schema
 
-// typ returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
+// of returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
 func (all schemas) of(t reflect.Type) schema {
 	switch {
 	case t.Kind() == reflect.Pointer:

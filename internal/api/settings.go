@@ -26,7 +26,7 @@ type KeyChanges struct{ ops.KeyChanges }
 // Example returns an example for the OpenAPI document.
 func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
-func (*KeyChanges) members() any { return ops.Keys{} }
+func (*KeyChanges) bodyType() any { return ops.Keys{} }
 
 func (in *KeyChanges) readMembers(of *input, body []byte) error {
 	err := of.eachMember(body, func(name string, value []byte) (err error) {
@@ -72,7 +72,7 @@ type Candidate struct{ ops.Candidate }
 // Example returns an example for the OpenAPI document.
 func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
 
-func (*Candidate) members() any { return ops.Draft{} }
+func (*Candidate) bodyType() any { return ops.Draft{} }
 
 func (in *Candidate) readMembers(of *input, body []byte) error {
 	given := false

@@ -182,7 +182,7 @@ func (d *daemon) close() error {
 	return all
 }
 
-// addrs prepares everything without contacting a server.
+// open prepares everything without contacting a server.
 func (d *daemon) open() error {
 	for _, step := range []func() error{d.openConfig, d.openDataDir, d.listen, d.openLog, d.wire} {
 		if err := step(); err != nil {

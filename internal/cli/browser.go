@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	errAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
-	errFile    = errors.New("only an .html file with its whole path may be opened in a browser")
+	errBrowserAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+	errBrowserFile    = errors.New("only an .html file with its whole path may be opened in a browser")
 )
 
 // openBrowser opens the address with the system's opener.
@@ -20,18 +20,18 @@ func openBrowser(address string) error {
 	if err := checkAddress(address); err != nil {
 		return err
 	}
-	return start(address)
+	return openWithSystem(address)
 }
 
 // openFileInBrowser opens an HTML file with the system's opener. Its link is not in an argument, which other users could read.
 func openFileInBrowser(path string) error {
 	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
-		return errFile
+		return errBrowserFile
 	}
-	return start(path)
+	return openWithSystem(path)
 }
 
-func start(what string) error {
+func openWithSystem(what string) error {
 	name, args := opener(runtime.GOOS, what)
 	cmd := exec.Command(name, args...)
 	if err := cmd.Start(); err != nil {
@@ -55,16 +55,16 @@ func opener(system, address string) (name string, args []string) {
 // checkAddress rejects an address that must not be opened.
 func checkAddress(address string) error {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
-		return errAddress
+		return errBrowserAddress
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil {
-		return errAddress
+		return errBrowserAddress
 	}
 	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && loopback(u.Hostname()) {
 		return nil
 	}
-	return errAddress
+	return errBrowserAddress
 }
 
 func loopback(host string) bool {

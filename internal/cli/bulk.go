@@ -23,7 +23,7 @@ type approveFlags struct {
 }
 
 // selection returns the server of a batch approval, or one definition.
-func (f approveFlags) which(kind tool.Kind, args []string) (server string, one definition, err error) {
+func (f approveFlags) selection(kind tool.Kind, args []string) (server string, one definition, err error) {
 	ofTools, word := kind == tool.KindTool, kind.Word()
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
@@ -38,7 +38,7 @@ func (f approveFlags) which(kind tool.Kind, args []string) (server string, one d
 	case len(args) == 0:
 		err = usage("Missing argument: server:"+word+".", "See `mcpproxy approvals` for what waits.")
 	default:
-		one, err = definitionNamed(kind, args[0])
+		one, err = parseDefinition(kind, args[0])
 		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is a name
 			server = one.Server
 		}
@@ -57,50 +57,50 @@ func (f approveFlags) which(kind tool.Kind, args []string) (server string, one d
 	return server, one, err
 }
 
-// bulk is the result of approving several definitions.
-type bulk struct {
-	Approved []string `json:"approved"`
-	Skipped  []any    `json:"skipped"`
-	Failed   []failed `json:"failed"`
+// batchApproval is the result of approving several definitions.
+type batchApproval struct {
+	Approved []string     `json:"approved"`
+	Skipped  []any        `json:"skipped"`
+	Failed   []failedItem `json:"failed"`
 }
 
-type failed struct {
+type failedItem struct {
 	Name  string           `json:"name"`
 	Error *problem.Problem `json:"error"`
 }
 
 // waitingDefinition is a definition that waits for approval.
-type waits struct {
-	of              definition
+type waitingDefinition struct {
+	definition      definition
 	ops.WaitingTool     // common fields of tools and other definitions
 	entry           any // as the daemon sent it
 }
 
 // suspicious reports whether the definition needs a separate review.
-func (w waits) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
+func (w waitingDefinition) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
 
 // waitingDefinitions returns the definitions that wait, tools first.
-func waitingIn(all ops.Waiting) []waits {
-	var out []waits
+func waitingDefinitions(all ops.Waiting) []waitingDefinition {
+	var out []waitingDefinition
 	for _, t := range all.Tools {
-		out = append(out, waits{definition{t.Server, tool.KindTool, t.Tool}, t, t})
+		out = append(out, waitingDefinition{definition{t.Server, tool.KindTool, t.Tool}, t, t})
 	}
 	for _, o := range all.Offers {
-		out = append(out, waits{definition{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, Pending: o.Pending, Scanned: o.Scanned}, o})
+		out = append(out, waitingDefinition{definition{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, Pending: o.Pending, Scanned: o.Scanned}, o})
 	}
 	return out
 }
 
 // approve approves definitions. Those that may be approved in a batch are sent in one request, which the user permits once.
-func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
-	done := func(w waits, err error) {
+func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitingDefinition) {
+	done := func(w waitingDefinition, err error) {
 		if err != nil {
-			b.Failed = append(b.Failed, failed{w.Name, problem.From(err)})
+			b.Failed = append(b.Failed, failedItem{w.Name, problem.From(err)})
 		} else {
 			b.Approved = append(b.Approved, w.Name)
 		}
 	}
-	var alone, together []waits
+	var alone, together []waitingDefinition
 	for _, w := range all {
 		if w.Together {
 			together = append(together, w)
@@ -111,7 +111,7 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 	for part := range slices.Chunk(together, ops.MaxBatch) {
 		var in ops.ToolsApproval
 		for _, w := range part {
-			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.of.id(), Kind: w.of.Kind, Fingerprint: w.Fingerprint})
+			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.definition.id(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint})
 		}
 		out, err := api.ApproveTools.Call(ctx, c, in)
 		for i, w := range part {
@@ -123,7 +123,7 @@ func (b *bulk) approve(ctx context.Context, c *api.Client, all []waits) {
 		}
 	}
 	for _, w := range alone {
-		_, _, err := w.of.approve(ctx, c, ops.Seen{Fingerprint: w.Fingerprint})
+		_, _, err := w.definition.approve(ctx, c, ops.Seen{Fingerprint: w.Fingerprint})
 		done(w, err)
 	}
 }
@@ -141,10 +141,10 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined: its tools are approved with it.", printable(server)).
 			WithHint("Review it with `mcpproxy upstream approve " + quotedWord(server) + "`.")
 	}
-	done := bulk{Approved: []string{}, Skipped: []any{}, Failed: []failed{}}
-	var wanted, skipped []waits
-	for _, w := range waitingIn(waiting) {
-		if w.of.Server != server || w.of.Kind != kind {
+	done := batchApproval{Approved: []string{}, Skipped: []any{}, Failed: []failedItem{}}
+	var wanted, skipped []waitingDefinition
+	for _, w := range waitingDefinitions(waiting) {
+		if w.definition.Server != server || w.definition.Kind != kind {
 			continue
 		}
 		if w.Reason == approval.Blocked || !f.withFindings && w.suspicious() {
@@ -155,15 +155,15 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	}
 	p := r.printer(r.Stdout)
 	if r.output == formatTable {
-		writeBulk(p, kind, "To be approved:", wanted)
-		writeBulk(p, kind, "Left out, to be approved one by one:", skipped)
+		writeBatch(p, kind, "To be approved:", wanted)
+		writeBatch(p, kind, "Left out, to be approved one by one:", skipped)
 	}
 	if kind == tool.KindTool && len(wanted)+len(skipped) == 0 {
 		p.note("No tool of this server waits.")
 	}
 	noteLeftOut(p, kind, waiting)
 	if len(wanted) > 0 {
-		if err := r.consented(ctx, f.consent, "Approve "+counted(len(wanted), kind.Word())+" of "+visibleLine(server)+"?",
+		if err := r.confirm(ctx, f.consent, "Approve "+counted(len(wanted), kind.Word())+" of "+visibleLine(server)+"?",
 			"Look with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
 			return err
 		}
@@ -184,19 +184,19 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 		WithHint("See what waits now with `mcpproxy approvals`.")
 }
 
-func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
+func writeBatch(p *printer, kind tool.Kind, title string, all []waitingDefinition) {
 	if len(all) == 0 {
 		return
 	}
 	fmt.Fprintln(p, title)
 	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrow: slices.Concat(
-		saying("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", leaveOut("SEE")),
+		withNote("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", leaveOut("SEE")),
 		shorten("NAME", 24), shorten("TOOL", 24), shorten("LOOSENS", 8), shorten("SCANNER", 9), leaveOut("WAITS"), shorten("NAME", 8), shorten("TOOL", 8))}
 	if kind == tool.KindTool {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
 	}
 	for _, w := range all {
-		cells := []string{visibleLine(w.Name), visibleLine(string(w.Reason)), verdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.of.arg()}
+		cells := []string{visibleLine(w.Name), visibleLine(string(w.Reason)), verdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.definition.arg()}
 		if kind != tool.KindTool {
 			cells = slices.Delete(cells, 3, 4)
 		}

@@ -36,7 +36,7 @@ func callTool(r *run, v policy.Variant) command {
 			"reason": &f.reason, "sensitivity": &f.sensitivity, "timeout": &f.timeout, "select": &f.selection,
 		},
 		args: atMost(1),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in, err := callInput(r, v, f, args)
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
 	var err error
-	if in.Name, err = one("the tool", append(args, f.toolName)...); err != nil {
+	if in.Name, err = onlyValue("the tool", append(args, f.toolName)...); err != nil {
 		return in, err
 	}
 	if in.Name == "" {
@@ -65,7 +65,7 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 	if f.timeout > 0 {
 		in.Timeout = f.timeout.String()
 	}
-	given, err := one("the arguments", f.args, f.jsonArgs)
+	given, err := onlyValue("the arguments", f.args, f.jsonArgs)
 	if err != nil || given == "" {
 		return in, err
 	}
@@ -91,7 +91,7 @@ func forShell(err error, name string) error {
 	case problem.InvalidArgs:
 		p.Hint = "Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'."
 	case problem.ToolLocked:
-		if hint := unlock(p.Detail("status"), name); hint != "" {
+		if hint := unlockHint(p.Detail("status"), name); hint != "" {
 			p.Hint = hint
 		}
 	case problem.ApprovalPending:
@@ -106,7 +106,7 @@ func forShell(err error, name string) error {
 }
 
 // unlockHint returns how a user unlocks a tool.
-func unlock(status any, name string) string {
+func unlockHint(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
 	said, _ := wirejson.String(raw)
 	id, err := tool.ParseID(name)
@@ -123,7 +123,7 @@ func unlock(status any, name string) string {
 }
 
 // onlyValue returns the only value given; two values are an error.
-func one(what string, values ...string) (string, error) {
+func onlyValue(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
 		if v != "" && found != "" {
@@ -172,7 +172,7 @@ func showAnswer(r *run, name string, a api.CallAnswer) error {
 		return err
 	}
 	for _, warning := range a.Warnings {
-		fmt.Fprintln(r.Stderr, r.printer(r.Stderr).paint(care, "Warning:")+" "+printable(warning))
+		fmt.Fprintln(r.Stderr, r.printer(r.Stderr).paint(hueWarning, "Warning:")+" "+printable(warning))
 	}
 	if a.Handle != "" {
 		r.say("The result was cut to result_limit (see `mcpproxy config show`); an agent reads the rest with read_result and the handle %s.", a.Handle)

@@ -14,7 +14,7 @@ import (
 )
 
 // clientsEnv returns the environment in which clients' files are searched.
-func clientsOf(r *run) (clients.Env, error) {
+func clientsEnv(r *run) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
 		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
@@ -28,7 +28,7 @@ func clientsOf(r *run) (clients.Env, error) {
 }
 
 // builtinTools returns MCPProxy's built-in tools as configured.
-func ownTools(r *run) ([]permission.Tool, error) {
+func builtinTools(r *run) ([]permission.Tool, error) {
 	live, err := r.open(r.configPath)
 	if err != nil {
 		return nil, err
@@ -46,21 +46,21 @@ func clientChanges(r *run) (*clients.Journal, error) {
 }
 
 // writeDiffLines writes the lines of a difference in colour.
-func writeLines(p *printer, difference string) {
+func writeDiffLines(p *printer, difference string) {
 	for line := range strings.SplitSeq(difference, "\n") {
 		h := noHue
 		switch {
 		case strings.HasPrefix(line, "+"):
-			h = good
+			h = hueGood
 		case strings.HasPrefix(line, "-"):
-			h = bad
+			h = hueBad
 		}
 		fmt.Fprintln(p, p.paint(h, visible(line)))
 	}
 }
 
 // undoneText describes an undone change of a file.
-func undone(path string, created, partly bool) string {
+func undoneText(path string, created, partly bool) string {
 	switch {
 	case partly:
 		return printable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."

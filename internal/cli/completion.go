@@ -96,7 +96,7 @@ func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
 }
 
 // completionTimeout limits how long a shell waits for values of the daemon, unless Deps override it.
-const completionTime = 200 * time.Millisecond
+const completionTimeout = 200 * time.Millisecond
 
 // live completes with values of the daemon. Without an answer there are none, and no error.
 func (r *run) live(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
@@ -105,7 +105,7 @@ func (r *run) live(values func(ctx context.Context, c *api.Client, typed string)
 		if parent == nil {
 			parent = context.Background()
 		}
-		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTime))
+		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTimeout))
 		defer cancel()
 		if c, err := r.client(); err == nil {
 			defer c.Close()
@@ -120,7 +120,7 @@ func (r *run) live(values func(ctx context.Context, c *api.Client, typed string)
 }
 
 // mapStrings maps a list.
-func each[T any](all []T, f func(T) string) []string {
+func mapStrings[T any](all []T, f func(T) string) []string {
 	var out []string
 	for _, one := range all {
 		out = append(out, f(one))
@@ -152,25 +152,25 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 
 func tokenNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListTokens.Call(ctx, c, ops.Nothing{})
-	return each(all.Tokens, func(t ops.TokenView) string { return t.Name })
+	return mapStrings(all.Tokens, func(t ops.TokenView) string { return t.Name })
 }
 
 func profileNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListProfiles.Call(ctx, c, ops.Nothing{})
-	return each(all.Profiles, func(p ops.ProfileView) string { return p.Name })
+	return mapStrings(all.Profiles, func(p ops.ProfileView) string { return p.Name })
 }
 
 func serverNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListServers.Call(ctx, c, ops.Nothing{})
-	return each(all.Servers, func(s ops.ServerRow) string { return s.Name })
+	return mapStrings(all.Servers, func(s ops.ServerRow) string { return s.Name })
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := allTools(ctx, c, ops.ToolQuery{})
-	return each(all.Tools, func(t ops.ToolView) string { return t.Name })
+	return mapStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
 }
 
 func recordIDs(ctx context.Context, c *api.Client, _ string) []string {
 	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
-	return each(page.Activities, func(a activity.Record) string { return a.ID })
+	return mapStrings(page.Activities, func(a activity.Record) string { return a.ID })
 }

@@ -26,7 +26,7 @@ type validity struct {
 }
 
 func configValidate(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		path, err := r.configFile()
 		if len(args) > 0 {
 			path, err = config.ResolvePath(args[0], r.lookup)
@@ -44,7 +44,7 @@ func configValidate(r *run) command {
 			return problem.Newf(problem.NotFound, "There is no file %s.", printable(path))
 		}
 		if !v.Exists {
-			if err := vanished(ctx, c, path); err != nil {
+			if err := missingFileError(ctx, c, path); err != nil {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func configValidate(r *run) command {
 
 // missingFileError returns the error of a running daemon whose file was deleted: it keeps the old configuration, while without a daemon the defaults
 // would apply.
-func vanished(ctx context.Context, c *api.Client, path string) error {
+func missingFileError(ctx context.Context, c *api.Client, path string) error {
 	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil || s.ConfigPath != path || s.ConfigError == "" {
 		return nil // only the file matters
@@ -69,7 +69,7 @@ func writeValidity(p *printer, v validity) {
 		p.line("There is no file %s yet: the defaults hold.", printable(v.Path))
 	}
 	for _, warning := range v.Warnings {
-		p.note("%s %s", p.paint(care, "Warning:"), printable(warning))
+		p.note("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
 	}
 }
 
@@ -115,7 +115,7 @@ type confirmation struct {
 }
 
 func configConfirm(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		before, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err

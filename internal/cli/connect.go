@@ -32,7 +32,7 @@ func connectCommand(r *run) command {
 		args:     cobra.ArbitraryArgs,
 		complete: fixed(clients.IDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := connecting(r, cmd, args, f)
+			c, err := newConnector(r, cmd, args, f)
 			switch {
 			case err != nil:
 				return err
@@ -48,7 +48,7 @@ func connectCommand(r *run) command {
 			}
 			done, err := c.change(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.Connect(client, f.wish) }, "Connect")
 			err = errors.Join(err, c.offerRules(cmd.Context(), done))
-			if len(done) > 0 && answering(cmd.Context(), r) == "" {
+			if len(done) > 0 && daemonURL(cmd.Context(), r) == "" {
 				r.say(notRunning)
 			}
 			return err
@@ -63,7 +63,7 @@ func disconnectCommand(r *run) command {
 		args:     cobra.ArbitraryArgs,
 		complete: fixed(clients.IDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := connecting(r, cmd, args, f)
+			c, err := newConnector(r, cmd, args, f)
 			switch {
 			case err != nil:
 				return err
@@ -88,7 +88,7 @@ type connector struct {
 	account *ops.ClientAccount
 }
 
-func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
+func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
 	switch {
 	case len(args) == 0 && !f.all:
 		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.IDs(), ", ")+"; or say --all for those that are installed.")
@@ -119,22 +119,22 @@ func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]stri
 	return ids, nil
 }
 
-// changed has the results of all clients.
-type changed struct {
+// connectResult has the results of all clients.
+type connectResult struct {
 	Clients []ops.FileChange `json:"clients"`
-	Failed  []failed         `json:"failed"`
+	Failed  []failedItem     `json:"failed"`
 }
 
 // change shows the planned changes, asks once, and makes them. A failure of one client does not stop the others. It returns the clients whose files it
 // has written.
 func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
-	out := changed{[]ops.FileChange{}, []failed{}}
+	out := connectResult{[]ops.FileChange{}, []failedItem{}}
 	var plans []ops.ConnectPlan
 	var names []string
 	var first error
 	fail := func(client string, err error) {
 		first = errors.Join(first, err)
-		out.Failed = append(out.Failed, failed{client, problem.From(err)})
+		out.Failed = append(out.Failed, failedItem{client, problem.From(err)})
 	}
 	for _, id := range ids {
 		plan, err := prepare(id)
@@ -154,7 +154,7 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 				writeClientChange(p, plan.FileChange)
 			}
 		}
-		if err := c.consented(ctx, c.flags.consent, verb+" "+listed(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
+		if err := c.confirm(ctx, c.flags.consent, verb+" "+joinNames(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +179,7 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 }
 
 // joinNames formats names in a sentence.
-func listed(names []string) string {
+func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
@@ -199,19 +199,19 @@ func writeClientChange(p *printer, o ops.FileChange) {
 	if o.Command != nil {
 		p.line("by its own command: %s", printable(strings.Join(o.Command, " ")))
 	}
-	writeLines(p, o.Difference)
+	writeDiffLines(p, o.Difference)
 	for _, warning := range o.Warnings {
-		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
+		p.line("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
 	}
 }
 
-func writeChanged(p *printer, out changed, verb string) {
+func writeChanged(p *printer, out connectResult, verb string) {
 	for _, o := range out.Clients {
 		if !o.Written {
 			writeClientChange(p, o)
 			continue
 		}
-		p.line("%s %s: %sed in %s.", p.paint(good, "✓"), printable(o.Name), strings.ToLower(verb), printable(o.Path))
+		p.line("%s %s: %sed in %s.", p.paint(hueGood, "✓"), printable(o.Name), strings.ToLower(verb), printable(o.Path))
 		for _, warning := range o.Warnings {
 			p.text("    ", printable(warning))
 		}
@@ -220,7 +220,7 @@ func writeChanged(p *printer, out changed, verb string) {
 		}
 	}
 	for _, f := range out.Failed {
-		p.line("%s %s: %s %s", p.paint(bad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
+		p.line("%s %s: %s %s", p.paint(hueBad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
 	}
 	if at := slices.IndexFunc(out.Clients, func(o ops.FileChange) bool { return o.Written }); at >= 0 {
 		p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
@@ -247,7 +247,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	agreed, err := agrees(c.run, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
+	agreed, err := askYesNo(c.run, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
 	if err != nil || !agreed {
 		return err
 	}
@@ -260,7 +260,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 		if err != nil {
 			return err
 		}
-		c.say("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.paint(good, "✓"), printable(plan.Name), printable(plan.Path), plan.Client)
+		c.say("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.paint(hueGood, "✓"), printable(plan.Name), printable(plan.Path), plan.Client)
 		if !out.After.Right {
 			c.say("Not all is as recommended: `mcpproxy permissions %s --check` says why.", plan.Client)
 		}
@@ -274,17 +274,17 @@ func (c *connector) undo(args []string) error {
 	for _, client := range args {
 		done, err := c.account.UndoLast(client)
 		if all = append(all, done...); err != nil {
-			return errors.Join(c.undone(all), err)
+			return errors.Join(c.printUndone(all), err)
 		}
 	}
-	return c.undone(all)
+	return c.printUndone(all)
 }
 
 // printUndone prints the undone changes.
-func (c *connector) undone(all []ops.PastChange) error {
+func (c *connector) printUndone(all []ops.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undone(change.Path, change.Created, change.Partly))
+			p.line("%s", undoneText(change.Path, change.Created, change.Partly))
 		}
 	})
 }
@@ -293,11 +293,11 @@ func (c *connector) undone(all []ops.PastChange) error {
 const notRunning = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
 // statusTimeout limits how long a daemon may take to return its address.
-const statusTime = 2 * time.Second
+const statusTimeout = 2 * time.Second
 
 // clientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
 func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
-	env, err := clientsOf(r)
+	env, err := clientsEnv(r)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +309,7 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	for _, profile := range live.Current().Profiles {
 		place.Profiles = append(place.Profiles, profile.Name)
 	}
-	if at := answering(ctx, r); at != "" {
+	if at := daemonURL(ctx, r); at != "" {
 		place.Base = at
 	}
 	return accountAt(r, env, place), nil
@@ -323,7 +323,7 @@ func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 	}
 	return &ops.ClientAccount{
 		Account: &permission.Account{
-			Env: env, Tools: func() []permission.Tool { tools, _ := ownTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
+			Env: env, Tools: func() []permission.Tool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
 		Place:  func() ops.Place { return place },
 		Run:    func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
@@ -332,8 +332,8 @@ func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 }
 
 // daemonURL returns the URL of the running daemon, "" without one.
-func answering(ctx context.Context, r *run) string {
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
+func daemonURL(ctx context.Context, r *run) string {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	c, err := r.client()
 	if err != nil {

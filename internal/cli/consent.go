@@ -19,7 +19,7 @@ type consent struct {
 }
 
 // confirm requires a yes to the question, or a flag. Without a terminal, hint says what to do instead.
-func (r *run) consented(ctx context.Context, c consent, question, hint string) error {
+func (r *run) confirm(ctx context.Context, c consent, question, hint string) error {
 	if c.yes || c.fingerprint != "" {
 		return nil
 	}
@@ -42,8 +42,8 @@ func (r *run) consented(ctx context.Context, c consent, question, hint string) e
 }
 
 // askYesNo asks a question that may be answered with no.
-func agrees(r *run, ctx context.Context, question string) (bool, error) {
-	err := r.consented(ctx, consent{}, question, "Answer with flags.")
+func askYesNo(r *run, ctx context.Context, question string) (bool, error) {
+	err := r.confirm(ctx, consent{}, question, "Answer with flags.")
 	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
 		return false, nil
 	}

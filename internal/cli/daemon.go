@@ -35,7 +35,7 @@ func (r *run) client() (*api.Client, error) {
 }
 
 // withClient returns the run function of a command that uses the daemon.
-func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
+func (r *run) withClient(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := r.client()
 		if err != nil {
@@ -47,13 +47,13 @@ func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) erro
 }
 
 // runOperation returns the run function of a command that runs one operation and shows the answer.
-func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return doesAs(r, op, in, func(out Out) Out { return out }, show)
+func runOperation[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return runOperationAs(r, op, in, func(out Out) Out { return out }, show)
 }
 
 // runOperationAs is runOperation for an answer of which the command shows a part.
-func doesAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
-	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+func runOperationAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
+	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func doesAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []stri
 }
 
 // changeOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
-func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
+func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.Absent(err) {
 		return out, err
@@ -85,13 +85,13 @@ func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[
 }
 
 // runChange returns the run function of a command that runs such an operation and shows the answer.
-func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFile, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+func runChange[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFile, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
 			return err
 		}
-		out, err := change(r, ctx, c, op, asked, offline)
+		out, err := changeOrOffline(r, ctx, c, op, asked, offline)
 		if err != nil {
 			return err
 		}
@@ -100,9 +100,9 @@ func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFi
 }
 
 // Inputs that depend on the arguments only.
-func nothing[In any]([]string) (in In, err error) { return in, nil }
+func noInput[In any]([]string) (in In, err error) { return in, nil }
 
-func named(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
+func serverNamed(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
 
 func toolNamed(args []string) (ops.ToolRef, error) {
 	id, err := toolID(args[0])

@@ -31,14 +31,14 @@ func (k kindFlag) definition(arg string) (definition, error) {
 	if err != nil {
 		return definition{}, err
 	}
-	return definitionNamed(kind, arg)
+	return parseDefinition(kind, arg)
 }
 
 // definition names the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
 type definition ops.OfferRef
 
 // parseDefinition parses server:name; for instructions the server alone.
-func definitionNamed(kind tool.Kind, arg string) (definition, error) {
+func parseDefinition(kind tool.Kind, arg string) (definition, error) {
 	if kind == tool.KindTool {
 		id, err := toolID(arg)
 		return definition{id.Server, kind, id.Tool}, err
@@ -153,18 +153,18 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 			writeDiff(r.printer(r.Stdout), d)
 			fmt.Fprintln(r.Stdout)
 		}
-		if err := r.consented(ctx, given, of.question(), seeThenSay("tools diff", "tools approve", of.arg(), d.Fingerprint)); err != nil {
+		if err := r.confirm(ctx, given, of.question(), approveHint("tools diff", "tools approve", of.arg(), d.Fingerprint)); err != nil {
 			return err
 		}
 		seen.Fingerprint = d.Fingerprint
 	}
 	answer, status, err := of.approve(ctx, c, seen)
 	if err != nil {
-		return lookAgain(err, "approved", "mcpproxy tools diff "+of.arg())
+		return conflictHint(err, "approved", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		p.line("Approved %s.", of.title())
-		stillLocked(p, status)
+		noteStillLocked(p, status)
 	})
 }
 
@@ -179,7 +179,7 @@ func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen op
 	}
 	answer, err := of.block(ctx, c, seen)
 	if err != nil {
-		return lookAgain(err, "blocked", "mcpproxy tools diff "+of.arg())
+		return conflictHint(err, "blocked", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		p.line("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.title(), of.arg())
@@ -197,7 +197,7 @@ func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen 
 	}
 	answer, err := of.unblock(ctx, c, seen)
 	if err != nil {
-		return lookAgain(err, "unblocked", "mcpproxy tools diff "+of.arg())
+		return conflictHint(err, "unblocked", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		p.line("Unblocked %s. It waits for your approval: `mcpproxy tools approve %s`.", of.title(), of.arg())
@@ -205,13 +205,13 @@ func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen 
 }
 
 // approveHint explains how to approve without a terminal.
-func seeThenSay(look, approve, name, fingerprint string) string {
+func approveHint(look, approve, name, fingerprint string) string {
 	return fmt.Sprintf("Look with `mcpproxy %s %s`, then approve exactly that with `mcpproxy %s %s --fingerprint %s`; or approve whatever it is with --yes.",
 		look, name, approve, name, visibleLine(fingerprint))
 }
 
 // conflictHint adds the next step to the error that the definition has changed since.
-func lookAgain(err error, done, command string) error {
+func conflictHint(err error, done, command string) error {
 	if p := problem.From(err); p.Code == problem.Conflict {
 		return p.WithHint("Nothing was " + done + ". See what is there now with `" + command + "`.")
 	}
@@ -219,7 +219,7 @@ func lookAgain(err error, done, command string) error {
 }
 
 // noteStillLocked notes why an approved tool still cannot be called.
-func stillLocked(p *printer, status string) {
+func noteStillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {
 			p.note("It cannot be called all the same, its status is %s. %s", status, s.Remedy())

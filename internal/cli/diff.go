@@ -24,7 +24,7 @@ func writeDiff(p *printer, d difference) {
 	var f fields
 	f.add(d.what, visibleLine(d.name))
 	f.add("Status", statusWord(p, d.Status))
-	f.add("Waits", waitsBecause(d.Reason))
+	f.add("Waits", waitReason(d.Reason))
 	if d.Approved != nil {
 		f.add("Approved", p.moment(&d.Approved.At)+" by "+visibleLine(d.Approved.By))
 	}
@@ -57,9 +57,9 @@ func writeDifference(p *printer, d difference) {
 
 func writeFindings(p *printer, indent string, findings []scan.Finding) {
 	for _, f := range findings {
-		h := care
+		h := hueWarning
 		if f.Severity == scan.SeverityBlock {
-			h = bad
+			h = hueBad
 		}
 		fmt.Fprintln(p)
 		p.text(indent, fmt.Sprintf("%s %s at %s, bytes %d to %d", p.paint(h, "["+f.Severity.String()+"]"),
@@ -84,9 +84,9 @@ func writeChanges(p *printer, changes []approval.Difference) {
 		if !c.Hint {
 			continue
 		}
-		value := replaced(p, hintSaid(c.Old), hintSaid(c.New))
+		value := replacement(p, hintValue(c.Old), hintValue(c.New))
 		if c.Loosened {
-			value += "  " + p.paint(bad, "loosened: it now claims to be more harmless")
+			value += "  " + p.paint(hueBad, "loosened: it now claims to be more harmless")
 		}
 		hints.add(visibleLine(strings.TrimPrefix(c.Path, "/annotations/")), value)
 	}
@@ -102,14 +102,14 @@ func writeChanges(p *printer, changes []approval.Difference) {
 }
 
 // hintValue returns the value of a hint in its three states.
-func hintSaid(raw []byte) string {
+func hintValue(raw []byte) string {
 	if raw == nil {
 		return "not said"
 	}
 	return visibleLine(string(raw))
 }
 
-func replaced(p *printer, old, now string) string {
+func replacement(p *printer, old, now string) string {
 	return mark(p, approval.Removed, old) + mark(p, approval.Added, now)
 }
 
@@ -118,9 +118,9 @@ func mark(p *printer, kind, text string) string {
 	h, before, after := noHue, "", ""
 	switch kind {
 	case approval.Removed:
-		h, before, after = bad, "[-", "-]"
+		h, before, after = hueBad, "[-", "-]"
 	case approval.Added:
-		h, before, after = good, "{+", "+}"
+		h, before, after = hueGood, "{+", "+}"
 	}
 	lines := strings.Split(before+text+after, "\n")
 	for i, line := range lines {
@@ -136,15 +136,15 @@ func writeChange(p *printer, c approval.Difference) {
 		for i, piece := range c.Words {
 			text := piece.Text
 			if piece.Kind == approval.Same {
-				text = shortened(text, i > 0, i < len(c.Words)-1)
+				text = elide(text, i > 0, i < len(c.Words)-1)
 			}
 			out.WriteString(mark(p, piece.Kind, visible(text)))
 		}
 		p.text("  ", out.String())
 		return
 	}
-	writeSide(p, "- ", bad, c.Old)
-	writeSide(p, "+ ", good, c.New)
+	writeSide(p, "- ", hueBad, c.Old)
+	writeSide(p, "+ ", hueGood, c.New)
 }
 
 // writeSide writes a removed or added value line by line.
@@ -152,21 +152,21 @@ func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
 	if raw == nil {
 		return
 	}
-	for line := range strings.SplitSeq(seenJSON(raw), "\n") {
+	for line := range strings.SplitSeq(visibleJSON(raw), "\n") {
 		fmt.Fprintln(p, p.paint(h, sign+line))
 	}
 }
 
 // visibleJSON returns a text as it is and other values as indented JSON, with hidden characters made visible.
-func seenJSON(raw json.RawMessage) string {
+func visibleJSON(raw json.RawMessage) string {
 	if text, ok := wirejson.String(raw); ok {
 		return visible(text)
 	}
-	return visible(spelledOut(indented(raw)))
+	return visible(unescapeStrings(indented(raw)))
 }
 
 // unescapeStrings decodes unneeded escapes in JSON strings, so that they hide nothing: \u0049 becomes I.
-func spelledOut(text string) string {
+func unescapeStrings(text string) string {
 	var out []byte
 	rest := []byte(text)
 	for {
@@ -189,7 +189,7 @@ func spelledOut(text string) string {
 const aroundChange = 200
 
 // elide cuts the middle of a long unchanged text. before and after say on which sides there is a change.
-func shortened(text string, before, after bool) string {
+func elide(text string, before, after bool) string {
 	head, tail := 0, 0
 	if before {
 		head = aroundChange
@@ -211,11 +211,11 @@ func writeDefinition(p *printer, definition json.RawMessage) {
 		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visible(string(definition))))
 		return
 	case wirejson.Kind(definition) != '{':
-		fmt.Fprintf(p, "\n%s\n", indentBy("  ", seenJSON(definition)))
+		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visibleJSON(definition)))
 		return
 	}
 	_ = wirejson.Members(definition, func(name, value []byte) error {
-		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", seenJSON(value)))
+		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", visibleJSON(value)))
 		return nil
 	})
 }

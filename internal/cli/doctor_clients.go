@@ -16,8 +16,8 @@ import (
 type doctorClients struct{ r *run }
 
 // Examine returns how clients are connected to the MCPProxy at an address.
-func (d doctorClients) Look(address string) ([]doctor.Client, error) {
-	env, err := clientsOf(d.r)
+func (d doctorClients) Examine(address string) ([]doctor.Client, error) {
+	env, err := clientsEnv(d.r)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 		if !v.Found {
 			continue
 		}
-		c := seenClient(v)
+		c := clientFacts(v)
 		c.Direct = direct[v.ID]
 		if len(c.Lanes) > 0 {
 			plan, err := permission.Prepare(env, v.ID, account.Tools())
@@ -72,14 +72,14 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	return out
 }
 
-func seenClient(v ops.ClientView) doctor.Client {
+func clientFacts(v ops.ClientView) doctor.Client {
 	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
 	if !v.Connected || !v.Permissions.Writable {
 		return c
 	}
 	for _, lane := range v.Permissions.Lanes {
 		if !lane.Right {
-			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: placed(lane.Rule), Denied: lane.Verdict == permission.Denied})
+			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: ruleWithPosition(lane.Rule), Denied: lane.Verdict == permission.Denied})
 		}
 	}
 	return c

@@ -50,7 +50,7 @@ func foldedHelp(text string, width int) string {
 		}
 		out.WriteString(head)
 		indent := strings.Repeat(" ", lipgloss.Width(head))
-		out.WriteString(strings.Join(fold(rest, max(width-len(indent), leastRoom)), "\n"+indent) + "\n")
+		out.WriteString(strings.Join(fold(rest, max(width-len(indent), minFoldWidth)), "\n"+indent) + "\n")
 	}
 	return out.String()
 }

@@ -35,7 +35,7 @@ func upstreamImport(r *run) command {
 		complete: firstOnly(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return clients.SourceIDs(), cobra.ShellCompDirectiveDefault // or a file
 		}),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			from := ""
 			if len(args) > 0 {
 				from = args[0]
@@ -61,18 +61,18 @@ type imported struct {
 
 // importServers shows what was found, asks, and imports it.
 func importServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) error {
-	h, err := foundIn(r, ctx, c, from, f)
+	h, err := findServers(r, ctx, c, from, f)
 	if err != nil {
 		return err
 	}
-	n := newOf(h.Found)
+	n := countNew(h.Found)
 	if r.output == formatTable {
-		writeTakeables(r.printer(r.Stdout), h.Findings)
+		writeImportable(r.printer(r.Stdout), h.Findings)
 	}
-	ids := wantedOf(h.Found, f.remove)
+	ids := idsToImport(h.Found, f.remove)
 	if len(ids) == 0 {
 		err := r.print(imported{h.Findings, ops.Results{Results: []ops.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
-		return cmp.Or(err, unread(h.Broken))
+		return cmp.Or(err, unreadFiles(h.Broken))
 	}
 	o := ops.ImportOptions{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
 	if !f.dryRun {
@@ -80,18 +80,18 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 			return err
 		}
 	}
-	out, err := h.Import(ctx, wantedOf(h.Found, o.Remove), o)
+	out, err := h.Import(ctx, idsToImport(h.Found, o.Remove), o)
 	if err != nil {
 		return err
 	}
-	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, answering(ctx, r) == "") }); err != nil {
+	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, daemonURL(ctx, r) == "") }); err != nil {
 		return err
 	}
-	return cmp.Or(notImported(out.Results), unread(h.Broken))
+	return cmp.Or(notImported(out.Results), unreadFiles(h.Broken))
 }
 
 // unreadFiles returns the error for unreadable files, nil if there are none.
-func unread(all []ops.BrokenFile) error {
+func unreadFiles(all []ops.BrokenFile) error {
 	var files []string
 	first := ""
 	for _, b := range all {
@@ -109,7 +109,7 @@ func unread(all []ops.BrokenFile) error {
 }
 
 // idsToImport returns the ids to import: servers that are not here yet and, to remove them, also the others.
-func wantedOf(found []ops.Found, remove bool) (ids []string) {
+func idsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
 			ids = append(ids, s.ID)
@@ -119,9 +119,9 @@ func wantedOf(found []ops.Found, remove bool) (ids []string) {
 }
 
 // newCounts counts the servers and secrets that are not here yet.
-type news struct{ servers, secrets int }
+type newCounts struct{ servers, secrets int }
 
-func newOf(found []ops.Found) (n news) {
+func countNew(found []ops.Found) (n newCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {
 		if !s.Ours && !s.Have && !counted[s.Name] {
@@ -134,7 +134,7 @@ func newOf(found []ops.Found) (n news) {
 }
 
 // askImport asks what to do. Without a question the user has not seen the launches, so they need a review.
-func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n news, o *ops.ImportOptions) (err error) {
+func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n newCounts, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
 	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
@@ -143,7 +143,7 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 	case f.quarantined:
 		question = "Import " + counted(n.servers, "server") + ", to be reviewed before anything is started?"
 	}
-	if err := r.consented(ctx, f.consent, question, hint); err != nil {
+	if err := r.confirm(ctx, f.consent, question, hint); err != nil {
 		return err
 	}
 	o.Confirmed = !f.consent.yes && !f.quarantined
@@ -152,7 +152,7 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 	}
 	if n.secrets > 0 && !f.keyring && !f.noKeyring {
 		question := "Keep " + counted(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
-		if o.Keyring, err = agrees(r, ctx, question); err != nil {
+		if o.Keyring, err = askYesNo(r, ctx, question); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && owned(s) }) {
 			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
 		}
-		o.Remove, err = agrees(r, ctx, question)
+		o.Remove, err = askYesNo(r, ctx, question)
 	}
 	return err
 }
@@ -172,8 +172,8 @@ func owned(s ops.Found) bool {
 }
 
 // findServers finds the servers of all clients, of one client, of a file or of stdin.
-func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
-	env, err := clientsOf(r)
+func findServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
+	env, err := clientsEnv(r)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	if err != nil {
 		return here, err
 	}
-	kept, err := r.secretsHere()
+	kept, err := r.localSecrets()
 	if err != nil {
 		return here, err
 	}
@@ -262,7 +262,7 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 			return views, refused, err
 		},
 		Change: func(ctx context.Context, in ops.ServerChange) error {
-			_, err := change(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
+			_, err := changeOrOffline(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			return err
@@ -271,7 +271,7 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 }
 
 // writeImportable writes the servers found, each once with all clients that have it.
-func writeTakeables(p *printer, all ops.Findings) {
+func writeImportable(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
 	for _, s := range all.Found {
@@ -284,7 +284,7 @@ func writeTakeables(p *printer, all ops.Findings) {
 		by[s.Name] = append(by[s.Name], s)
 	}
 	for _, name := range order {
-		writeTakeable(p, by[name])
+		writeImportableServer(p, by[name])
 	}
 	for _, s := range all.Found {
 		if s.Ours {
@@ -292,7 +292,7 @@ func writeTakeables(p *printer, all ops.Findings) {
 		}
 	}
 	for _, b := range all.Broken {
-		p.line("%s %s: %s", p.paint(care, "Left out:"), visibleLine(b.Path), visibleLine(b.Message))
+		p.line("%s %s: %s", p.paint(hueWarning, "Left out:"), visibleLine(b.Path), visibleLine(b.Message))
 	}
 	if len(all.Found)+len(all.Broken) > 0 {
 		fmt.Fprintln(p)
@@ -303,7 +303,7 @@ func writeTakeables(p *printer, all ops.Findings) {
 func ownerOf(s ops.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
 
 // writeImportableServer writes how one server would be launched, with hidden characters made visible.
-func writeTakeable(p *printer, all []ops.Found) {
+func writeImportableServer(p *printer, all []ops.Found) {
 	s := all[0]
 	f := fields{indent: "  "}
 	var from, notes []string
@@ -332,9 +332,9 @@ func writeTakeable(p *printer, all []ops.Found) {
 	}
 	f.add("URL", visibleLine(l.URL))
 	f.add("Directory", visibleLine(l.WorkingDir))
-	f.add("Environment", pairsOf(l.Env, "="))
-	f.add("Headers", pairsOf(l.Headers, ": "))
-	f.add("In clear", clearIn(s))
+	f.add("Environment", formatPairs(l.Env, "="))
+	f.add("Headers", formatPairs(l.Headers, ": "))
+	f.add("In clear", secretsInClear(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
 	if s.Have {
@@ -344,7 +344,7 @@ func writeTakeable(p *printer, all []ops.Found) {
 	f.write(p)
 }
 
-func pairsOf(values map[string]string, between string) string {
+func formatPairs(values map[string]string, between string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		lines = append(lines, visibleLine(name)+between+visibleLine(values[name]))
@@ -353,7 +353,7 @@ func pairsOf(values map[string]string, between string) string {
 }
 
 // secretsInClear lists the secrets in clear text and their names in the keyring.
-func clearIn(s ops.Found) string {
+func secretsInClear(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
 		lines = append(lines, visibleLine(c.Place)+", in the keyring "+visibleLine(c.Name))
@@ -451,7 +451,7 @@ func notImported(all []ops.Result) error {
 
 // undoImport restores what the last import removed from clients' files.
 func undoImport(r *run, client string) error {
-	env, err := clientsOf(r)
+	env, err := clientsEnv(r)
 	if err != nil {
 		return err
 	}
@@ -461,7 +461,7 @@ func undoImport(r *run, client string) error {
 	}
 	if wrong := r.print(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undone(change.Path, change.Created, change.Partly))
+			p.line("%s", undoneText(change.Path, change.Created, change.Partly))
 		}
 	}); wrong != nil {
 		return wrong

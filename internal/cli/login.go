@@ -11,16 +11,16 @@ import (
 )
 
 // loginPollInterval is how often the progress of a login is requested.
-const lookLogin = 250 * time.Millisecond
+const loginPollInterval = 250 * time.Millisecond
 
 func upstreamLogin(r *run) command {
 	var noBrowser bool
-	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		l, err := api.LoginServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
-		if err := sayWhere(r, l, noBrowser); err != nil {
+		if err := printLoginAddress(r, l, noBrowser); err != nil {
 			return err
 		}
 		if l, err = awaitLogin(ctx, c, l); err != nil {
@@ -31,7 +31,7 @@ func upstreamLogin(r *run) command {
 }
 
 // printLoginAddress prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
-func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
+func printLoginAddress(r *run, l ops.LoginView, noBrowser bool) error {
 	if err := checkAddress(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}
@@ -49,7 +49,7 @@ func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
 
 // awaitLogin waits until the login has ended.
 func awaitLogin(ctx context.Context, c *api.Client, l ops.LoginView) (ops.LoginView, error) {
-	look := time.NewTicker(lookLogin)
+	look := time.NewTicker(loginPollInterval)
 	defer look.Stop()
 	for l.State == "waiting" {
 		select {

@@ -11,7 +11,7 @@ import (
 )
 
 // reviewedDefinitions returns the definitions of a server under review, tools first.
-func reviewed(v ops.ServerReview) []ops.ReviewedOffer {
+func reviewedDefinitions(v ops.ServerReview) []ops.ReviewedOffer {
 	var all []ops.ReviewedOffer
 	for _, t := range v.Tools {
 		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Standing: t.Standing, Definition: t.Definition, Scanned: t.Scanned})
@@ -21,7 +21,7 @@ func reviewed(v ops.ServerReview) []ops.ReviewedOffer {
 
 // writeReviewed shows the definitions of a server as they would be approved.
 func writeReviewed(p *printer, v ops.ServerReview, full bool) {
-	all := reviewed(v)
+	all := reviewedDefinitions(v)
 	tools, offers := all[:len(v.Tools)], all[len(v.Tools):]
 	writeReviewedKind(p, tools, tool.KindTool)
 	if len(tools) > 0 && !full {
@@ -86,14 +86,14 @@ func shownAbove(v ops.ServerReview, o ops.ReviewedOffer) bool {
 func instructionsWait(v ops.ServerReview) string {
 	for _, o := range v.Offers {
 		if o.Reason != "" && shownAbove(v, o) {
-			return ", " + waitsBecause(o.Reason)
+			return ", " + waitReason(o.Reason)
 		}
 	}
 	return ""
 }
 
 // countWaiting counts the definitions that wait.
-func waiting(all []ops.ReviewedOffer) int {
+func countWaiting(all []ops.ReviewedOffer) int {
 	n := 0
 	for _, o := range all {
 		if o.Reason != "" {
@@ -104,7 +104,7 @@ func waiting(all []ops.ReviewedOffer) int {
 }
 
 // primitivesNote returns the note in the server list about waiting prompts, resources and instructions.
-func offersNote(s ops.ServerView) string {
+func primitivesNote(s ops.ServerView) string {
 	if s.Offers == nil {
 		return ""
 	}
@@ -125,7 +125,7 @@ func offersNote(s ops.ServerView) string {
 }
 
 // addPrimitives adds the counts of a server's prompts, resources, templates and instructions.
-func addOffers(f *fields, c *ops.OfferCounts) {
+func addPrimitives(f *fields, c *ops.OfferCounts) {
 	if c == nil {
 		return
 	}

@@ -104,10 +104,10 @@ type hue uint8
 
 const (
 	noHue hue = iota
-	good
-	bad
-	care
-	faint
+	hueGood
+	hueBad
+	hueWarning
+	hueFaint
 )
 
 func (p *printer) paint(h hue, s string) string {
@@ -116,13 +116,13 @@ func (p *printer) paint(h hue, s string) string {
 	}
 	style := lipgloss.NewStyle().TabWidth(lipgloss.NoTabConversion)
 	switch h {
-	case good:
+	case hueGood:
 		style = style.Foreground(lipgloss.Green)
-	case bad:
+	case hueBad:
 		style = style.Foreground(lipgloss.Red)
-	case care:
+	case hueWarning:
 		style = style.Foreground(lipgloss.Yellow)
-	case faint:
+	case hueFaint:
 		style = style.Faint(true)
 	}
 	return style.Render(s)
@@ -193,7 +193,7 @@ func leaveOut(columns ...string) (out []narrowing) {
 }
 
 // withNote sets the note that replaces a column.
-func saying(note string, steps []narrowing) []narrowing {
+func withNote(note string, steps []narrowing) []narrowing {
 	for i := range steps {
 		steps[i].note = note
 	}
@@ -239,7 +239,7 @@ func (t *table) fit(widths []int) {
 			break
 		}
 		if i := slices.Index(t.header, step.column); i >= 0 && widths[i] > 0 {
-			t.give(widths, i, over, step)
+			t.apply(widths, i, over, step)
 		}
 	}
 	for _, step := range slices.Backward(t.narrow) {
@@ -271,7 +271,7 @@ func sum(widths []int) int {
 }
 
 // apply applies one step to column i, as far as needed.
-func (t *table) give(widths []int, i, over int, step narrowing) {
+func (t *table) apply(widths []int, i, over int, step narrowing) {
 	switch {
 	case step.brief != nil:
 		for _, row := range t.rows {
@@ -364,7 +364,7 @@ func (p *printer) folded(indent, s string) string {
 	if p.width == 0 {
 		return indentBy(indent, s)
 	}
-	room := max(p.width-lipgloss.Width(indent), leastRoom)
+	room := max(p.width-lipgloss.Width(indent), minFoldWidth)
 	var lines []string
 	for line := range strings.SplitSeq(s, "\n") {
 		lines = append(lines, fold(line, room)...)
@@ -373,7 +373,7 @@ func (p *printer) folded(indent, s string) string {
 }
 
 // minFoldWidth is the minimum width to which text is folded.
-const leastRoom = 20
+const minFoldWidth = 20
 
 // fold breaks a line at spaces into lines of at most width cells.
 func fold(line string, width int) (lines []string) {

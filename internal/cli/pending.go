@@ -57,7 +57,7 @@ func writeCall(p *printer, q ops.PendingCall) {
 }
 
 // findPendingCall finds a pending call by a prefix of its id.
-func waitingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
+func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
 	all, err := api.ListPending.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return ops.PendingCall{}, err
@@ -78,8 +78,8 @@ func waitingCall(ctx context.Context, c *api.Client, begins string) (ops.Pending
 }
 
 func pendingShow(r *run) command {
-	return command{complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		q, err := waitingCall(ctx, c, args[0])
+	return command{complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+		q, err := findPendingCall(ctx, c, args[0])
 		if err != nil {
 			return err
 		}
@@ -88,15 +88,15 @@ func pendingShow(r *run) command {
 }
 
 // decidePending shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
-func (r *run) decided(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
-	q, err := waitingCall(ctx, c, id)
+func (r *run) decidePending(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
+	q, err := findPendingCall(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	if q.State == ask.Waiting && !said.yes {
 		writeCall(r.printer(r.Stderr), q)
 	}
-	if err := r.consented(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
+	if err := r.confirm(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
 		return err
 	}
 	after, err := answer(q.ID)
@@ -108,8 +108,8 @@ func (r *run) decided(ctx context.Context, c *api.Client, id, question string, s
 
 func pendingApprove(r *run) command {
 	var said consent
-	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		return r.decided(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
+	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+		return r.decidePending(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
 			return api.ApproveCall.Call(ctx, c, ops.PendingRef{ID: id})
 		}, "Approved: %s may be called with these arguments, once, within 15 minutes.")
 	})}
@@ -118,9 +118,9 @@ func pendingApprove(r *run) command {
 func pendingDeny(r *run) command {
 	var said consent
 	in := ops.Denial{}
-	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
-		return r.decided(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
+		return r.decidePending(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
 		}, "Denied: the same call of %s is refused for 15 minutes.")
@@ -130,7 +130,7 @@ func pendingDeny(r *run) command {
 // pendingIDs completes the ids of pending calls.
 func pendingIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
-	return each(all.Pending, func(q ops.PendingCall) string { return q.ID })
+	return mapStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
 }
 
 func writeLeases(p *printer, all ops.LeaseList) {
@@ -151,11 +151,11 @@ func leaseGrant(r *run) command {
 	in, said := ops.NewLease{}, consent{}
 	return command{
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &atMostFlag{to: &in.Calls, most: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Server = args[0]
 			question := fmt.Sprintf("Not ask about calls of %s to %s that are up to %s, for %s or %d calls?", cmp.Or(in.Client, "everybody"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
-			if err := r.consented(ctx, said, oneLine(question), "Give --yes."); err != nil {
+			if err := r.confirm(ctx, said, oneLine(question), "Give --yes."); err != nil {
 				return err
 			}
 			l, err := api.GrantLease.Call(ctx, c, in)
@@ -170,7 +170,7 @@ func leaseGrant(r *run) command {
 }
 
 func leaseRevoke(r *run) command {
-	return command{complete: r.live(leaseIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{complete: r.live(leaseIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		all, err := api.ListLeases.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -196,5 +196,5 @@ func leaseRevoke(r *run) command {
 // leaseIDs completes the ids of leases.
 func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
-	return each(all.Leases, func(l ops.LeaseView) string { return l.ID })
+	return mapStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })
 }

@@ -26,7 +26,7 @@ func permissionsCommand(r *run) command {
 			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
 				return usage("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
 			}
-			env, err := clientsOf(r)
+			env, err := clientsEnv(r)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ func permissionsCommand(r *run) command {
 
 // showRules prints the rules, ready to paste: only they go to stdout.
 func showRules(r *run, env clients.Env, client string) error {
-	tools, err := ownTools(r)
+	tools, err := builtinTools(r)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func showRules(r *run, env clients.Env, client string) error {
 
 // checkPermissions shows what the client does. A deviation from the recommendation is an error.
 func checkPermissions(r *run, env clients.Env, client string) error {
-	tools, err := ownTools(r)
+	tools, err := builtinTools(r)
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
 		says = "not known: no file says it."
 	}
-	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, advice(env, tools, report))
+	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionsHint(env, tools, report))
 }
 
 // permissionsHint returns what helps against a deviation.
-func advice(env clients.Env, tools []permission.Tool, report permission.Report) string {
+func permissionsHint(env clients.Env, tools []permission.Tool, report permission.Report) string {
 	plan, err := permission.Prepare(env, report.Client, tools)
 	switch {
 	case err == nil && plan.Changed:
@@ -104,22 +104,22 @@ func advice(env clients.Env, tools []permission.Tool, report permission.Report) 
 // writeVerdict writes the lanes, one per line.
 func writeVerdict(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
-		h, mark := good, "✓"
+		h, mark := hueGood, "✓"
 		if !lane.Right {
-			h, mark = bad, "✗"
+			h, mark = hueBad, "✗"
 		}
 		fmt.Fprintf(p, "%s %s %s", p.paint(h, mark), visibleLine(lane.Tool), lane.Verdict.Words())
 		if !lane.Right {
 			fmt.Fprintf(p, ", recommended: %s", lane.Wanted.Words())
 		}
 		fmt.Fprintln(p)
-		p.text("    ", decides(lane))
+		p.text("    ", decidingRule(lane))
 	}
 	for _, skipped := range report.Ignored {
-		p.note("%s skips the rule %s.", printable(report.Name), placed(skipped))
+		p.note("%s skips the rule %s.", printable(report.Name), ruleWithPosition(skipped))
 	}
 	for _, broken := range report.Broken {
-		p.note("%s %s", p.paint(care, "Cannot be read:"), printable(broken))
+		p.note("%s %s", p.paint(hueWarning, "Cannot be read:"), printable(broken))
 	}
 	if report.ByHand != "" {
 		p.note("%s", printable(report.ByHand))
@@ -131,8 +131,8 @@ func writeVerdict(p *printer, report permission.Report) {
 }
 
 // decidingRule returns the rule that decides about a lane.
-func decides(lane permission.Lane) string {
-	text := placed(lane.Rule)
+func decidingRule(lane permission.Lane) string {
+	text := ruleWithPosition(lane.Rule)
 	if lane.Why != "" {
 		text += " (" + visibleLine(lane.Why) + ")"
 	}
@@ -140,7 +140,7 @@ func decides(lane permission.Lane) string {
 }
 
 // ruleWithPosition returns a rule with its file and line.
-func placed(rule permission.Rule) string {
+func ruleWithPosition(rule permission.Rule) string {
 	switch {
 	case rule.Path == "":
 		return visibleLine(rule.Text)
@@ -152,7 +152,7 @@ func placed(rule permission.Rule) string {
 
 // writePermissions shows the planned change, asks, and writes.
 func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
-	tools, err := ownTools(r)
+	tools, err := builtinTools(r)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 		writePlan(r.printer(r.Stderr), plan)
 	}
 	question := "Write this into " + printable(plan.Path) + "?"
-	if err := r.consented(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
+	if err := r.confirm(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
 		return err
 	}
 	j, err := clientChanges(r)
@@ -194,9 +194,9 @@ func writePlan(p *printer, plan permission.Plan) {
 	if plan.Target != "" {
 		p.line("which is a link to %s", printable(plan.Target))
 	}
-	writeLines(p, plan.Difference)
+	writeDiffLines(p, plan.Difference)
 	for _, warning := range plan.Warnings {
-		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
+		p.line("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
 	}
 }
 
@@ -211,6 +211,6 @@ func undoPermissions(r *run, env clients.Env, client string) error {
 		return err
 	}
 	return r.print(change, func(p *printer) {
-		p.line("%s", undone(change.Path, change.Created, change.Partly))
+		p.line("%s", undoneText(change.Path, change.Created, change.Partly))
 	})
 }

@@ -17,32 +17,32 @@ import (
 )
 
 // userTerminal is the terminal of the user, regardless of stdin and stdout. Passphrases are read only from it.
-type desk struct {
+type userTerminal struct {
 	in, out *os.File
 	*term.Terminal
 }
 
-func openDesk() (*desk, error) {
+func openUserTerminal() (*userTerminal, error) {
 	in, out, err := openTerminal()
 	if err != nil {
 		return nil, problem.New(problem.PresenceRequired, "A person has to permit this with a passphrase, and there is no terminal to ask for it.",
 			"Run the command in a terminal.").Because(err)
 	}
-	return &desk{in, out, term.NewTerminal(struct {
+	return &userTerminal{in, out, term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{in, out}, "")}, nil
 }
 
-func (d *desk) close() {
+func (d *userTerminal) close() {
 	_ = d.in.Close()
 	_ = d.out.Close()
 }
 
-func (d *desk) line(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+func (d *userTerminal) line(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // secret reads a line without echo and ignores input typed before. An interrupt is io.EOF; the terminal mode is restored.
-func (d *desk) secret(ctx context.Context, question string) ([]byte, error) {
+func (d *userTerminal) secret(ctx context.Context, question string) ([]byte, error) {
 	before, err := term.MakeRaw(int(d.in.Fd()))
 	if err != nil {
 		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be asked: %v", err)
@@ -74,8 +74,8 @@ func (d *desk) secret(ctx context.Context, question string) ([]byte, error) {
 }
 
 const (
-	mostShown = 20 // claims
-	mostTries = 3  // at a passphrase
+	maxShownClaims     = 20 // claims
+	maxPassphraseTries = 3  // at a passphrase
 )
 
 // signer signs statements for the user.
@@ -91,7 +91,7 @@ func (s *signer) permit(ctx context.Context, a presence.Asked) (none presence.Si
 	if a.Anchor.Kind != presence.Passphrase {
 		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
 	}
-	d, err := openDesk()
+	d, err := openUserTerminal()
 	if err != nil {
 		return none, err
 	}
@@ -101,7 +101,7 @@ func (s *signer) permit(ctx context.Context, a presence.Asked) (none presence.Si
 	if s.key != nil && a.Anchor.Fingerprint() == s.anchor {
 		return presence.Sign(a.Statement, s.key), nil
 	}
-	for range mostTries {
+	for range maxPassphraseTries {
 		typed, err := d.secret(ctx, "Passphrase (empty to stop): ")
 		switch {
 		case err != nil:
@@ -122,8 +122,8 @@ func (s *signer) permit(ctx context.Context, a presence.Asked) (none presence.Si
 }
 
 // show shows the claims to sign: above maxShownClaims only their counts.
-func (s *signer) show(d *desk, claims []presence.Claim) {
-	if len(claims) <= mostShown || s.all {
+func (s *signer) show(d *userTerminal, claims []presence.Claim) {
+	if len(claims) <= maxShownClaims || s.all {
 		for _, c := range claims {
 			d.line("  %s", visibleLine(string(c)))
 		}

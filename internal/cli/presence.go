@@ -18,7 +18,7 @@ import (
 // presenceSet sets the anchor that proves a user's decisions.
 func presenceSet(r *run) command {
 	var made string
-	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		now, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -58,13 +58,13 @@ func presenceSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		return presenceHolds(ctx, r, c, v)
+		return printPresence(ctx, r, c, v)
 	})}
 }
 
 // makePasskey opens the page that creates a passkey, which only a browser at a host name can.
 func makePasskey(ctx context.Context, r *run, c *api.Client) error {
-	address, err := addressOfUI(ctx, c)
+	address, err := uiAddress(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func readPasskey(text string) (presence.Anchor, error) {
 
 // newPassphrase asks twice for a new passphrase.
 func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
-	d, err := openDesk()
+	d, err := openUserTerminal()
 	if err != nil {
 		return a, err
 	}
@@ -117,7 +117,7 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 
 // presenceTest reports whether decisions count, and checks the passphrase.
 func presenceTest(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func presenceTest(r *run) command {
 		if anchor.Kind != presence.Passphrase {
 			return nil
 		}
-		d, err := openDesk()
+		d, err := openUserTerminal()
 		if err != nil {
 			return err
 		}
@@ -153,17 +153,17 @@ func presenceTest(r *run) command {
 
 // presenceJoin proves that the anchor of a shared database is the user's.
 func presenceJoin(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
-		return presenceHolds(ctx, r, c, v)
+		return printPresence(ctx, r, c, v)
 	})}
 }
 
 // printPresence prints the state of presence, and whether configuration changes wait: after a join or a reset none is confirmed.
-func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
+func printPresence(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.print(v, func(p *printer) {
 		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
@@ -176,11 +176,11 @@ func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceVie
 func presenceReset(r *run) command {
 	cancel := false
 	agreed := consent{}
-	return command{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		op := api.ResetPresence
 		if cancel {
 			op = api.KeepPresence
-		} else if err := r.consented(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
+		} else if err := r.confirm(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
 			return err
 		}
 		v, err := op.Call(ctx, c, ops.Nothing{})

@@ -12,7 +12,7 @@ import (
 // printable makes external text safe for a terminal: without escape sequences, control characters (except line ends and tabs) and invisible characters
 // that reorder or hide text. All text of servers and clients passes through it or oneLine.
 func printable(s string) string {
-	if plain(s) {
+	if isPlainASCII(s) {
 		return s
 	}
 	var out strings.Builder
@@ -46,7 +46,7 @@ func oneLine(s string) string {
 }
 
 // isPlainASCII reports whether s is ASCII that needs no change.
-func plain(s string) bool {
+func isPlainASCII(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
 			return false
@@ -134,7 +134,7 @@ func stringLength(s string) int {
 
 // escapeHidden escapes the characters of a JSON text that could control a terminal. They can only be inside strings.
 func escapeHidden(raw []byte) []byte {
-	if plain(string(raw)) {
+	if isPlainASCII(string(raw)) {
 		return raw
 	}
 	var out bytes.Buffer

@@ -23,7 +23,7 @@ func activityExport(r *run) command {
 	format, path := "", ""
 	all := filters(&q.Filter, &flags)
 	all["format"], all["include-bodies"], all["file"] = &format, &q.Bodies, &path
-	return command{flags: all, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) (err error) {
+	return command{flags: all, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
 		if q.Filter, err = filter(r, q.Filter, flags); err != nil {
 			return err
 		}
@@ -39,22 +39,22 @@ func activityExport(r *run) command {
 func exportTo(ctx context.Context, c *api.Client, q ops.ExportQuery, path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // accessible only to its owner
 	if err != nil {
-		return unwritable(err)
+		return exportWriteError(err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	if err := api.ExportActivity.Stream(ctx, c, q, f); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return unwritable(err)
+		return exportWriteError(err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
-		return unwritable(err)
+		return exportWriteError(err)
 	}
 	return nil
 }
 
-func unwritable(err error) error {
+func exportWriteError(err error) error {
 	return problem.Newf(problem.Usage, "The export cannot be written: %v.", err)
 }
 
@@ -65,13 +65,13 @@ func activityVerify(r *run) command {
 		if len(args) > 0 {
 			return verifyFile(r, args[0], key)
 		}
-		return r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		return r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 			v, err := api.VerifyActivity.Call(ctx, c, struct{}{})
 			if err != nil {
 				return err
 			}
 			if key != "" && key != v.Signer {
-				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + orDash(v.Signer) + ", and not with " + key + "."}
+				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + dashIfEmpty(v.Signer) + ", and not with " + key + "."}
 			}
 			if err := r.print(v, func(p *printer) {
 				p.line("%d records, %d entries, read in %d ms.", v.Records, v.Entries, v.TookMS)
@@ -79,7 +79,7 @@ func activityVerify(r *run) command {
 			}); err != nil {
 				return err
 			}
-			return holds(v.OK, v.FirstBreak, "The log is not as it was written.")
+			return verificationError(v.OK, v.FirstBreak, "The log is not as it was written.")
 		})(cmd, args)
 	}}
 }
@@ -97,7 +97,7 @@ func verifyFile(r *run, path, key string) error {
 	if err := r.print(v, func(p *printer) { writeFileVerification(p, v) }); err != nil {
 		return err
 	}
-	return holds(v.OK, v.FirstBreak, "The export is not as it was written.")
+	return verificationError(v.OK, v.FirstBreak, "The export is not as it was written.")
 }
 
 func writeFileVerification(p *printer, v ops.FileVerification) {
@@ -121,7 +121,7 @@ func writeSigner(p *printer, signer string) {
 }
 
 // verificationError returns the error of a failed verification.
-func holds(ok bool, first *activity.Break, message string) error {
+func verificationError(ok bool, first *activity.Break, message string) error {
 	if ok {
 		return nil
 	}
@@ -140,7 +140,7 @@ func holds(ok bool, first *activity.Break, message string) error {
 func activityRedact(r *run) command {
 	var fields commaList
 	var yes consent
-	return command{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		if len(fields) == 0 {
 			return usage("Say which fields to erase: --field", "They are "+strings.Join(activity.Field("").Words(), ", ")+".")
 		}
@@ -149,7 +149,7 @@ func activityRedact(r *run) command {
 			in.Fields = append(in.Fields, activity.Field(f))
 		}
 		question := fmt.Sprintf("Erase %s of record %s, for good?", strings.Join(fields, ", "), in.ID)
-		if err := r.consented(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then give --yes."); err != nil {
+		if err := r.confirm(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then give --yes."); err != nil {
 			return err
 		}
 		record, err := api.RedactActivity.Call(ctx, c, in)

@@ -24,14 +24,14 @@ func writeActivities(p *printer, page ops.ActivityList, noIcons bool) {
 		p.note("No record fits.")
 		return
 	}
-	short := shortIDs(each(page.Activities, func(a activity.Record) string { return a.ID }))
+	short := shortIDs(mapStrings(page.Activities, func(a activity.Record) string { return a.ID }))
 	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION", "CLIENT", "WHAT"}, narrow: slices.Concat(
 		leaveOut("DURATION"), brief("TIME", p.clock), shorten("CLIENT", 10), shorten("TOOL", 24), shorten("SERVER", 10),
 		leaveOut("CLIENT"), shorten("ID", 12), shorten("WHAT", 12), shorten("TOOL", 12), shorten("STATUS", 8),
 		leaveOut("INTENT", "SERVER", "WHAT", "TIME"))}
 	for i, a := range page.Activities {
-		t.add(oneLine(short[i]), p.moment(&a.Timestamp), orDash(oneLine(a.ServerName)), orDash(oneLine(a.ToolName)),
-			orDash(intentCell(a, noIcons)), status(p, a.Status)+timesNote(a), duration(a), oneLine(a.ClientName), what(a))
+		t.add(oneLine(short[i]), p.moment(&a.Timestamp), dashIfEmpty(oneLine(a.ServerName)), dashIfEmpty(oneLine(a.ToolName)),
+			dashIfEmpty(intentCell(a, noIcons)), status(p, a.Status)+timesNote(a), duration(a), oneLine(a.ClientName), eventCell(a))
 	}
 	t.write()
 	if page.NextCursor != "" {
@@ -46,10 +46,10 @@ func shortIDs(ids []string) []string {
 	for i, id := range sorted {
 		n := minID
 		if i > 0 {
-			n = max(n, common(id, sorted[i-1])+1)
+			n = max(n, commonPrefix(id, sorted[i-1])+1)
 		}
 		if i+1 < len(sorted) {
-			n = max(n, common(id, sorted[i+1])+1)
+			n = max(n, commonPrefix(id, sorted[i+1])+1)
 		}
 		needed[id] = n
 	}
@@ -64,7 +64,7 @@ func shortIDs(ids []string) []string {
 }
 
 // commonPrefix returns the length of the common prefix of a and b.
-func common(a, b string) int {
+func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -81,7 +81,7 @@ func intentCell(a activity.Record, noIcons bool) string {
 }
 
 // eventCell returns the action of a record, or the code of a refusal or failure.
-func what(a activity.Record) string {
+func eventCell(a activity.Record) string {
 	return oneLine(cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode))
 }
 
@@ -104,11 +104,11 @@ func status(p *printer, s activity.Status) string {
 	word := oneLine(string(s))
 	switch s {
 	case activity.Success:
-		return p.paint(good, word)
+		return p.paint(hueGood, word)
 	case activity.Failed, activity.Interrupted:
-		return p.paint(bad, word)
+		return p.paint(hueBad, word)
 	case activity.Blocked, activity.Pending, activity.Held:
-		return p.paint(care, word)
+		return p.paint(hueWarning, word)
 	}
 	return word
 }
@@ -156,7 +156,7 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	f.add("Action", oneLine(a.Metadata.Action))
 	f.add("Detail", printable(a.Metadata.Detail))
 	if done := a.Metadata.Redacted; done != nil {
-		f.add("Erased", strings.Join(each(done.Fields, func(f activity.Field) string { return oneLine(string(f)) }), ", ")+" of "+oneLine(done.ID))
+		f.add("Erased", strings.Join(mapStrings(done.Fields, func(f activity.Field) string { return oneLine(string(f)) }), ", ")+" of "+oneLine(done.ID))
 	}
 	f.add("Searched", searchedFor(a.Metadata.Search))
 	f.add("Actor", oneLine(a.Actor))
@@ -228,7 +228,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 	f.add("Called", oneLine(map[activity.Manner]string{activity.InLane: "in a lane", activity.ByName: "by its own name"}[d.Called]))
 	f.add("Hints", judgedHints(d.Hints))
 	f.add("Overridden", judgedHints(d.Overridden))
-	f.add("Seems to", seemsTo(&d.Facts))
+	f.add("Seems to", inferredNote(&d.Facts))
 	f.add("Call with", oneLine(d.CallWith))
 	f.add("Tool status", oneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
 	f.add("Arguments", oneLine(map[activity.Fit]string{activity.Fits: "fit the schema", activity.Unfit: "do not fit the schema"}[d.Arguments]))
@@ -241,7 +241,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 }
 
 // inferredNote describes the inferred operation of a tool without hints.
-func seemsTo(j *tool.Facts) string {
+func inferredNote(j *tool.Facts) string {
 	if j.Inferred == "" || !j.Unsure {
 		return oneLine(j.Inferred)
 	}

@@ -43,7 +43,7 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 }
 
 // localSecrets returns the secrets without a daemon.
-func (r *run) secretsHere() (ops.Secrets, error) {
+func (r *run) localSecrets() (ops.Secrets, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
 		return ops.Secrets{}, err
@@ -71,7 +71,7 @@ func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.
 	if !api.Absent(err) {
 		return out, err
 	}
-	s, err := r.secretsHere()
+	s, err := r.localSecrets()
 	if err != nil {
 		return out, err
 	}
@@ -79,7 +79,7 @@ func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.
 }
 
 func secretsSet(r *run) command {
-	return command{args: secretName, complete: firstOnly(r.live(secretNames)), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{args: secretName, complete: firstOnly(r.live(secretNames)), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		if err := secret.CheckName(args[0]); err != nil {
 			return usage("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
@@ -100,7 +100,7 @@ func secretsSet(r *run) command {
 }
 
 func writeSecretSet(p *printer, v ops.SecretView) {
-	p.line("%s is set, in %s.", v.Name, keptIn(v))
+	p.line("%s is set, in %s.", v.Name, storedIn(v))
 	if len(v.UsedBy) == 0 {
 		p.note("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
 		return
@@ -109,7 +109,7 @@ func writeSecretSet(p *printer, v ops.SecretView) {
 }
 
 // storedIn returns where a secret is stored.
-func keptIn(v ops.SecretView) string {
+func storedIn(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
@@ -164,7 +164,7 @@ func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (s
 }
 
 func secretsList(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		all, err := r.listSecrets(ctx, c)
 		if err != nil {
 			return err
@@ -188,9 +188,9 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 		kept, set := v.Kept, ""
 		switch v.State {
 		case "missing":
-			kept = p.paint(bad, "missing")
+			kept = p.paint(hueBad, "missing")
 		case "locked":
-			kept = p.paint(care, "locked keyring")
+			kept = p.paint(hueWarning, "locked keyring")
 		}
 		if v.SetAt != nil {
 			set = p.moment(v.SetAt)
@@ -202,7 +202,7 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 
 func secretsDelete(r *run) command {
 	var c consent
-	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, complete: firstOnly(r.live(secretNames)), run: r.ask(func(ctx context.Context, client *api.Client, args []string) error {
+	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, complete: firstOnly(r.live(secretNames)), run: r.withClient(func(ctx context.Context, client *api.Client, args []string) error {
 		all, err := r.listSecrets(ctx, client)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func secretsDelete(r *run) command {
 				question, hint = "Delete "+v.Name+"? "+used, "Give --yes. "+used
 			}
 		}
-		if err := r.consented(ctx, c, question, hint); err != nil {
+		if err := r.confirm(ctx, c, question, hint); err != nil {
 			return err
 		}
 		in := ops.SecretRef{Name: args[0]}

@@ -12,13 +12,13 @@ import (
 )
 
 // errNotBuiltIn is for a program that was built without the command's implementation.
-var errLeftOut = errors.New("this program was built without the command")
+var errNotBuiltIn = errors.New("this program was built without the command")
 
 func serveCommand(r *run) command {
 	var listen string
 	return command{flags: map[string]any{"listen": &listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Serve == nil {
-			return errLeftOut
+			return errNotBuiltIn
 		}
 		person, _ := terminal(r.Stderr)
 		return r.Serve(cmd.Context(), app.Options{Terminal: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
@@ -29,7 +29,7 @@ func demoCommand(r *run) command {
 	o := demo.Options{Version: r.Version, Out: r.Stdout}
 	return command{flags: map[string]any{"once": &o.Once, "listen": &o.Listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Demo == nil {
-			return errLeftOut
+			return errNotBuiltIn
 		}
 		return r.Demo(cmd.Context(), o)
 	}}
@@ -37,7 +37,7 @@ func demoCommand(r *run) command {
 
 // bashWithoutPackage makes the bash script work without the package bash-completion, which some systems lack: it splits words at white space and
 // completes file names with bash itself.
-var bashAlone = strings.NewReplacer(
+var bashWithoutPackage = strings.NewReplacer(
 	`    _get_comp_words_by_ref "$@" cur prev words cword
 `, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
@@ -87,7 +87,7 @@ func completionScript(root *cobra.Command, shell string) (script []byte, err err
 	switch shell {
 	case "bash":
 		err = root.GenBashCompletionV2(&out, true)
-		return []byte(bashAlone.Replace(out.String())), err
+		return []byte(bashWithoutPackage.Replace(out.String())), err
 	case "zsh":
 		err = root.GenZshCompletion(&out)
 	case "fish":

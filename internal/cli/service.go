@@ -29,7 +29,7 @@ type serviceView struct {
 }
 
 // withManager returns the run function of a command that uses the service manager.
-func (r *run) served(f func(ctx context.Context, m autostart.Manager) error) func(*cobra.Command, []string) error {
+func (r *run) withManager(f func(ctx context.Context, m autostart.Manager) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		m, err := r.manager()
 		if err != nil {
@@ -94,7 +94,7 @@ func (r *run) self() (path string, flags []string, err error) {
 }
 
 func serviceInstall(r *run) command {
-	return command{run: r.served(func(ctx context.Context, m autostart.Manager) error {
+	return command{run: r.withManager(func(ctx context.Context, m autostart.Manager) error {
 		p, err := r.program()
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func serviceInstall(r *run) command {
 }
 
 func serviceUninstall(r *run) command {
-	return command{run: r.served(func(ctx context.Context, m autostart.Manager) error {
+	return command{run: r.withManager(func(ctx context.Context, m autostart.Manager) error {
 		was, err := m.Uninstall(ctx)
 		if err != nil {
 			return err
@@ -138,8 +138,8 @@ func serviceUninstall(r *run) command {
 }
 
 func serviceStatus(r *run) command {
-	return command{run: r.served(func(ctx context.Context, m autostart.Manager) error {
-		view, err := r.lookAtService(ctx, m)
+	return command{run: r.withManager(func(ctx context.Context, m autostart.Manager) error {
+		view, err := r.serviceState(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func serviceStatus(r *run) command {
 }
 
 // serviceState requests the state of the service and of the daemon.
-func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serviceView, err error) {
+func (r *run) serviceState(ctx context.Context, m autostart.Manager) (view serviceView, err error) {
 	if view.State, err = m.State(ctx); err != nil {
 		return view, err
 	}
@@ -168,18 +168,18 @@ func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serv
 
 // How long to wait for the daemon of a service, and the poll interval.
 const (
-	serviceTime = 15 * time.Second
-	serviceLook = 100 * time.Millisecond
+	serviceTimeout      = 15 * time.Second
+	servicePollInterval = 100 * time.Millisecond
 )
 
 // awaitService waits until a daemon answers.
 func (r *run) awaitService(ctx context.Context, m autostart.Manager) (serviceView, error) {
-	wait, cancel := context.WithTimeout(ctx, serviceTime)
+	wait, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
-	look := time.NewTicker(serviceLook)
+	look := time.NewTicker(servicePollInterval)
 	defer look.Stop()
 	for {
-		view, err := r.lookAtService(ctx, m)
+		view, err := r.serviceState(ctx, m)
 		if err != nil || view.Answers {
 			return view, err
 		}
@@ -203,13 +203,13 @@ func writeService(p *printer, version string, v serviceView) {
 	var f fields
 	f.add("Manager", v.Manager)
 	f.add("File", oneLine(v.File))
-	f.add("At login", map[bool]string{true: "is started", false: p.paint(care, "is not started")}[v.Enabled])
+	f.add("At login", map[bool]string{true: "is started", false: p.paint(hueWarning, "is not started")}[v.Enabled])
 	now := oneLine(v.Detail)
 	if v.PID > 0 {
 		now += ", process " + strconv.Itoa(v.PID)
 	}
-	f.add("Now", p.paint(map[bool]hue{true: good, false: bad}[v.Running], now))
-	f.add("Daemon", p.paint(map[bool]hue{true: good, false: bad}[v.Answers], daemonNote(v)))
+	f.add("Now", p.paint(map[bool]hue{true: hueGood, false: hueBad}[v.Running], now))
+	f.add("Daemon", p.paint(map[bool]hue{true: hueGood, false: hueBad}[v.Answers], daemonNote(v)))
 	f.write(p)
 	switch {
 	case !v.Enabled && !v.Running:

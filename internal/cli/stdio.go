@@ -66,7 +66,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 		return err
 	}
 	if r.Serve == nil {
-		return errLeftOut
+		return errNotBuiltIn
 	}
 	signal.Ignore(syscall.SIGPIPE) // a client that is gone must not end a daemon that others use
 	logger := slog.New(slog.NewTextHandler(r.Stderr, &slog.HandlerOptions{ReplaceAttr: redact.Attr}))
@@ -105,15 +105,15 @@ type ownDaemon struct {
 
 // How long and how often to wait for a daemon. Another one may be starting or stopping.
 const (
-	startTime = 20 * time.Second
-	lookPause = 20 * time.Millisecond
+	startTimeout      = 20 * time.Second
+	startPollInterval = 20 * time.Millisecond
 )
 
 // start makes sure that a daemon answers: another one, or this process.
 func (o *ownDaemon) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	look := time.NewTicker(lookPause)
+	look := time.NewTicker(startPollInterval)
 	defer look.Stop()
 	for {
 		if c, err := o.dial(ctx); err == nil {

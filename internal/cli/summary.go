@@ -15,7 +15,7 @@ func activitySummary(r *run) command {
 	q := ops.SummaryQuery{Group: activity.ByTool}
 	all := filters(&q.Filter, &flags)
 	all["period"], all["group"] = &q.Period, (*string)(&q.Group)
-	return command{flags: all, run: does(r, api.GetSummary, func([]string) (in ops.SummaryQuery, err error) {
+	return command{flags: all, run: runOperation(r, api.GetSummary, func([]string) (in ops.SummaryQuery, err error) {
 		in = q
 		in.Filter, err = filter(r, q.Filter, flags)
 		return in, err
@@ -46,7 +46,7 @@ func writeSummary(p *printer, s ops.Summary, group string) {
 	t := table{p: p, header: []string{name, "CALLS", "REFUSED", "FAILED", "ERRORS", "P50", "P95", "OWN P50", "LAST"}, right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true},
 		narrow: append(append(leaveOut("OWN P50", "LAST"), shorten(name, 16)...), leaveOut("REFUSED", "P50")...)}
 	for _, g := range s.Groups {
-		t.add(orDash(oneLine(g.Key)), strconv.FormatInt(g.Calls, 10), strconv.FormatInt(g.Refused, 10), strconv.FormatInt(g.Failed, 10), share(g.Failed, g.Calls),
+		t.add(dashIfEmpty(oneLine(g.Key)), strconv.FormatInt(g.Calls, 10), strconv.FormatInt(g.Refused, 10), strconv.FormatInt(g.Failed, 10), share(g.Failed, g.Calls),
 			millis(g.P50), millis(g.P95), micros(g.OwnP50), p.moment(&g.Last))
 	}
 	t.write()

@@ -21,7 +21,7 @@ func tokenCreate(r *run) command {
 	return command{
 		complete: fixed(), // a new name
 		flags:    map[string]any{"profile": &in.Profile, "servers": (*commaList)(&in.Servers), "lanes": (*commaList)(&in.Lanes), "expires": &in.ExpiresIn},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Name = args[0]
 			made, err := api.CreateToken.Call(ctx, c, in)
 			if err != nil {
@@ -103,7 +103,7 @@ func writeProfiles(p *printer, all ops.ProfileList) {
 }
 
 func profileShow(r *run) command {
-	return command{complete: r.live(profileNames), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{complete: r.live(profileNames), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		all, err := api.ListProfiles.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err

@@ -17,14 +17,14 @@ type toolList struct {
 
 // The page size, and how often the list is started again when the daemon has dropped it.
 const (
-	toolsPage = 1000
-	listAgain = 3
+	toolsPage      = 1000
+	maxListRetries = 3
 )
 
 // allTools returns all pages of one list.
 func allTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
 	q.Limit = toolsPage
-	for range listAgain {
+	for range maxListRetries {
 		all := toolList{Tools: []ops.ToolView{}}
 		for q.Offset, q.Snapshot = 0, ""; ; q.Offset = len(all.Tools) {
 			page, err := api.ListTools.Call(ctx, c, q)

@@ -18,7 +18,7 @@ func toolsList(r *run) command {
 	var f ops.ToolFilter
 	return command{
 		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
-		run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 			if err := checkOperation(f.Operation); err != nil {
 				return err
 			}
@@ -27,7 +27,7 @@ func toolsList(r *run) command {
 				return err
 			}
 			if len(found.Tools) == 0 && f.Server != "" {
-				if err := knownServer(ctx, c, f.Server); err != nil {
+				if err := checkServerExists(ctx, c, f.Server); err != nil {
 					return err
 				}
 			}
@@ -51,7 +51,7 @@ func checkOperation(word string) error {
 const maxNamedServers = 10
 
 // checkServerExists returns an error for an unknown server name, with the existing names.
-func knownServer(ctx context.Context, c *api.Client, name string) error {
+func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
@@ -110,29 +110,29 @@ func toolsSearch(r *run) command {
 			}
 			return nil
 		},
-		run: doesAs(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
+		run: runOperationAs(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperation(q.Operation)
-		}, plainFound, writeFound),
+		}, plainSearch, writeFoundTools),
 	}
 }
 
 // searchOutput is the output of a search.
-type found struct {
+type searchOutput struct {
 	Query string         `json:"query"`
 	Total int            `json:"total"`
 	Tools []ops.ToolView `json:"tools"`
 }
 
-func plainFound(a ops.SearchAnswer) found {
-	f := found{a.Query, a.Total, make([]ops.ToolView, 0, len(a.Tools))}
+func plainSearch(a ops.SearchAnswer) searchOutput {
+	f := searchOutput{a.Query, a.Total, make([]ops.ToolView, 0, len(a.Tools))}
 	for _, t := range a.Tools {
 		f.Tools = append(f.Tools, t.ToolView)
 	}
 	return f
 }
 
-func writeFound(p *printer, found found) {
+func writeFoundTools(p *printer, found searchOutput) {
 	if len(found.Tools) == 0 {
 		p.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
 		return

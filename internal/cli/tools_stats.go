@@ -14,7 +14,7 @@ const maxStatsRows = 20
 
 func toolsStats(r *run) command {
 	var since string
-	return command{flags: map[string]any{"since": &since}, run: does(r, api.GetToolStats, func([]string) (in ops.StatsQuery, err error) {
+	return command{flags: map[string]any{"since": &since}, run: runOperation(r, api.GetToolStats, func([]string) (in ops.StatsQuery, err error) {
 		in.Since, err = r.parseTime("--since", since)
 		return in, err
 	}, writeStats)}

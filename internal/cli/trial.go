@@ -30,7 +30,7 @@ func policyTry(r *run) command {
 		complete: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // a file
 		},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			from, err := r.parseTime("--since", since)
 			if err != nil {
 				return err
@@ -48,7 +48,7 @@ func policyTry(r *run) command {
 			}
 			out, err := api.TryPolicy.Call(ctx, c, ops.TrialCandidate{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
 			if err != nil {
-				return ofFile(err, args[0])
+				return withFileName(err, args[0])
 			}
 			return r.print(out, func(p *printer) { writeTrial(p, out) })
 		}),
@@ -56,7 +56,7 @@ func policyTry(r *run) command {
 }
 
 // withFileName adds the name of the file to the mistakes of its text.
-func ofFile(err error, path string) error {
+func withFileName(err error, path string) error {
 	p := problem.From(err)
 	raw, _ := p.Detail("mistakes").(json.RawMessage)
 	var mistakes []ops.Mistake
@@ -81,7 +81,7 @@ func writeTrial(p *printer, out ops.Trial) {
 		n    int64
 		hue  hue
 		text string
-	}{{out.Refused, bad, "would have been refused instead of allowed"}, {out.Allowed, care, "would have been allowed instead of refused, or of waiting for a person"}, {out.Asked, care, "would have waited for a person"}, {out.Unknown, care, "cannot be told"}} {
+	}{{out.Refused, hueBad, "would have been refused instead of allowed"}, {out.Allowed, hueWarning, "would have been allowed instead of refused, or of waiting for a person"}, {out.Asked, hueWarning, "would have waited for a person"}, {out.Unknown, hueWarning, "cannot be told"}} {
 		if one.n > 0 {
 			p.line("%s %s", p.paint(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}
@@ -142,7 +142,7 @@ func canCommand(r *run) command {
 	return command{
 		flags:    map[string]any{"args": &args},
 		complete: r.callers(),
-		run: r.ask(func(ctx context.Context, c *api.Client, given []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, given []string) error {
 			in := ops.Question{Who: given[0], Name: given[1]}
 			if args != "" {
 				var err error
@@ -157,13 +157,13 @@ func canCommand(r *run) command {
 			if err := r.print(out, func(p *printer) { writeProspect(p, out) }); err != nil || out.Can {
 				return err
 			}
-			return cannot(out)
+			return cannotCall(out)
 		}),
 	}
 }
 
 // cannotCall returns the error of a call that is rejected in every lane: that of the tool's own lane.
-func cannot(out ops.Prospect) error {
+func cannotCall(out ops.Prospect) error {
 	of := out.Lanes[len(out.Lanes)-1]
 	for _, lane := range out.Lanes {
 		if lane.Tool == out.CallWith {
@@ -178,19 +178,19 @@ func writeProspect(p *printer, out ops.Prospect) {
 	f.add("Tool", oneLine(out.Name))
 	f.add("Hints", judgedHints(out.Hints))
 	f.add("Overridden", judgedHints(out.Overridden))
-	f.add("Seems to", seemsTo(&out.Facts))
+	f.add("Seems to", inferredNote(&out.Facts))
 	f.add("Call with", oneLine(out.CallWith))
 	f.add("Status", oneLine(strings.Join(append([]string{cmp.Or(out.Status, policy.Callable.Word())}, out.Further...), ", ")))
-	f.add("As", oneLine(asWho(out.As)))
+	f.add("As", oneLine(callerText(out.As)))
 	f.write(p)
 	fmt.Fprintln(p)
 	for _, lane := range out.Lanes {
-		h, mark := good, "✓"
+		h, mark := hueGood, "✓"
 		switch lane.Outcome {
 		case activity.Refused:
-			h, mark = bad, "✗"
+			h, mark = hueBad, "✗"
 		case activity.Asked:
-			h, mark = care, "?"
+			h, mark = hueWarning, "?"
 		}
 		does := map[activity.Verdict]string{activity.Allowed: "is let through", activity.Warned: "is let through, with a warning", activity.Refused: "is refused", activity.Asked: "waits for a person"}[lane.Outcome]
 		if lane.Check != "" {
@@ -199,7 +199,7 @@ func writeProspect(p *printer, out ops.Prospect) {
 		p.line("%s %s %s", p.paint(h, mark), visibleLine(lane.Tool), does)
 		p.text("    ", printable(lane.Why))
 		if lane.Client != nil {
-			p.text("    ", visibleLine("In "+out.As.Name+" it "+clientDoes(lane.Client)))
+			p.text("    ", visibleLine("In "+out.As.Name+" it "+clientVerdict(lane.Client)))
 		}
 	}
 	for _, note := range out.Notes {
@@ -208,8 +208,8 @@ func writeProspect(p *printer, out ops.Prospect) {
 }
 
 // clientVerdict describes what a client does, and by which rule.
-func clientDoes(c *ops.ProspectClient) string {
-	text := c.Verdict.Words() + ": " + placed(c.Rule)
+func clientVerdict(c *ops.ProspectClient) string {
+	text := c.Verdict.Words() + ": " + ruleWithPosition(c.Rule)
 	if c.Verdict == "unknown" {
 		text = "is " + text
 	}
@@ -220,7 +220,7 @@ func clientDoes(c *ops.ProspectClient) string {
 }
 
 // callerText describes the caller and its limits.
-func asWho(w ops.ProspectWho) string {
+func callerText(w ops.ProspectWho) string {
 	out := w.Name
 	if w.Kind != "client" {
 		out = w.Kind + " " + out

@@ -16,10 +16,10 @@ import (
 )
 
 // signInPollInterval is how often the use of the code is checked.
-const lookSignIn = 250 * time.Millisecond
+const signInPollInterval = 250 * time.Millisecond
 
 // pageLifetime is how long a page with a code may exist: as long as its code is valid.
-const pageLife = time.Minute
+const pageLifetime = time.Minute
 
 // openedUI is the result of opening the web UI.
 type openedUI struct {
@@ -29,8 +29,8 @@ type openedUI struct {
 
 func uiCommand(r *run) command {
 	var printLink bool
-	return command{flags: map[string]any{"print": &printLink}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		address, err := addressOfUI(ctx, c)
+	return command{flags: map[string]any{"print": &printLink}, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		address, err := uiAddress(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func uiCommand(r *run) command {
 }
 
 // uiAddress returns the URL of the running daemon's web UI.
-func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
+func uiAddress(ctx context.Context, c *api.Client) (string, error) {
 	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 	if err != nil {
 		return err
 	}
-	path, err := r.writeSignIn(address + "#" + code.Code)
+	path, err := r.writeSignInPage(address + "#" + code.Code)
 	if err != nil {
 		return fmt.Errorf("the page that leads to the web UI: %w", err)
 	}
@@ -94,7 +94,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		return errNoBrowser
 	}
 	r.say("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)
-	look := time.NewTicker(lookSignIn)
+	look := time.NewTicker(signInPollInterval)
 	defer look.Stop()
 	for {
 		select {
@@ -116,7 +116,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 }
 
 // writeSignInPage writes a page that redirects to the link, readable only by this user, and returns its path. It removes old pages.
-func (r *run) writeSignIn(link string) (path string, err error) {
+func (r *run) writeSignInPage(link string) (path string, err error) {
 	dir, err := r.dataDirectory()
 	if err == nil {
 		dir, err = filepath.Abs(filepath.Join(dir, "sign-in"))
@@ -129,7 +129,7 @@ func (r *run) writeSignIn(link string) (path string, err error) {
 	}
 	old, _ := os.ReadDir(dir)
 	for _, one := range old {
-		if info, err := one.Info(); err == nil && time.Since(info.ModTime()).Abs() > pageLife {
+		if info, err := one.Info(); err == nil && time.Since(info.ModTime()).Abs() > pageLifetime {
 			_ = os.Remove(filepath.Join(dir, one.Name()))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 const maxUnhinted = 3
 
 // unhintedNote describes the gain of enforcing inferred hints; "" for none.
-func unhinted(u *ops.Unhinted) string {
+func unhintedNote(u *ops.Unhinted) string {
 	if u == nil {
 		return ""
 	}
@@ -26,6 +26,6 @@ func unhinted(u *ops.Unhinted) string {
 
 func noteUnhinted(p *printer, all []ops.Unhinted) {
 	for i := range all[:min(len(all), maxUnhinted)] {
-		p.note("%s", unhinted(&all[i]))
+		p.note("%s", unhintedNote(&all[i]))
 	}
 }

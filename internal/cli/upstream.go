@@ -31,7 +31,7 @@ func writeServers(p *printer, all ops.ServerViews) {
 		return
 	}
 	t := table{p: p, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, right: map[int]bool{3: true}, narrow: slices.Concat(
-		leaveOut("PROTOCOL"), saying("The whole note: `mcpproxy upstream get NAME`.", shorten("NOTE", 24)),
+		leaveOut("PROTOCOL"), withNote("The whole note: `mcpproxy upstream get NAME`.", shorten("NOTE", 24)),
 		shorten("NAME", 16), leaveOut("TOOLS", "NOTE"), shorten("NAME", 8))}
 	for _, s := range all.Servers {
 		note := strings.TrimPrefix(s.Detail, "failed, ")
@@ -40,8 +40,8 @@ func writeServers(p *printer, all ops.ServerViews) {
 			note = loginNote(s)
 		case s.Enabled && s.Quarantined:
 			note = approveNote(s)
-		case s.State == "ready" && offersNote(s) != "":
-			note = offersNote(s)
+		case s.State == "ready" && primitivesNote(s) != "":
+			note = primitivesNote(s)
 		case s.Hint != "":
 			note = "never started: mcpproxy upstream restart " + s.Name
 		}
@@ -104,10 +104,10 @@ func writeServer(p *printer, s ops.ServerView) {
 	f.add("Tools", strconv.Itoa(s.ToolCount))
 	f.add("", oneLine(s.Hint))
 	if s.Tools != nil {
-		f.add("", counts(*s.Tools))
+		f.add("", statusCounts(*s.Tools))
 	}
-	f.add("Hints", unhinted(s.Unhinted))
-	addOffers(&f, s.Offers)
+	f.add("Hints", unhintedNote(s.Unhinted))
+	addPrimitives(&f, s.Offers)
 	for i, warning := range s.Warnings {
 		f.add(map[bool]string{true: "Warnings"}[i == 0], oneLine(warning))
 	}
@@ -123,7 +123,7 @@ func lastError(p *printer, s ops.ServerView) string {
 }
 
 // statusCounts lists the tools of a server by status.
-func counts(c ops.Counts) string {
+func statusCounts(c ops.Counts) string {
 	out := []string{fmt.Sprintf("%d callable", c[policy.Callable])}
 	for _, s := range policy.Statuses() {
 		if c[s] > 0 {
@@ -140,22 +140,22 @@ func counts(c ops.Counts) string {
 }
 
 func upstreamRestart(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		s, err := api.RestartServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
 		if err := r.print(s, func(p *printer) {
-			p.line("Restarted %s: %s.", oneLine(s.Name), nowIs(p, s))
+			p.line("Restarted %s: %s.", oneLine(s.Name), stateSentence(p, s))
 		}); err != nil {
 			return err
 		}
-		return notUp(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
+		return notReadyError(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 
 // notReadyError returns the error of a server that did not start; nil when it is ready or still starting.
-func notUp(s ops.ServerView, how, hint string) error {
+func notReadyError(s ops.ServerView, how, hint string) error {
 	switch {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
@@ -188,7 +188,7 @@ func writeLog(p *printer, tail logTail) {
 
 func upstreamLogs(r *run) command {
 	lines := 100
-	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: doesAs(r, api.GetServerLogs, func(args []string) (in ops.LogQuery, err error) {
+	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: runOperationAs(r, api.GetServerLogs, func(args []string) (in ops.LogQuery, err error) {
 		return ops.LogQuery{ServerRef: ops.ServerRef{Name: args[0]}, Lines: lines}, nil
 	}, plainTail, writeLog)}
 }

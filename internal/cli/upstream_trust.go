@@ -35,7 +35,7 @@ func upstreamAdd(r *run) command {
 			}
 			return nil, cobra.ShellCompDirectiveDefault // files, behind the command
 		},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) (err error) {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) (err error) {
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
@@ -53,7 +53,7 @@ func upstreamAdd(r *run) command {
 
 func addServer(r *run, ctx context.Context, c *api.Client, s ops.NewServer) error {
 	offline := false
-	added, err := change(r, ctx, c, api.AddServer, s, func(f ops.ConfigFile, s ops.NewServer) (ops.ServerView, error) {
+	added, err := changeOrOffline(r, ctx, c, api.AddServer, s, func(f ops.ConfigFile, s ops.NewServer) (ops.ServerView, error) {
 		offline = true
 		return f.AddServer(s)
 	})
@@ -62,7 +62,7 @@ func addServer(r *run, ctx context.Context, c *api.Client, s ops.NewServer) erro
 	}
 	v := added
 	if !offline {
-		if v, err = onceUp(r, ctx, c, added); err != nil {
+		if v, err = awaitFirstTry(r, ctx, c, added); err != nil {
 			return err
 		}
 		v.Warnings = added.Warnings
@@ -70,22 +70,22 @@ func addServer(r *run, ctx context.Context, c *api.Client, s ops.NewServer) erro
 	if err := r.print(v, func(p *printer) { writeAdded(p, v, offline) }); err != nil || offline || v.Quarantined {
 		return err
 	}
-	return notUp(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+quotedWord(v.Name)+
+	return notReadyError(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+quotedWord(v.Name)+
 		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+quotedWord(v.Name)+"`.")
 }
 
 // The poll interval and the timeout of waiting for an added server.
 const (
-	lookUp  = 100 * time.Millisecond
-	awaitUp = time.Minute
+	startCheckInterval = 100 * time.Millisecond
+	startWaitTimeout   = time.Minute
 )
 
 // awaitFirstTry returns a server when its first start has ended: it is ready, has failed, or does not start by itself.
-func onceUp(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
-	look, limit := time.NewTicker(lookUp), time.NewTimer(awaitUp)
+func awaitFirstTry(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
+	look, limit := time.NewTicker(startCheckInterval), time.NewTimer(startWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()
-	for told := false; firstTry(v); {
+	for told := false; isStarting(v); {
 		if v.Trouble != "" {
 			return v, nil // that may last for minutes
 		}
@@ -113,7 +113,7 @@ func onceUp(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.S
 }
 
 // isStarting reports whether the first start of a server has not ended.
-func firstTry(v ops.ServerView) bool {
+func isStarting(v ops.ServerView) bool {
 	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
@@ -216,7 +216,7 @@ func writeAdded(p *printer, v ops.ServerView, offline bool) {
 		p.line("Added %s: it is still %s.", oneLine(v.Name), state(p, v))
 		p.note("See how it goes on with `mcpproxy upstream get %s`.", quotedWord(v.Name))
 	default:
-		p.line("Added %s: %s.", oneLine(v.Name), nowIs(p, v))
+		p.line("Added %s: %s.", oneLine(v.Name), stateSentence(p, v))
 	}
 	writeWarnings(p, v)
 	if v.Quarantined {
@@ -242,9 +242,9 @@ func writeWarnings(p *printer, v ops.ServerView) {
 
 func upstreamRemove(r *run) command {
 	var given consent
-	return command{flags: map[string]any{"yes": &given.yes}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{flags: map[string]any{"yes": &given.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		offline := false
-		s, err := change(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.ConfigFile, in ops.ServerRef) (s ops.ServerDetail, err error) {
+		s, err := changeOrOffline(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.ConfigFile, in ops.ServerRef) (s ops.ServerDetail, err error) {
 			offline = true
 			s.ServerView, err = f.Server(in)
 			return s, err
@@ -256,10 +256,10 @@ func upstreamRemove(r *run) command {
 		if offline {
 			question = "Remove " + visibleLine(s.Name) + " from the configuration file?"
 		}
-		if err := r.consented(ctx, given, question, "Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
+		if err := r.confirm(ctx, given, question, "Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
 			return err
 		}
-		gone, err := change(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.ConfigFile.RemoveServer)
+		gone, err := changeOrOffline(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.ConfigFile.RemoveServer)
 		if err != nil {
 			return err
 		}
@@ -294,7 +294,7 @@ func upstreamReview(r *run) command {
 	var full bool
 	return command{
 		flags: map[string]any{"full": &full}, complete: firstOnly(r.live(waitingServers)),
-		run: does(r, api.ReviewServer, named, func(p *printer, v ops.ServerReview) { writeReview(p, v, full) }),
+		run: runOperation(r, api.ReviewServer, serverNamed, func(p *printer, v ops.ServerReview) { writeReview(p, v, full) }),
 	}
 }
 
@@ -304,7 +304,7 @@ func upstreamApprove(r *run) command {
 	return command{
 		flags:    map[string]any{"yes": &given.yes, "fingerprint": &given.fingerprint, "with-findings": &withFindings},
 		complete: firstOnly(r.live(waitingServers)),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			return approveServer(r, ctx, c, args[0], given, withFindings)
 		}),
 	}
@@ -313,7 +313,7 @@ func upstreamApprove(r *run) command {
 func approveServer(r *run, ctx context.Context, c *api.Client, name string, given consent, withFindings bool) error {
 	fingerprint := given.fingerprint
 	if fingerprint == "" {
-		v, err := reviewOnceTold(r, ctx, c, name)
+		v, err := awaitReview(r, ctx, c, name)
 		if err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
-		case v.Stage == ops.StageApproved && waiting(reviewed(v)) == 0:
+		case v.Stage == ops.StageApproved && countWaiting(reviewedDefinitions(v)) == 0:
 			return r.print(v, func(p *printer) { p.line("Nothing of %s waits.", oneLine(v.Name)) })
 		case v.Stage == ops.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
@@ -331,14 +331,14 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", oneLine(v.Name)).
 				WithHint("Look with `mcpproxy upstream review " + quotedWord(v.Name) + "`, then add --with-findings, or --fingerprint " + visibleLine(v.Fingerprint) + ".")
 		}
-		if err := r.consented(ctx, given, approvalQuestion(v), seeThenSay("upstream review", "upstream approve", quotedWord(v.Name), v.Fingerprint)); err != nil {
+		if err := r.confirm(ctx, given, approvalQuestion(v), approveHint("upstream review", "upstream approve", quotedWord(v.Name), v.Fingerprint)); err != nil {
 			return err
 		}
 		fingerprint = v.Fingerprint
 	}
 	v, err := api.ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: name}, Seen: ops.Seen{Fingerprint: fingerprint}})
 	if err != nil {
-		return lookAgain(err, "approved", "mcpproxy upstream review "+quotedWord(name))
+		return conflictHint(err, "approved", "mcpproxy upstream review "+quotedWord(name))
 	}
 	return r.print(v, func(p *printer) {
 		switch {
@@ -357,12 +357,12 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 
 // The poll interval and the timeout of waiting for the tools of a server under review.
 const (
-	lookReview = 100 * time.Millisecond
-	awaitTold  = time.Minute
+	reviewPollInterval = 100 * time.Millisecond
+	reviewWaitTimeout  = time.Minute
 )
 
 // awaitReview returns the review of a server. It waits for a server that is just starting, because without its tools there is nothing to approve.
-func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
+func awaitReview(r *run, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
 	v, err := api.ReviewServer.Call(ctx, c, ops.ServerRef{Name: name})
 	if err != nil || !starting(v) {
 		return v, err
@@ -371,7 +371,7 @@ func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (op
 		return v, err
 	}
 	r.printer(r.Stdout).note("Waiting until %s has told its tools.", oneLine(v.Name))
-	look, limit := time.NewTicker(lookReview), time.NewTimer(awaitTold)
+	look, limit := time.NewTicker(reviewPollInterval), time.NewTimer(reviewWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()
 	for err == nil && starting(v) {
@@ -398,7 +398,7 @@ func disabled(v ops.ServerReview) bool {
 }
 
 func approvalQuestion(v ops.ServerReview) string {
-	name, offersWaiting := visibleLine(v.Name), waiting(v.Offers)
+	name, offersWaiting := visibleLine(v.Name), countWaiting(v.Offers)
 	what := func(tools, offers int) string {
 		switch {
 		case offers == 0:
@@ -414,7 +414,7 @@ func approvalQuestion(v ops.ServerReview) string {
 	case findingsIn(v) > 0:
 		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
 	case v.Stage == ops.StageApproved:
-		return "Approve " + what(waiting(reviewed(v))-offersWaiting, offersWaiting) + " of " + name + "?"
+		return "Approve " + what(countWaiting(reviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
 }
@@ -422,7 +422,7 @@ func approvalQuestion(v ops.ServerReview) string {
 // findingsIn counts the scanner's findings in what waits, including incomplete scans.
 func findingsIn(v ops.ServerReview) int {
 	n := 0
-	for _, o := range reviewed(v) {
+	for _, o := range reviewedDefinitions(v) {
 		switch {
 		case v.Stage == ops.StageApproved && o.Reason == "":
 		case len(o.Findings) == 0 && o.Verdict != scan.Clean:
@@ -472,8 +472,8 @@ func writeReview(p *printer, v ops.ServerReview, full bool) {
 
 // writeWaitingOf writes a review with what waits in full; what is approved is only counted.
 func writeWaitingOf(p *printer, v ops.ServerReview) {
-	all := reviewed(v)
-	n := waiting(all)
+	all := reviewedDefinitions(v)
+	n := countWaiting(all)
 	if n == 0 || v.Stage == ops.StageLaunch {
 		writeReview(p, v, false)
 		return

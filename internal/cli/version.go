@@ -11,7 +11,7 @@ import (
 
 func versionCommand(r *run) command {
 	return command{run: func(*cobra.Command, []string) error {
-		noted := notedBuild()
+		noted := buildInfo()
 		v := struct {
 			Version string `json:"version"`
 			Commit  string `json:"commit,omitempty"`
@@ -30,7 +30,7 @@ func versionCommand(r *run) command {
 }
 
 // buildInfo returns what the go command has recorded about the sources. It drops the commit of modified sources.
-func notedBuild() map[string]string {
+func buildInfo() map[string]string {
 	noted := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -10,7 +10,7 @@ import (
 // visible shows all of an external text to a user who decides about it: invisible characters, and those that could move others, become code points such
 // as <U+202E>.
 func visible(s string) string {
-	if plain(s) {
+	if isPlainASCII(s) {
 		return s
 	}
 	var out strings.Builder
@@ -20,7 +20,7 @@ func visible(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&out, "<%02X>", s[i])
-		case r == '\n' || r == '\t' || !unseen(r):
+		case r == '\n' || r == '\t' || !needsEscape(r):
 			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "<U+%04X>", r)
@@ -37,7 +37,7 @@ func visibleLine(s string) string {
 
 // needsEscape reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike hidden it includes joiners, because a
 // user who decides must see them.
-func unseen(r rune) bool {
+func needsEscape(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 		r != ' ' && unicode.Is(unicode.Zs, r) || r == '\u2800'

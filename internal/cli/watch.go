@@ -23,7 +23,7 @@ func activityWatch(r *run) command {
 	var flags listFlags
 	all := filters(&w.filter, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&w.limit, 1_000_000}, &w.last, &w.noIcons
-	return command{flags: all, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) (err error) {
+	return command{flags: all, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
 		if w.filter, err = filter(r, w.filter, flags); err != nil {
 			return err
 		}
@@ -59,11 +59,11 @@ type watch struct {
 	text  []byte          // of an incomplete event
 }
 
-var errEnough = errors.New("enough was shown")
+var errLimitReached = errors.New("enough was shown")
 
 const (
 	// watchRetryInterval is the time until a daemon that is gone is tried again.
-	retryWatch = time.Second
+	watchRetryInterval = time.Second
 	// maxPast limits the earlier records that are shown first.
 	maxPast = 10_000
 )
@@ -81,7 +81,7 @@ func (w *watch) watch(ctx context.Context, c *api.Client) error {
 			err = w.past(ctx, c)
 		}
 	}
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errLimitReached) {
 		err = nil
 	}
 	if w.last != "" {
@@ -90,7 +90,7 @@ func (w *watch) watch(ctx context.Context, c *api.Client) error {
 	return err
 }
 
-// follow reads events, and goes on where it was when the daemon comes back.
+// follow reads events, and resumes when the daemon comes back.
 func (w *watch) follow(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
 		w.text = nil
@@ -98,7 +98,7 @@ func (w *watch) follow(ctx context.Context, c *api.Client) error {
 		err := api.StreamEvents.Stream(ctx, c, q, writerFunc(func(p []byte) error { return w.take(ctx, c, p) }))
 		p := problem.From(err)
 		switch {
-		case errors.Is(err, errEnough) || ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
+		case errors.Is(err, errLimitReached) || ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
 			return err
 		case !gone:
 			w.say("MCPProxy has ended; what it does when it is there again is shown from here on.")
@@ -107,17 +107,17 @@ func (w *watch) follow(ctx context.Context, c *api.Client) error {
 		select {
 		case <-ctx.Done():
 			return problem.New(problem.Interrupted, "Interrupted.", "")
-		case <-time.After(retryWatch):
+		case <-time.After(watchRetryInterval):
 		}
 	}
 }
 
-// writerFunc is a function as a writer.
+// writerFunc adapts a function to io.Writer.
 type writerFunc func(p []byte) error
 
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
-// take takes the events as they come.
+// receive parses the stream and handles each complete event.
 func (w *watch) take(ctx context.Context, c *api.Client, p []byte) error {
 	w.text = append(w.text, p...)
 	for {
@@ -132,7 +132,7 @@ func (w *watch) take(ctx context.Context, c *api.Client, p []byte) error {
 	}
 }
 
-// event shows an event, if it is asked for. Then everything up to it is shown.
+// event shows an event if it is selected, and then advances the cursor.
 func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
 	id, kind, data := w.last, "", ""
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -169,7 +169,7 @@ func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
 	return w.show(&e, strings.TrimSuffix(data, "}")+`,"cursor":"`+id+`"}`)
 }
 
-// past shows the records from --since on that are there and have ended, the oldest first.
+// past shows the completed records since --since, oldest first.
 func (w *watch) past(ctx context.Context, c *api.Client) error {
 	w.fresh = false
 	if w.filter.Since.IsZero() {
@@ -208,15 +208,14 @@ func (w *watch) past(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// eventOf is a record as an event tells it.
+// eventOf converts a record to an event.
 func eventOf(r *activity.Record) ops.EventRecord {
 	f := activity.FactsOf(r)
 	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
-// wants reports whether the filter selects a record that was not shown yet. What an event
-// does not say is looked up.
+// wants reports whether the filter selects a record that was not shown yet. It looks up what an event does not contain.
 func (w *watch) wants(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
 	f := &w.filter
 	if w.was[e.ID] {
@@ -242,13 +241,13 @@ func anyOf[T comparable](wanted []T, v T) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, v)
 }
 
-// show writes a record in a line. Its error is errEnough when no more are asked for.
+// show writes a record on one line. It returns errLimitReached when the limit is reached.
 func (w *watch) show(e *ops.EventRecord, data string) error {
 	if err := w.line(e, data); err != nil {
 		return err
 	}
 	if w.shown++; w.shown == w.limit {
-		return errEnough
+		return errLimitReached
 	}
 	return nil
 }
@@ -265,11 +264,11 @@ func (w *watch) line(e *ops.EventRecord, data string) error {
 	}
 	a := activity.Record{Type: e.Type, Status: e.Status, DurationMS: e.DurationMS}
 	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), oneLine(e.ID), padded(operation(e.OperationType, w.noIcons), 7),
-		oneLine(string(e.Status)), orDash(oneLine(what)), duration(a), oneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
+		oneLine(string(e.Status)), dashIfEmpty(oneLine(what)), duration(a), oneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
 	return err
 }
 
-// padded is a text with blanks behind it, up to a number of cells.
+// padded pads a text with spaces to a number of cells.
 func padded(s string, cells int) string {
 	return s + strings.Repeat(" ", max(0, cells-len([]rune(s))))
 }

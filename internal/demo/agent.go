@@ -15,7 +15,7 @@ import (
 )
 
 // demoClient is an MCP client of the daemon that plays the part of an AI agent.
-type agent struct {
+type demoClient struct {
 	url       string
 	out       io.Writer
 	sessionID string
@@ -23,14 +23,14 @@ type agent struct {
 }
 
 // foundTool is a tool in an answer of retrieve_tools.
-type found struct {
+type foundTool struct {
 	Name     string  `json:"name"`
 	Score    float64 `json:"score"`
 	CallWith string  `json:"call_with"`
 }
 
 // lockedTool is a tool in such an answer that exists but cannot be called.
-type locked struct {
+type lockedTool struct {
 	Server string `json:"server"`
 	Name   string `json:"name"`
 	Status string `json:"status"`
@@ -43,9 +43,9 @@ type toolResult struct {
 	} `json:"content"`
 	IsError    bool `json:"isError"`
 	Structured struct {
-		Total    int      `json:"total"`
-		Tools    []found  `json:"tools"`
-		Disabled []locked `json:"disabled"`
+		Total    int          `json:"total"`
+		Tools    []foundTool  `json:"tools"`
+		Disabled []lockedTool `json:"disabled"`
 	} `json:"structuredContent"`
 }
 
@@ -57,7 +57,7 @@ func (r toolResult) text() string {
 }
 
 // session runs the demo's script: search, read, a rejected call, delete.
-func (a *agent) session(ctx context.Context) error {
+func (a *demoClient) session(ctx context.Context) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *agent) session(ctx context.Context) error {
 		{"The agent looks for a tool instead of loading all of them:", "retrieve_tools", `{"query":"which notes are there","limit":3}`},
 		{"It reads, in the lane that a client can approve by itself:", "call_tool_read", `{"name":"notes:list_notes"}`},
 		{"", "call_tool_read", `{"name":"weather:get_forecast","args":{"city":"Lisbon","days":2}}`},
-		{"", "call_tool_read", addNumbers},
+		{"", "call_tool_read", addNumbersCall},
 		{"It writes, in the lane for which the client asks:", "call_tool_write", `{"name":"notes:write_note","args":{"title":"trip","text":"Lisbon on Friday"},"intent_reason":"the user asked for a reminder"}`},
 		{"A destructive tool in the read lane is refused, whatever the agent says:", "call_tool_read", `{"name":"notes:delete_note","args":{"title":"old-draft"}}`},
 		{"In the lane for it, it passes:", "call_tool_destructive", `{"name":"notes:delete_note","args":{"title":"old-draft"},"intent_reason":"the user asked to clean up"}`},
@@ -89,7 +89,7 @@ func (a *agent) session(ctx context.Context) error {
 	return nil
 }
 
-func (a *agent) print(r toolResult) {
+func (a *demoClient) print(r toolResult) {
 	mark := "←"
 	if r.IsError {
 		mark = "✗"
@@ -109,7 +109,7 @@ func (a *agent) print(r toolResult) {
 }
 
 // connect opens a session of protocol revision 2025-11-25.
-func (a *agent) connect(ctx context.Context) error {
+func (a *demoClient) connect(ctx context.Context) error {
 	_, err := a.send(ctx, mcp.Initialize, `{"protocolVersion":"`+mcp.Legacy+`","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
 	if err != nil {
 		return err
@@ -119,10 +119,10 @@ func (a *agent) connect(ctx context.Context) error {
 }
 
 // connectTimeout limits how long the sample servers have to connect.
-const connectTime = 20 * time.Second
+const connectTimeout = 20 * time.Second
 
 // pollUntil polls until a condition holds.
-func await(ctx context.Context, every time.Duration, there func() (bool, error)) error {
+func pollUntil(ctx context.Context, every time.Duration, there func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -138,11 +138,11 @@ func await(ctx context.Context, every time.Duration, there func() (bool, error))
 }
 
 // awaitTools waits until the named tools can be found.
-func (a *agent) awaitTools(ctx context.Context, names ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+func (a *demoClient) awaitTools(ctx context.Context, names ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	for _, name := range names {
-		err := await(ctx, 20*time.Millisecond, func() (bool, error) {
+		err := pollUntil(ctx, 20*time.Millisecond, func() (bool, error) {
 			r, err := a.call(ctx, "retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, name))
 			return err == nil && len(r.Structured.Tools) > 0 && r.Structured.Tools[0].Name == name, err
 		})
@@ -154,18 +154,18 @@ func (a *agent) awaitTools(ctx context.Context, names ...string) error {
 }
 
 // addNumbersCall calls the tool that shifty changes.
-const addNumbers = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
+const addNumbersCall = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
 
 // watchShifty waits until the changed tool of shifty is held, and shows that a call of it is now rejected.
-func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
-	if err := await(ctx, every, func() (bool, error) {
+func (a *demoClient) watchShifty(ctx context.Context, every time.Duration) error {
+	if err := pollUntil(ctx, every, func() (bool, error) {
 		r, err := a.call(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
-		return slices.Contains(r.Structured.Disabled, locked{"shifty", "shifty:add_numbers", "pending_approval"}), err
+		return slices.Contains(r.Structured.Disabled, lockedTool{"shifty", "shifty:add_numbers", "pending_approval"}), err
 	}); err != nil {
 		return err
 	}
-	say(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbers)
-	r, err := a.call(ctx, "call_tool_read", addNumbers)
+	say(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbersCall)
+	r, err := a.call(ctx, "call_tool_read", addNumbersCall)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
 }
 
 // call calls a built-in tool.
-func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error) {
+func (a *demoClient) call(ctx context.Context, tool, args string) (toolResult, error) {
 	raw, err := a.send(ctx, mcp.CallTool, fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
 	if err != nil {
 		return toolResult{}, err
@@ -185,7 +185,7 @@ func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error)
 }
 
 // send sends a request and returns its result.
-func (a *agent) send(ctx context.Context, method, params string) (json.RawMessage, error) {
+func (a *demoClient) send(ctx context.Context, method, params string) (json.RawMessage, error) {
 	a.id++
 	body, err := a.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
 	if err != nil {
@@ -204,7 +204,7 @@ func (a *agent) send(ctx context.Context, method, params string) (json.RawMessag
 	return m.Result, nil
 }
 
-func (a *agent) post(ctx context.Context, message string) ([]byte, error) {
+func (a *demoClient) post(ctx context.Context, message string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader([]byte(message)))
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 const UpstreamCommand = "demo-upstream"
 
 // defaultAddress is where the demo listens by default if the port is free.
-const usualAddress = "127.0.0.1:8080"
+const defaultAddress = "127.0.0.1:8080"
 
 // Options configures the demo.
 type Options struct {
@@ -29,7 +29,7 @@ type Options struct {
 	Listen  string // empty: the default address, otherwise a free port
 	Version string
 	Out     io.Writer
-	AtOnce  <-chan struct{} // closed: end without waiting for calls and servers
+	Abort   <-chan struct{} // closed: end without waiting for calls and servers
 }
 
 // Run starts the sample servers and a daemon with a temporary data directory, shows an agent's session, and runs until ctx ends. It removes the data
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	go func() {
 		ended <- app.Run(ctx, app.Options{
 			ConfigPath: configPath, DataDir: dir, Listen: address(o.Listen), Version: o.Version,
-			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.AtOnce,
+			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.Abort,
 			Stopping: func(what string) {
 				if asked.Err() != nil {
 					say(o.Out, "%s", what)
@@ -89,12 +89,12 @@ func address(asked string) string {
 	if asked != "" {
 		return asked
 	}
-	l, err := net.Listen("tcp", usualAddress)
+	l, err := net.Listen("tcp", defaultAddress)
 	if err != nil {
 		return "127.0.0.1:0"
 	}
 	_ = l.Close() // nothing came in
-	return usualAddress
+	return defaultAddress
 }
 
 // startWeather serves the HTTP sample server on a free port.
@@ -133,31 +133,31 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 
 // show runs the session, prints the log and suggested commands, and waits.
 func show(ctx context.Context, o Options, r app.Running, self string) error {
-	a := &agent{url: "http://" + r.Address + "/mcp", out: o.Out}
+	a := &demoClient{url: "http://" + r.Address + "/mcp", out: o.Out}
 	say(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
 	if err := a.session(ctx); err != nil {
-		return stopped(ctx, err)
+		return ignoreStopErrors(ctx, err)
 	}
 	if o.Once {
-		if err := a.showHeld(ctx, self, r); err != nil {
-			return stopped(ctx, err)
+		if err := a.showHeldTool(ctx, self, r); err != nil {
+			return ignoreStopErrors(ctx, err)
 		}
-		return stopped(ctx, showLog(ctx, o, self, r))
+		return ignoreStopErrors(ctx, showLog(ctx, o, self, r))
 	}
 	if err := showLog(ctx, o, self, r); err != nil {
-		return stopped(ctx, err)
+		return ignoreStopErrors(ctx, err)
 	}
-	say(o.Out, "%s", whatToTry(self, r))
+	say(o.Out, "%s", suggestedCommands(self, r))
 	err := a.watchShifty(ctx, time.Second)
 	if err == nil {
-		say(o.Out, "%s", howToApprove)
+		say(o.Out, "%s", approveCommands)
 	}
 	<-ctx.Done()
-	return stopped(ctx, err)
+	return ignoreStopErrors(ctx, err)
 }
 
 // approveCommands are the commands with which a user decides.
-const howToApprove = `
+const approveCommands = `
 See the difference, and approve it if you want it, in the second terminal:
 
   mcpproxy approvals
@@ -166,7 +166,7 @@ See the difference, and approve it if you want it, in the second terminal:
 `
 
 // showHeldTool shows a held tool that has changed, and a user who reviews and approves it.
-func (a *agent) showHeld(ctx context.Context, self string, r app.Running) error {
+func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Running) error {
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func showLog(ctx context.Context, o Options, self string, r app.Running) error {
 }
 
 // ignoreStopErrors drops errors that a stop causes.
-func stopped(ctx context.Context, err error) error {
+func ignoreStopErrors(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -210,7 +210,7 @@ func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...s
 }
 
 // suggestedCommands returns commands that can be pasted into another terminal.
-func whatToTry(self string, r app.Running) string {
+func suggestedCommands(self string, r app.Running) string {
 	return fmt.Sprintf(`
 It stays up. Paste this into a second terminal:
 

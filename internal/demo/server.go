@@ -25,7 +25,7 @@ import (
 const maxMessage = 1 << 20
 
 // toolArguments are the arguments of all demo tools.
-type arguments struct {
+type toolArguments struct {
 	Title, Text, Words, City string
 	Days                     int
 	A, B                     float64
@@ -35,16 +35,16 @@ type arguments struct {
 var errNoTool = errors.New("there is no such tool")
 
 // demoServer is a minimal MCP server of protocol revision 2025-06-18.
-type server struct {
+type demoServer struct {
 	name string
-	run  func(tool string, a arguments) (string, error)
+	run  func(tool string, a toolArguments) (string, error)
 
 	mu    sync.Mutex // guards tools
 	tools []json.RawMessage
 }
 
 // answer handles one message and returns the response, or nil for none.
-func (s *server) answer(raw []byte) []byte {
+func (s *demoServer) answer(raw []byte) []byte {
 	m, err := wirejson.Parse(raw)
 	if err != nil {
 		return wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: wirejson.CodeParse, Message: err.Error()})
@@ -63,7 +63,7 @@ func (s *server) answer(raw []byte) []byte {
 	return wirejson.AppendResult(nil, m.ID, result)
 }
 
-func (s *server) handle(method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *demoServer) handle(method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case mcp.Initialize:
 		return json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"` + s.name + `","version":"1.0.0"}}`), nil
@@ -80,13 +80,13 @@ func (s *server) handle(method string, params json.RawMessage) (json.RawMessage,
 }
 
 // setTools replaces the tools.
-func (s *server) list(tools ...json.RawMessage) {
+func (s *demoServer) setTools(tools ...json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools = tools
 }
 
-func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
+func (s *demoServer) call(params json.RawMessage) (json.RawMessage, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
@@ -94,7 +94,7 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: err.Error()}
 	}
-	text, err := s.text(p.Name, p.Arguments)
+	text, err := s.runTool(p.Name, p.Arguments)
 	if errors.Is(err, errNoTool) {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Unknown tool: " + p.Name}
 	}
@@ -113,8 +113,8 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 }
 
 // runTool runs a tool.
-func (s *server) text(tool string, raw json.RawMessage) (string, error) {
-	var a arguments
+func (s *demoServer) runTool(tool string, raw json.RawMessage) (string, error) {
+	var a toolArguments
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return "", fmt.Errorf("the arguments cannot be read: %w", err)
@@ -124,7 +124,7 @@ func (s *server) text(tool string, raw json.RawMessage) (string, error) {
 }
 
 // stdio serves lines until the input ends. Each value of changed sends a list-changed notification.
-func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
+func (s *demoServer) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var writing sync.Mutex
@@ -169,7 +169,7 @@ func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed
 }
 
 // ServeHTTP implements streamable HTTP without sessions and streams.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *demoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "only POST", http.StatusMethodNotAllowed)
 		return

@@ -13,7 +13,7 @@ import (
 // destructiveHints is the hint override of a tool that a user marks as destructive.
 const destructiveHints = `{"destructiveHint":true,"readOnlyHint":false}`
 
-// destructiveHints writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
+// keepDestructive writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
 // saw.
 func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) error {
 	id := tool.ID(in.ToolRef)

@@ -57,7 +57,7 @@ func (s *reviewSubject) stage() ReviewStage {
 	return reviewStage(s.config, s.decided)
 }
 
-// parseFingerprint returns the fingerprint that an approval of the current stage must name.
+// fingerprint returns the fingerprint that an approval of the current stage must name.
 func (s *reviewSubject) fingerprint() string {
 	launch, h := s.config.LaunchFingerprint(), sha256.New()
 	switch {

@@ -28,7 +28,7 @@ type Tokens interface {
 	Revoke(ctx context.Context, by Caller, name string) error
 }
 
-// Name selects the profile and the token of a connection.
+// Wish selects the profile and the token of a connection.
 type Wish struct {
 	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
 	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
@@ -182,7 +182,7 @@ func (p *ConnectPlan) removeEntry(d clients.Doc, first *clients.Change) ([]byte,
 	return append([]byte{}, text...), nil
 }
 
-// newImportPlan reads the client's file.
+// newPlan reads the client's file.
 func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.Find(word)
 	if err != nil {

@@ -164,7 +164,7 @@ func (h *history) versions() (all []Version) {
 	return all
 }
 
-// parse reads one version, with its text if whole is set.
+// read reads one version, with its text if whole is set.
 func (h *history) read(id string, whole bool) (v Version, text []byte, err error) {
 	if info, err := os.Lstat(h.path(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
 		return v, nil, errors.Join(err, fs.ErrNotExist)

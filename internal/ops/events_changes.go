@@ -23,7 +23,7 @@ const (
 	toolsChanged                          // its tools, or decisions about them
 )
 
-// restrictions collects changes to announce that are not records.
+// changes collects changes to announce that are not records.
 type changes struct {
 	servers map[string]changeScope // "" is every one
 	config  bool

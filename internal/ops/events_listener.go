@@ -103,7 +103,7 @@ func (l *listener) awaitHub(ctx context.Context) bool {
 	}
 }
 
-// start resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
+// begin resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
 func (l *listener) begin(ctx context.Context) error {
 	if l.since == "" {
 		return l.write(append(l.position.Append([]byte("id: ")), "\n\n"...))

@@ -77,7 +77,7 @@ func (r *eventBuffer) add(c *chunk) {
 	r.notify()
 }
 
-// start starts at a position; end drops everything.
+// begin starts at a position; end drops everything.
 func (r *eventBuffer) begin(at activity.Place) {
 	r.live, r.head = true, at
 	r.notify()

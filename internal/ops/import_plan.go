@@ -74,7 +74,7 @@ func (s *fileScan) newImportSet(ctx context.Context, here Here) (*ImportSet, err
 	return h, nil
 }
 
-// newPlan is what is known here while candidates get their names.
+// importPlan is what is known here while candidates get their names.
 // importPlan has what is known about this MCPProxy while candidates get their names.
 type importPlan struct {
 	here     Here

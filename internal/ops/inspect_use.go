@@ -15,7 +15,7 @@ func (u toolUse) used(t *catalog.Tool) Used {
 	return Used{Calls: use.Calls, LastUsed: whenSet(use.Last)}
 }
 
-// buffer is the age up to which a call counts as recent.
+// recent is the age up to which a call counts as recent.
 const recent = 30 * 24 * time.Hour
 
 // recency returns when a tool was last called: recent (since lately), earlier or never.

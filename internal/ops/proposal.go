@@ -71,7 +71,7 @@ func (g *Gateway) Proposals() []Proposal {
 	return all
 }
 
-// tokenView returns the view of a proposed server.
+// serverView returns the view of a proposed server.
 func (p *Proposal) serverView() ServerView {
 	v := unstartedView(p.Config)
 	v.Stage, v.ProposedBy = StageLaunch, p.By

@@ -22,7 +22,7 @@ const (
 	maxDefinition     = 256 << 10
 )
 
-// endSignature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
+// signature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
 // objects as {…}, arrays as T[]. Detail compact shows it instead of the schema.
 func signature(name string, inputSchema json.RawMessage) string {
 	return limitedSignature(name, inputSchema, maxSignature)

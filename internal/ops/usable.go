@@ -9,7 +9,7 @@ type UsableServer struct {
 	Tools  int  // number of callable tools
 }
 
-// UsableServer returns the enabled, approved servers in the caller's scope by name, and a channel that is closed when they may have changed.
+// Usable returns the enabled, approved servers in the caller's scope by name, and a channel that is closed when they may have changed.
 func (g *Gateway) Usable(c *auth.Caller) (all []UsableServer, changed <-chan struct{}) {
 	snapshot := g.Catalog.Current().Within(c.Scope())
 	for _, s := range snapshot.Servers() {

@@ -55,32 +55,32 @@ const (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// packed is dist as a zip file, which is a third of it: go test ./internal/web -update.
+// distZip is dist as a zip file, which is a third of it: go test ./internal/web -update.
 //
 //go:embed dist.zip
-var packed []byte
+var distZip []byte
 
 // Handler serves everything under Path and redirects other requests to it.
 type Handler struct {
-	files  map[string]*file
-	byName func() bool
+	files        map[string]*file
+	usesPasskeys func() bool
 }
 
 // New returns a handler of the embedded files. While usesPasskeys returns true, a page at a loopback address is redirected to the host name.
 func New(byName func() bool) (*Handler, error) {
-	dist, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	dist, err := zip.NewReader(bytes.NewReader(distZip), int64(len(distZip)))
 	if err != nil {
 		return nil, fmt.Errorf("the files of the web UI: %w", err)
 	}
-	return serving(dist, byName)
+	return newHandler(dist, byName)
 }
 
 // newHandler returns a handler of these files.
-func serving(dist fs.FS, byName func() bool) (*Handler, error) {
-	h := &Handler{files: map[string]*file{}, byName: byName}
+func newHandler(dist fs.FS, byName func() bool) (*Handler, error) {
+	h := &Handler{files: map[string]*file{}, usesPasskeys: byName}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			h.files[name] = &file{name: name, forms: sync.OnceValues(func() (forms, error) { return formsOf(dist, name) })}
+			h.files[name] = &file{name: name, forms: sync.OnceValues(func() (encodings, error) { return encodeFile(dist, name) })}
 		}
 		return err
 	})
@@ -114,7 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	asset := strings.HasPrefix(name, assets)
-	if origin := named(r.Host); origin != "" && !asset && h.byName() {
+	if origin := namedOrigin(r.Host); origin != "" && !asset && h.usesPasskeys() {
 		// The browser keeps the fragment, which has the sign-in code.
 		header.Set("Location", origin+r.URL.RequestURI())
 		w.WriteHeader(http.StatusTemporaryRedirect)
@@ -134,7 +134,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // namedOrigin returns the origin with a host name for a Host that is a loopback address, "" for others.
-func named(host string) string {
+func namedOrigin(host string) string {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil {
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
@@ -152,16 +152,16 @@ func named(host string) string {
 // file is one file of the UI. It is compressed on first use, to keep the start fast.
 type file struct {
 	name  string
-	forms func() (forms, error)
+	forms func() (encodings, error)
 }
 
 // encodings are the bytes of a file as they are sent.
-type forms struct {
+type encodings struct {
 	tag           string // of the plain bytes, without quotes
 	plain, zipped []byte // zipped is nil when compression saves little
 }
 
-func formsOf(dist fs.FS, name string) (f forms, err error) {
+func encodeFile(dist fs.FS, name string) (f encodings, err error) {
 	if f.plain, err = fs.ReadFile(dist, name); err != nil {
 		return f, err
 	}

@@ -28,22 +28,22 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if said := strings.TrimSpace(stderr.String()); err != nil && said != "" {
-		err = &failure{err, said}
+		err = &commandError{err, said}
 	}
 	return stdout.String(), err
 }
 
 // commandError is a failed program and its output.
-type failure struct {
+type commandError struct {
 	err  error
 	said string
 }
 
-func (f *failure) Error() string { return f.said }
-func (f *failure) Unwrap() error { return f.err }
+func (f *commandError) Error() string { return f.said }
+func (f *commandError) Unwrap() error { return f.err }
 
 // stepError returns the problem of a failed step.
-func failed(step string, err error) error {
+func stepError(step string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -15,12 +15,12 @@ import (
 func Self() (string, error) {
 	file, err := os.Executable()
 	if err != nil {
-		return "", failed("The path of this program is not known", err)
+		return "", stepError("The path of this program is not known", err)
 	}
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
 		return "", problem.New(problem.Usage, "This program is one that go run has built, and is gone when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
 	}
-	if named, err := exec.LookPath(os.Args[0]); err == nil && same(named, file) {
+	if named, err := exec.LookPath(os.Args[0]); err == nil && sameFile(named, file) {
 		if named, err = filepath.Abs(named); err == nil {
 			return named, nil
 		}
@@ -28,7 +28,7 @@ func Self() (string, error) {
 	return file, nil
 }
 
-func same(a, b string) bool {
+func sameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)

@@ -31,7 +31,7 @@ func (l *launchd) Install(ctx context.Context, p Program) (changed bool, err err
 	if err != nil {
 		return false, err
 	}
-	if changed, err = write(l.file(), launchdAgent(p)); err != nil {
+	if changed, err = writeFile(l.file(), launchdAgent(p)); err != nil {
 		return false, err
 	}
 	if before.Installed && changed {
@@ -57,7 +57,7 @@ func (l *launchd) Uninstall(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := own(l.file()); err != nil {
+	if _, err := readOwnFile(l.file()); err != nil {
 		return false, err
 	}
 	if before.Installed {
@@ -65,7 +65,7 @@ func (l *launchd) Uninstall(ctx context.Context) (was bool, err error) {
 			return false, err
 		}
 	}
-	was, err = remove(l.file())
+	was, err = removeFile(l.file())
 	return was || before.Installed, err
 }
 
@@ -91,14 +91,14 @@ func (l *launchd) bootout(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return failed("The agent does not end", ctx.Err())
+			return stepError("The agent does not end", ctx.Err())
 		}
 	}
 }
 
 func (l *launchd) launchctl(ctx context.Context, args ...string) error {
 	if _, err := l.account.Run(ctx, "launchctl", args...); err != nil {
-		return failed("launchctl "+args[0]+" failed", err)
+		return stepError("launchctl "+args[0]+" failed", err)
 	}
 	return nil
 }
@@ -146,22 +146,22 @@ func launchdAgent(p Program) string {
 	<string>%s</string>
 	<key>ProgramArguments</key>
 	<array>
-`, mark, name)
+`, fileMarker, name)
 	for _, word := range append([]string{p.Path}, p.Args...) {
-		fmt.Fprintf(&out, "\t\t<string>%s</string>\n", escaped(word))
+		fmt.Fprintf(&out, "\t\t<string>%s</string>\n", escapeXML(word))
 	}
 	out.WriteString("\t</array>\n")
 	if len(p.Env) > 0 {
 		out.WriteString("\t<key>EnvironmentVariables</key>\n\t<dict>\n")
 		for _, variable := range p.Env {
 			name, value, _ := strings.Cut(variable, "=")
-			fmt.Fprintf(&out, "\t\t<key>%s</key>\n\t\t<string>%s</string>\n", escaped(name), escaped(value))
+			fmt.Fprintf(&out, "\t\t<key>%s</key>\n\t\t<string>%s</string>\n", escapeXML(name), escapeXML(value))
 		}
 		out.WriteString("\t</dict>\n")
 	}
 	for _, path := range [][2]string{{"WorkingDirectory", p.Dir}, {"StandardErrorPath", p.Log}} {
 		if path[1] != "" {
-			fmt.Fprintf(&out, "\t<key>%s</key>\n\t<string>%s</string>\n", path[0], escaped(path[1]))
+			fmt.Fprintf(&out, "\t<key>%s</key>\n\t<string>%s</string>\n", path[0], escapeXML(path[1]))
 		}
 	}
 	out.WriteString(`	<key>RunAtLoad</key>
@@ -180,7 +180,7 @@ func launchdAgent(p Program) string {
 }
 
 // escapeXML escapes a text for XML.
-func escaped(text string) string {
+func escapeXML(text string) string {
 	var out strings.Builder
 	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder takes everything
 	return out.String()

@@ -18,10 +18,9 @@ import (
 
 // Manager is a system's service manager for a user.
 type Manager interface {
-	// Install has the program started now and at each login. It reports whether
-	// anything was changed; a service that runs and has changed is started again.
+	// Install starts the program now and at each login. It reports whether anything was changed. It restarts a running service that has changed.
 	Install(ctx context.Context, p Program) (changed bool, err error)
-	// Uninstall stops the service and forgets it. It reports whether there was one.
+	// Uninstall stops and removes the service. It reports whether there was one.
 	Uninstall(ctx context.Context) (was bool, err error)
 	State(ctx context.Context) (State, error)
 }

@@ -12,11 +12,11 @@ const name = "mcpproxy"
 
 // Program is the program to run. Texts with control characters are rejected.
 type Program struct {
-	Path string   // of the program, absolute
+	Path string   // absolute path of the program
 	Args []string // without the program
-	Dir  string   // where it runs, absolute; "" = systemd: the home directory
-	Env  []string // NAME=VALUE; not on Windows, where a task has the environment of its user
-	Log  string   // where launchd, which keeps none, has stderr written
+	Dir  string   // absolute working directory; "" is the home directory for systemd
+	Env  []string // NAME=VALUE; ignored on Windows, where a task has the environment of its user
+	Log  string   // file for stderr with launchd, which has no log
 }
 
 // State is what the service manager reports.

@@ -25,7 +25,7 @@ func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err e
 	}
 	file, err := os.CreateTemp("", "mcpproxy-*.xml")
 	if err != nil {
-		return false, failed("The task cannot be written", err)
+		return false, stepError("The task cannot be written", err)
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(utf16Text(windowsTask(p, s.account.User)))
@@ -33,7 +33,7 @@ func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err e
 		err = closed
 	}
 	if err != nil {
-		return false, failed("The task cannot be written", err)
+		return false, stepError("The task cannot be written", err)
 	}
 	if before.Running {
 		if err := s.schtasks(ctx, "/End"); err != nil {
@@ -61,7 +61,7 @@ func (s *scheduler) Uninstall(ctx context.Context) (was bool, err error) {
 
 func (s *scheduler) schtasks(ctx context.Context, does string, args ...string) error {
 	if _, err := s.account.Run(ctx, "schtasks.exe", append([]string{does, "/TN", task}, args...)...); err != nil {
-		return failed("schtasks "+does+" failed", err)
+		return stepError("schtasks "+does+" failed", err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ const query = "$t = Get-ScheduledTask -TaskName " + task + " -TaskPath '\\' -Err
 func (s *scheduler) State(ctx context.Context) (State, error) {
 	said, err := s.account.Run(ctx, "powershell.exe", "-NoProfile", "-NonInteractive", "-Command", query)
 	if err != nil {
-		return State{}, failed("The task scheduler does not answer", err)
+		return State{}, stepError("The task scheduler does not answer", err)
 	}
 	state := State{Manager: "task scheduler", Installed: true, Enabled: true, Restart: "schtasks /End /TN " + task + " & schtasks /Run /TN " + task}
 	switch number := strings.TrimSpace(said); number {
@@ -97,7 +97,7 @@ func (s *scheduler) State(ctx context.Context) (State, error) {
 func windowsTask(p Program, user string) string {
 	words := make([]string, len(p.Args))
 	for i, arg := range p.Args {
-		words[i] = windowsWord(arg)
+		words[i] = quoteWindowsArg(arg)
 	}
 	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
@@ -136,11 +136,11 @@ func windowsTask(p Program, user string) string {
     </Exec>
   </Actions>
 </Task>
-`, mark, escaped(user), escaped(p.Path), escaped(strings.Join(words, " ")), escaped(p.Dir))
+`, fileMarker, escapeXML(user), escapeXML(p.Path), escapeXML(strings.Join(words, " ")), escapeXML(p.Dir))
 }
 
 // quoteWindowsArg quotes one argument of a command line. Paths have no quotes.
-func windowsWord(word string) string {
+func quoteWindowsArg(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t") {
 		return word
 	}

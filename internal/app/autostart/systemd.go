@@ -28,7 +28,7 @@ func (s *systemd) Install(ctx context.Context, p Program) (changed bool, err err
 	if err != nil {
 		return false, err
 	}
-	if changed, err = write(s.file(), "# "+mark+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
+	if changed, err = writeFile(s.file(), "# "+fileMarker+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
 		return false, err
 	}
 	start := "start"
@@ -48,7 +48,7 @@ func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := own(s.file()); err != nil {
+	if _, err := readOwnFile(s.file()); err != nil {
 		return false, err
 	}
 	if before.Installed {
@@ -56,7 +56,7 @@ func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
 			return false, err
 		}
 	}
-	if was, err = remove(s.file()); err != nil || !was {
+	if was, err = removeFile(s.file()); err != nil || !was {
 		return before.Enabled || before.Running, err
 	}
 	if err := s.systemctl(ctx, "daemon-reload"); err != nil {
@@ -68,7 +68,7 @@ func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
 
 func (s *systemd) systemctl(ctx context.Context, args ...string) error {
 	if _, err := s.account.Run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...); err != nil {
-		return failed("systemctl --user "+args[0]+" failed", err)
+		return stepError("systemctl --user "+args[0]+" failed", err)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ ExecStart=%s
 		fmt.Fprintf(&out, "WorkingDirectory=%s\n", strings.ReplaceAll(p.Dir, "%", "%%"))
 	}
 	for _, variable := range p.Env {
-		fmt.Fprintf(&out, "Environment=%s\n", systemdWord(variable))
+		fmt.Fprintf(&out, "Environment=%s\n", quoteSystemdArg(variable))
 	}
 	out.WriteString(`Restart=on-failure
 RestartSec=5
@@ -134,15 +134,15 @@ WantedBy=default.target
 
 // systemdCommand returns a command line without expansion.
 func systemdCommand(p Program) string {
-	words := []string{systemdWord(p.Path)}
+	words := []string{quoteSystemdArg(p.Path)}
 	for _, arg := range p.Args {
-		words = append(words, systemdWord(strings.ReplaceAll(arg, "$", "$$")))
+		words = append(words, quoteSystemdArg(strings.ReplaceAll(arg, "$", "$$")))
 	}
 	return strings.Join(words, " ")
 }
 
 // quoteSystemdArg quotes one argument of a unit where needed.
-func systemdWord(word string) string {
+func quoteSystemdArg(word string) string {
 	word = strings.ReplaceAll(word, "%", "%%")
 	if word != "" && !strings.ContainsAny(word, " \t\"'\\;") {
 		return word

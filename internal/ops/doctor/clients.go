@@ -7,7 +7,7 @@ import (
 )
 
 // skipWithoutClients returns a skipped finding when the clients are unknown; nil otherwise.
-func clientsKnown(f *Facts) []Finding {
+func skipWithoutClients(f *Facts) []Finding {
 	switch {
 	case !f.ClientsKnown:
 		return skipped("Which clients are on this machine is not known here.")
@@ -20,7 +20,7 @@ func clientsKnown(f *Facts) []Finding {
 }
 
 func noClient(f *Facts) []Finding {
-	if out := clientsKnown(f); out != nil {
+	if out := skipWithoutClients(f); out != nil {
 		return out
 	}
 	var names []string
@@ -35,7 +35,7 @@ func noClient(f *Facts) []Finding {
 }
 
 func clientElsewhere(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Foreign {
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s leads to %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
@@ -46,7 +46,7 @@ func clientElsewhere(f *Facts) (out []Finding) {
 }
 
 func clientProgram(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Missing != "" {
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s starts %s, which is not there.", c.Name, c.Path, c.Missing),
@@ -57,7 +57,7 @@ func clientProgram(f *Facts) (out []Finding) {
 }
 
 func clientPermissions(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if len(c.Lanes) == 0 {
 			continue
@@ -82,7 +82,7 @@ func clientPermissions(f *Facts) (out []Finding) {
 }
 
 func clientFileBroken(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		for _, broken := range c.Broken {
 			path, _, _ := strings.Cut(broken, ": ")
@@ -103,7 +103,7 @@ func lineOf(text string) int {
 }
 
 func clientBypasses(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
 			continue

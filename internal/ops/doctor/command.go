@@ -24,7 +24,7 @@ func (f *Facts) sudo(command string) string {
 }
 
 // restartCommand returns a command that ends a process, waits for it and starts the daemon.
-func (f *Facts) again(pid int) string {
+func (f *Facts) restartCommand(pid int) string {
 	return fmt.Sprintf("kill %d; while kill -0 %d 2>/dev/null; do sleep 0.2; done; %s", pid, pid, f.mcpproxy("serve"))
 }
 

@@ -9,16 +9,16 @@ import (
 )
 
 // mistakeKind is the kind of a configuration mistake.
-type kind uint8
+type mistakeKind uint8
 
 const (
-	invalid kind = iota
+	invalid mistakeKind = iota
 	unknownKey
 	missingValue
 )
 
 // kindOf classifies a mistake by the message of package config.
-func kindOf(m Mistake) kind {
+func kindOf(m Mistake) mistakeKind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
@@ -41,7 +41,7 @@ func matched(pattern *regexp.Regexp, s string) string {
 }
 
 // formatMistake returns a mistake with its position.
-func (f *Facts) place(m Mistake) string {
+func (f *Facts) formatMistake(m Mistake) string {
 	at := f.ConfigPath
 	if m.Line > 0 {
 		at += fmt.Sprintf(":%d:%d", m.Line, m.Column)
@@ -54,16 +54,16 @@ func (f *Facts) place(m Mistake) string {
 }
 
 // findingOf returns the mistakes of a kind as one finding with the position of the first.
-func (f *Facts) ofKind(k kind, do string) []Finding {
+func (f *Facts) findingOf(k mistakeKind, do string) []Finding {
 	found := Finding{State: Bad, Do: do}
 	for _, m := range f.Mistakes {
 		if kindOf(m) != k {
 			continue
 		}
 		if found.What == "" {
-			found.What, found.Command = f.place(m)+".", f.edit(m.Line)
+			found.What, found.Command = f.formatMistake(m)+".", f.edit(m.Line)
 		}
-		found.Lines = append(found.Lines, f.place(m))
+		found.Lines = append(found.Lines, f.formatMistake(m))
 	}
 	if found.What == "" {
 		return nil
@@ -82,11 +82,11 @@ func configInvalid(f *Facts) []Finding {
 	if f.Earlier != "" {
 		do += " The last text that was in force is in " + f.Earlier + ", behind its first line."
 	}
-	return f.ofKind(invalid, do)
+	return f.findingOf(invalid, do)
 }
 
 func configUnknownKey(f *Facts) []Finding {
-	return f.ofKind(unknownKey, "Correct the key, or take it out.")
+	return f.findingOf(unknownKey, "Correct the key, or take it out.")
 }
 
 func configMissingValue(f *Facts) []Finding {
@@ -98,7 +98,7 @@ func configMissingValue(f *Facts) []Finding {
 		}
 		run := f.mcpproxy("serve")
 		if f.Daemon != nil {
-			run = f.again(f.Daemon.PID)
+			run = f.restartCommand(f.Daemon.PID)
 		}
 		what = strings.TrimSuffix(what, ".") + "."
 		if servers := f.Needs[v]; len(servers) > 0 && !strings.HasPrefix(what, "Server ") {
@@ -109,7 +109,7 @@ func configMissingValue(f *Facts) []Finding {
 			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
 	}
 	for _, m := range f.Mistakes {
-		found(f.place(m))
+		found(f.formatMistake(m))
 	}
 	if f.Daemon == nil {
 		for _, w := range f.Warnings {
@@ -144,10 +144,10 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 		Command: f.mcpproxy("secrets set %s", Quoted(first.Secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
 }
 
-func configTwins(f *Facts) (out []Finding) {
+func duplicateServers(f *Facts) (out []Finding) {
 	for _, s := range f.Servers {
-		if s.Twin != "" {
-			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.Twin, s.Name),
+		if s.DuplicateOf != "" {
+			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.DuplicateOf, s.Name),
 				Do: "Remove one of them.", Command: f.mcpproxy("upstream remove %s", Quoted(s.Name))})
 		}
 	}
@@ -162,14 +162,14 @@ func configNeedsRestart(f *Facts) []Finding {
 		return nil
 	}
 	return one(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
-		Do: "Stop MCPProxy and start it again.", Command: f.again(f.Daemon.PID)})
+		Do: "Stop MCPProxy and start it again.", Command: f.restartCommand(f.Daemon.PID)})
 }
 
 func configUnconfirmed(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skipped(needsDaemon)
 	}
-	said := f.Daemon.said("config_unconfirmed")
+	said := f.Daemon.diagnostic("config_unconfirmed")
 	if said.State == OK {
 		return nil
 	}
@@ -181,7 +181,7 @@ func configUnconfirmed(f *Facts) []Finding {
 	return one(found)
 }
 
-var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
+var positionPattern = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
 func configWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
@@ -189,7 +189,7 @@ func configWarnings(f *Facts) (out []Finding) {
 			continue // reported by other checks, or there is no file to edit
 		}
 		line := 1
-		_, _ = fmt.Sscan(matched(placed, w), &line)
+		_, _ = fmt.Sscan(matched(positionPattern, w), &line)
 		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.edit(line)})
 	}
 	return out

@@ -12,7 +12,7 @@ import (
 )
 
 func daemonNotRunning(f *Facts) []Finding {
-	if f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
+	if f.Daemon != nil || f.NoAnswer != "" || f.Holder.Known() {
 		return nil
 	}
 	return one(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
@@ -20,13 +20,13 @@ func daemonNotRunning(f *Facts) []Finding {
 }
 
 func daemonSilent(f *Facts) []Finding {
-	if f.Daemon != nil || f.Silence == "" && !f.Holder.Known() {
+	if f.Daemon != nil || f.NoAnswer == "" && !f.Holder.Known() {
 		return nil
 	}
 	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) has the data directory and does not answer.", f.Holder.PID, f.Holder.Name),
 		Do: "End it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
 	if !f.Holder.Known() {
-		found.What, found.Do, found.Command = f.Silence, "Find the process that has the socket, and end it.", "fuser -k "+Quoted(f.Socket)
+		found.What, found.Do, found.Command = f.NoAnswer, "Find the process that has the socket, and end it.", "fuser -k "+Quoted(f.Socket)
 	}
 	return one(found)
 }
@@ -36,7 +36,7 @@ func daemonOtherVersion(f *Facts) []Finding {
 	if d == nil {
 		return skipped(needsDaemon)
 	}
-	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.again(d.PID)}
+	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.restartCommand(d.PID)}
 	gone := strings.HasSuffix(d.Executable, " (deleted)")
 	switch {
 	case d.Version != f.Version:
@@ -67,12 +67,12 @@ func socketOpen(f *Facts) []Finding {
 
 // socketStale finds a socket without a listener. A daemon that has the lock may be about to listen.
 func socketStale(f *Facts) []Finding {
-	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
+	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.Known() {
 		return nil
 	}
 	return one(Finding{State: Warn, Subject: f.Socket, What: "Nobody listens on " + f.Socket + ": the daemon that made it was killed.",
 		Do: "Remove it, or start MCPProxy, which replaces it.", Command: "rm " + Quoted(f.Socket),
-		mend: func() error { return removeStale(f.DataDir, f.Socket) }})
+		fix: func() error { return removeStale(f.DataDir, f.Socket) }})
 }
 
 // removeStale removes a socket while no daemon can start.
@@ -96,8 +96,8 @@ func removeStale(dataDir, socket string) error {
 
 func portTaken(f *Facts) []Finding {
 	if f.Daemon != nil {
-		if s := f.Daemon.said("address"); s.State != OK {
-			return one(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.again(f.Daemon.PID)})
+		if s := f.Daemon.diagnostic("address"); s.State != OK {
+			return one(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.restartCommand(f.Daemon.PID)})
 		}
 		return nil
 	}

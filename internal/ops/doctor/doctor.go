@@ -44,7 +44,7 @@ func Examine(f *Facts, only []string) (Report, error) {
 	}
 	r := Report{Daemon: f.Daemon != nil, Checks: []Result{}, Fixed: []Fix{}}
 	for _, c := range chosen {
-		found := c.look(f)
+		found := c.run(f)
 		if len(found) == 0 {
 			found = []Finding{{State: OK, What: c.Well}}
 		}
@@ -56,7 +56,7 @@ func Examine(f *Facts, only []string) (Report, error) {
 }
 
 func (r *Report) add(c check, f Finding) {
-	result := Result{Code: c.Code, Name: c.Name, Group: c.Group, Finding: f, Fixable: f.mend != nil}
+	result := Result{Code: c.Code, Name: c.Name, Group: c.Group, Finding: f, Fixable: f.fix != nil}
 	switch f.State {
 	case Bad:
 		r.Bad++
@@ -70,14 +70,14 @@ func (r *Report) add(c check, f Finding) {
 }
 
 // ApplyFixes applies the safe fixes of a report and returns their results.
-func Mend(r Report) []Fix {
+func ApplyFixes(r Report) []Fix {
 	done := []Fix{}
 	for _, c := range r.Checks {
-		if c.mend == nil {
+		if c.fix == nil {
 			continue
 		}
 		fix := Fix{Code: c.Code, Subject: c.Subject, Command: c.Command}
-		if err := c.mend(); err != nil {
+		if err := c.fix(); err != nil {
 			fix.Error = err.Error()
 		}
 		done = append(done, fix)

@@ -3,49 +3,49 @@ package doctor
 import "strings"
 
 // Unavailable is a server that cannot be used, and why, as far as files tell.
-type Absent struct {
+type Unavailable struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"`
 }
 
 // PendingReviews counts what waits for a user's review.
-type Waits struct {
+type PendingReviews struct {
 	Servers []string `json:"servers"` // by name
 	Tools   int      `json:"tools"`
 	Offers  int      `json:"offers"` // prompts, resources, templates, instructions
 }
 
 // Unavailable returns the enabled servers and why each cannot be used while no daemon runs.
-func (f *Facts) Absent() []Absent {
+func (f *Facts) Unavailable() []Unavailable {
 	said := map[string]string{}
 	for _, c := range checks {
 		if c.Group != GroupServers {
 			continue
 		}
-		for _, one := range c.look(f) {
+		for _, one := range c.run(f) {
 			if _, before := said[one.Subject]; !before && (one.State == Bad || one.State == Warn) {
 				said[one.Subject] = strings.TrimSuffix(strings.TrimPrefix(one.What, "Server "+one.Subject+": "), ".")
 			}
 		}
 	}
-	out := []Absent{}
+	out := []Unavailable{}
 	for _, s := range f.Servers {
 		switch why := said[s.Name]; {
 		case s.ProposedBy != "" || !s.Enabled:
 		case s.Quarantined:
-			out = append(out, Absent{s.Name, "waits for your review: mcpproxy upstream approve " + s.Name})
+			out = append(out, Unavailable{s.Name, "waits for your review: mcpproxy upstream approve " + s.Name})
 		case why != "":
-			out = append(out, Absent{s.Name, why})
+			out = append(out, Unavailable{s.Name, why})
 		default:
-			out = append(out, Absent{s.Name, "is not started: MCPProxy is not running"})
+			out = append(out, Unavailable{s.Name, "is not started: MCPProxy is not running"})
 		}
 	}
 	return out
 }
 
 // Waiting returns what waits for review, from the file and the database.
-func (f *Facts) Waiting() Waits {
-	w := Waits{Servers: []string{}}
+func (f *Facts) Waiting() PendingReviews {
+	w := PendingReviews{Servers: []string{}}
 	for _, s := range f.Servers {
 		if s.Quarantined && s.Enabled || s.ProposedBy != "" {
 			w.Servers = append(w.Servers, s.Name)
@@ -61,7 +61,7 @@ func (f *Facts) Waiting() Waits {
 func (f *Facts) ConfigError() string {
 	var lines []string
 	for _, m := range f.Mistakes {
-		lines = append(lines, f.place(m))
+		lines = append(lines, f.formatMistake(m))
 	}
 	return strings.Join(lines, "\n")
 }

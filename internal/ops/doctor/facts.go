@@ -38,8 +38,8 @@ type Facts struct {
 	Listen     string // host:port, as configured
 	Shared     bool   // the database is PostgreSQL
 
-	Daemon  *Daemon // nil: no daemon answers
-	Silence string  // why a running daemon does not answer
+	Daemon   *Daemon // nil: no daemon answers
+	NoAnswer string  // why a running daemon does not answer
 
 	Holder    Holder // process that holds the data directory
 	Port      Holder // process that listens on the port of Listen
@@ -53,11 +53,11 @@ type Facts struct {
 
 	Servers []Server // by name
 
-	Files    []File // of the user; the data directory first
-	SocketAt File
-	Aside    []File // databases that were moved aside
-	Ahead    File   // a file with a time in the future
-	KeyError string // why the key file is unusable
+	Files      []File // of the user; the data directory first
+	SocketAt   File
+	MovedAside []File // databases that were moved aside
+	FutureFile File   // a file with a time in the future
+	KeyError   string // why the key file is unusable
 
 	Free      int64 // bytes, on the disk of the data directory
 	FreeKnown bool
@@ -73,7 +73,7 @@ type Facts struct {
 	ClientsKnown bool   // the clients were examined
 	ClientsErr   string // why the examination failed
 
-	Late []string // parts that took too long
+	TimedOut []string // parts that took too long
 }
 
 // Reading says how much of something was read.
@@ -102,13 +102,13 @@ type File struct {
 // Daemon is what a running daemon reports.
 type Daemon struct {
 	ops.Status
-	Executable string // the daemon's program; "" is unknown
-	Mine       string // this program
-	Waiting    ops.Waiting
-	Mistakes   []Mistake // of its configuration file
-	Said       []Said    // the daemon's own diagnostics
-	Servers    []Server
-	Presence   Presence
+	Executable  string // the daemon's program; "" is unknown
+	Mine        string // this program
+	Waiting     ops.Waiting
+	Mistakes    []Mistake    // of its configuration file
+	Diagnostics []Diagnostic // the daemon's own diagnostics
+	Servers     []Server
+	Presence    Presence
 }
 
 // Presence is the state of the proof that a user decides.
@@ -122,7 +122,7 @@ type Presence struct {
 }
 
 // Diagnostic is one of the daemon's own diagnostics: see ops.Check.
-type Said struct {
+type Diagnostic struct {
 	Code   string
 	State  State // OK, Warn or Bad
 	Detail string
@@ -130,15 +130,15 @@ type Said struct {
 }
 
 // diagnostic returns the diagnostic with a code.
-func (d *Daemon) said(code string) Said {
+func (d *Daemon) diagnostic(code string) Diagnostic {
 	if d != nil {
-		for _, s := range d.Said {
+		for _, s := range d.Diagnostics {
 			if s.Code == code {
 				return s
 			}
 		}
 	}
-	return Said{State: OK}
+	return Diagnostic{State: OK}
 }
 
 // Server is a server as the daemon reports it or, without one, as the file configures it.
@@ -151,7 +151,7 @@ type Server struct {
 	Enabled     bool
 	Quarantined bool
 	ProposedBy  string
-	Twin        string // another server with the same launch
+	DuplicateOf string // another server with the same launch
 
 	Live       bool // the fields below come from a daemon
 	State      string
@@ -180,7 +180,7 @@ type Server struct {
 // Clients examines the MCP clients of this machine. It contacts no server and writes nothing.
 type Clients interface {
 	// Examine returns the installed clients in a fixed order. address is where MCPProxy listens, or would listen, such as 127.0.0.1:8080.
-	Look(address string) ([]Client, error)
+	Examine(address string) ([]Client, error)
 }
 
 // Client is an MCP client of this machine.

@@ -21,5 +21,5 @@ type Finding struct {
 	Command string   `json:"command,omitempty"` // a shell command; prerequisites are in Do
 	Lines   []string `json:"lines,omitempty"`   // of a server's log or the file, masked
 
-	mend func() error // nil: only the user can fix it
+	fix func() error // nil: only the user can fix it
 }

@@ -41,10 +41,10 @@ type Options struct {
 // ErrAbsent means that no daemon runs.
 var ErrAbsent = errors.New("no daemon is there")
 
-// part is one part of gathering. gather returns a function that stores the result; nil stores nothing.
-type part struct {
-	what string
-	look func(ctx context.Context) func(*Facts)
+// factPart is one part of gathering. gather returns a function that stores the result; nil stores nothing.
+type factPart struct {
+	name   string
+	gather func(ctx context.Context) func(*Facts)
 }
 
 // Gather collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.Late names the missing parts.
@@ -52,24 +52,24 @@ func Gather(ctx context.Context, o Options) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
 	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket}
-	f.gather(ctx, []part{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
-	f.gather(ctx, []part{
+	f.gather(ctx, []factPart{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
+	f.gather(ctx, []factPart{
 		{"the files", o.files}, {"the processes", func(context.Context) func(*Facts) { return processes(f.Listen, o) }},
-		{"the database", o.database}, {"the pages of the database", f.stopped(o, o.pages)}, {"the activity log", f.stopped(o, o.log)},
+		{"the database", o.database}, {"the pages of the database", f.withoutDaemon(o, o.pages)}, {"the activity log", f.withoutDaemon(o, o.log)},
 		{"the clients", func(context.Context) func(*Facts) { return o.clients(f.Daemon, f.Listen) }},
 	})
-	f.settle(o)
+	f.merge(o)
 	return f
 }
 
 // gather runs parts concurrently and waits at most PartTime. The result of a late part is dropped.
-func (f *Facts) gather(ctx context.Context, parts []part) {
+func (f *Facts) gather(ctx context.Context, parts []factPart) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
 	seen := make([]chan func(*Facts), len(parts))
 	for i, p := range parts {
 		seen[i] = make(chan func(*Facts), 1)
-		go func() { seen[i] <- p.look(ctx) }()
+		go func() { seen[i] <- p.gather(ctx) }()
 	}
 	for i, p := range parts {
 		select {
@@ -78,20 +78,20 @@ func (f *Facts) gather(ctx context.Context, parts []part) {
 				note(f)
 			}
 		case <-ctx.Done():
-			f.Late = append(f.Late, p.what)
+			f.TimedOut = append(f.TimedOut, p.name)
 		}
 	}
 }
 
 // configuration reads the file as a daemon would.
 func (o Options) configuration(context.Context) func(*Facts) {
-	needs, clear := o.entries()
+	needs, clear := o.readEntries()
 	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
 		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.Default().Listen, mistakesOf(err), needs }
 	}
 	c, warnings := live.Current(), live.Warnings()
-	servers := configured(c.Servers)
+	servers := configuredServers(c.Servers)
 	for i := range servers {
 		servers[i].Clear = clear[servers[i].Name]
 	}
@@ -117,7 +117,7 @@ func (o Options) daemon(ctx context.Context) func(*Facts) {
 	case errors.Is(err, ErrAbsent):
 		return nil
 	}
-	return func(f *Facts) { f.Silence = problem.From(err).Message }
+	return func(f *Facts) { f.NoAnswer = problem.From(err).Message }
 }
 
 // processes finds the holders of the data directory and of the port.
@@ -163,11 +163,11 @@ func (o Options) database(ctx context.Context) func(*Facts) {
 const readTime = PartTime - 500*time.Millisecond
 
 // withoutDaemon runs a check of the whole database only when no daemon uses it.
-func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
+func (f *Facts) withoutDaemon(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
 		info, err := os.Stat(path)
-		if !o.Thorough || f.Daemon != nil || f.Silence != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || HolderOfFile(filepath.Join(o.DataDir, LockFile)).Known() {
+		if !o.Thorough || f.Daemon != nil || f.NoAnswer != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || HolderOfFile(filepath.Join(o.DataDir, LockFile)).Known() {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -203,7 +203,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	if o.Clients == nil {
 		return nil
 	}
-	all, err := o.Clients.Look(answersAt(d, listen))
+	all, err := o.Clients.Examine(listenAddress(d, listen))
 	return func(f *Facts) {
 		f.Clients, f.ClientsKnown = all, true
 		if err != nil {
@@ -213,7 +213,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 }
 
 // listenAddress returns the address where MCPProxy answers, or would answer.
-func answersAt(d *Daemon, listen string) string {
+func listenAddress(d *Daemon, listen string) string {
 	if d != nil {
 		for _, s := range d.Surfaces {
 			if at, ok := strings.CutSuffix(strings.TrimPrefix(s.Address, "http://"), "/mcp"); ok {
@@ -231,18 +231,18 @@ func (o Options) files(context.Context) func(*Facts) {
 	var found, aside []File
 	var ahead File
 	add := func(path string) {
-		if f := lookAt(path); f.Path != "" {
+		if f := statFile(path); f.Path != "" {
 			found = append(found, f)
 		}
 	}
 	add(o.DataDir)
 	add(o.ConfigPath)
-	names := entries(o.DataDir)
+	names := directoryNames(o.DataDir)
 	for _, name := range names {
 		path := filepath.Join(o.DataDir, name)
-		switch f := lookAt(path); {
+		switch f := statFile(path); {
 		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isLink(path):
-		case putAside(name):
+		case isMovedAside(name):
 			aside = append(aside, f)
 		default:
 			if name == spoolName {
@@ -254,16 +254,16 @@ func (o Options) files(context.Context) func(*Facts) {
 			found = append(found, f)
 		}
 	}
-	socket, earlier, keyError := lookAt(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
+	socket, earlier, keyError := statFile(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
 	free, known := ondisk.Free(nearest(o.DataDir))
 	return func(f *Facts) {
-		f.Files, f.Aside, f.Ahead, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
+		f.Files, f.MovedAside, f.FutureFile, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
 		f.Free, f.FreeKnown = free, known
 	}
 }
 
 // directoryNames returns the sorted names in a directory, at most maxEntries.
-func entries(dir string) []string {
+func directoryNames(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -275,7 +275,7 @@ func entries(dir string) []string {
 }
 
 // isMovedAside reports whether a file is a database that was moved aside.
-func putAside(name string) bool {
+func isMovedAside(name string) bool {
 	rest, ok := strings.CutPrefix(name, databaseName+".")
 	return ok && (strings.HasPrefix(rest, "corrupt-") || strings.HasPrefix(rest, "replaced-"))
 }
@@ -283,8 +283,8 @@ func putAside(name string) bool {
 // newestIn returns the newest modification time in a directory.
 func newestIn(dir File) time.Time {
 	newest := dir.Changed
-	for _, name := range entries(dir.Path) {
-		if f := lookAt(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
+	for _, name := range directoryNames(dir.Path) {
+		if f := statFile(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
 			newest = f.Changed
 		}
 	}
@@ -298,7 +298,7 @@ func isLink(path string) bool {
 }
 
 // statFile returns a file, following links.
-func lookAt(path string) File {
+func statFile(path string) File {
 	info, err := os.Stat(path)
 	if err != nil {
 		return File{}
@@ -309,7 +309,7 @@ func lookAt(path string) File {
 // earlierText returns the file of the newest earlier configuration.
 func earlierText(dataDir string) string {
 	dir := filepath.Join(dataDir, "config-history")
-	for _, name := range slices.Backward(entries(dir)) {
+	for _, name := range slices.Backward(directoryNames(dir)) {
 		if strings.HasSuffix(name, ".jsonc") {
 			return filepath.Join(dir, name)
 		}
@@ -335,7 +335,7 @@ func keyError(dataDir string) string {
 }
 
 // merge combines the facts of several parts.
-func (f *Facts) settle(o Options) {
+func (f *Facts) merge(o Options) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
 			w := f.Sight.Waiting[f.Servers[i].Name]
@@ -355,7 +355,7 @@ func (f *Facts) settle(o Options) {
 }
 
 // readEntries reads the servers' entries in the configuration file.
-func (o Options) entries() (needs map[string][]string, clear map[string][]InClear) {
+func (o Options) readEntries() (needs map[string][]string, clear map[string][]InClear) {
 	text, err := os.ReadFile(o.ConfigPath)
 	if err != nil || o.Entries == nil {
 		return nil, nil

@@ -16,39 +16,39 @@ func HolderOfPort(port uint16) (p Holder, taken bool) {
 	if len(listening) == 0 {
 		return Holder{}, false
 	}
-	return first(nil, func(open opened) bool {
+	return findProcess(nil, func(open openFiles) bool {
 		return slices.ContainsFunc(open.sockets, func(inode string) bool { return slices.Contains(listening, inode) })
 	}), true
 }
 
 // HolderOfFile returns a process that has the file open, except this one and those with the excluded ids.
 func HolderOfFile(path string, but ...int) Holder {
-	return first(append(but, os.Getpid()), func(open opened) bool { return slices.Contains(open.files, path) })
+	return findProcess(append(but, os.Getpid()), func(open openFiles) bool { return slices.Contains(open.files, path) })
 }
 
-// opened is what a process has open.
 // openFiles is what a process has open.
-type opened struct {
+// openFiles is what a process has open.
+type openFiles struct {
 	sockets []string // their inodes
 	files   []string
 }
 
 // findProcess returns the first matching process that is not excluded.
-func first(but []int, has func(opened) bool) Holder {
+func findProcess(but []int, has func(openFiles) bool) Holder {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		if slices.Contains(but, pid) {
 			continue
 		}
-		if open := opens(dir); has(open) {
+		if open := openFilesOf(dir); has(open) {
 			return describe(pid, dir, open)
 		}
 	}
 	return Holder{}
 }
 
-func describe(pid int, dir string, open opened) Holder {
+func describe(pid int, dir string, open openFiles) Holder {
 	name, _ := os.ReadFile(dir + "/comm")
 	p := Holder{PID: pid, Name: printable(string(name))}
 	for _, f := range open.files {
@@ -80,7 +80,7 @@ func listeners(port uint16) (inodes []string) {
 }
 
 // openFilesOf returns what a process has open.
-func opens(process string) (o opened) {
+func openFilesOf(process string) (o openFiles) {
 	open, _ := os.ReadDir(process + "/fd")
 	for _, f := range open {
 		to, _ := os.Readlink(process + "/fd/" + f.Name())

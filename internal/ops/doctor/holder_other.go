@@ -9,11 +9,11 @@ import (
 )
 
 // dialTimeout is how long a local listener has to accept a connection.
-const patience = 300 * time.Millisecond
+const dialTimeout = 300 * time.Millisecond
 
 // HolderOfPort reports whether a process listens on a TCP port. This system does not tell which.
 func HolderOfPort(port uint16) (p Holder, taken bool) {
-	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), patience)
+	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), dialTimeout)
 	if err != nil {
 		return Holder{}, false
 	}

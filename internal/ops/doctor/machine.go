@@ -9,8 +9,8 @@ import (
 
 // Thresholds of findings.
 const (
-	littleSpace, noSpace = 1 << 30, 100 << 20 // bytes
-	muchBacklog          = 10_000             // entries; the database stores some 40,000 a second
+	lowDiskSpace, criticalDiskSpace = 1 << 30, 100 << 20 // bytes
+	highBacklog                     = 10_000             // entries; the database stores some 40,000 a second
 )
 
 func logDegraded(f *Facts) []Finding {
@@ -32,7 +32,7 @@ func logDegraded(f *Facts) []Finding {
 // databaseBusy reports whether records wait in the spool because another process has the database open.
 func (f *Facts) databaseBusy() bool {
 	d := f.Daemon
-	return d != nil && (d.said("database").State != OK || d.Activity.Backlog > muchBacklog) && f.Database.Known()
+	return d != nil && (d.diagnostic("database").State != OK || d.Activity.Backlog > highBacklog) && f.Database.Known()
 }
 
 func logBehind(f *Facts) []Finding {
@@ -40,7 +40,7 @@ func logBehind(f *Facts) []Finding {
 	if d == nil {
 		return skipped(needsDaemon)
 	}
-	if d.said("database").State == OK && d.Activity.Backlog <= muchBacklog {
+	if d.diagnostic("database").State == OK && d.Activity.Backlog <= highBacklog {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d entries wait in the spool (%d KB).", d.Activity.Backlog, d.Activity.Spool>>10),
@@ -87,26 +87,26 @@ func diskFull(f *Facts) []Finding {
 	if !f.FreeKnown {
 		return skipped("How much room there is on the disk is not known here.")
 	}
-	if f.Free >= littleSpace {
+	if f.Free >= lowDiskSpace {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.Free>>20, f.DataDir),
 		Do: "Make room; this shows what takes it:", Command: "du -xah " + Quoted(mountOf(nearest(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
-	if f.Free < noSpace {
+	if f.Free < criticalDiskSpace {
 		found.State = Bad
 	}
 	return one(found)
 }
 
 func clockWrong(f *Facts) []Finding {
-	if s := f.Daemon.said("clock"); s.State != OK {
-		return one(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.again(f.Daemon.PID)})
+	if s := f.Daemon.diagnostic("clock"); s.State != OK {
+		return one(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.restartCommand(f.Daemon.PID)})
 	}
-	if f.Ahead.Path == "" {
+	if f.FutureFile.Path == "" {
 		return nil
 	}
-	return one(Finding{State: Warn, Subject: f.Ahead.Path, What: fmt.Sprintf("%s was last written %s from now.", f.Ahead.Path, f.Ahead.Changed.Sub(f.Now).Round(time.Second)),
-		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + Quoted(f.Ahead.Path) + " -newermt now -exec touch {} +"})
+	return one(Finding{State: Warn, Subject: f.FutureFile.Path, What: fmt.Sprintf("%s was last written %s from now.", f.FutureFile.Path, f.FutureFile.Changed.Sub(f.Now).Round(time.Second)),
+		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + Quoted(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
 }
 
 func presenceNone(f *Facts) []Finding {
@@ -162,14 +162,14 @@ func presenceUnsigned(f *Facts) (out []Finding) {
 }
 
 // reportedElsewhere has the diagnostics of the daemon that other checks report.
-var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
+var reportedElsewhere = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
 func daemonWarns(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
 		return skipped(needsDaemon)
 	}
-	for _, s := range f.Daemon.Said {
-		if s.State == OK || slices.Contains(saidOf, s.Code) || slices.Contains(f.Warnings, s.Detail) || strings.Contains(s.Detail, " has the mode ") {
+	for _, s := range f.Daemon.Diagnostics {
+		if s.State == OK || slices.Contains(reportedElsewhere, s.Code) || slices.Contains(f.Warnings, s.Detail) || strings.Contains(s.Detail, " has the mode ") {
 			continue
 		}
 		out = append(out, Finding{State: s.State, What: s.Detail, Command: s.Fix})
@@ -177,8 +177,8 @@ func daemonWarns(f *Facts) (out []Finding) {
 	return out
 }
 
-func tooSlow(f *Facts) (out []Finding) {
-	for _, what := range f.Late {
+func timedOutParts(f *Facts) (out []Finding) {
+	for _, what := range f.TimedOut {
 		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be looked at within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
 			Do: "See whether a disk or the daemon hangs.", Command: "df " + Quoted(f.DataDir)})
 	}

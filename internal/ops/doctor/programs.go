@@ -11,10 +11,10 @@ import (
 )
 
 // requiredPrograms lists programs that a program needs to run.
-var needs = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
+var requiredPrograms = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
 
 // programFamily returns the toolchain of a program: what to install when it is missing.
-func family(program string) string {
+func programFamily(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	switch name {
 	case "npx", "npm", "node", "pnpm", "pnpx", "yarn":
@@ -35,11 +35,11 @@ const (
 )
 
 // configuredServers returns the servers of the file.
-func configured(all []config.Server) (out []Server) {
+func configuredServers(all []config.Server) (out []Server) {
 	for _, s := range all {
 		shown := s.Shown()
 		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
-			Enabled: s.Enabled, Quarantined: s.Quarantined, Twin: twin(s, all)}
+			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: duplicateOf(s, all)}
 		one.Missing, one.MissingDir = missing(s.Launch)
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // masked
@@ -50,7 +50,7 @@ func configured(all []config.Server) (out []Server) {
 }
 
 // duplicateOf returns the first earlier enabled server with the same launch and environment.
-func twin(s config.Server, all []config.Server) string {
+func duplicateOf(s config.Server, all []config.Server) string {
 	for _, o := range all {
 		if o.Name == s.Name {
 			return ""
@@ -85,7 +85,7 @@ func missing(s config.Launch) (program, dir string) {
 	if s.Command == "" {
 		return "", dir
 	}
-	for _, name := range append([]string{s.Command}, needs[filepath.Base(s.Command)]...) {
+	for _, name := range append([]string{s.Command}, requiredPrograms[filepath.Base(s.Command)]...) {
 		if process.Find(name, s.Env["PATH"]) == "" {
 			return name, dir
 		}
@@ -97,7 +97,7 @@ func missing(s config.Launch) (program, dir string) {
 func (s *Server) join(file []Server) {
 	for _, o := range file {
 		if o.Name == s.Name {
-			s.Twin, s.Clear = o.Twin, o.Clear
+			s.DuplicateOf, s.Clear = o.DuplicateOf, o.Clear
 		}
 	}
 }

@@ -39,7 +39,7 @@ func eachLive(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 }
 
 // shouldRun reports whether a server is enabled and approved to start.
-func (s *Server) looks() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
+func (s *Server) shouldRun() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
 
 // failed reports whether the daemon reports one of these failure codes for the server.
 func (s *Server) failed(codes ...string) bool {
@@ -57,15 +57,15 @@ func (s *Server) failed(codes ...string) bool {
 func (s *Server) ready() bool { return s.State == "ready" || s.State == "idle" }
 
 // lacksProgram reports whether a missing program is of a family. With a daemon it depends on how the start failed.
-func (s *Server) lacks(of string) bool {
+func (s *Server) lacksProgram(of string) bool {
 	program := s.Missing
 	switch {
 	case !s.Live:
-		return s.looks() && program != "" && family(program) == of
+		return s.shouldRun() && program != "" && programFamily(program) == of
 	case s.failed(upstream.NoProcess):
-		return family(s.Command) == of
+		return programFamily(s.Command) == of
 	case s.failed(upstream.Exited) && of == familyNode:
-		return family(s.Command) == of && s.saidLike(noNode)
+		return programFamily(s.Command) == of && s.logMatches(noNode)
 	}
 	return false
 }
@@ -77,7 +77,7 @@ var (
 	noEngine    = regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker daemon is not running|failed to connect to the docker API|podman\.sock|cannot connect to podman`)
 )
 
-func (s *Server) saidLike(pattern *regexp.Regexp) bool {
+func (s *Server) logMatches(pattern *regexp.Regexp) bool {
 	return pattern.MatchString(s.Said) || pattern.MatchString(strings.Join(s.Lines, "\n"))
 }
 
@@ -90,7 +90,7 @@ func (s *Server) why() string {
 }
 
 // fixAndRestart returns a finding that the user fixes and then restarts the server.
-func (f *Facts) restarted(s *Server, do string) *Finding {
+func (f *Facts) fixAndRestart(s *Server, do string) *Finding {
 	found := &Finding{State: Bad, What: s.why(), Do: do + " Then:", Command: f.mcpproxy("upstream restart %s", Quoted(s.Name))}
 	if !s.Live {
 		found.Command = f.mcpproxy("serve")
@@ -99,39 +99,39 @@ func (f *Facts) restarted(s *Server, do string) *Finding {
 }
 
 func commandMissing(f *Facts, s *Server) *Finding {
-	if !s.lacks("") {
+	if !s.lacksProgram("") {
 		return nil
 	}
-	return f.restarted(s, "Install the program, or correct the command with `"+f.mcpproxy("upstream set %s command -- PROGRAM ARGUMENTS", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "Install the program, or correct the command with `"+f.mcpproxy("upstream set %s command -- PROGRAM ARGUMENTS", Quoted(s.Name))+"`.")
 }
 
 func nodeMissing(f *Facts, s *Server) *Finding {
-	if !s.lacks(familyNode) {
+	if !s.lacksProgram(familyNode) {
 		return nil
 	}
-	return f.restarted(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
+	return f.fixAndRestart(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
 }
 
 func uvMissing(f *Facts, s *Server) *Finding {
-	if !s.lacks(familyUV) {
+	if !s.lacksProgram(familyUV) {
 		return nil
 	}
-	return f.restarted(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
+	return f.fixAndRestart(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
 }
 
 func engineMissing(f *Facts, s *Server) *Finding {
 	if !s.noEngine() {
 		return nil
 	}
-	return f.restarted(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
+	return f.fixAndRestart(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
 }
 
 func (s *Server) noEngine() bool {
-	return s.lacks(familyEngine) || s.failed(upstream.Exited) && family(s.Command) == familyEngine && s.saidLike(noEngine)
+	return s.lacksProgram(familyEngine) || s.failed(upstream.Exited) && programFamily(s.Command) == familyEngine && s.logMatches(noEngine)
 }
 
 func directoryMissing(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.NoDirectory) && (s.Live || !s.looks() || s.MissingDir == "") {
+	if !s.failed(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
 		return nil
 	}
 	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s is not there.", s.Name, s.Dir), Do: "Make it, or set another working_dir.", Command: "mkdir -p " + Quoted(s.Dir)}
@@ -145,35 +145,35 @@ func unknownHost(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.UnknownHost) {
 		return nil
 	}
-	return f.restarted(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"` corrects it.")
+	return f.fixAndRestart(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"` corrects it.")
 }
 
 func unreachable(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Unreachable) {
 		return nil
 	}
-	return f.restarted(s, "Start the server at "+s.URL+", or correct its URL with `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "Start the server at "+s.URL+", or correct its URL with `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
 }
 
 func certificateExpired(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.CertificateExpired) {
 		return nil
 	}
-	return f.restarted(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
+	return f.fixAndRestart(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
 }
 
 func certificateUnknown(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Certificate) {
 		return nil
 	}
-	return f.restarted(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
+	return f.fixAndRestart(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
 }
 
 func certificateName(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.CertificateName) {
 		return nil
 	}
-	return f.restarted(s, "Use the name that stands in the certificate: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "Use the name that stands in the certificate: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
 }
 
 func needsLogin(f *Facts, s *Server) *Finding {
@@ -200,14 +200,14 @@ func forbidden(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Forbidden) || s.NeedsLogin {
 		return nil
 	}
-	return f.restarted(s, "Have your account get access there, or use other credentials (`"+f.mcpproxy("upstream logout %s", Quoted(s.Name))+"`, or another header).")
+	return f.fixAndRestart(s, "Have your account get access there, or use other credentials (`"+f.mcpproxy("upstream logout %s", Quoted(s.Name))+"`, or another header).")
 }
 
 func httpStatus(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Status) {
 		return nil
 	}
-	return f.restarted(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
 }
 
 // slowAfter is how long a normal start takes at most. Installations are reported differently.
@@ -227,7 +227,7 @@ func slowStart(f *Facts, s *Server) *Finding {
 	if !s.slow(f.Now) {
 		return nil
 	}
-	found := f.restarted(s, "See in its log what it waits for (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
+	found := f.fixAndRestart(s, "See in its log what it waits for (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
 		found.State = Warn // it may still become ready
@@ -236,21 +236,21 @@ func slowStart(f *Facts, s *Server) *Finding {
 }
 
 func crashed(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Exited) || s.lacks(familyNode) || s.noEngine() {
+	if !s.failed(upstream.Exited) || s.lacksProgram(familyNode) || s.noEngine() {
 		return nil
 	}
 	do := "Its last words are above; often an argument, a variable or a credential is missing."
-	if s.saidLike(noAuthority) {
+	if s.logMatches(noAuthority) {
 		do = "It trusts nobody who vouches for that certificate, and does not inherit the variable that names your authority: give it one with `" +
 			f.mcpproxy("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", Quoted(s.Name)) + "`; programs in Python and Go read SSL_CERT_FILE."
 	}
-	found := f.restarted(s, do)
+	found := f.fixAndRestart(s, do)
 	found.Lines = s.Lines
 	return found
 }
 
 func withoutTools(f *Facts, s *Server) *Finding {
-	if !s.Live || !s.looks() || s.State != "ready" || s.Tools > 0 || s.Offers {
+	if !s.Live || !s.shouldRun() || s.State != "ready" || s.Tools > 0 || s.Offers {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " is ready and lists no tool, prompt or resource.",
@@ -282,7 +282,7 @@ func notSpeaking(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Broken, upstream.Refused) {
 		return nil
 	}
-	found := f.restarted(s, "See whether it is an MCP server, and in its log what it says (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`).")
+	found := f.fixAndRestart(s, "See whether it is an MCP server, and in its log what it says (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`).")
 	found.Lines = s.Lines
 	return found
 }
@@ -296,7 +296,7 @@ func serverWarns(f *Facts, s *Server) *Finding {
 }
 
 func starting(f *Facts, s *Server) *Finding {
-	if !s.Live || !s.looks() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
+	if !s.Live || !s.shouldRun() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
 		return nil
 	}
 	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.mcpproxy("upstream get %s", Quoted(s.Name))}

@@ -1,6 +1,6 @@
 package doctor
 
-// Group is what a check is about.
+// Group is the subject of a check.
 type Group string
 
 // The groups, in the order of the table.
@@ -14,19 +14,19 @@ const (
 	GroupMachine       Group = "log and machine"
 )
 
-// check is one thing to look for.
+// check is one row of the table.
 type check struct {
 	Code  string // stable
-	Name  string // stable, says what is wrong
+	Name  string // stable, names the fault
 	Group Group
-	Wrong string // what it finds, for the reference
-	Well  string // when it finds nothing
-	Why   string // it matters
-	Fix   string // what Mend does, "" when only a person may
-	look  func(*Facts) []Finding
+	Wrong string // the finding, for the reference
+	Well  string // text without findings
+	Why   string // why it matters
+	Fix   string // what ApplyFixes does, "" when only the user can fix it
+	run   func(*Facts) []Finding
 }
 
-// checks are all checks, by code. Codes are never used again for something else.
+// checks has all checks by code. Codes are never reused.
 var checks = []check{
 	{"D101", "daemon-not-running", GroupDaemon, "No daemon runs for this data directory.", "It runs and answers.",
 		"Clients that connect over HTTP find nothing. Clients that use `mcpproxy stdio` start one by themselves.", "", daemonNotRunning},
@@ -60,7 +60,7 @@ var checks = []check{
 	{"D208", "data-open", GroupFiles, "Other users can read the database or other data.", "The data is closed to others.",
 		"It holds arguments and answers of every call.", "takes the rights of others away", dataOpen},
 	{"D209", "database-put-aside", GroupFiles, "A database that was damaged, or was replaced, lies beside the one in use.", "No database was put aside.",
-		"It takes room, and the records in it are in no other place.", "", asideLeft},
+		"It takes room, and the records in it are in no other place.", "", movedAsideDatabases},
 	{"D210", "database-newer", GroupFiles, "A newer MCPProxy has written the database.", "This program knows the schema of the database.",
 		"This one cannot read it: no call is allowed without its approvals.", "", databaseNewer},
 	{"D211", "database-unreadable", GroupFiles, "The database cannot be read.", "The database can be read.",
@@ -75,7 +75,7 @@ var checks = []check{
 	{"D303", "config-missing-value", GroupConfiguration, "An environment variable that the configuration names is not set.", "All variables are set.",
 		"The server that needs it is not started; without any other key that needs it MCPProxy does not start.", "", configMissingValue},
 	{"D304", "config-two-launches", GroupConfiguration, "Two enabled servers are launched in the same way.", "No server is there twice.",
-		"Each tool is found twice, and the server runs twice.", "", configTwins},
+		"Each tool is found twice, and the server runs twice.", "", duplicateServers},
 	{"D305", "config-needs-restart", GroupConfiguration, "A change waits for a restart.", "No change waits for a restart.",
 		"The file says one thing, and MCPProxy does another.", "", configNeedsRestart},
 	{"D306", "config-without-effect", GroupConfiguration, "Something in the configuration file has no effect or leads back to MCPProxy.", "All of the file has its effect.",
@@ -167,7 +167,7 @@ var checks = []check{
 	{"D707", "daemon-warns", GroupMachine, "The daemon has something else to say.", "The daemon has nothing else to say.",
 		"See what it says.", "", daemonWarns},
 	{"D708", "look-too-slow", GroupMachine, "Something could not be looked at in time.", "Everything could be looked at.",
-		"What is wrong there is not known: a disk or a process hangs.", "", tooSlow},
+		"What is wrong there is not known: a disk or a process hangs.", "", timedOutParts},
 	{"D709", "presence-anchor", GroupMachine, "The fingerprint of what verifies your decisions is missing in a place, or another one is there.", "The anchor is what it was, everywhere.",
 		"Nothing that widens counts: what verifies may be somebody else's.", "", presenceAnchor},
 	{"D710", "presence-void", GroupMachine, "No decision that widens counts.", "Decisions that you have signed count.",

@@ -7,7 +7,7 @@ import (
 
 func unhinted(f *Facts, s *Server) *Finding {
 	u := s.Unhinted
-	if u == nil || !s.looks() {
+	if u == nil || !s.shouldRun() {
 		return nil
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s that do not say whether they read or write: %d; of these look like reads: %d.", s.Name, u.Tools, u.Reads),
@@ -15,7 +15,7 @@ func unhinted(f *Facts, s *Server) *Finding {
 }
 
 func toolsWait(f *Facts, s *Server) *Finding {
-	if s.Waits == 0 || !s.looks() {
+	if s.Waits == 0 || !s.shouldRun() {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("What %s offers and you have not approved (tools, prompts, resources, instructions): %d.", s.Name, s.Waits),
@@ -27,7 +27,7 @@ func toolsWait(f *Facts, s *Server) *Finding {
 }
 
 func idlePatterns(f *Facts, s *Server) *Finding {
-	if len(s.Idle) == 0 || !s.looks() || !s.ready() || s.Tools == 0 {
+	if len(s.Idle) == 0 || !s.shouldRun() || !s.ready() || s.Tools == 0 {
 		return nil
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Patterns that fit no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
@@ -39,13 +39,13 @@ func approvalsLost(f *Facts) []Finding {
 	if d == nil {
 		return skipped(needsDaemon)
 	}
-	s := d.said("approvals_lost")
+	s := d.diagnostic("approvals_lost")
 	if s.State == OK {
 		return nil
 	}
 	var out []Finding
 	for _, server := range f.Servers {
-		if server.Waits > 0 && server.looks() && len(out) < maxFindings {
+		if server.Waits > 0 && server.shouldRun() && len(out) < maxFindings {
 			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Approve server " + server.Name + " again, after a look at it.",
 				Command: f.mcpproxy("upstream approve %s", Quoted(server.Name))})
 		}

@@ -12,10 +12,10 @@ import (
 
 const (
 	// maxServers limits the servers with their own label. Calls of further servers are counted together.
-	maxServers = 200
-	others     = "others"
+	maxServers   = 200
+	otherServers = "others"
 	// noServer is the label of calls that name no configured server.
-	unknown = ""
+	noServer = ""
 )
 
 // metrics are the metrics of calls and searches.
@@ -27,33 +27,33 @@ type metrics struct {
 	searches prometheus.Histogram
 
 	series *sync.Map // seriesKey → *callSeries
-	labels *labels
+	labels *serverLabels
 }
 
 // seriesKey identifies a callSeries.
-type of struct{ server, lane string }
+type seriesKey struct{ server, lane string }
 
 // callSeries has the metrics of one server in one lane, cached.
-type series struct {
+type callSeries struct {
 	ok, failed, refused prometheus.Counter
 	took, own           prometheus.Observer
 }
 
 // serverLabels limits the servers that have a label.
-type labels struct {
+type serverLabels struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
 }
 
 // label returns the label of a server.
-func (l *labels) label(server string) string {
+func (l *serverLabels) label(server string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if server == unknown || l.seen[server] {
+	if server == noServer || l.seen[server] {
 		return server
 	}
 	if len(l.seen) >= maxServers {
-		return others
+		return otherServers
 	}
 	l.seen[server] = true
 	return server
@@ -75,7 +75,7 @@ func newMetrics(r *prometheus.Registry) metrics {
 		searches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mcpproxy_search_duration_seconds",
 			Help:    "How long retrieve_tools took.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}),
-		series: &sync.Map{}, labels: &labels{seen: map[string]bool{}},
+		series: &sync.Map{}, labels: &serverLabels{seen: map[string]bool{}},
 	}
 	r.MustRegister(m.calls, m.refusals, m.took, m.own, m.searches)
 	return m
@@ -85,7 +85,7 @@ func newMetrics(r *prometheus.Registry) metrics {
 func (m *metrics) Searched(took time.Duration) { m.searches.Observe(took.Seconds()) }
 
 func (m *metrics) count(o *gate.CallStats) {
-	s := m.of(of{o.Server, o.Operation})
+	s := m.seriesFor(seriesKey{o.Server, o.Operation})
 	switch o.Status {
 	case activity.Success:
 		s.ok.Inc()
@@ -105,12 +105,12 @@ func (m *metrics) count(o *gate.CallStats) {
 	}
 }
 
-func (m *metrics) of(what of) *series {
+func (m *metrics) seriesFor(what seriesKey) *callSeries {
 	if s, ok := m.series.Load(what); ok {
-		return s.(*series)
+		return s.(*callSeries)
 	}
 	server, lane := m.labels.label(what.server), what.lane
-	s := &series{
+	s := &callSeries{
 		ok: m.calls.WithLabelValues(server, lane, string(activity.Success)), failed: m.calls.WithLabelValues(server, lane, string(activity.Failed)),
 		refused: m.calls.WithLabelValues(server, lane, string(activity.Blocked)),
 		took:    m.took.WithLabelValues(server, lane), own: m.own.WithLabelValues(lane),

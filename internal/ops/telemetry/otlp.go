@@ -26,7 +26,7 @@ const serviceName = "mcpproxy"
 const sendTimeout = 10 * time.Second
 
 // otlpClient sends OTLP over HTTP. It implements otlptrace.Client. The exporters of OpenTelemetry would add 7 MB of unused gRPC to the program.
-type sender struct {
+type otlpClient struct {
 	client http.Client
 	base   string
 	header http.Header
@@ -35,8 +35,8 @@ type sender struct {
 // headersVar has headers for the endpoint: name=value, name=value.
 const headersVar = "OTEL_EXPORTER_OTLP_HEADERS"
 
-func newSender(endpoint string) (*sender, error) {
-	s := &sender{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
+func newOTLPClient(endpoint string) (*otlpClient, error) {
+	s := &otlpClient{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
 	s.client.Timeout = sendTimeout
 	// Never send to another address.
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -54,20 +54,20 @@ func newSender(endpoint string) (*sender, error) {
 	return s, nil
 }
 
-func (s *sender) Start(context.Context) error { return nil }
+func (s *otlpClient) Start(context.Context) error { return nil }
 
-func (s *sender) Stop(context.Context) error {
+func (s *otlpClient) Stop(context.Context) error {
 	s.client.CloseIdleConnections()
 	return nil
 }
 
 // UploadTraces implements otlptrace.Client.
-func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (s *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	// The request has the same encoding as TracesData.
 	return s.post(ctx, "/v1/traces", &tracepb.TracesData{ResourceSpans: spans})
 }
 
-func (s *sender) post(ctx context.Context, path string, m proto.Message) error {
+func (s *otlpClient) post(ctx context.Context, path string, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *sender) post(ctx context.Context, path string, m proto.Message) error {
 }
 
 // toOTLP converts gathered Prometheus metrics, counted since began.
-func metricsOf(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
+func toOTLP(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
 	var out []*metricspb.Metric
 	for _, family := range gathered {
 		m := &metricspb.Metric{Name: family.GetName(), Description: family.GetHelp()}
@@ -119,7 +119,7 @@ func metricsOf(gathered []*dto.MetricFamily, version string, began, now time.Tim
 		}
 		out = append(out, m)
 	}
-	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", serviceName), text("service.version", version)}}
+	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{stringAttribute("service.name", serviceName), stringAttribute("service.version", version)}}
 	return &metricspb.MetricsData{ResourceMetrics: []*metricspb.ResourceMetrics{{Resource: about,
 		ScopeMetrics: []*metricspb.ScopeMetrics{{Scope: &commonpb.InstrumentationScope{Name: serviceName}, Metrics: out}}}}}
 }
@@ -143,11 +143,11 @@ func histogram(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Ti
 
 func attributes(labels []*dto.LabelPair) (out []*commonpb.KeyValue) {
 	for _, l := range labels {
-		out = append(out, text(l.GetName(), l.GetValue()))
+		out = append(out, stringAttribute(l.GetName(), l.GetValue()))
 	}
 	return out
 }
 
-func text(key, value string) *commonpb.KeyValue {
+func stringAttribute(key, value string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }

@@ -20,7 +20,7 @@ type State struct {
 }
 
 // stateCollector collects the State when the metrics are read.
-type state struct{ now func() State }
+type stateCollector struct{ now func() State }
 
 var (
 	waitingDesc  = prometheus.NewDesc("mcpproxy_calls_waiting", "Requests that wait for a place.", nil, nil)
@@ -34,14 +34,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (s state) Describe(ch chan<- *prometheus.Desc) {
+func (s stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{waitingDesc, sessionsDesc, serversDesc, toolsDesc, degradedDesc, backlogDesc, spoolDesc, recordsDesc} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s state) Collect(ch chan<- prometheus.Metric) {
+func (s stateCollector) Collect(ch chan<- prometheus.Metric) {
 	now := s.now()
 	degraded := 0.0
 	if now.Degraded {

@@ -45,7 +45,7 @@ type Telemetry struct {
 
 	// The fields below are set only with an endpoint.
 	traces  *traces
-	to      *sender
+	client  *otlpClient
 	version string
 	began   time.Time
 	stop    context.CancelFunc
@@ -54,7 +54,7 @@ type Telemetry struct {
 }
 
 // sendInterval is how often the metrics are sent.
-const sendEvery = 30 * time.Second
+const sendInterval = 30 * time.Second
 
 // New returns a Telemetry. With an endpoint it starts sending; the endpoint need not answer.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
@@ -62,27 +62,27 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	t.metrics = newMetrics(t.registry)
 	about := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcpproxy_build_info", Help: "1; the label is the version.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	about.Set(1)
-	t.registry.MustRegister(about, state{o.State}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.registry.MustRegister(about, stateCollector{o.State}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Endpoint == "" {
 		return t, nil
 	}
 	var err error
-	if t.to, err = newSender(o.Endpoint); err == nil {
-		t.traces, err = newTraces(ctx, t.to, o.Version)
+	if t.client, err = newOTLPClient(o.Endpoint); err == nil {
+		t.traces, err = newTraces(ctx, t.client, o.Version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
 	ctx, t.stop = context.WithCancel(ctx)
 	t.sending.Go(func() {
-		tick := time.NewTicker(sendEvery)
+		tick := time.NewTicker(sendInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				t.say(t.send(ctx))
+				t.logEndpointState(t.send(ctx))
 			}
 		}
 	})
@@ -95,11 +95,11 @@ func (t *Telemetry) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.to.post(ctx, "/v1/metrics", metricsOf(gathered, t.version, t.began, time.Now()))
+	return t.client.post(ctx, "/v1/metrics", toOTLP(gathered, t.version, t.began, time.Now()))
 }
 
 // logEndpointState logs when the endpoint begins to fail and when it recovers.
-func (t *Telemetry) say(err error) {
+func (t *Telemetry) logEndpointState(err error) {
 	switch {
 	case err != nil && !t.failing.Swap(true):
 		t.logger.Warn("the endpoint of telemetry takes nothing; what it does not take is lost", "error", err)
@@ -137,7 +137,7 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	}
 	t.stop()
 	t.sending.Wait()
-	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.send(ctx), t.to.Stop(ctx)); err != nil {
+	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.send(ctx), t.client.Stop(ctx)); err != nil {
 		t.logger.Info("telemetry that the endpoint did not take is lost", "error", err)
 	}
 	return nil

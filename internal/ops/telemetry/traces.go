@@ -33,7 +33,7 @@ type traces struct {
 	w3c    propagation.TraceContext
 }
 
-func newTraces(ctx context.Context, to *sender, version string) (*traces, error) {
+func newTraces(ctx context.Context, to *otlpClient, version string) (*traces, error) {
 	exporter, err := otlptrace.New(ctx, to)
 	if err != nil {
 		return nil, err
