@@ -30,7 +30,7 @@ func newProblemDocument(err error) problemDocument {
 	p := problem.From(err)
 	d := problemDocument{
 		Type:   "urn:mcpproxy:problem:" + strings.ToLower(strings.ReplaceAll(string(p.Code), "_", "-")),
-		Title:  title(p.Code),
+		Title:  codeTitle(p.Code),
 		Status: p.Code.HTTPStatus(),
 		Detail: p.Message, Code: p.Code, Hint: p.Hint, Details: p.Details,
 	}
@@ -63,8 +63,8 @@ type recordedError struct {
 // Unwrap returns the problem.
 func (r *recordedError) Unwrap() error { return r.error }
 
-// title returns the code in words.
-func title(c problem.Code) string {
+// codeTitle returns the code in words.
+func codeTitle(c problem.Code) string {
 	words := strings.ToLower(strings.ReplaceAll(string(c), "_", " "))
 	return strings.ToUpper(words[:1]) + words[1:]
 }
@@ -86,8 +86,8 @@ func (d problemDocument) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// Forbid answers a request whose Host or Origin was rejected, with the reason.
-func Forbid(w http.ResponseWriter, why string) {
+// WriteForbidden answers a request whose Host or Origin was rejected, with the reason.
+func WriteForbidden(w http.ResponseWriter, why string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	writeProblem(w, problem.Newf(problem.Forbidden, "Forbidden: %s.", why).
@@ -97,7 +97,7 @@ func Forbid(w http.ResponseWriter, why string) {
 // methodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.
 func methodNotAllowed(method, path string, allowed []string) problemDocument {
 	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
-		WithHint(fmt.Sprintf("Use %s.", oneOf(allowed))).With("allowed", allowed))
+		WithHint(fmt.Sprintf("Use %s.", joinOr(allowed))).With("allowed", allowed))
 	d.Status = http.StatusMethodNotAllowed
 	return d
 }

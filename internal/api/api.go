@@ -74,7 +74,7 @@ func validateOperations(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s needs no right, for whatever is in its path", name))
 		}
 		path := o.path
-		for _, f := range o.input().at(inPath) {
+		for _, f := range o.input().fieldsIn(inPath) {
 			path = wildcard(f.name).Replace(path)
 		}
 		if strings.Contains(path, "{") {
@@ -91,7 +91,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
 		return
 	}
-	from := caller(r, who.Actor)
+	from := newCaller(r, who.Actor)
 	from.Bounds = auth.Within(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
@@ -103,7 +103,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 		serveStream(w, r, file)
 		return
 	}
-	body, isPage := answer.(page)
+	body, isPage := answer.(rawBody)
 	if err == nil && !isPage {
 		body, err = wirejson.Marshal(answer)
 		body = append(body, '\n')
@@ -149,7 +149,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
 		const message = "The request proves no right to use the API."
-		s.deps.Refuse(ctx, ops.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
+		s.deps.Refuse(ctx, ops.Refusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
 				"To call tools, an agent token that has neither expired nor been revoked will do. "+

@@ -8,7 +8,7 @@ import (
 
 // Approve several definitions, and withdraw an approval.
 var (
-	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).within(restartTimeout)
+	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).withTimeout(restartTimeout)
 	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawTool)
 )
 
@@ -29,11 +29,11 @@ func (t ApprovedTool) Refused() error { return t.Problem.problem() }
 
 func approveTools(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.ToolsApproval) (ApprovedTools, error) {
 	all, err := a.ApproveTools(ctx, c, in)
-	return Approved(all), err
+	return NewApprovedTools(all), err
 }
 
-// Approved converts the results of a batch approval.
-func Approved(all []ops.DecidedTool) (out ApprovedTools) {
+// NewApprovedTools converts the results of a batch approval.
+func NewApprovedTools(all []ops.DecidedTool) (out ApprovedTools) {
 	for _, one := range all {
 		result := ApprovedTool{Name: one.Name, OK: one.Problem == nil}
 		if one.Problem != nil {

@@ -36,7 +36,7 @@ func (in *input) eachMember(body []byte, set func(name string, value []byte) err
 			"Send one JSON object without duplicate members.").Because(err)
 	}
 	if wirejson.Kind(body) != '{' {
-		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.sample()+".")
+		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.exampleBody()+".")
 	}
 	return wirejson.Members(body, func(name, value []byte) error { return set(string(name), value) })
 }
@@ -71,7 +71,7 @@ func (in *input) readMembers(body []byte, into reflect.Value) error {
 	}); err != nil {
 		return err
 	}
-	for _, f := range in.at(inBody) {
+	for _, f := range in.fieldsIn(inBody) {
 		if f.required && !given[f.name] {
 			return in.missingMember(f.name)
 		}
@@ -104,7 +104,7 @@ func (f *field) decode(value []byte, into reflect.Value) error {
 
 // missingMember returns the error for a missing required member.
 func (in *input) missingMember(name string) error {
-	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.sample()+".").With("parameter", name)
+	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.exampleBody()+".").With("parameter", name)
 }
 
 // hasNullElement reports whether a list or object contains null, which would decode as an empty text.
@@ -128,7 +128,7 @@ var errNull = errors.New("null")
 
 // member returns the field with this name, or an error for an unknown member.
 func (in *input) member(name string) (field, error) {
-	fields, names := in.at(inBody), in.names(inBody)
+	fields, names := in.fieldsIn(inBody), in.names(inBody)
 	if i := slices.Index(names, name); i >= 0 {
 		return fields[i], nil
 	}

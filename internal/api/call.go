@@ -91,7 +91,7 @@ func (in *CallInput) readMembers(of *input, body []byte) error {
 	}
 	if err == nil && in.Variant == "" {
 		err = problem.New(problem.InvalidParameter, "The member 'tool_variant' is required.",
-			"It is one of "+oneOf(variants())+".").With("parameter", "tool_variant").With("allowed", variants())
+			"It is one of "+joinOr(variants())+".").With("parameter", "tool_variant").With("allowed", variants())
 	}
 	return err
 }
@@ -101,12 +101,12 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 	switch name {
 	case "tool_variant":
 		if _, ok := policy.ParseVariant(text); !ok {
-			return invalidValue(name, shown(value), variants()...)
+			return invalidValue(name, displayValue(value), variants()...)
 		}
 		in.Variant = text
 	case "name":
 		if !isText {
-			return invalidValue(name, shown(value), "a string: server:tool")
+			return invalidValue(name, displayValue(value), "a string: server:tool")
 		}
 		in.Name = text
 	case "args":
@@ -117,12 +117,12 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 		in.declared.Add(name, value)
 	case "select":
 		if !isText {
-			return invalidValue(name, shown(value), "a string: an expression of jq")
+			return invalidValue(name, displayValue(value), "a string: an expression of jq")
 		}
 		in.Select = text
 	case "timeout":
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
-			return invalidValue(name, shown(value), "a duration such as 30s")
+			return invalidValue(name, displayValue(value), "a duration such as 30s")
 		}
 		in.Timeout = text
 	case "args_json":

@@ -18,8 +18,8 @@ const requestIDHeader = "X-Request-Id"
 // maxRequestID limits the id of a request from a client.
 const maxRequestID = 128
 
-// caller returns the caller of a request for its record. Only an admin can set the source.
-func caller(r *http.Request, a auth.Actor) ops.Caller {
+// newCaller returns the caller of a request for its record. Only an admin can set the source.
+func newCaller(r *http.Request, a auth.Actor) ops.Caller {
 	c := ops.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
 	c.Origin = auth.Origin(r)
 	switch said := activity.Source(r.Header.Get(SourceHeader)); said {

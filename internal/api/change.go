@@ -27,7 +27,7 @@ func (in *Change) readMembers(of *input, body []byte) error {
 	})
 	if err == nil && members != 1 {
 		err = problem.Newf(problem.InvalidRequest, "The body of the request has %d members: one change at a time.", members).
-			WithHint("Send " + of.sample() + ".")
+			WithHint("Send " + of.exampleBody() + ".")
 	}
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (in *Change) readMembers(of *input, body []byte) error {
 		return asked.wrongType()
 	case in.Key == "quarantined" && !on:
 		return invalidValue(in.Key, "false", "true").
-			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + segment(in.Name) + "/review and approve what it shows.")
+			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + pathSegment(in.Name) + "/review and approve what it shows.")
 	case wirejson.Kind(in.Value) == 'n':
 		in.Value = nil
 	}

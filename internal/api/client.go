@@ -224,8 +224,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		"See whether it still runs with `mcpproxy status`.").Because(err)
 }
 
-// Absent reports whether an error says that no daemon runs. The request was not sent then.
-func Absent(err error) bool {
+// IsDaemonAbsent reports whether an error says that no daemon runs. The request was not sent then.
+func IsDaemonAbsent(err error) bool {
 	var op *net.OpError
 	return err != nil && problem.From(err).Code == problem.DaemonNotRunning && errors.As(err, &op) && op.Op == "dial" &&
 		!op.Timeout() && !errors.Is(err, fs.ErrPermission)

@@ -16,7 +16,7 @@ import (
 // document returns the OpenAPI document.
 func document(d *Deps) ([]byte, error) {
 	all, paths := schemas{}, map[string]map[string]any{}
-	failure := answers("Error", problemType, all.of(reflect.TypeFor[problemDocument]()))
+	failure := responseSpec("Error", problemType, all.schemaOf(reflect.TypeFor[problemDocument]()))
 	for _, one := range d.operations() {
 		o := one.head()
 		path := documentPath(o)
@@ -53,11 +53,11 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 	if o.right == Open {
 		d["security"] = []any{}
 	}
-	answer := answers("OK", o.contentType, nil)
-	if slices.Contains([]reflect.Type{reflect.TypeFor[page](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
+	answer := responseSpec("OK", o.contentType, nil)
+	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
-		answer = answers("OK", o.contentType, all.of(o.out))
+		answer = responseSpec("OK", o.contentType, all.schemaOf(o.out))
 	}
 	d["responses"] = map[string]any{"200": answer, "default": failure}
 	var params, required []any
@@ -81,16 +81,16 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		if required != nil {
 			body["required"] = required
 		}
-		d["requestBody"] = map[string]any{"required": true, "content": content("application/json", body)}
+		d["requestBody"] = map[string]any{"required": true, "content": contentSpec("application/json", body)}
 	}
 	return d
 }
 
-func answers(description, contentType string, of schema) map[string]any {
-	return map[string]any{"description": description, "content": content(contentType, of)}
+func responseSpec(description, contentType string, of schema) map[string]any {
+	return map[string]any{"description": description, "content": contentSpec(contentType, of)}
 }
 
-func content(contentType string, of schema) map[string]any {
+func contentSpec(contentType string, of schema) map[string]any {
 	media := map[string]any{}
 	if of != nil {
 		media["schema"] = of

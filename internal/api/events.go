@@ -13,4 +13,4 @@ type eventSource interface {
 
 // StreamEvents is GET /events.
 var StreamEvents = declare("GET /events", "streamEvents", Look, "What happens, as server-sent events that can be resumed", eventSource.Events).
-	as("text/event-stream").within(0)
+	withContentType("text/event-stream").withTimeout(0)

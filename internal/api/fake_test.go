@@ -270,7 +270,7 @@ func (o *Op[In, Out]) zero() Operation {
 func (f *fake) instead() []Operation {
 	var all []Operation
 	for _, o := range declared {
-		if o.head().out != reflect.TypeFor[page]() {
+		if o.head().out != reflect.TypeFor[rawBody]() {
 			all = append(all, o.(interface{ zero() Operation }).zero())
 		}
 	}

@@ -43,7 +43,7 @@ func fieldsOf(t reflect.Type, path string) []field {
 			f := field{name: name, doc: tag.Get("doc"), location: at, typ: one.Type, index: one.Index,
 				required: at == inPath || tag.Get("required") != "", split: tag.Get("split") != ""}
 			if at == inBody {
-				f.schema = schemas(nil).of(f.typ).withTags(tag)
+				f.schema = schemas(nil).schemaOf(f.typ).withTags(tag)
 			} else {
 				f.schema = f.parameterSchema(tag)
 			}
@@ -67,9 +67,9 @@ func (f *field) parameterSchema(tag reflect.StructTag) schema {
 	case f.typ.Kind() == reflect.Bool:
 		return schema{"type": "string", "enum": []string{"true", "false"}}
 	case f.typ.Kind() == reflect.Slice:
-		return schema{"type": "array", "items": schemas(nil).of(f.typ.Elem()).withTags(tag)}
+		return schema{"type": "array", "items": schemas(nil).schemaOf(f.typ.Elem()).withTags(tag)}
 	case f.typ.Kind() != reflect.Int:
-		return schemas(nil).of(f.typ).withTags(tag)
+		return schemas(nil).schemaOf(f.typ).withTags(tag)
 	}
 	for name, bound := range map[string]*int{"min": &f.min, "max": &f.max, "default": &f.defaultValue} {
 		*bound, _ = strconv.Atoi(tag.Get(name))
@@ -101,8 +101,8 @@ func (f *field) describe() map[string]any {
 	return d
 }
 
-// set stores validated strings in the field of an input.
-func (f *field) set(v reflect.Value, values []string) {
+// parseValues stores validated strings in the field of an input.
+func (f *field) parseValues(v reflect.Value, values []string) {
 	switch v := v.Addr().Interface().(type) {
 	case *time.Time:
 		*v, _ = parseTime(values[0])
@@ -124,8 +124,8 @@ func (f *field) set(v reflect.Value, values []string) {
 	}
 }
 
-// texts returns the strings that set parses.
-func (f *field) texts(v reflect.Value) []string {
+// formatValues returns the strings that set parses.
+func (f *field) formatValues(v reflect.Value) []string {
 	switch v := v.Interface().(type) {
 	case time.Time:
 		return []string{v.UTC().Format(time.RFC3339Nano)}

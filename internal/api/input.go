@@ -24,8 +24,8 @@ func inputOf(t reflect.Type, path string) *input {
 	return in
 }
 
-// at returns the fields in one location.
-func (in *input) at(p location) []field {
+// fieldsIn returns the fields in one location.
+func (in *input) fieldsIn(p location) []field {
 	var out []field
 	for _, f := range in.fields {
 		if f.location == p {
@@ -37,19 +37,19 @@ func (in *input) at(p location) []field {
 
 func (in *input) names(p location) []string {
 	var names []string
-	for _, f := range in.at(p) {
+	for _, f := range in.fieldsIn(p) {
 		names = append(names, f.name)
 	}
 	return names
 }
 
-// sample returns an example body: the declared one, otherwise an object with the required members, or with all.
-func (in *input) sample() string {
+// exampleBody returns an example body: the declared one, otherwise an object with the required members, or with all.
+func (in *input) exampleBody() string {
 	if in.example != "" {
 		return in.example
 	}
 	var needs, may []string
-	for _, f := range in.at(inBody) {
+	for _, f := range in.fieldsIn(inBody) {
 		if may = append(may, strconv.Quote(f.name)+": …"); f.required {
 			needs = append(needs, may[len(may)-1])
 		}
@@ -77,10 +77,10 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 			}
 		}
 		if f.location != inBody && len(values) > 0 {
-			f.set(into.FieldByIndex(f.index), values)
+			f.parseValues(into.FieldByIndex(f.index), values)
 		}
 	}
-	if len(in.at(inBody)) == 0 {
+	if len(in.fieldsIn(inBody)) == 0 {
 		return given, nil
 	}
 	return given, in.readBody(r, into)
@@ -103,11 +103,11 @@ func (in *input) request(path string, from any) request {
 		}
 		switch value := v.FieldByIndex(f.index); {
 		case f.location == inPath:
-			out.path = wildcard(f.name, segment(value.String())).Replace(out.path)
+			out.path = wildcard(f.name, pathSegment(value.String())).Replace(out.path)
 		case f.location == inQuery && !value.IsZero():
-			q[f.name] = f.texts(value)
+			q[f.name] = f.formatValues(value)
 		case f.location == inHeader && !value.IsZero():
-			out.header[http.CanonicalHeaderKey(f.name)] = f.texts(value)
+			out.header[http.CanonicalHeaderKey(f.name)] = f.formatValues(value)
 		case f.location == inBody && (f.required || !value.IsZero()):
 			body[f.name] = value.Interface()
 		}
@@ -118,14 +118,14 @@ func (in *input) request(path string, from any) request {
 	switch {
 	case own:
 		out.body = from
-	case len(in.at(inBody)) > 0:
+	case len(in.fieldsIn(inBody)) > 0:
 		out.body = body
 	}
 	return out
 }
 
-// segment escapes s as one path segment. Dots alone would be resolved as a relative path.
-func segment(s string) string {
+// pathSegment escapes s as one path segment. Dots alone would be resolved as a relative path.
+func pathSegment(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")
 	}

@@ -91,7 +91,7 @@ func (o *operation) input() *input {
 	if own, ok := reflect.New(o.in).Interface().(customBody); ok {
 		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.location == inBody })
 		described := input{fields: fieldsOf(reflect.TypeOf(own.bodyType()), "")}
-		in.fields = append(in.fields, described.at(inBody)...)
+		in.fields = append(in.fields, described.fieldsIn(inBody)...)
 	}
 	return in
 }
@@ -120,9 +120,9 @@ func declaration(route, id string, right Right, summary string, in, out reflect.
 }
 
 // declarePage declares an operation whose answer is a document instead of JSON.
-func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[ops.Nothing, page] {
+func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[ops.Nothing, rawBody] {
 	return declareBuiltin(route, id, right, summary,
-		func(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (page, error) { return do(d) }).as(contentType)
+		func(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (rawBody, error) { return do(d) }).withContentType(contentType)
 }
 
 // declareBuiltin declares an operation that package api implements itself.
@@ -136,12 +136,12 @@ func declareBuiltin[In, Out any](route, id string, right Right, summary string,
 	return o
 }
 
-// page is an answer that is not encoded as JSON.
-type page []byte
+// rawBody is an answer that is not encoded as JSON.
+type rawBody []byte
 
 // Words returns the allowed values of a parameter.
 func (o *Op[In, Out]) Words(parameter string) []string {
-	for _, f := range o.input().at(inQuery) {
+	for _, f := range o.input().fieldsIn(inQuery) {
 		if f.name == parameter {
 			return f.allowed()
 		}
@@ -149,20 +149,20 @@ func (o *Op[In, Out]) Words(parameter string) []string {
 	return nil
 }
 
-// within sets how long a client waits for the answer.
-func (o *Op[In, Out]) within(wait time.Duration) *Op[In, Out] {
+// withTimeout sets how long a client waits for the answer.
+func (o *Op[In, Out]) withTimeout(wait time.Duration) *Op[In, Out] {
 	o.wait = wait
 	return o
 }
 
-// as sets the content type of an answer that is not JSON, such as an ops.Stream.
-func (o *Op[In, Out]) as(contentType string) *Op[In, Out] {
+// withContentType sets the content type of an answer that is not JSON, such as an ops.Stream.
+func (o *Op[In, Out]) withContentType(contentType string) *Op[In, Out] {
 	o.contentType = contentType
 	return o
 }
 
-// describe overrides the description of a parameter.
-func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
+// describeParam overrides the description of a parameter.
+func (o *Op[In, Out]) describeParam(name, doc string) *Op[In, Out] {
 	if o.docs == nil {
 		o.docs = map[string]string{}
 	}
@@ -170,14 +170,14 @@ func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
 	return o
 }
 
-// without leaves out parameters of In.
-func (o *Op[In, Out]) without(names ...string) *Op[In, Out] {
+// omitParams leaves out parameters of In.
+func (o *Op[In, Out]) omitParams(names ...string) *Op[In, Out] {
 	o.leftOut = names
 	return o
 }
 
-// checked adds a function that completes or rejects the input. given has the query values.
-func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
+// withValidation adds a function that completes or rejects the input. given has the query values.
+func (o *Op[In, Out]) withValidation(check func(*In, url.Values) error) *Op[In, Out] {
 	o.check = func(in any, given url.Values) error { return check(in.(*In), given) }
 	return o
 }

@@ -187,8 +187,8 @@ func TestBodiesHaveASample(t *testing.T) {
 	for _, op := range (&Deps{Implementations: homes}).operations() {
 		o := op.head()
 		in := o.input()
-		if len(in.at(inBody)) > 0 && !strings.Contains(in.sample(), ": ") {
-			t.Errorf("%s says %q", o.id, in.sample())
+		if len(in.fieldsIn(inBody)) > 0 && !strings.Contains(in.exampleBody(), ": ") {
+			t.Errorf("%s says %q", o.id, in.exampleBody())
 		}
 	}
 }

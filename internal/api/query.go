@@ -25,7 +25,7 @@ func (in *input) readQuery(raw string) (url.Values, error) {
 		return nil, err
 	}
 	q := url.Values{}
-	for _, f := range in.at(inQuery) {
+	for _, f := range in.fieldsIn(inQuery) {
 		given, err := f.read(values[f.name])
 		if err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func checkNames(known []string, values url.Values) error {
 			continue
 		}
 		p := problem.Newf(problem.InvalidParameter, "There is no parameter '%s' here.", name).
-			With("parameter", name).With("value", values.Get(name)).With("allowed", nonNil(known))
+			With("parameter", name).With("value", values.Get(name)).With("allowed", emptyIfNil(known))
 		if near := search.Meant(name, known); near != "" {
 			return p.WithHint("Did you mean " + near + "?")
 		}

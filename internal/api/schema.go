@@ -16,11 +16,11 @@ type schema map[string]any
 // schemas has the schemas of the structs in answers, by type name.
 type schemas map[string]schema
 
-// of returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
-func (all schemas) of(t reflect.Type) schema {
+// schemaOf returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
+func (all schemas) schemaOf(t reflect.Type) schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return all.of(t.Elem())
+		return all.schemaOf(t.Elem())
 	case t == reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "format": "date-time"}
 	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
@@ -40,13 +40,13 @@ func (all schemas) of(t reflect.Type) schema {
 	case reflect.Float64:
 		return schema{"type": "number", "format": "double"}
 	case reflect.Slice:
-		return schema{"type": "array", "items": all.of(t.Elem())}
+		return schema{"type": "array", "items": all.schemaOf(t.Elem())}
 	case reflect.Map:
-		return schema{"type": "object", "additionalProperties": all.of(t.Elem())}
+		return schema{"type": "object", "additionalProperties": all.schemaOf(t.Elem())}
 	case reflect.Array: // an object with a number for each word; the first is required
 		members := schema{}
 		for _, word := range typed.Words() {
-			members[word] = all.of(t.Elem())
+			members[word] = all.schemaOf(t.Elem())
 		}
 		all[t.Name()] = schema{"type": "object", "properties": members, "required": typed.Words()[:1], "additionalProperties": true}
 		return all.reference(t.Name())
@@ -95,7 +95,7 @@ func (all schemas) properties(t reflect.Type) schema {
 	properties := schema{}
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _ := jsonName(f); name != "" {
-			properties[name] = all.of(f.Type).withTags(f.Tag).described(f.Tag.Get("doc"))
+			properties[name] = all.schemaOf(f.Type).withTags(f.Tag).described(f.Tag.Get("doc"))
 		}
 	}
 	return properties

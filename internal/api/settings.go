@@ -11,10 +11,10 @@ import (
 // The operations on the configuration file.
 var (
 	GetConfig        = declare("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.Settings).Config)
-	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).within(restartTimeout)
-	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).within(restartTimeout)
+	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).withTimeout(restartTimeout)
+	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).withTimeout(restartTimeout)
 	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
-	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).within(restartTimeout)
+	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).withTimeout(restartTimeout)
 	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.Settings).History)
 	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.Settings).Version)
 	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.Settings).Diagnostics)

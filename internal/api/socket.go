@@ -38,8 +38,6 @@ func SocketPath(dataDir string) string {
 	return filepath.Join(shortSocketDir(), hex.EncodeToString(hash[:10])+".sock")
 }
 
-// ListenSocket listens there, for this user only. What a dead daemon left
-// behind is replaced; a living one is an error.
 // ListenSocket listens on the socket, for this user only. It replaces the socket of a dead daemon; a running daemon is an error.
 func ListenSocket(dataDir string) (net.Listener, error) {
 	path := SocketPath(dataDir)

@@ -48,7 +48,6 @@ func listenPrivately(path string) (net.Listener, error) {
 	return &socketListener{l, path}, nil
 }
 
-// socketListener removes its path when it is closed.
 // socketListener removes its path when it closes.
 type socketListener struct {
 	*net.UnixListener

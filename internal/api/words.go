@@ -54,11 +54,11 @@ func variants() []string {
 
 // invalidValue returns an error with the parameter, the value and the allowed values.
 func invalidValue(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, oneOf(allowed)).
-		With("parameter", name).With("value", problem.Brief(value)).With("allowed", nonNil(allowed))
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, joinOr(allowed)).
+		With("parameter", name).With("value", problem.Brief(value)).With("allowed", emptyIfNil(allowed))
 }
 
-func oneOf(words []string) string {
+func joinOr(words []string) string {
 	switch len(words) {
 	case 0:
 		return "left out"
@@ -70,15 +70,15 @@ func oneOf(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + ", or " + words[len(words)-1]
 }
 
-// shown returns a JSON value for an error: a string without quotes.
-func shown(value []byte) string {
+// displayValue returns a JSON value for an error: a string without quotes.
+func displayValue(value []byte) string {
 	if s, ok := wirejson.String(value); ok {
 		return s
 	}
 	return string(value)
 }
 
-func nonNil[T any](s []T) []T {
+func emptyIfNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
 	}

@@ -1,10 +1,10 @@
 // Package app runs the daemon: it opens files and listeners, creates and connects the packages, starts them, and stops them in reverse order.
 //
 // Guarantees:
-// - MCPProxy answers before it contacts a server.
-// - Only one daemon uses a data directory.
-// - Nothing that it starts outlives Run.
-// - A stop finishes or rejects running calls and writes the spooled records to the database.
+//   - MCPProxy answers before it contacts a server.
+//   - Only one daemon uses a data directory.
+//   - Nothing that it starts outlives Run.
+//   - A stop finishes or rejects running calls and writes the spooled records to the database.
 //
 // It has no product logic of its own.
 package app
@@ -146,7 +146,7 @@ func Run(ctx context.Context, opt Options) error {
 	calls, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.base, d.cancelCalls = func(net.Listener) context.Context { return calls }, cutOff
 	defer d.cancelCalls(nil)
-	defer paceGC()()
+	defer tuneGC()()
 	ended := make(chan struct{})
 	defer close(ended)
 	err := d.open()
@@ -331,10 +331,10 @@ func (d *daemon) wire() error {
 		},
 		Presence: d.presence.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
-	d.gateway = ops.New(ops.Deps{
+	d.gateway = ops.NewGateway(ops.GatewayDeps{
 		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
 		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
-		About: ops.About{
+		About: ops.DaemonInfo{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) ops.StatusHeld { return d.consent.Counts(ctx) },

@@ -32,7 +32,7 @@ func (b *loopbackListeners) open(tcp net.Addr) {
 	defer b.mu.Unlock()
 	b.warning = ""
 	for _, addr := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		if covers(at.Addr(), addr) || slices.Contains(b.addrs, addr) {
+		if coversAddress(at.Addr(), addr) || slices.Contains(b.addrs, addr) {
 			continue
 		}
 		own := netip.AddrPortFrom(addr, at.Port()).String()
@@ -49,8 +49,8 @@ func (b *loopbackListeners) open(tcp net.Addr) {
 	}
 }
 
-// covers reports whether a listener on one address receives connections to a loopback address.
-func covers(listens, loopback netip.Addr) bool {
+// coversAddress reports whether a listener on one address receives connections to a loopback address.
+func coversAddress(listens, loopback netip.Addr) bool {
 	return listens == loopback || listens.IsUnspecified() && (listens.Is6() || loopback.Is4())
 }
 

@@ -44,9 +44,9 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 			},
 			Open: func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(dataDir, "client_changes")) },
 		},
-		Place: func() ops.Place {
+		Endpoint: func() ops.ProxyEndpoint {
 			now := d.live.Current()
-			p := ops.Place{
+			p := ops.ProxyEndpoint{
 				Base: ops.BaseURL(d.tcp.Addr().String()), Command: self, Args: config.Flags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
 			}
 			for _, profile := range now.Profiles {
@@ -62,8 +62,8 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 
 // importOperations returns the operations that import the servers of the account's clients.
 func (d *daemon) importOperations(account *permission.Account, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
-	return ops.NewImportOperations(ops.NewImportAccount(account.Env, account.Open), func(c ops.Caller) ops.Here {
-		return ops.Here{
+	return ops.NewImportOperations(ops.NewImportAccount(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
+		return ops.ImportTarget{
 			Text: d.live.Read, Itself: d.live.Itself, Secret: store.Get,
 			Names: func(ctx context.Context) (names []string, err error) {
 				all, err := a.Servers(ctx, c, ops.Nothing{})
@@ -89,6 +89,6 @@ func (d *daemon) importOperations(account *permission.Account, a *ops.Admin, sto
 			},
 		}
 	}, func(c ops.Caller, servers string, do func() error) error {
-		return ops.Journal{Log: d.log, Logger: d.logger}.RunUserAction(c, ops.Action(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
+		return ops.Journal{Log: d.log, Logger: d.logger}.RunUserAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
 	})
 }

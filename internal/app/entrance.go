@@ -18,11 +18,11 @@ type rootHandler struct {
 // ServeHTTP routes a request that passes the check.
 func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.HasPrefix(r.RequestURI, "/")
-	if plain, ok := strings.CutSuffix(r.URL.Path, "/"); ok && path && r.URL.RawPath == "" && isMCP(plain) {
+	if plain, ok := strings.CutSuffix(r.URL.Path, "/"); ok && path && r.URL.RawPath == "" && isMCPPath(plain) {
 		r = r.Clone(r.Context()) // some clients append a slash
 		r.URL.Path = plain
 	}
-	if path && r.URL.RawPath == "" && isMCP(r.URL.Path) {
+	if path && r.URL.RawPath == "" && isMCPPath(r.URL.Path) {
 		e.mcp.ServeHTTP(w, r)
 		return
 	}
@@ -34,7 +34,7 @@ func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why != "" {
 		w.Header().Set("Connection", "close") // do not wait for the body
 		if r.URL.Path == api.Prefix || strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
-			api.Forbid(w, why)
+			api.WriteForbidden(w, why)
 			return
 		}
 		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
@@ -43,8 +43,8 @@ func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.rest.ServeHTTP(w, r)
 }
 
-// isMCP reports whether the path is an MCP endpoint in its canonical form.
-func isMCP(path string) bool {
+// isMCPPath reports whether the path is an MCP endpoint in its canonical form.
+func isMCPPath(path string) bool {
 	if path == "/mcp" || path == "/mcp/all" || path == "/mcp/all/mcp" {
 		return true
 	}

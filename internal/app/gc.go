@@ -17,7 +17,7 @@ const (
 	minPercent = 75
 )
 
-// paceGC leaves the heap at least headroom to grow into between two collections.
+// tuneGC leaves the heap at least headroom to grow into between two collections.
 // The live heap of a daemon with few tools is so small that at the usual 100 %
 // collecting takes a quarter of the time of a call; for a daemon with many
 // tools it is little. It follows the live heap after each collection until
@@ -26,7 +26,7 @@ const (
 // When the heap grows fast, as while many servers list their tools for the
 // first time, the pace comes too late on a busy machine: a limit on the memory,
 // which follows the live heap too, has it collected all the same.
-func paceGC() (stop func()) {
+func tuneGC() (stop func()) {
 	var stopped atomic.Bool
 	before, limit := debug.SetGCPercent(maxPercent), debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(limit, memoryLimit(0)))

@@ -43,7 +43,7 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	for _, path := range []string{web.Path, strings.TrimSuffix(web.Path, "/"), "GET /{$}"} {
 		mux.Handle(path, ui)
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)
 	mux.Handle("GET /metrics", metrics)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
@@ -84,7 +84,7 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 
-func answerOK(w http.ResponseWriter) {
+func writeOK(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n") // the client is gone; no one reads the error
 }

@@ -19,7 +19,7 @@ func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, fmt.Sprintf("it has just started, and does not know the tools of %d server(s) yet", n), http.StatusServiceUnavailable)
 		return
 	}
-	answerOK(w)
+	writeOK(w)
 }
 
 // serversWithoutTools returns how many servers readiness still waits for. Servers that fail later do not matter.

@@ -21,7 +21,7 @@ import (
 // connectFlags are the flags of `connect` and `disconnect`.
 type connectFlags struct {
 	all, dryRun, undo bool
-	wish              ops.Wish
+	wish              ops.ConnectOptions
 	consent           consent
 }
 
@@ -94,7 +94,7 @@ func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*c
 		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.IDs(), ", ")+"; or say --all for those that are installed.")
 	case f.all && (len(args) > 0 || f.undo):
 		return nil, usage("--all stands alone.", "Give either --all or the names of clients.")
-	case f.undo && (f.dryRun || f.wish != ops.Wish{}):
+	case f.undo && (f.dryRun || f.wish != ops.ConnectOptions{}):
 		return nil, usage("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
 	}
 	account, err := clientAccount(cmd.Context(), r)
@@ -305,7 +305,7 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := ops.Place{Base: ops.BaseURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
+	place := ops.ProxyEndpoint{Base: ops.BaseURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
 	for _, profile := range live.Current().Profiles {
 		place.Profiles = append(place.Profiles, profile.Name)
 	}
@@ -316,7 +316,7 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 }
 
 // accountAt returns the clients of the user for an MCPProxy at a place.
-func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
+func accountAt(r *run, env clients.Env, place ops.ProxyEndpoint) *ops.ClientAccount {
 	var err error
 	if place.Command, place.Args, err = r.self(); err != nil {
 		place.NoCommand = err
@@ -325,9 +325,9 @@ func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 		Account: &permission.Account{
 			Env: env, Tools: func() []permission.Tool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
-		Place:  func() ops.Place { return place },
-		Run:    func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
-		Tokens: daemonTokens{r},
+		Endpoint: func() ops.ProxyEndpoint { return place },
+		Run:      func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
+		Tokens:   daemonTokens{r},
 	}
 }
 

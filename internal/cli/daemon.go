@@ -70,7 +70,7 @@ func runOperationAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(arg
 // changeOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
 func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
-	if !api.Absent(err) {
+	if !api.IsDaemonAbsent(err) {
 		return out, err
 	}
 	path, err := r.configFile()
@@ -81,7 +81,7 @@ func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op
 	if err != nil {
 		return out, err
 	}
-	return offline(ops.NewFile(live), in)
+	return offline(ops.NewConfigFile(live), in)
 }
 
 // runChange returns the run function of a command that runs such an operation and shows the answer.

@@ -72,10 +72,10 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 	}
 	flags := ""
 	if r.configPath != "" {
-		flags += " --config " + doctor.Quoted(path)
+		flags += " --config " + doctor.ShellQuote(path)
 	}
 	if r.dataDir != "" {
-		flags += " --data-dir " + doctor.Quoted(dir)
+		flags += " --data-dir " + doctor.ShellQuote(dir)
 	}
 	return doctor.Options{
 		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.daemonFacts, Clients: doctorClients{r},
@@ -124,7 +124,7 @@ func (r *run) daemonFacts(ctx context.Context) (*doctor.Daemon, error) {
 	defer c.Close()
 	d := &doctor.Daemon{}
 	if d.Status, err = api.GetStatus.Call(ctx, c, ops.Nothing{}); err != nil {
-		if api.Absent(err) {
+		if api.IsDaemonAbsent(err) {
 			return nil, doctor.ErrAbsent
 		}
 		return nil, err

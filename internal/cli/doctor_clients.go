@@ -21,7 +21,7 @@ func (d doctorClients) Examine(address string) ([]doctor.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	account := accountAt(d.r, env, ops.Place{Base: ops.BaseURL(address)})
+	account := accountAt(d.r, env, ops.ProxyEndpoint{Base: ops.BaseURL(address)})
 	all, err := account.List()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	if err != nil {
 		return out
 	}
-	here := ops.Here{
+	here := ops.ImportTarget{
 		Text: live.Read, Itself: live.Itself,
 		Names:  func(context.Context) ([]string, error) { return nil, nil },
 		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },

@@ -215,7 +215,7 @@ func readText(r *run, path string) ([]byte, error) {
 }
 
 // importTo returns access to the daemon or, without one, to the configuration file and the keyring.
-func importTo(r *run, c *api.Client) (here ops.Here, err error) {
+func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 	path, err := r.configFile()
 	if err != nil {
 		return here, err
@@ -228,11 +228,11 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	if err != nil {
 		return here, err
 	}
-	return ops.Here{
+	return ops.ImportTarget{
 		Text: live.Read, Itself: live.Itself, Secret: kept.Store.Get,
 		Names: func(ctx context.Context) (names []string, err error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
-			if api.Absent(err) {
+			if api.IsDaemonAbsent(err) {
 				for _, s := range live.Current().Servers {
 					names = append(names, s.Name)
 				}
@@ -255,8 +255,8 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 		},
 		Add: func(ctx context.Context, all []ops.NewServer) ([]ops.ServerView, []error, error) {
 			added, err := api.AddServers.Call(ctx, c, ops.NewServers{Servers: all})
-			if api.Absent(err) {
-				return ops.OneByOne(ops.NewFile(live).AddServer)(ctx, all)
+			if api.IsDaemonAbsent(err) {
+				return ops.AddEach(ops.NewConfigFile(live).AddServer)(ctx, all)
 			}
 			views, refused := added.Each()
 			return views, refused, err

@@ -68,7 +68,7 @@ func (r *run) localSecrets() (ops.Secrets, error) {
 // secretsOp runs an operation in the daemon, or without one in this process.
 func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.Secrets) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
-	if !api.Absent(err) {
+	if !api.IsDaemonAbsent(err) {
 		return out, err
 	}
 	s, err := r.localSecrets()

@@ -13,7 +13,7 @@ import (
 func statusCommand(r *run) command {
 	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
-		if api.Absent(err) {
+		if api.IsDaemonAbsent(err) {
 			if down := r.printDown(ctx); down != nil {
 				return down
 			}

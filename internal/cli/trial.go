@@ -143,7 +143,7 @@ func canCommand(r *run) command {
 		flags:    map[string]any{"args": &args},
 		complete: r.callers(),
 		run: r.withClient(func(ctx context.Context, c *api.Client, given []string) error {
-			in := ops.Question{Who: given[0], Name: given[1]}
+			in := ops.ExplainRequest{Who: given[0], Name: given[1]}
 			if args != "" {
 				var err error
 				if in.Args, err = r.readArgs(args); err != nil {

@@ -37,7 +37,7 @@ func (f *fake) try(_ context.Context, _ ops.Caller, in ops.TrialCandidate) (ops.
 }
 
 // can answers for a client whose call passes in one lane, or in none.
-func (f *fake) can(_ context.Context, _ ops.Caller, in ops.Question) (ops.Prospect, error) {
+func (f *fake) can(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.Prospect, error) {
 	lane := func(name string, outcome activity.Verdict) ops.ProspectLane {
 		one := ops.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive passes whatever the hints say."}
 		if outcome == activity.Refused {

@@ -19,7 +19,7 @@ import (
 
 // activityWatch shows records as they are written.
 func activityWatch(r *run) command {
-	w := watch{run: r}
+	w := activityWatcher{run: r}
 	var flags listFlags
 	all := filters(&w.filter, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&w.limit, 1_000_000}, &w.last, &w.noIcons
@@ -45,8 +45,8 @@ func activityWatch(r *run) command {
 	})}
 }
 
-// watch reads events and writes the selected ones.
-type watch struct {
+// activityWatcher reads events and writes the selected ones.
+type activityWatcher struct {
 	*run
 	filter  activity.Filter
 	limit   int
@@ -69,7 +69,7 @@ const (
 )
 
 // watch shows records until the limit or the end time is reached.
-func (w *watch) watch(ctx context.Context, c *api.Client) error {
+func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 	until, stop := context.WithCancel(ctx)
 	if !w.filter.Until.IsZero() {
 		until, stop = context.WithTimeout(ctx, w.filter.Until.Sub(w.Now()))
@@ -91,11 +91,11 @@ func (w *watch) watch(ctx context.Context, c *api.Client) error {
 }
 
 // follow reads events, and resumes when the daemon comes back.
-func (w *watch) follow(ctx context.Context, c *api.Client) error {
+func (w *activityWatcher) follow(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
 		w.text = nil
 		q := ops.EventQuery{LastEventID: w.last, Types: []ops.EventKind{ops.EventCallCompleted, ops.EventPolicyDecision, ops.EventRecorded}}
-		err := api.StreamEvents.Stream(ctx, c, q, writerFunc(func(p []byte) error { return w.take(ctx, c, p) }))
+		err := api.StreamEvents.Stream(ctx, c, q, writerFunc(func(p []byte) error { return w.receive(ctx, c, p) }))
 		p := problem.From(err)
 		switch {
 		case errors.Is(err, errLimitReached) || ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
@@ -118,7 +118,7 @@ type writerFunc func(p []byte) error
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
 // receive parses the stream and handles each complete event.
-func (w *watch) take(ctx context.Context, c *api.Client, p []byte) error {
+func (w *activityWatcher) receive(ctx context.Context, c *api.Client, p []byte) error {
 	w.text = append(w.text, p...)
 	for {
 		event, rest, whole := bytes.Cut(w.text, []byte("\n\n"))
@@ -133,7 +133,7 @@ func (w *watch) take(ctx context.Context, c *api.Client, p []byte) error {
 }
 
 // event shows an event if it is selected, and then advances the cursor.
-func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
+func (w *activityWatcher) event(ctx context.Context, c *api.Client, text []byte) error {
 	id, kind, data := w.last, "", ""
 	for line := range strings.SplitSeq(string(text), "\n") {
 		name, value, _ := strings.Cut(line, ": ")
@@ -170,7 +170,7 @@ func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
 }
 
 // past shows the completed records since --since, oldest first.
-func (w *watch) past(ctx context.Context, c *api.Client) error {
+func (w *activityWatcher) past(ctx context.Context, c *api.Client) error {
 	w.fresh = false
 	if w.filter.Since.IsZero() {
 		return nil
@@ -184,7 +184,7 @@ func (w *watch) past(ctx context.Context, c *api.Client) error {
 		}
 		for i := range page.Activities {
 			if r := &page.Activities[i]; r.Status != activity.Pending {
-				all = append(all, eventOf(r))
+				all = append(all, toEvent(r))
 			}
 		}
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
@@ -208,22 +208,22 @@ func (w *watch) past(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// eventOf converts a record to an event.
-func eventOf(r *activity.Record) ops.EventRecord {
+// toEvent converts a record to an event.
+func toEvent(r *activity.Record) ops.EventRecord {
 	f := activity.FactsOf(r)
 	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
 // wants reports whether the filter selects a record that was not shown yet. It looks up what an event does not contain.
-func (w *watch) wants(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
+func (w *activityWatcher) wants(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
 	f := &w.filter
 	if w.was[e.ID] {
 		delete(w.was, e.ID)
 		return false, nil
 	}
-	wanted := anyOf(f.Types, e.Type) && anyOf(f.Statuses, e.Status) && anyOf(f.Servers, e.ServerName) && w.wantsTool(e) &&
-		anyOf(f.IntentTypes, e.OperationType) && anyOf(f.Sensitivities, e.DataSensitivity) && anyOf(f.Actors, e.Actor) && anyOf(f.Clients, e.ClientName) &&
+	wanted := matchesAny(f.Types, e.Type) && matchesAny(f.Statuses, e.Status) && matchesAny(f.Servers, e.ServerName) && w.wantsTool(e) &&
+		matchesAny(f.IntentTypes, e.OperationType) && matchesAny(f.Sensitivities, e.DataSensitivity) && matchesAny(f.Actors, e.Actor) && matchesAny(f.Clients, e.ClientName) &&
 		(f.SessionID == "" || f.SessionID == e.SessionID) && (f.RequestID == "" || f.RequestID == e.RequestID) &&
 		!e.Timestamp.Before(f.Since) && (f.Until.IsZero() || e.Timestamp.Before(f.Until))
 	if !wanted || f.Search == "" {
@@ -233,16 +233,16 @@ func (w *watch) wants(ctx context.Context, c *api.Client, e *ops.EventRecord) (b
 	return slices.ContainsFunc(page.Activities, func(r activity.Record) bool { return r.ID == e.ID }), err
 }
 
-func (w *watch) wantsTool(e *ops.EventRecord) bool {
-	return anyOf(w.filter.Tools, e.ToolName) || slices.Contains(w.filter.Tools, e.ServerName+":"+e.ToolName)
+func (w *activityWatcher) wantsTool(e *ops.EventRecord) bool {
+	return matchesAny(w.filter.Tools, e.ToolName) || slices.Contains(w.filter.Tools, e.ServerName+":"+e.ToolName)
 }
 
-func anyOf[T comparable](wanted []T, v T) bool {
+func matchesAny[T comparable](wanted []T, v T) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, v)
 }
 
 // show writes a record on one line. It returns errLimitReached when the limit is reached.
-func (w *watch) show(e *ops.EventRecord, data string) error {
+func (w *activityWatcher) show(e *ops.EventRecord, data string) error {
 	if err := w.line(e, data); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (w *watch) show(e *ops.EventRecord, data string) error {
 	return nil
 }
 
-func (w *watch) line(e *ops.EventRecord, data string) error {
+func (w *activityWatcher) line(e *ops.EventRecord, data string) error {
 	if w.output == formatJSON {
 		_, err := fmt.Fprintf(w.Stdout, "%s\n", escapeHidden([]byte(data)))
 		return err
@@ -263,12 +263,12 @@ func (w *watch) line(e *ops.EventRecord, data string) error {
 		what += ":" + e.ToolName
 	}
 	a := activity.Record{Type: e.Type, Status: e.Status, DurationMS: e.DurationMS}
-	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), oneLine(e.ID), padded(operation(e.OperationType, w.noIcons), 7),
+	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), oneLine(e.ID), padRight(operation(e.OperationType, w.noIcons), 7),
 		oneLine(string(e.Status)), dashIfEmpty(oneLine(what)), duration(a), oneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
 	return err
 }
 
-// padded pads a text with spaces to a number of cells.
-func padded(s string, cells int) string {
+// padRight pads a text with spaces to a number of cells.
+func padRight(s string, cells int) string {
 	return s + strings.Repeat(" ", max(0, cells-len([]rune(s))))
 }

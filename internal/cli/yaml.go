@@ -68,19 +68,19 @@ func (w *yamlWriter) scalar(raw []byte, indent string) {
 	raw = bytes.TrimSpace(raw)
 	text, isText := wirejson.String(raw)
 	switch {
-	case isText && literal(text):
+	case isText && isBlock(text):
 		w.block(text, indent)
 	case isText:
 		w.out.WriteString(bareOrQuoted(text) + "\n")
 	case wirejson.Kind(raw) == '0':
-		w.out.WriteString(exponent(string(raw)) + "\n")
+		w.out.WriteString(normalizeExponent(string(raw)) + "\n")
 	default:
 		w.out.WriteString(string(raw) + "\n")
 	}
 }
 
 // isBlock reports whether s is best written as a block of lines, and can be.
-func literal(s string) bool {
+func isBlock(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.TrimSpace(s) == "" {
 		return false
 	}
@@ -109,7 +109,7 @@ func (w *yamlWriter) block(s, indent string) {
 }
 
 // isBare reports whether s needs no quotes in any version of YAML.
-func bare(s string) bool {
+func isBare(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '/'
 		inner := letter || '0' <= c && c <= '9' || strings.IndexByte(".@+-()", c) >= 0 || c == ' ' && i > 0 && s[i-1] != ' '
@@ -125,7 +125,7 @@ func bare(s string) bool {
 }
 
 // normalizeExponent writes a number so that YAML 1.1 readers accept it: 1e5 becomes 1.0e+5.
-func exponent(number string) string {
+func normalizeExponent(number string) string {
 	mantissa, power, ok := strings.Cut(strings.ToLower(number), "e")
 	if !ok {
 		return number
@@ -140,7 +140,7 @@ func exponent(number string) string {
 }
 
 func bareOrQuoted(s string) string {
-	if bare(s) {
+	if isBare(s) {
 		return s
 	}
 	quoted, _ := wirejson.Marshal(s) // a string can always be encoded

@@ -77,9 +77,9 @@ func (a *demoClient) session(ctx context.Context) error {
 	}
 	for _, s := range steps {
 		if s.story != "" {
-			say(a.out, "\n%s", s.story)
+			printf(a.out, "\n%s", s.story)
 		}
-		say(a.out, "  → %s %s", s.tool, s.args)
+		printf(a.out, "  → %s %s", s.tool, s.args)
 		r, err := a.call(ctx, s.tool, s.args)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (a *demoClient) print(r toolResult) {
 	}
 	if len(r.Structured.Tools) > 0 {
 		for _, t := range r.Structured.Tools {
-			say(a.out, "  %s %-22s %-21s score %.2f", mark, t.Name, t.CallWith, t.Score)
+			printf(a.out, "  %s %-22s %-21s score %.2f", mark, t.Name, t.CallWith, t.Score)
 		}
 		return
 	}
@@ -104,7 +104,7 @@ func (a *demoClient) print(r toolResult) {
 		if i > 0 {
 			mark = " "
 		}
-		say(a.out, "  %s %s", mark, line)
+		printf(a.out, "  %s %s", mark, line)
 	}
 }
 
@@ -164,7 +164,7 @@ func (a *demoClient) watchShifty(ctx context.Context, every time.Duration) error
 	}); err != nil {
 		return err
 	}
-	say(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbersCall)
+	printf(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbersCall)
 	r, err := a.call(ctx, "call_tool_read", addNumbersCall)
 	if err != nil {
 		return err
@@ -227,6 +227,6 @@ func (a *demoClient) post(ctx context.Context, message string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-func say(out io.Writer, format string, args ...any) {
+func printf(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format+"\n", args...)
 }

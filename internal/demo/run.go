@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.Abort,
 			Stopping: func(what string) {
 				if asked.Err() != nil {
-					say(o.Out, "%s", what)
+					printf(o.Out, "%s", what)
 				}
 			},
 		})
@@ -134,7 +134,7 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 // show runs the session, prints the log and suggested commands, and waits.
 func show(ctx context.Context, o Options, r app.Running, self string) error {
 	a := &demoClient{url: "http://" + r.Address + "/mcp", out: o.Out}
-	say(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
+	printf(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
 	if err := a.session(ctx); err != nil {
 		return ignoreStopErrors(ctx, err)
 	}
@@ -147,10 +147,10 @@ func show(ctx context.Context, o Options, r app.Running, self string) error {
 	if err := showLog(ctx, o, self, r); err != nil {
 		return ignoreStopErrors(ctx, err)
 	}
-	say(o.Out, "%s", suggestedCommands(self, r))
+	printf(o.Out, "%s", suggestedCommands(self, r))
 	err := a.watchShifty(ctx, time.Second)
 	if err == nil {
-		say(o.Out, "%s", approveCommands)
+		printf(o.Out, "%s", approveCommands)
 	}
 	<-ctx.Done()
 	return ignoreStopErrors(ctx, err)
@@ -170,7 +170,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Runnin
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
 	}
-	say(a.out, "\nA person looks at the difference, and approves it:")
+	printf(a.out, "\nA person looks at the difference, and approves it:")
 	if err := runSelf(ctx, a.out, self, r.DataDir, "tools", "diff", "shifty:add_numbers"); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Runnin
 }
 
 func showLog(ctx context.Context, o Options, self string, r app.Running) error {
-	say(o.Out, "\nEvery call, every refusal and every approval is on record:")
+	printf(o.Out, "\nEvery call, every refusal and every approval is on record:")
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 
@@ -200,7 +200,7 @@ func ignoreStopErrors(ctx context.Context, err error) error {
 
 // runSelf runs a command of MCPProxy as a user would, and shows it.
 func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
-	say(out, "\n$ mcpproxy %s", strings.Join(args, " "))
+	printf(out, "\n$ mcpproxy %s", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {

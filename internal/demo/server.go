@@ -2,8 +2,8 @@
 // them through /mcp.
 //
 // Guarantees:
-// - The demo needs only the binary.
-// - The session is real: servers over stdio and HTTP, and an agent that is an HTTP client like any other.
+//   - The demo needs only the binary.
+//   - The session is real: servers over stdio and HTTP, and an agent that is an HTTP client like any other.
 //
 // The servers are no examples of good MCP servers: they implement only what the demo needs, and store nothing.
 package demo

@@ -11,13 +11,13 @@ import (
 
 // Serve runs a daemon that offers the sample servers to users.
 func Serve(ctx context.Context, o app.Options) error {
-	o.SampleServers = toys()
+	o.SampleServers = sampleServers()
 	return app.Run(ctx, o)
 }
 
-// toys are the bundled upstreams as servers that this very binary runs, each over
+// sampleServers are the bundled upstreams as servers that this very binary runs, each over
 // stdio. There are none when the binary cannot find itself.
-func toys() []ops.NewServer {
+func sampleServers() []ops.NewServer {
 	self, err := os.Executable()
 	if err != nil {
 		return nil

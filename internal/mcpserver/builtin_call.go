@@ -148,7 +148,7 @@ func readCall(args []byte, r *ops.CallRequest) {
 			r.Select = value
 		default:
 			if !r.Declared.Add(string(name), value) && len(r.Strays) < maxStrays {
-				r.Strays = append(r.Strays, ops.Stray{Name: string(name), Value: value})
+				r.Strays = append(r.Strays, ops.UnknownArgument{Name: string(name), Value: value})
 			}
 		}
 		return nil

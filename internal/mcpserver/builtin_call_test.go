@@ -16,7 +16,9 @@ import (
 // What a calling tool's parameters become.
 func TestReadCall(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
-	stray := func(name, value string) []ops.Stray { return []ops.Stray{{Name: name, Value: raw(value)}} }
+	stray := func(name, value string) []ops.UnknownArgument {
+		return []ops.UnknownArgument{{Name: name, Value: raw(value)}}
+	}
 	type request = ops.CallRequest
 	type declared = policy.Declared
 	for _, tt := range []struct {

@@ -46,8 +46,6 @@ func (d *definition) needsReview() bool {
 	return d.evaluation.Why == approval.New || d.evaluation.Why == approval.Changed
 }
 
-// separateReviewReason returns why a person has to look at it by itself; "" when it may be
-// approved together with others.
 // separateReviewReason returns why a user must review the definition by itself; "" when it may be approved in a batch.
 func (d *definition) separateReviewReason() string {
 	switch {
@@ -255,7 +253,7 @@ func (a *Admin) decideTool(ctx context.Context, c Caller, in ToolRef, action str
 	if seen != nil {
 		detail = problem.Brief(seen.Fingerprint)
 	}
-	record := Action(c, activity.Approval, id, action, detail)
+	record := NewActionRecord(c, activity.Approval, id, action, detail)
 	err := a.applyDecision(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
 	if err != nil {
 		return ToolView{}, err
@@ -304,7 +302,7 @@ func (a *Admin) decidePrimitive(ctx context.Context, c Caller, in OfferDecision,
 	if in.Kind != tool.KindInstructions {
 		detail = problem.Brief(in.Name) + " " + detail
 	}
-	record := Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
+	record := NewActionRecord(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
 	err := a.applyDecision(ctx, c, record, "The definition", seen, func() (definition, error) { return a.findPrimitive(in.OfferRef) }, decide)
 	if err != nil {
 		return OfferDiff{}, err

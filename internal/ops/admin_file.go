@@ -12,8 +12,8 @@ import (
 // hand, nothing is recorded, and decisions about servers stay.
 type ConfigFile struct{ live *config.Live }
 
-// NewFile returns a ConfigFile for a configuration that no daemon uses.
-func NewFile(live *config.Live) ConfigFile { return ConfigFile{live} }
+// NewConfigFile returns a ConfigFile for a configuration that no daemon uses.
+func NewConfigFile(live *config.Live) ConfigFile { return ConfigFile{live} }
 
 // offlineWarning is the warning that each change carries.
 func (f ConfigFile) offlineWarning() string {

@@ -21,7 +21,7 @@ func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) 
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
 			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
-	record := Action(c, activity.ConfigChange, id, "keep_destructive", problem.Brief(in.Fingerprint))
+	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.Brief(in.Fingerprint))
 	return a.runUserAction(c, record, func() error {
 		d, err := a.findTool(id)
 		if err == nil {

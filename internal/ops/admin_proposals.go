@@ -42,7 +42,7 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 	if len(p.book.Proposals()) >= approval.MaxProposals {
 		return approval.TooManyProposals()
 	}
-	r := Action(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
+	r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
 	return p.runRecorded(r, func() error { return p.book.Propose(ctx, name, text, by, fits) })
 }
 
@@ -113,7 +113,7 @@ func (p proposals) withdrawMatching(ctx context.Context, goes func(name string) 
 		if !goes(one.Name) {
 			continue
 		}
-		r := Action(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
+		r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
 		if err := p.runRecorded(r, func() error { return p.book.Withdraw(ctx, one.Name) }); err != nil {
 			p.logger.Error("a proposal could not be dropped", "server", one.Name, "error", err)
 			continue

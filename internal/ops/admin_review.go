@@ -125,7 +125,7 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (Serve
 	if err != nil {
 		return ServerReview{}, err
 	}
-	r := s.review()
+	r := s.serverReview()
 	diffs := 0
 	for _, d := range s.primitives {
 		o := ReviewedOffer{Kind: d.Kind, Name: d.Tool, Standing: d.approvalStatus(), ForClients: d.forClients,
@@ -144,7 +144,7 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (Serve
 	return r, nil
 }
 
-func (s *reviewSubject) review() ServerReview {
+func (s *reviewSubject) serverReview() ServerReview {
 	r := ServerReview{
 		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
 		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.toolsCurrent(), Instructions: s.instructions(),
@@ -176,7 +176,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}
-	err = a.runUserAction(c, Action(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+	err = a.runUserAction(c, NewActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
 		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *reviewSubject, c Call
 // QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
 // launch, because only a quarantined server is held by a missing approval.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	err := a.runUserAction(c, Action(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+	err := a.runUserAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
 		s, err := a.findReviewSubject(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err

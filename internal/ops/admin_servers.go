@@ -28,7 +28,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerVie
 	}
 	switch {
 	case c.Person():
-		err = a.runUserAction(c, Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
+		err = a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
 			return a.editor.AddServers(a.Permit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.Known():
@@ -77,7 +77,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []NewServer) (r
 	var at []int // index in all
 	refused = make([]error, len(all))
 	recorded := func(name string, do func() error) error {
-		return a.runUserAction(c, Action(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
+		return a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
 	}
 	for i, s := range all {
 		one := config.NamedEdit{Name: s.Name}
@@ -137,10 +137,10 @@ func (a *Admin) isProposed(name string) (bool, error) {
 // RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
 func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Removed, error) {
 	name := in.Name
-	return Removed{Removed: name}, a.runUserAction(c, Action(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+	return Removed{Removed: name}, a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
-			err = a.WithoutLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
+			err = a.RemoveWithLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
 			err = a.Book.Forget(ctx, name)
@@ -172,7 +172,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	case "enabled false":
 		kind, action, detail, allowed = activity.ServerChange, "disable", "", true
 	}
-	err := a.runUserAction(c, Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
+	err := a.runUserAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
 				WithHint("The keys are "+strings.Join(ChangeableKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableKeys())

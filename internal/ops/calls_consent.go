@@ -225,7 +225,7 @@ func (c *CallApprovals) journal() Journal {
 }
 
 func answerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
-	r := Action(by, activity.Approval, id, action, detail)
+	r := NewActionRecord(by, activity.Approval, id, action, detail)
 	r.ParentID = parent
 	return r
 }
@@ -244,9 +244,9 @@ func (c *CallApprovals) pendingView(q *ask.Question) PendingCall {
 		waits = q.Last.Add(c.gateway.Config().AskWait(q.Server))
 	}
 	return PendingCall{
-		ID: q.ID, State: state, WaitsUntil: whenSet(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
+		ID: q.ID, State: state, WaitsUntil: timeOrNil(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
 		Arguments: q.Shown, Truncated: q.Cut, Reason: q.Reason, Actor: q.Actor, ClientName: q.Client, Version: q.ClientVersion, Source: q.Source,
 		AskedAt: q.Asked, LastAsked: q.Last, Until: q.Until, ActivityID: q.Record,
-		AnsweredAt: whenSet(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,
+		AnsweredAt: timeOrNil(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,
 	}
 }

@@ -50,7 +50,7 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	g := New(Deps{Log: log{w: w.World}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
+	g := NewGateway(GatewayDeps{Log: log{w: w.World}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
 	w.CallApprovals = NewCallApprovals(g, w.asks, ask.NewWaiter(w.asks, nil, time.Now, func() {}), tokens, func() { w.changes++ })
 	return w
 }

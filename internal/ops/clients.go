@@ -20,10 +20,10 @@ type ClientRef struct {
 	DryRun bool   `json:"dry_run" doc:"Only say what would change."`
 }
 
-// ClientWish says how to connect a client.
-type ClientWish struct {
+// ConnectRequest says how to connect a client.
+type ConnectRequest struct {
 	ClientRef
-	Wish
+	ConnectOptions
 }
 
 // ChangeRef names a change of a client's file.
@@ -37,8 +37,8 @@ func (o *ClientOperations) ListClients(context.Context, Caller, Nothing) (Client
 }
 
 // ConnectClient writes MCPProxy into a client's file.
-func (o *ClientOperations) ConnectClient(ctx context.Context, c Caller, in ClientWish) (FileChange, error) {
-	return o.change(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.Connect(in.Client, in.Wish) })
+func (o *ClientOperations) ConnectClient(ctx context.Context, c Caller, in ConnectRequest) (FileChange, error) {
+	return o.change(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.Connect(in.Client, in.ConnectOptions) })
 }
 
 // DisconnectClient removes MCPProxy from a client's file.
@@ -82,5 +82,5 @@ func (o *ClientOperations) WritePermissions(_ context.Context, c Caller, in Clie
 }
 
 func (o *ClientOperations) runUserAction(c Caller, action, detail string, do func() error) error {
-	return o.Journal.RunUserAction(c, Action(c, activity.ConfigChange, tool.ID{}, action, detail), do)
+	return o.Journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
 }

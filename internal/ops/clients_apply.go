@@ -25,7 +25,7 @@ func (a *ClientAccount) Apply(ctx context.Context, by Caller, p ConnectPlan) (Fi
 	if err != nil {
 		return p.FileChange, err
 	}
-	if p.wish.Token != "" {
+	if p.options.Token != "" {
 		return a.applyWithToken(ctx, by, p, j)
 	}
 	if p.disconnects() {
@@ -68,7 +68,7 @@ func (a *ClientAccount) applyPlan(ctx context.Context, p ConnectPlan, j *clients
 
 // applyWithToken creates a token and writes it into the file. It revokes the token if the write fails.
 func (a *ClientAccount) applyWithToken(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
-	token, err := a.Tokens.Make(ctx, by, p.wish.Token, p.wish.Profile)
+	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
 	if err != nil {
 		return p.FileChange, err
 	}
@@ -79,8 +79,8 @@ func (a *ClientAccount) applyWithToken(ctx context.Context, by Caller, p Connect
 	}
 	if err != nil {
 		err = p.withPath(err)
-		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.wish.Token); late != nil {
-			out.Warnings = append(out.Warnings, "The token "+p.wish.Token+" was made and could not be revoked: "+problem.From(late).Message)
+		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.options.Token); late != nil {
+			out.Warnings = append(out.Warnings, "The token "+p.options.Token+" was made and could not be revoked: "+problem.From(late).Message)
 		}
 	}
 	return out, err
@@ -154,7 +154,7 @@ func (p ConnectPlan) matches(now clients.Doc) bool {
 	if p.address.URL == "" {
 		return !there.There()
 	}
-	return there.IsObject() && clients.Leads(there, p.place.ours) && clients.URL(there) == p.address.URL
+	return there.IsObject() && clients.Leads(there, p.endpoint.isOwnURL) && clients.URL(there) == p.address.URL
 }
 
 // changeKinds are the kinds of changes to client files: the first word of a change.

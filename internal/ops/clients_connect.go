@@ -15,7 +15,7 @@ import (
 // ClientAccount has the MCP clients of one OS account and the address of MCPProxy for them.
 type ClientAccount struct {
 	*permission.Account
-	Place func() Place
+	Endpoint func() ProxyEndpoint
 	// Run runs a client's own command and returns its output.
 	Run func(ctx context.Context, argv []string) (said string, err error)
 	// Tokens creates agent tokens; nil without a daemon.
@@ -28,8 +28,8 @@ type Tokens interface {
 	Revoke(ctx context.Context, by Caller, name string) error
 }
 
-// Wish selects the profile and the token of a connection.
-type Wish struct {
+// ConnectOptions selects the profile and the token of a connection.
+type ConnectOptions struct {
 	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
 	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
 }
@@ -56,15 +56,15 @@ type FileChange struct {
 type ConnectPlan struct {
 	FileChange
 
-	client  clients.Client
-	place   Place
-	address clients.Address // without a token; zero to disconnect
-	wish    Wish
-	edit    func(clients.Doc, clients.Address) ([]byte, error)
-	before  clients.Doc
-	from    clients.UserFile
-	text    []byte
-	what    string
+	client   clients.Client
+	endpoint ProxyEndpoint
+	address  clients.Address // without a token; zero to disconnect
+	options  ConnectOptions
+	edit     func(clients.Doc, clients.Address) ([]byte, error)
+	before   clients.Doc
+	from     clients.UserFile
+	text     []byte
+	what     string
 }
 
 // tokenPlaceholder stands in the shown difference for a token that does not exist yet.
@@ -72,15 +72,15 @@ const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 
 // Connect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
 // a file that cannot be changed.
-func (a *ClientAccount) Connect(word string, w Wish) (ConnectPlan, error) {
+func (a *ClientAccount) Connect(word string, w ConnectOptions) (ConnectPlan, error) {
 	p, err := a.newPlan(word, "connect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if p.address, err = p.place.address(p.client, w.Profile); err != nil {
+	if p.address, err = p.endpoint.address(p.client, w.Profile); err != nil {
 		return ConnectPlan{}, err
 	}
-	p.wish, p.Transport, p.Next = w, transport(p.client), p.client.Reload
+	p.options, p.Transport, p.Next = w, transport(p.client), p.client.Reload
 	shown := p.address
 	if w.Token != "" {
 		if a.Tokens == nil {
@@ -92,11 +92,11 @@ func (a *ClientAccount) Connect(word string, w Wish) (ConnectPlan, error) {
 		shown.Token = tokenPlaceholder
 	}
 	a.addWarnings(&p)
-	if p.place.Locked && w.Token == "" {
+	if p.endpoint.Locked && w.Token == "" {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
 	p.edit = func(d clients.Doc, at clients.Address) ([]byte, error) {
-		return p.client.With(d, p.Server, at, p.place.ours)
+		return p.client.With(d, p.Server, at, p.endpoint.isOwnURL)
 	}
 	if err := p.computeDifference(shown); err != nil {
 		return ConnectPlan{}, err
@@ -188,7 +188,7 @@ func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	p := ConnectPlan{client: c, place: a.Place(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
+	p := ConnectPlan{client: c, endpoint: a.Endpoint(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
 	target := c.Target(a.Env)
 	p.Path = target.Path
 	if p.from, err = clients.ReadUserFile(target.Path, target.Roots(a.Env)...); err != nil {
@@ -200,7 +200,7 @@ func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
 	if p.before, err = target.Parse(p.from.Text); err != nil {
 		return ConnectPlan{}, err
 	}
-	at, _ := clients.Ours([]clients.Doc{p.before}, p.place.ours)
+	at, _ := clients.Ours([]clients.Doc{p.before}, p.endpoint.isOwnURL)
 	p.Server = at.Server
 	return p, nil
 }
@@ -224,7 +224,7 @@ func checkPrivate(f clients.UserFile) error {
 // addWarnings adds warnings about the change.
 func (a *ClientAccount) addWarnings(p *ConnectPlan) {
 	there := p.before.Entry(p.Server)
-	if there.IsObject() && !clients.Leads(there, p.place.ours) {
+	if there.IsObject() && !clients.Leads(there, p.endpoint.isOwnURL) {
 		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; credentials for that are taken out.")
 	}
 	for _, f := range p.client.Files(a.Env) {

@@ -66,7 +66,7 @@ func (a *ClientAccount) List() (ClientList, error) {
 }
 
 func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
-	target, place := c.Target(a.Env), a.Place()
+	target, place := c.Target(a.Env), a.Endpoint()
 	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transport(c), Next: c.Reload, Broken: []string{}}
 	v.FoundBy, v.Found = c.Found(a.Env)
 	var docs []clients.Doc
@@ -78,7 +78,7 @@ func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
 			}
 		}
 	}
-	at, connected := clients.Ours(docs, place.ours)
+	at, connected := clients.Ours(docs, place.isOwnURL)
 	v.Server, v.Connected = at.Server, connected
 	if connected {
 		v.describeEntry(at, a.Env, place)
@@ -103,9 +103,9 @@ func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
 }
 
 // describeEntry sets what the existing entry leads to.
-func (v *ClientView) describeEntry(at clients.Standing, e clients.Env, place Place) {
+func (v *ClientView) describeEntry(at clients.Standing, e clients.Env, place ProxyEndpoint) {
 	v.Path, v.LeadsTo = at.Doc.Path, clients.Reaches(at.Entry)
-	v.Foreign = !clients.Leads(at.Entry, place.ours)
+	v.Foreign = !clients.Leads(at.Entry, place.isOwnURL)
 	command, _ := clients.Command(at.Entry)
 	if command == "" {
 		return

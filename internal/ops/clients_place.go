@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Place is the address of this MCPProxy for clients.
-type Place struct {
+// ProxyEndpoint is the address of this MCPProxy for clients.
+type ProxyEndpoint struct {
 	// Base is the URL without a path, such as http://127.0.0.1:8080.
 	Base string
 	// Command is the absolute path of the program that relays MCP over stdin and stdout, and Args its arguments. NoCommand is why there is none.
@@ -33,7 +33,7 @@ func BaseURL(listen string) string {
 }
 
 // address returns the address of a profile for a client; "" is all profiles.
-func (p Place) address(c clients.Client, profile string) (clients.Address, error) {
+func (p ProxyEndpoint) address(c clients.Client, profile string) (clients.Address, error) {
 	a := clients.Address{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
 	if profile != "" {
 		if !slices.Contains(p.Profiles, profile) {
@@ -51,8 +51,8 @@ func (p Place) address(c clients.Client, profile string) (clients.Address, error
 	return a, nil
 }
 
-// ours reports whether a URL is one of this MCPProxy.
-func (p Place) ours(text string) bool {
+// isOwnURL reports whether a URL is one of this MCPProxy.
+func (p ProxyEndpoint) isOwnURL(text string) bool {
 	base, err := url.Parse(p.Base)
 	if err != nil {
 		return false

@@ -14,17 +14,17 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Match names the version of the file that a change is based on.
-type Match struct {
+// Precondition names the version of the file that a change is based on.
+type Precondition struct {
 	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file that the change is made from, as GET /config gives it."`
 }
 
 // etag returns the etag without quotes.
-func (m Match) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
+func (m Precondition) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
 
 // KeyChanges changes single settings.
 type KeyChanges struct {
-	Match
+	Precondition
 	Keys
 }
 
@@ -33,9 +33,9 @@ type Keys struct {
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
 }
 
-// NewText replaces the whole file.
-type NewText struct {
-	Match
+// ConfigReplacement replaces the whole file.
+type ConfigReplacement struct {
+	Precondition
 	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 }
 
@@ -65,7 +65,7 @@ type Validation struct {
 // Change sets settings in the file and applies it.
 func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.journal.RunUserAction(c, Action(c, activity.ConfigChange, tool.ID{}, "set_config", keyList(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", keyList(keys)), func() error {
 		if err := s.checkChangeable(keys); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 		}
 		shown := s.masker.mask(text, s.live.InForce().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.refusal(err, shown.mistakes(mistakes), shown)
+		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -108,7 +108,7 @@ func (s *Settings) checkChangeable(keys []string) error {
 func keyList(keys []string) string { return problem.Brief(strings.Join(keys, ", ")) }
 
 // Replace replaces the file and applies it.
-func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, error) {
+func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
 	whole, shown, refused := s.restoreSecrets(in.etag(), in.Text)
 	var keys []string
 	if refused == nil {
@@ -117,10 +117,10 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 			keys = append(keys, d.Key)
 		}
 		if a.Err != nil {
-			refused = s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+			refused = s.maskedProblem(a.Err, shown.maskMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.journal.RunUserAction(c, Action(c, activity.ConfigChange, tool.ID{}, "replace_config", keyList(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", keyList(keys)), func() error {
 		if refused != nil {
 			return refused
 		}
@@ -129,7 +129,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 			return nil
 		}
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.refusal(err, shown.mistakes(mistakes), shown)
+		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -153,7 +153,7 @@ func (s *Settings) restoreSecrets(match, text string) ([]byte, masked, error) {
 		mistakes = back.exposedSecrets(before)
 	}
 	if mistakes != nil {
-		return nil, back.masked, s.refusal(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.masked)
+		return nil, back.masked, s.maskedProblem(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.masked)
 	}
 	return back.whole, back.masked, nil
 }
@@ -177,7 +177,7 @@ func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validati
 }
 
 func (s *Settings) validate(match, text string) (Validation, error) {
-	whole, shown, err := s.restoreSecrets(Match{match}.etag(), text)
+	whole, shown, err := s.restoreSecrets(Precondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
@@ -189,12 +189,12 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 	}
 	_, a := s.live.Assess(whole)
 	if v.OK = a.Err == nil; !v.OK {
-		if v.Mistakes = shown.mistakes(a.Mistakes); v.Mistakes == nil {
-			v.Mistakes = []Mistake{{Message: shown.scrub(problem.From(a.Err).Message), Hint: shown.scrub(problem.From(a.Err).Hint)}}
+		if v.Mistakes = shown.maskMistakes(a.Mistakes); v.Mistakes == nil {
+			v.Mistakes = []Mistake{{Message: shown.redactText(problem.From(a.Err).Message), Hint: shown.redactText(problem.From(a.Err).Hint)}}
 		}
 		return v, nil
 	}
-	v.Warnings = shown.scrubAll(a.Warnings)
+	v.Warnings = shown.redactTexts(a.Warnings)
 	v.Changes = s.differences(shown, a.Differences)
 	for _, d := range a.Widens {
 		v.Widens = append(v.Widens, d.Key)
@@ -213,7 +213,7 @@ func (s *Settings) Candidate(text string) (*config.Config, error) {
 	}
 	next, a := s.live.Assess(whole)
 	if a.Err != nil {
-		return nil, s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+		return nil, s.maskedProblem(a.Err, shown.maskMistakes(a.Mistakes), shown)
 	}
 	return next, nil
 }
@@ -224,7 +224,7 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.journal.RunUserAction(c, Action(c, activity.ConfigChange, tool.ID{}, "confirm_config", keyList(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", keyList(keys)), func() error {
 		text, err := s.live.Read()
 		if err == nil {
 			_, err = s.live.Confirm(s.gateway.Permit(ctx))
@@ -234,7 +234,7 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 		}
 		shown := s.masker.mask(text, s.live.InForce().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.refusal(err, shown.mistakes(mistakes), shown)
+		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -254,7 +254,7 @@ func (s *Settings) differences(of masked, all []config.Difference) []KeyDifferen
 // displayValue masks a value: what looks like a credential, and the secrets of the text.
 func (s *Settings) displayValue(of masked, value json.RawMessage) json.RawMessage {
 	value = redact.JSON(value)
-	if scrubbed := json.RawMessage(of.scrub(string(value))); json.Valid(scrubbed) {
+	if scrubbed := json.RawMessage(of.redactText(string(value))); json.Valid(scrubbed) {
 		return scrubbed
 	}
 	return json.RawMessage(`"***"`)

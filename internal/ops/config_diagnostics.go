@@ -18,26 +18,28 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// State is the result of a check.
-type State string
+// CheckState is the result of a check.
+type CheckState string
 
 // The states.
 const (
-	stateOK   State = "ok"
-	stateWarn State = "warn"
-	stateBad  State = "bad"
+	stateOK   CheckState = "ok"
+	stateWarn CheckState = "warn"
+	stateBad  CheckState = "bad"
 )
 
 // Words returns all states.
-func (State) Words() []string { return []string{string(stateOK), string(stateWarn), string(stateBad)} }
+func (CheckState) Words() []string {
+	return []string{string(stateOK), string(stateWarn), string(stateBad)}
+}
 
 // Check is one check of the diagnostics.
 type Check struct {
-	Code   string `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
-	Title  string `json:"title"`
-	State  State  `json:"state" doc:"ok, warn or bad."`
-	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty" doc:"A command that helps, or what to do."`
+	Code   string     `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
+	Title  string     `json:"title"`
+	State  CheckState `json:"state" doc:"ok, warn or bad."`
+	Detail string     `json:"detail"`
+	Fix    string     `json:"fix,omitempty" doc:"A command that helps, or what to do."`
 }
 
 // Diagnostics lists the checks in a fixed order.
@@ -190,7 +192,7 @@ func (s *Settings) addressCheck(status Status) Check {
 		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
 		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
 		at, _, _ := strings.Cut(rest, "/")
-		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && port(wanted) != port(at) && len(status.NeedsRestart) == 0 {
+		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOf(wanted) != portOf(at) && len(status.NeedsRestart) == 0 {
 			check.State, check.Fix = stateWarn, "Free the port, then start MCPProxy anew."
 			check.Detail += " It should be " + wanted + ", which was in use."
 		}
@@ -198,7 +200,7 @@ func (s *Settings) addressCheck(status Status) Check {
 	return check
 }
 
-func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // clockCheck compares the wall clock with the monotonic clock. It reports only jumps backwards, because a machine that slept jumps forward.
 func clockCheck(clock, steady time.Duration) Check {

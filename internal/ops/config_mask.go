@@ -26,13 +26,13 @@ type masker struct{ key []byte }
 
 // masked is a text of the file with placeholders instead of secrets.
 type masked struct {
-	text    string
-	swaps   []swap
-	secrets map[string]string // placeholder → secret
+	text         string
+	replacements []replacement
+	secrets      map[string]string // placeholder → secret
 }
 
-// swap is a secret and the placeholder that replaces it.
-type swap struct {
+// replacement is a secret and the placeholder that replaces it.
+type replacement struct {
 	at                  int // of the secret, in the text with secrets
 	line, column        int // of the secret
 	secret, placeholder string
@@ -44,7 +44,7 @@ func (m masker) mask(text, before []byte) masked {
 	for _, p := range placeholder.FindAllIndex(text, -1) { // that a user has saved
 		places = append(places, config.Place{From: p[0], To: p[1]})
 	}
-	shown := m.swap(text, mergePlaces(places))
+	shown := m.replaceSecrets(text, mergePlaces(places))
 	if back, _ := shown.unmask(shown.text); !bytes.Equal(back, text) {
 		// The text next to a secret forms another placeholder with it, so whole lines are masked.
 		var lines []config.Place
@@ -58,7 +58,7 @@ func (m masker) mask(text, before []byte) masked {
 			}
 			at += n + 1
 		}
-		shown = m.swap(text, lines)
+		shown = m.replaceSecrets(text, lines)
 	}
 	return shown
 }
@@ -76,7 +76,7 @@ func mergePlaces(places []config.Place) (out []config.Place) {
 	return out
 }
 
-func (m masker) swap(text []byte, places []config.Place) masked {
+func (m masker) replaceSecrets(text []byte, places []config.Place) masked {
 	out := masked{secrets: map[string]string{}}
 	var b strings.Builder
 	at := 0
@@ -86,12 +86,12 @@ func (m masker) swap(text []byte, places []config.Place) masked {
 		sign := m.placeholderFor(secret, out.secrets)
 		out.secrets[sign] = secret
 		b.WriteString(sign)
-		out.swaps = append(out.swaps, swap{at: p.From, secret: secret, placeholder: sign})
+		out.replacements = append(out.replacements, replacement{at: p.From, secret: secret, placeholder: sign})
 		at = p.To
 	}
 	b.Write(text[at:])
 	out.text = b.String()
-	setPositions(out.swaps, text)
+	setPositions(out.replacements, text)
 	return out
 }
 
@@ -109,7 +109,7 @@ func (m masker) placeholderFor(secret string, taken map[string]string) string {
 }
 
 // setPositions sets the lines and columns of swaps, which are sorted.
-func setPositions(swaps []swap, text []byte) {
+func setPositions(swaps []replacement, text []byte) {
 	at, line, start := 0, 1, 0
 	for i := range swaps {
 		for ; at < swaps[i].at; at++ {
@@ -136,22 +136,22 @@ type restored struct {
 // restore is unmask, with the places.
 func (t masked) restore(text string) (restored, []Mistake) {
 	out := restored{masked: masked{text: text, secrets: t.secrets}}
-	var unknown []swap
+	var unknown []replacement
 	at := 0
 	for _, p := range placeholder.FindAllStringIndex(text, -1) {
 		sign := text[p[0]:p[1]]
 		secret, found := t.secrets[sign]
 		if !found {
-			unknown = append(unknown, swap{at: p[0], placeholder: sign})
+			unknown = append(unknown, replacement{at: p[0], placeholder: sign})
 			continue
 		}
 		out.whole = append(out.whole, text[at:p[0]]...)
-		out.swaps = append(out.swaps, swap{at: len(out.whole), secret: secret, placeholder: sign})
+		out.replacements = append(out.replacements, replacement{at: len(out.whole), secret: secret, placeholder: sign})
 		out.whole = append(out.whole, secret...)
 		at = p[1]
 	}
 	out.whole = append(out.whole, text[at:]...)
-	setPositions(out.swaps, out.whole)
+	setPositions(out.replacements, out.whole)
 	setPositions(unknown, []byte(text))
 	var mistakes []Mistake
 	for _, u := range unknown {
@@ -164,23 +164,23 @@ func (t masked) restore(text string) (restored, []Mistake) {
 // it can.
 func (t restored) exposedSecrets(before []byte) (out []Mistake) {
 	hidden := config.SecretPlaces(t.whole, before)
-	for _, s := range t.swaps {
+	for _, s := range t.replacements {
 		end := s.at + len(s.secret)
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Place, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
-			line, column := t.shownAt(s.line, s.column)
+			line, column := t.maskedPosition(s.line, s.column)
 			out = append(out, Mistake{line, column, "", s.placeholder + " stands where its value would be shown", "write the value itself, or leave it where it was: in env, headers and the like"})
 		}
 	}
 	return out
 }
 
-// shownAt converts a position in the text with secrets to the masked text.
-func (t masked) shownAt(line, column int) (int, int) {
+// maskedPosition converts a position in the text with secrets to the masked text.
+func (t masked) maskedPosition(line, column int) (int, int) {
 	shift := 0
-	i, _ := slices.BinarySearchFunc(t.swaps, line, func(s swap, line int) int { return s.line - line })
-	for ; i < len(t.swaps) && t.swaps[i].line == line && t.swaps[i].column < column; i++ {
-		s := t.swaps[i]
+	i, _ := slices.BinarySearchFunc(t.replacements, line, func(s replacement, line int) int { return s.line - line })
+	for ; i < len(t.replacements) && t.replacements[i].line == line && t.replacements[i].column < column; i++ {
+		s := t.replacements[i]
 		length := utf8.RuneCountInString(s.secret)
 		if column < s.column+length {
 			return line, s.column + shift
@@ -190,14 +190,14 @@ func (t masked) shownAt(line, column int) (int, int) {
 	return line, column + shift
 }
 
-// mistakes converts mistakes of the text with secrets to the masked text.
-func (t masked) mistakes(all []config.Mistake) (out []Mistake) {
+// maskMistakes converts mistakes of the text with secrets to the masked text.
+func (t masked) maskMistakes(all []config.Mistake) (out []Mistake) {
 	for _, m := range all {
 		line, column := m.Line, m.Column
 		if line > 0 {
-			line, column = t.shownAt(line, column)
+			line, column = t.maskedPosition(line, column)
 		}
-		out = append(out, Mistake{line, column, t.scrub(m.Path), t.scrub(m.Message), t.scrub(m.Hint)})
+		out = append(out, Mistake{line, column, t.redactText(m.Path), t.redactText(m.Message), t.redactText(m.Hint)})
 	}
 	return out
 }
@@ -205,8 +205,8 @@ func (t masked) mistakes(all []config.Mistake) (out []Mistake) {
 // nonLetter matches what distinguishes a secret from a word.
 var nonLetter = regexp.MustCompile(`[^A-Za-z]`)
 
-// scrub removes the secrets from a message about the text.
-func (t masked) scrub(said string) string {
+// redactText removes the secrets from a message about the text.
+func (t masked) redactText(said string) string {
 	const shortest = 6 // shorter ones, and words, occur by chance
 	for _, secret := range t.secrets {
 		if len(secret) < shortest || !nonLetter.MatchString(secret) {
@@ -224,11 +224,11 @@ func (t masked) scrub(said string) string {
 	return redact.Text(said)
 }
 
-// scrubAll scrubs several messages.
-func (t masked) scrubAll(said []string) []string {
+// redactTexts scrubs several messages.
+func (t masked) redactTexts(said []string) []string {
 	out := []string{}
 	for _, one := range said {
-		out = append(out, t.scrub(one))
+		out = append(out, t.redactText(one))
 	}
 	return out
 }

@@ -147,16 +147,16 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 	m := masker{[]byte("key")}
 	one := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
 	two := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
-	if one.swaps[1].placeholder != two.swaps[0].placeholder || one.swaps[0].placeholder == one.swaps[1].placeholder {
-		t.Errorf("%v, %v", one.swaps, two.swaps)
+	if one.replacements[1].placeholder != two.replacements[0].placeholder || one.replacements[0].placeholder == one.replacements[1].placeholder {
+		t.Errorf("%v, %v", one.replacements, two.replacements)
 	}
 	other := masker{[]byte("other")}.mask([]byte(`{"api_key": "second"}`), nil)
-	if other.swaps[0].placeholder == one.swaps[1].placeholder {
+	if other.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Error("the placeholder does not depend on the key")
 	}
 	// A text of another time: what is not there any more is a mistake with its place.
 	_, mistakes := two.unmask("{\n  " + one.text)
-	if len(mistakes) != 1 || mistakes[0].Line != 2 || mistakes[0].Column != strings.Index(one.text, "***")+3 || !strings.Contains(mistakes[0].Message, one.swaps[0].placeholder) {
+	if len(mistakes) != 1 || mistakes[0].Line != 2 || mistakes[0].Column != strings.Index(one.text, "***")+3 || !strings.Contains(mistakes[0].Message, one.replacements[0].placeholder) {
 		t.Errorf("%+v", mistakes)
 	}
 }
@@ -165,7 +165,7 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 func TestSecretsAreNotMoved(t *testing.T) {
 	text := []byte(`{"mcpServers": {"a": {"command": "x", "args": [], "env": {"A": "hidden words"}}}}`)
 	shown := masker{[]byte("key")}.mask(text, nil)
-	sign := shown.swaps[0].placeholder
+	sign := shown.replacements[0].placeholder
 	for moved, ok := range map[string]bool{
 		shown.text: true,
 		`{"mcpServers": {"b": {"url": "http://x/", "headers": {"X": "` + sign + `"}}}}`: true,
@@ -198,14 +198,14 @@ func TestPlacesAreShifted(t *testing.T) {
 		return len([]rune(line[:strings.Index(line, what)])) + 1
 	}
 	for _, what := range []string{`"mcpServers"`, `"A"`, `"B"`, `"oops"`, "}}}"} {
-		if _, column := shown.shownAt(2, at(text, what)); column != at(shown.text, what) {
+		if _, column := shown.maskedPosition(2, at(text, what)); column != at(shown.text, what) {
 			t.Errorf("%s: column %d, want %d", what, column, at(shown.text, what))
 		}
 	}
-	if _, column := shown.shownAt(2, at(text, "ürzer")); column != at(shown.text, shown.swaps[0].placeholder) {
+	if _, column := shown.maskedPosition(2, at(text, "ürzer")); column != at(shown.text, shown.replacements[0].placeholder) {
 		t.Errorf("inside: column %d", column)
 	}
-	got := shown.mistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
+	got := shown.maskMistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
 	if want := []Mistake{{2, at(shown.text, `"oops"`), "", `bad value "***"`, ""}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

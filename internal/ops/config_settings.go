@@ -68,13 +68,13 @@ func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 	c.Settings = s.settings(text)
 	if err == nil && c.ETag != c.InForceETag && text != nil {
 		_, a := s.live.Assess(text)
-		err, c.Mistakes = a.Err, shown.mistakes(a.Mistakes)
+		err, c.Mistakes = a.Err, shown.maskMistakes(a.Mistakes)
 	}
 	if err == nil && c.ETag != c.InForceETag {
 		err = s.live.LastError()
 	}
 	if err != nil {
-		c.Error = s.refusal(err, c.Mistakes, shown).Message
+		c.Error = s.maskedProblem(err, c.Mistakes, shown).Message
 	}
 	return c, nil
 }
@@ -88,14 +88,14 @@ func (s *Settings) settings(text []byte) (out []Setting) {
 	return out
 }
 
-// refusal converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
-func (s *Settings) refusal(err error, mistakes []Mistake, of masked) *problem.Problem {
+// maskedProblem converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
+func (s *Settings) maskedProblem(err error, mistakes []Mistake, of masked) *problem.Problem {
 	p := problem.From(err)
 	if p.Code == problem.PresenceRequired {
 		return p // it shows what has to be signed, which has no secrets
 	}
 	if len(mistakes) == 0 {
-		out := problem.New(p.Code, of.scrub(p.Message), of.scrub(p.Hint)).Because(err)
+		out := problem.New(p.Code, of.redactText(p.Message), of.redactText(p.Hint)).Because(err)
 		if etag, ok := p.Detail("etag").(string); ok {
 			out.With("etag", etag)
 		}

@@ -142,8 +142,7 @@ func (h *history) prune() {
 
 // ids returns the stored ids, newest first.
 func (h *history) ids() (ids []string) {
-	entries, _ := os.ReadDir(h.dir) // what cannot be read is not there
-	// an unreadable folder has no versions
+	entries, _ := os.ReadDir(h.dir) // an unreadable folder has no versions
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), extension); ok && idPattern.MatchString(id) && e.Type().IsRegular() {
 			ids = append(ids, id)

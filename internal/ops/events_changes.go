@@ -25,7 +25,7 @@ const (
 
 // changes collects changes to announce that are not records.
 type changes struct {
-	servers map[string]changeScope // "" is every one
+	servers map[string]changeScope // "" is all servers
 	config  bool
 	keys    []string
 	refused string

@@ -145,10 +145,10 @@ func (h *Hub) chunks(from uint64) (chunks []*chunk, more <-chan struct{}, ok boo
 	return chunks, h.buffer.more, ok
 }
 
-// join returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
-func (h *Hub) join(at activity.Place) (next uint64, ok, ahead bool, more <-chan struct{}) {
+// findChunk returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
+func (h *Hub) findChunk(at activity.Place) (next uint64, ok, ahead bool, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, ok = h.buffer.join(at)
+	next, ok = h.buffer.chunkAfter(at)
 	return next, ok, at.Seq > h.buffer.head.Seq, h.buffer.more
 }

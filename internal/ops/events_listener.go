@@ -136,17 +136,17 @@ func (l *listener) catchUp(ctx context.Context) error {
 			return err
 		}
 		l.position = r.At()
-		if joined, err := l.join(ctx); joined || err != nil {
+		if joined, err := l.joinLive(ctx); joined || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// join continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
-func (l *listener) join(ctx context.Context) (joined bool, err error) {
+// joinLive continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
+func (l *listener) joinLive(ctx context.Context) (joined bool, err error) {
 	for l.active(ctx) {
-		next, ok, ahead, more := l.hub.join(l.position)
+		next, ok, ahead, more := l.hub.findChunk(l.position)
 		switch {
 		case ok:
 			l.next = next

@@ -13,7 +13,6 @@ type chunk struct {
 
 // event is one event of a chunk.
 type event struct {
-	// log sequence number
 	kind EventKind
 	seq  int64 // offset of its end in data
 	end  int   // where it ends in data
@@ -99,8 +98,8 @@ func (r *eventBuffer) since(number uint64) (chunks []*chunk, ok bool) {
 	return append(chunks, r.chunks[number-first:]...), true
 }
 
-// join returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
-func (r *eventBuffer) join(at activity.Place) (number uint64, ok bool) {
+// chunkAfter returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
+func (r *eventBuffer) chunkAfter(at activity.Place) (number uint64, ok bool) {
 	number = r.next
 	for i := len(r.chunks) - 1; i >= 0 && r.chunks[i].to.Seq > at.Seq; i-- {
 		number--

@@ -22,16 +22,17 @@ type Explainer struct {
 	Account *permission.Account // the account whose MCP clients are examined
 }
 
-// Question is a call to explain.
-type Question struct {
+// ExplainRequest is a call to explain.
+type ExplainRequest struct {
 	Who  string          `json:"who" required:"true" doc:"A client (claude-code), a profile, or a token as agent:NAME. client:NAME and profile:NAME say which is meant where both have the name; else the profile is."`
 	Name string          `json:"name" required:"true" doc:"The tool id: server:tool."`
 	Args json.RawMessage `json:"args" type:"object" doc:"The arguments, to be held to the tool's schema; without them they are not checked."`
 }
 
-// Example is what a question looks like.
 // Example returns an example for the OpenAPI document.
-func (Question) Example() string { return `{"who": "claude-code", "name": "server:tool", "args": {}}` }
+func (ExplainRequest) Example() string {
+	return `{"who": "claude-code", "name": "server:tool", "args": {}}`
+}
 
 // Prospect explains what would happen to a call.
 type Prospect struct {
@@ -76,7 +77,7 @@ type ProspectClient struct {
 }
 
 // Explain explains what would happen to a call in each lane.
-func (p *Explainer) Explain(ctx context.Context, _ Caller, in Question) (Prospect, error) {
+func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (Prospect, error) {
 	id, err := tool.ParseID(in.Name)
 	if err != nil {
 		return Prospect{}, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", problem.Brief(in.Name), err).

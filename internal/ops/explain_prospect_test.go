@@ -75,7 +75,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
 		own = append(own, permission.Tool{Name: name, Hints: hints})
 	}
-	w.prospects = &ops.Explainer{Gateway: ops.New(ops.Deps{Gate: gate.New(gatetest.Deps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
+	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.Deps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.Tool { return own },
 	}}
@@ -106,7 +106,7 @@ func (w *explainWorld) token(t auth.Token) string {
 
 func (w *explainWorld) can(who, name, args string) ops.Prospect {
 	w.t.Helper()
-	in := ops.Question{Who: who, Name: name}
+	in := ops.ExplainRequest{Who: who, Name: name}
 	if args != "" {
 		in.Args = json.RawMessage(args)
 	}
@@ -286,7 +286,7 @@ func TestMistakes(t *testing.T) {
 		{"research", "neew:reads", problem.ServerNotFound, "Did you mean 'new'?"},
 		{"research", "reads", problem.InvalidName, "server:tool"},
 	} {
-		_, err := w.prospects.Explain(context.Background(), catalogtest.APerson, ops.Question{Who: c.who, Name: c.name})
+		_, err := w.prospects.Explain(context.Background(), catalogtest.APerson, ops.ExplainRequest{Who: c.who, Name: c.name})
 		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Hint, c.hint) {
 			t.Errorf("%s %s: %v (%v)", c.who, c.name, err, problem.From(err).Hint)
 		}
@@ -304,7 +304,7 @@ func TestWhatWouldWait(t *testing.T) {
 		"s:writes":   {"", "", "ask.destructive"},
 		"s:destroys": {"", "", "ask.destructive"},
 	} {
-		got, err := w.prospects.Explain(t.Context(), catalogtest.APerson, ops.Question{Who: "claude-code", Name: name})
+		got, err := w.prospects.Explain(t.Context(), catalogtest.APerson, ops.ExplainRequest{Who: "claude-code", Name: name})
 		if err != nil || !got.Can {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

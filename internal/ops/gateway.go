@@ -37,21 +37,21 @@ type Log interface {
 	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
 }
 
-// Deps are the dependencies of a Gateway.
-type Deps struct {
+// GatewayDeps are the dependencies of a Gateway.
+type GatewayDeps struct {
 	*gate.Gate // calls tools; has the configuration and the catalog
 	Book       *approval.Book
 	Upstreams  Upstreams
 	Log        Log
 	Logins     *oauth.Accounts // nil: no server needs a login
-	About      About
+	About      DaemonInfo
 	Presence   *presence.Gate // requires proof of presence; nil requires none
 	// Timed is called with the duration of each search.
 	Timed func(time.Duration)
 }
 
-// About describes the process for Status. Its functions are called each time.
-type About struct {
+// DaemonInfo describes the process for Status. Its functions are called each time.
+type DaemonInfo struct {
 	Version      string
 	StartedAt    time.Time
 	ConfigPath   string
@@ -66,24 +66,24 @@ type About struct {
 
 // Gateway has the operations that read state and call tools.
 type Gateway struct {
-	Deps
+	GatewayDeps
 	habits atomic.Pointer[map[string]*search.Habits] // by learner
 	calls  atomic.Pointer[map[string]int64]          // calls per server
 }
 
-// New returns a Gateway.
-func New(d Deps) *Gateway { return &Gateway{Deps: d} }
+// NewGateway returns a Gateway.
+func NewGateway(d GatewayDeps) *Gateway { return &Gateway{GatewayDeps: d} }
 
 // Types of the gate.
 type (
-	CallRequest = gate.CallRequest
-	CallResult  = gate.CallResult
-	Stray       = gate.UnknownArgument
-	Refusal     = gate.Refusal
+	CallRequest     = gate.CallRequest
+	CallResult      = gate.CallResult
+	UnknownArgument = gate.UnknownArgument
+	Refusal         = gate.Refusal
 )
 
-// Action returns the begin record of a caller's action.
-func Action(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
+// NewActionRecord returns the begin record of a caller's action.
+func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
 	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
 	r.By(&c)
 	return r
@@ -91,7 +91,7 @@ func Action(c Caller, kind activity.Type, id tool.ID, action, detail string) act
 
 // recordServerAction records an action on a server.
 func (g *Gateway) recordServerAction(c Caller, server, action string) error {
-	r := Action(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+	r := NewActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
 }

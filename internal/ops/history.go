@@ -27,7 +27,6 @@ type History struct {
 	now func() time.Time
 }
 
-// NewHistory makes a History.
 // NewHistory returns a History.
 func NewHistory(l HistoryLog) *History { return &History{log: l, now: time.Now} }
 

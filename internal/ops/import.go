@@ -108,7 +108,7 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 
 // importRun is a running import.
 type importRun struct {
-	here Here
+	here ImportTarget
 	ImportOptions
 	prepared []preparedServer
 }

@@ -11,13 +11,13 @@ import (
 // ImportOperations has the daemon's operations to import servers from MCP clients. Only users may change anything; changes are recorded.
 type ImportOperations struct {
 	account  *ImportAccount
-	here     func(Caller) Here
+	here     func(Caller) ImportTarget
 	record   func(c Caller, servers string, do func() error) error
 	importMu sync.Mutex // serializes imports: each sees what the previous one has added
 }
 
 // NewImportOperations returns ImportOperations. here gives access to the daemon for a caller; record runs an action with a begin record.
-func NewImportOperations(a *ImportAccount, here func(Caller) Here, record func(c Caller, servers string, do func() error) error) *ImportOperations {
+func NewImportOperations(a *ImportAccount, here func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
 	return &ImportOperations{account: a, here: here, record: record}
 }
 

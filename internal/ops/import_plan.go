@@ -20,12 +20,12 @@ type ImportSet struct {
 	Findings
 
 	account *ImportAccount
-	here    Here
+	here    ImportTarget
 	all     []candidate
 }
 
 // FindServers finds the servers of one client; "" is all clients. The error is a *problem.Problem: NOT_FOUND for an unknown client.
-func (a *ImportAccount) FindServers(ctx context.Context, here Here, client string) (*ImportSet, error) {
+func (a *ImportAccount) FindServers(ctx context.Context, here ImportTarget, client string) (*ImportSet, error) {
 	all := clients.Sources()
 	if client != "" {
 		one, err := clients.FindSource(client)
@@ -43,7 +43,7 @@ func (a *ImportAccount) FindServers(ctx context.Context, here Here, client strin
 
 // ParseServers finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
 // error is a *problem.Problem.
-func (a *ImportAccount) ParseServers(ctx context.Context, here Here, name string, text []byte) (*ImportSet, error) {
+func (a *ImportAccount) ParseServers(ctx context.Context, here ImportTarget, name string, text []byte) (*ImportSet, error) {
 	found, _, err := clients.ParsePasted(text)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (a *ImportAccount) ParseServers(ctx context.Context, here Here, name string
 }
 
 // newImportSet assigns names to the candidates.
-func (s *fileScan) newImportSet(ctx context.Context, here Here) (*ImportSet, error) {
+func (s *fileScan) newImportSet(ctx context.Context, here ImportTarget) (*ImportSet, error) {
 	p, err := newImportPlan(ctx, here)
 	if err != nil {
 		return nil, err
@@ -74,10 +74,9 @@ func (s *fileScan) newImportSet(ctx context.Context, here Here) (*ImportSet, err
 	return h, nil
 }
 
-// importPlan is what is known here while candidates get their names.
 // importPlan has what is known about this MCPProxy while candidates get their names.
 type importPlan struct {
-	here     Here
+	here     ImportTarget
 	existing []clients.ServerEntry
 	names    clients.Names
 	launches map[string]int     // candidates by launch
@@ -86,7 +85,7 @@ type importPlan struct {
 	unknown  map[string]bool    // secrets that could not be read
 }
 
-func newImportPlan(ctx context.Context, here Here) (*importPlan, error) {
+func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) {
 	text, err := here.Text()
 	if err != nil {
 		return nil, err
@@ -168,7 +167,7 @@ func (c *candidate) markDuplicateOf(all []candidate, first int) {
 const maxSecretNames = 50
 
 // assignSecretName gives a secret a name that no other value has.
-func (p *importPlan) assignSecretName(ctx context.Context, server string, c *inClear) {
+func (p *importPlan) assignSecretName(ctx context.Context, server string, c *clearSecret) {
 	longer := CredentialName(server + "_" + c.Name)
 	for n := range maxSecretNames {
 		switch n {

@@ -24,10 +24,10 @@ type candidate struct {
 
 	entry       clients.Entry
 	file        clients.File
-	entryPath   []string  // path of its entry in the file; nil when it is in a list
-	exactlyHere bool      // this exact server exists here
-	duplicateOf int       // index of the earlier candidate that is the same server; -1 for none
-	secrets     []inClear // secrets to store
+	entryPath   []string      // path of its entry in the file; nil when it is in a list
+	exactlyHere bool          // this exact server exists here
+	duplicateOf int           // index of the earlier candidate that is the same server; -1 for none
+	secrets     []clearSecret // secrets to store
 }
 
 // fileScan collects candidates from clients' files.

@@ -7,22 +7,22 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// inClear is a secret in clear text in a launch.
-type inClear struct {
+// clearSecret is a secret in clear text in a launch.
+type clearSecret struct {
 	Credential
 	name string // name in the keyring
 }
 
 // credentials returns the secrets of a launch.
-func credentials(server string, l config.Launch) (all []inClear) {
+func credentials(server string, l config.Launch) (all []clearSecret) {
 	for _, c := range CredentialsIn(server, l) {
-		all = append(all, inClear{Credential: c})
+		all = append(all, clearSecret{Credential: c})
 	}
 	return all
 }
 
 // replaceSecrets returns a launch with its secrets replaced.
-func replaceSecrets(l config.Launch, all []inClear, instead func(inClear) string) config.Launch {
+func replaceSecrets(l config.Launch, all []clearSecret, instead func(clearSecret) string) config.Launch {
 	found := make([]Credential, len(all))
 	for i, c := range all {
 		found[i] = c.Credential
@@ -31,10 +31,10 @@ func replaceSecrets(l config.Launch, all []inClear, instead func(inClear) string
 }
 
 // hidesArguments reports whether a masked text is in the command or its arguments, where it could be what is executed instead of a secret.
-func hidesArguments(all []inClear) bool {
-	return slices.ContainsFunc(all, func(c inClear) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
+func hidesArguments(all []clearSecret) bool {
+	return slices.ContainsFunc(all, func(c clearSecret) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }
 
-func maskedText(inClear) string { return "[masked]" }
+func maskedText(clearSecret) string { return "[masked]" }
 
-func keyringReference(c inClear) string { return "${keyring:" + c.name + "}" }
+func keyringReference(c clearSecret) string { return "${keyring:" + c.name + "}" }

@@ -45,8 +45,8 @@ type Findings struct {
 	Broken []BrokenFile `json:"broken" doc:"What cannot be read, and servers that are left out."`
 }
 
-// Here is the access of an import to this MCPProxy.
-type Here struct {
+// ImportTarget is the access of an import to this MCPProxy.
+type ImportTarget struct {
 	// Text returns the configuration file, nil without one.
 	Text func() ([]byte, error)
 	// Names returns the names of all servers, including proposed ones.
@@ -62,8 +62,8 @@ type Here struct {
 	Change func(context.Context, ServerChange) error
 }
 
-// OneByOne returns an Add that adds servers one after the other.
-func OneByOne(add func(NewServer) (ServerView, error)) func(context.Context, []NewServer) ([]ServerView, []error, error) {
+// AddEach returns an Add that adds servers one after the other.
+func AddEach(add func(NewServer) (ServerView, error)) func(context.Context, []NewServer) ([]ServerView, []error, error) {
 	return func(_ context.Context, all []NewServer) ([]ServerView, []error, error) {
 		views, refused := make([]ServerView, len(all)), make([]error, len(all))
 		for i, s := range all {

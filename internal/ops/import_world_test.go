@@ -21,7 +21,7 @@ type world struct {
 	live    *config.Live
 	store   *secret.Store
 	account *ops.ImportAccount
-	here    ops.Here
+	here    ops.ImportTarget
 	sets    int // how often a secret was stored
 }
 
@@ -38,8 +38,8 @@ func newWorld(t *testing.T, configuration string) *world {
 	}
 	w.live, w.store = live, secret.Open(w.dir, nil)
 	w.account = ops.NewImportAccount(w.env(), w.journal)
-	file := ops.NewFile(live)
-	w.here = ops.Here{
+	file := ops.NewConfigFile(live)
+	w.here = ops.ImportTarget{
 		Text: live.Read, Itself: live.Itself, Secret: w.store.Get,
 		Names: func(context.Context) (names []string, err error) {
 			for _, s := range live.Current().Servers {
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, configuration string) *world {
 			return err
 		},
 		Forget: w.store.Delete,
-		Add:    ops.OneByOne(file.AddServer),
+		Add:    ops.AddEach(file.AddServer),
 		Change: func(_ context.Context, c ops.ServerChange) error { _, err := file.ChangeServer(c); return err },
 	}
 	return w

@@ -51,7 +51,7 @@ func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTai
 // viewLine converts a log line and masks secrets.
 func viewLine(l *process.LogLine) LogLine {
 	l.Text = redact.Text(l.Text)
-	return LogLine{At: whenSet(l.At), Stream: string(l.Stream), Text: l.Text}
+	return LogLine{At: timeOrNil(l.At), Stream: string(l.Stream), Text: l.Text}
 }
 
 // The poll interval of a followed log, and the interval of pings on an idle stream.

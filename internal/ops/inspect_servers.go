@@ -70,7 +70,7 @@ func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerLi
 	snapshot, use := i.gateway.Catalog.Current(), i.serverUse(ctx)
 	list := ServerList{make([]ServerRow, 0, len(all.Servers))}
 	for _, v := range all.Servers {
-		list.Servers = append(list.Servers, i.row(v, snapshot.Server(v.Name), use))
+		list.Servers = append(list.Servers, i.serverRow(v, snapshot.Server(v.Name), use))
 	}
 	return list, nil
 }
@@ -82,7 +82,7 @@ func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerD
 		return ServerDetail{}, err
 	}
 	s := i.gateway.Catalog.Current().Server(in.Name)
-	d := ServerDetail{ServerRow: i.row(v, s, i.serverUse(ctx)), Availability: i.availability(ctx, in.Name)}
+	d := ServerDetail{ServerRow: i.serverRow(v, s, i.serverUse(ctx)), Availability: i.availability(ctx, in.Name)}
 	if s != nil {
 		d.DefinitionBytes = s.DefinitionBytes()
 	}
@@ -115,8 +115,8 @@ func (d *ServerDetail) setConfiguration(s *config.Server) {
 	}
 }
 
-// row returns a server with its usage and the number of waiting definitions. s is nil for a proposed server.
-func (i *Inspector) row(v ServerView, s *catalog.Server, use map[string]activity.ServerUse) ServerRow {
+// serverRow returns a server with its usage and the number of waiting definitions. s is nil for a proposed server.
+func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]activity.ServerUse) ServerRow {
 	row := ServerRow{ServerView: v}
 	if s == nil {
 		return row
@@ -160,14 +160,14 @@ func (i *Inspector) availability(ctx context.Context, server string) (turns []Tu
 		return nil
 	}
 	for n := range within.Records {
-		if t, ok := turnOf(&within.Records[n]); ok {
+		if t, ok := stateChange(&within.Records[n]); ok {
 			turns = append(turns, t)
 		}
 	}
 	f.Since, f.Until, f.Limit = time.Time{}, since, activity.DefaultLimit
 	if before, err := i.log.List(ctx, f); err == nil && within.NextCursor == "" {
 		for n := range before.Records {
-			if t, ok := turnOf(&before.Records[n]); ok {
+			if t, ok := stateChange(&before.Records[n]); ok {
 				turns = append(turns, t)
 				break
 			}
@@ -177,8 +177,8 @@ func (i *Inspector) availability(ctx context.Context, server string) (turns []Tu
 	return slices.CompactFunc(turns, func(a, b Turn) bool { return a.State == b.State })
 }
 
-// turnOf returns the state change in a record, if it has one.
-func turnOf(r *activity.Record) (Turn, bool) {
+// stateChange returns the state change in a record, if it has one.
+func stateChange(r *activity.Record) (Turn, bool) {
 	switch phase := upstream.Phase(r.Metadata.Action); phase {
 	case upstream.Stopped, upstream.Ready, upstream.Failed, upstream.Idle:
 		return Turn{r.Timestamp, string(phase)}, true

@@ -12,7 +12,7 @@ type toolUse map[[2]string]activity.Use
 
 func (u toolUse) used(t *catalog.Tool) Used {
 	use := u[[2]string{t.ID.Server, t.ID.Tool}]
-	return Used{Calls: use.Calls, LastUsed: whenSet(use.Last)}
+	return Used{Calls: use.Calls, LastUsed: timeOrNil(use.Last)}
 }
 
 // recent is the age up to which a call counts as recent.

@@ -66,7 +66,7 @@ func (g *Gateway) learn(ctx context.Context) error {
 		}
 		if !seen[key][id] { // repeated calls are one use
 			seen[key][id] = true
-			of := learner(r.Actor)
+			of := habitOwner(r.Actor)
 			uses[of] = append(uses[of], search.Use{Query: s.Query, Tool: id})
 		}
 	})
@@ -81,8 +81,8 @@ func (g *Gateway) learn(ctx context.Context) error {
 	return nil
 }
 
-// learner returns whose habits an actor shares: each token has its own, all other actors share one.
-func learner(actor string) string {
+// habitOwner returns whose habits an actor shares: each token has its own, all other actors share one.
+func habitOwner(actor string) string {
 	if strings.HasPrefix(actor, "agent:") {
 		return actor
 	}
@@ -95,5 +95,5 @@ func (g *Gateway) habitsFor(c Caller) *search.Habits {
 	if habits == nil || !g.Config().LearnFromUse {
 		return nil
 	}
-	return (*habits)[learner(c.Actor.String())]
+	return (*habits)[habitOwner(c.Actor.String())]
 }

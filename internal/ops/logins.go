@@ -21,13 +21,13 @@ type LoginView struct {
 func viewLogin(server string, p oauth.Progress) LoginView {
 	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
 	if p.Phase == oauth.Waiting {
-		v.URL, v.ExpiresAt = p.URL, whenSet(p.Expires)
+		v.URL, v.ExpiresAt = p.URL, timeOrNil(p.Expires)
 	}
 	return v
 }
 
-// account returns the OAuth account of a server.
-func (g *Gateway) account(name string) (*oauth.Account, error) {
+// oauthAccount returns the OAuth account of a server.
+func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 	if _, err := g.FindServer(name); err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func (g *Gateway) account(name string) (*oauth.Account, error) {
 // logoutTimeout limits the logout from a removed server.
 const logoutTimeout = 5 * time.Second
 
-// WithoutLogin removes a server, then deletes its login.
-func (g *Gateway) WithoutLogin(ctx context.Context, name string, remove func() error) error {
+// RemoveWithLogin removes a server, then deletes its login.
+func (g *Gateway) RemoveWithLogin(ctx context.Context, name string, remove func() error) error {
 	a := g.Logins.Account(name)
 	if err := remove(); a == nil || err != nil {
 		return err
@@ -60,7 +60,7 @@ func (g *Gateway) accountForUser(c Caller, name, what string) (*oauth.Account, e
 	if c.Actor.Kind != auth.Admin {
 		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
-	return g.account(name)
+	return g.oauthAccount(name)
 }
 
 // LoginServer starts a login to a server, or returns the running one. The server reconnects after it.
@@ -83,7 +83,7 @@ func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (Logi
 
 // LoginProgress returns the progress of the last login to a server.
 func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (LoginView, error) {
-	a, err := g.account(in.Name)
+	a, err := g.oauthAccount(in.Name)
 	if err != nil {
 		return LoginView{}, err
 	}

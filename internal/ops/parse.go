@@ -15,13 +15,13 @@ import (
 // maxPasted limits a pasted text, in bytes.
 const maxPasted = 256 << 10
 
-// Pasted is a text with servers.
-type Pasted struct {
+// PastedText is a text with servers.
+type PastedText struct {
 	Text string `json:"text" required:"true" maxLength:"262144" doc:"A part of a client's file (JSON, with or without comments, TOML, YAML), one command line, or a URL; at most 256 KiB."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (Pasted) Example() string { return `{"text": "npx -y @modelcontextprotocol/server-github"}` }
+func (PastedText) Example() string { return `{"text": "npx -y @modelcontextprotocol/server-github"}` }
 
 // Parsed is the servers of a text. None of them is added.
 type Parsed struct {
@@ -66,7 +66,7 @@ type ParseSecret struct {
 }
 
 // parseServers parses the servers of a pasted text. It leaves out MCPProxy itself, as itself detects. It stores nothing.
-func parseServers(in Pasted, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
+func parseServers(in PastedText, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
 	if len(in.Text) > maxPasted {
 		return Parsed{}, problem.Newf(problem.TooLarge, "The text is larger than %d bytes.", maxPasted).
 			WithHint("Paste only the part with the servers.").With("limit", maxPasted)

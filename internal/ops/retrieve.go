@@ -41,14 +41,14 @@ type SearchResult struct {
 // Find ranks the callable tools that match a query, as agents see them.
 func (g *Gateway) Find(req *RetrieveRequest) *SearchResult {
 	f := &SearchResult{snapshot: g.Catalog.Current().Within(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.Shown(req.Query, maxQuery),
-		limit: clamp(req.Limit, g.Config().ToolsLimit), keep: operationFilter(req.Operation, nil)}
+		limit: clampLimit(req.Limit, g.Config().ToolsLimit), keep: operationFilter(req.Operation, nil)}
 	f.Hits, f.Total = f.snapshot.SearchUsed(f.used, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
 	return f
 }
 
 // Locked returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
 func (f *SearchResult) Locked(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
-	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), both(f.keep, keep))
+	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), combineFilters(f.keep, keep))
 }
 
 // DefinitionBytes returns the size of all searched definitions.
@@ -147,7 +147,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	return append(append(out, between...), after...), nil
 }
 
-func clamp(limit, byDefault int) int {
+func clampLimit(limit, byDefault int) int {
 	if limit == 0 {
 		limit = byDefault
 	}
@@ -187,8 +187,8 @@ func (g *Gateway) approvedDescription(s *catalog.Snapshot) func(*catalog.Tool) s
 	}
 }
 
-// both combines two filters; nil selects all.
-func both(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
+// combineFilters combines two filters; nil selects all.
+func combineFilters(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
 	if a == nil {
 		return b
 	}

@@ -58,15 +58,15 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
 		State: g.serverState(s), ToolCount: len(s.Tools),
 		Tools: countStatuses(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
-		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
+		Since: timeOrNil(s.State.Since), RetryAt: timeOrNil(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
 	v.Hint, v.Offers = unlistedToolsHint(s), countPrimitives(g.Catalog.OffersNow(s.Name))
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
-		v.LastError, v.LastErrorAt, v.Failure = lastError(s), whenSet(st.FailedAt), st.Failure.String()
+		v.LastError, v.LastErrorAt, v.Failure = lastError(s), timeOrNil(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
-	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, whenSet(p.Since), p.Ahead, p.Trouble
+	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, timeOrNil(p.Since), p.Ahead, p.Trouble
 	v.Detail = stateDetail(&v, p)
 	if c != nil {
 		shown := c.Shown()
@@ -172,8 +172,8 @@ func unlistedToolsHint(s *catalog.Server) string {
 		"`, or upstream_servers with operation restart, starts it and lists them."
 }
 
-// whenSet returns a time, nil when it is zero.
-func whenSet(t time.Time) *time.Time {
+// timeOrNil returns a time, nil when it is zero.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

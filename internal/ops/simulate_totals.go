@@ -55,10 +55,10 @@ func (t *trialTotals) add(r *activity.Record, v trialVerdict) {
 	case Unknown:
 		t.Unknown += times
 	}
-	t.group(r, was, v, times)
+	t.addToGroup(r, was, v, times)
 }
 
-func (t *trialTotals) group(r *activity.Record, was Outcome, v trialVerdict, times int64) {
+func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict, times int64) {
 	d, variant := r.Metadata.Decision, r.Metadata.ToolVariant
 	g := TrialGroup{Tool: r.ServerName + ":" + r.ToolName, Variant: variant, Was: was, Would: v.would, Why: v.why, Last: r.Timestamp}
 	if d != nil {

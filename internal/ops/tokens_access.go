@@ -148,7 +148,7 @@ func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (Revoke
 
 // runUserAction runs an action that only a user may do, and records it.
 func (a *Access) runUserAction(c Caller, action, detail string, do func() error) error {
-	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)
+	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
 	return Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserAction(c, r, do)
 }
 
@@ -262,7 +262,7 @@ func parseLifetime(text string) (time.Duration, bool) {
 func (a *Access) tokenView(t auth.Token) TokenView {
 	v := TokenView{
 		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
-		ExpiresAt: whenSet(t.Expires), LastUsedAt: whenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
+		ExpiresAt: timeOrNil(t.Expires), LastUsedAt: timeOrNil(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
 		Answers: a.gateway.Config().AnswersByClient(t.Name),
 	}
 	switch {

@@ -74,7 +74,7 @@ func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceVie
 	if err != nil {
 		return PresenceView{}, decisionsUnreadable(err)
 	}
-	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: whenSet(s.Reset),
+	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: timeOrNil(s.Reset),
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
 	if s.Anchor != nil {
 		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
@@ -138,7 +138,7 @@ func (a *Access) changePresence(ctx context.Context, c Caller, action, detail st
 	if err := a.gateway.Presence.Look(ctx); err != nil {
 		return PresenceView{}, decisionsUnreadable(err)
 	}
-	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)
+	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
 	if err := (Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserAction(c, r, do); err != nil {
 		return PresenceView{}, err
 	}

@@ -1,9 +1,9 @@
 // Package web serves the web UI under /ui/ from files embedded in the program.
 //
 // Guarantees:
-// - It serves only these files.
-// - The Content-Security-Policy restricts a page to its own origin: only its own scripts, no frames, no forms, no other requests, no referrer.
-// - A browser caches a file permanently only if its name contains its hash.
+//   - It serves only these files.
+//   - The Content-Security-Policy restricts a page to its own origin: only its own scripts, no frames, no forms, no other requests, no referrer.
+//   - A browser caches a file permanently only if its name contains its hash.
 //
 // It does not authenticate: the files are public, and the page requests its data from the REST API. The daemon checks Host and Origin before it.
 package web

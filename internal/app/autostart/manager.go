@@ -2,10 +2,10 @@
 // Windows Task Scheduler.
 //
 // Guarantees:
-// - It needs only the rights of the user.
-// - Installing and removing are idempotent.
-// - It does not overwrite or remove a file that it has not written.
-// - State is what the service manager reports now.
+//   - It needs only the rights of the user.
+//   - Installing and removing are idempotent.
+//   - It does not overwrite or remove a file that it has not written.
+//   - State is what the service manager reports now.
 //
 // It does not check whether the program works.
 package autostart

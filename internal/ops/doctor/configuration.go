@@ -22,7 +22,7 @@ func kindOf(m Mistake) mistakeKind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
-	case variable(m) != "":
+	case mistakeVariable(m) != "":
 		return missingValue
 	}
 	return invalid
@@ -30,10 +30,10 @@ func kindOf(m Mistake) mistakeKind {
 
 var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*)(?:, which)? is not set`)
 
-// variable returns the environment variable that a mistake names.
-func variable(m Mistake) string { return matched(unsetVariable, m.Message) }
+// mistakeVariable returns the environment variable that a mistake names.
+func mistakeVariable(m Mistake) string { return firstSubmatch(unsetVariable, m.Message) }
 
-func matched(pattern *regexp.Regexp, s string) string {
+func firstSubmatch(pattern *regexp.Regexp, s string) string {
 	if m := pattern.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
@@ -61,7 +61,7 @@ func (f *Facts) findingOf(k mistakeKind, do string) []Finding {
 			continue
 		}
 		if found.What == "" {
-			found.What, found.Command = f.formatMistake(m)+".", f.edit(m.Line)
+			found.What, found.Command = f.formatMistake(m)+".", f.editCommand(m.Line)
 		}
 		found.Lines = append(found.Lines, f.formatMistake(m))
 	}
@@ -71,7 +71,7 @@ func (f *Facts) findingOf(k mistakeKind, do string) []Finding {
 	if len(found.Lines) == 1 {
 		found.Lines = nil
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 func configInvalid(f *Facts) []Finding {
@@ -92,11 +92,11 @@ func configUnknownKey(f *Facts) []Finding {
 func configMissingValue(f *Facts) []Finding {
 	var out []Finding
 	found := func(what string) {
-		v := matched(unsetVariable, what)
+		v := firstSubmatch(unsetVariable, what)
 		if v == "" {
 			return
 		}
-		run := f.mcpproxy("serve")
+		run := f.cliCommand("serve")
 		if f.Daemon != nil {
 			run = f.restartCommand(f.Daemon.PID)
 		}
@@ -131,9 +131,9 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 	}
 	first := s.Clear[0]
 	kind, name, _ := strings.Cut(first.Place, ".")
-	flag := "--env " + Quoted(name+"=${keyring:"+first.Secret+"}")
+	flag := "--env " + ShellQuote(name+"=${keyring:"+first.Secret+"}")
 	if kind != "env" {
-		flag = "--header " + Quoted(name+": ${keyring:"+first.Secret+"}")
+		flag = "--header " + ShellQuote(name+": ${keyring:"+first.Secret+"}")
 	}
 	var places []string
 	for _, c := range s.Clear {
@@ -141,14 +141,14 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
 		Do:      "Keep it in the keyring, and refer to it. The value is asked for; change it with its issuer if others may have read the file.",
-		Command: f.mcpproxy("secrets set %s", Quoted(first.Secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
+		Command: f.cliCommand("secrets set %s", ShellQuote(first.Secret)) + " && " + f.cliCommand("upstream set %s %s", ShellQuote(s.Name), flag)}
 }
 
 func duplicateServers(f *Facts) (out []Finding) {
 	for _, s := range f.Servers {
 		if s.DuplicateOf != "" {
 			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.DuplicateOf, s.Name),
-				Do: "Remove one of them.", Command: f.mcpproxy("upstream remove %s", Quoted(s.Name))})
+				Do: "Remove one of them.", Command: f.cliCommand("upstream remove %s", ShellQuote(s.Name))})
 		}
 	}
 	return out
@@ -156,29 +156,29 @@ func duplicateServers(f *Facts) (out []Finding) {
 
 func configNeedsRestart(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	if len(f.Daemon.NeedsRestart) == 0 {
 		return nil
 	}
-	return one(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
+	return singleFinding(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
 		Do: "Stop MCPProxy and start it again.", Command: f.restartCommand(f.Daemon.PID)})
 }
 
 func configUnconfirmed(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	said := f.Daemon.diagnostic("config_unconfirmed")
 	if said.State == OK {
 		return nil
 	}
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
-		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")}
+		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.cliCommand("config confirm")}
 	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
-		found.Do, found.Command = p.Remedy, f.mcpproxy("presence test")
+		found.Do, found.Command = p.Remedy, f.cliCommand("presence test")
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 var positionPattern = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
@@ -189,8 +189,8 @@ func configWarnings(f *Facts) (out []Finding) {
 			continue // reported by other checks, or there is no file to edit
 		}
 		line := 1
-		_, _ = fmt.Sscan(matched(positionPattern, w), &line)
-		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.edit(line)})
+		_, _ = fmt.Sscan(firstSubmatch(positionPattern, w), &line)
+		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.editCommand(line)})
 	}
 	return out
 }

@@ -38,7 +38,7 @@ type Fix struct {
 
 // Examine runs the checks with these codes or names; none means all. It does not change the facts.
 func Examine(f *Facts, only []string) (Report, error) {
-	chosen, err := choose(only)
+	chosen, err := selectChecks(only)
 	if err != nil {
 		return Report{}, err
 	}
@@ -85,8 +85,8 @@ func ApplyFixes(r Report) []Fix {
 	return done
 }
 
-// choose returns the checks with these codes or names, in the order of the table.
-func choose(only []string) ([]check, error) {
+// selectChecks returns the checks with these codes or names, in the order of the table.
+func selectChecks(only []string) ([]check, error) {
 	if len(only) == 0 {
 		return checks, nil
 	}
@@ -107,7 +107,6 @@ func unknownCheck(word string) error {
 		WithHint(cmp.Or(strings.Join(near, ""), "D101") + " is one; `mcpproxy doctor -o json` lists all.")
 }
 
-// Codes are the codes and the names of all checks.
 // Codes returns the codes and names of all checks.
 func Codes() (all []string) {
 	for _, c := range checks {

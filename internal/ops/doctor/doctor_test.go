@@ -226,7 +226,7 @@ func TestCodesAreUnique(t *testing.T) {
 // TestQuoted: a shell takes words as they are.
 func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{"a-b_c/1.0": "a-b_c/1.0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "x;y": "'x;y'", "~": "'~'"} {
-		if got := doctor.Quoted(word); got != want {
+		if got := doctor.ShellQuote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}

@@ -62,10 +62,10 @@ type Facts struct {
 	Free      int64 // bytes, on the disk of the data directory
 	FreeKnown bool
 	Sight     store.Peeked
-	SightErr  string  // why the database cannot be read
-	Pages     Reading // how much of the database was checked, without a daemon
-	Damage    string  // what is damaged in the database
-	Log       Reading // how much of the activity log was checked, without a daemon
+	SightErr  string     // why the database cannot be read
+	Pages     ReadExtent // how much of the database was checked, without a daemon
+	Damage    string     // what is damaged in the database
+	Log       ReadExtent // how much of the activity log was checked, without a daemon
 	Altered   *activity.Break
 	Database  Holder // another process that has the database open
 
@@ -76,12 +76,12 @@ type Facts struct {
 	TimedOut []string // parts that took too long
 }
 
-// Reading says how much of something was read.
-type Reading int
+// ReadExtent says how much of something was read.
+type ReadExtent int
 
 // The values. unread includes unreadable.
 const (
-	unread Reading = iota
+	unread ReadExtent = iota
 	readPart
 	readAll
 )

@@ -21,13 +21,13 @@ func (f *Facts) file(path string) File {
 	return File{}
 }
 
-func (f *Facts) data(name string) File { return f.file(filepath.Join(f.DataDir, name)) }
+func (f *Facts) dataFile(name string) File { return f.file(filepath.Join(f.DataDir, name)) }
 
 // tooOpen returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
 func (f *Facts) tooOpen(at File, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
-		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, Quoted(at.Path))}
+		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
 	if at.Owner == f.User || f.User == 0 {
 		found.fix = func() error { return os.Chmod(at.Path, mode) }
 	}
@@ -43,8 +43,8 @@ func dataDirMissing(f *Facts) []Finding {
 	if f.file(f.DataDir).Path != "" || slices.Contains(f.TimedOut, "the files") {
 		return nil
 	}
-	return one(Finding{State: Warn, Subject: f.DataDir, What: "There is no directory " + f.DataDir + ".", Do: "Make it, or start MCPProxy, which does.",
-		Command: "mkdir -p -m 700 " + Quoted(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
+	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "There is no directory " + f.DataDir + ".", Do: "Make it, or start MCPProxy, which does.",
+		Command: "mkdir -p -m 700 " + ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
 }
 
 func dataDirOpen(f *Facts) []Finding {
@@ -52,7 +52,7 @@ func dataDirOpen(f *Facts) []Finding {
 	if !accessibleToOthers(dir) || !dir.Mode.IsDir() {
 		return nil
 	}
-	return one(f.tooOpen(dir, "The data directory"))
+	return singleFinding(f.tooOpen(dir, "The data directory"))
 }
 
 func notWritable(f *Facts) (out []Finding) {
@@ -63,11 +63,11 @@ func notWritable(f *Facts) (out []Finding) {
 		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " cannot be written."}
 		switch own := at.Mode.Perm() | ownerBits(at); {
 		case at.Mode.Perm()&0o200 == 0:
-			found.Do, found.Command = "Give yourself the right.", fmt.Sprintf("chmod %o %s", own, Quoted(at.Path))
+			found.Do, found.Command = "Give yourself the right.", fmt.Sprintf("chmod %o %s", own, ShellQuote(at.Path))
 			found.fix = func() error { return os.Chmod(at.Path, own) }
 		default:
 			found.What += " Its mode allows it: the file system may be read-only."
-			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudo("mount -o remount,rw "+Quoted(mountOf(at.Path)))
+			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ShellQuote(mountOf(at.Path)))
 		}
 		out = append(out, found)
 	}
@@ -100,20 +100,20 @@ func otherOwner(f *Facts) []Finding {
 	if others == nil {
 		return nil
 	}
-	return one(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s is of user %d, and not of %d; so are %d more.", others[0].Path, others[0].Owner, f.expectedOwner(), len(others)-1),
-		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudo(fmt.Sprintf("chown -R %d %s", f.expectedOwner(), quotedAll(others)))})
+	return singleFinding(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s is of user %d, and not of %d; so are %d more.", others[0].Path, others[0].Owner, f.expectedOwner(), len(others)-1),
+		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudoCommand(fmt.Sprintf("chown -R %d %s", f.expectedOwner(), quotePaths(others)))})
 }
 
 func configOpen(f *Facts) []Finding {
 	if at := f.file(f.ConfigPath); accessibleToOthers(at) {
-		return one(f.tooOpen(at, "The configuration file"))
+		return singleFinding(f.tooOpen(at, "The configuration file"))
 	}
 	return nil
 }
 
 func keyOpen(f *Facts) []Finding {
-	if at := f.data(auth.KeyFile); accessibleToOthers(at) {
-		return one(f.tooOpen(at, "The key"))
+	if at := f.dataFile(auth.KeyFile); accessibleToOthers(at) {
+		return singleFinding(f.tooOpen(at, "The key"))
 	}
 	return nil
 }
@@ -123,8 +123,8 @@ func keyUnusable(f *Facts) []Finding {
 		return nil
 	}
 	path := filepath.Join(f.DataDir, auth.KeyFile)
-	return one(Finding{State: Bad, Subject: path, What: path + " is of no use as a key: " + f.KeyError + ".",
-		Do: "Remove it; the next start makes a new one, which programs that use the key need to be told.", Command: "rm -r " + Quoted(path)})
+	return singleFinding(Finding{State: Bad, Subject: path, What: path + " is of no use as a key: " + f.KeyError + ".",
+		Do: "Remove it; the next start makes a new one, which programs that use the key need to be told.", Command: "rm -r " + ShellQuote(path)})
 }
 
 // isDataFile reports whether a name in the data directory has records, decisions or logs.
@@ -149,8 +149,8 @@ func movedAsideDatabases(f *Facts) []Finding {
 	for _, at := range f.MovedAside {
 		size += at.Size
 	}
-	return one(Finding{State: Warn, Subject: f.MovedAside[0].Path, What: fmt.Sprintf("%d files of databases that were put aside lie in %s, %d KB.", len(f.MovedAside), f.DataDir, size>>10),
-		Do: "Remove them when you do not need the records in them.", Command: "rm " + quotedAll(f.MovedAside)})
+	return singleFinding(Finding{State: Warn, Subject: f.MovedAside[0].Path, What: fmt.Sprintf("%d files of databases that were put aside lie in %s, %d KB.", len(f.MovedAside), f.DataDir, size>>10),
+		Do: "Remove them when you do not need the records in them.", Command: "rm " + quotePaths(f.MovedAside)})
 }
 
 func databaseNewer(f *Facts) []Finding {
@@ -158,28 +158,28 @@ func databaseNewer(f *Facts) []Finding {
 		return nil
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.Sight.Version))
-	return one(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
+	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
 		Do:      "Install the newer MCPProxy that wrote it. To go on with this one, without the log and the approvals, stop it and put the database aside.",
 		Command: moveAsideCommand(aside, path)})
 }
 
 // moveAsideCommand returns a command that moves a database, with the files next to it, into a new directory.
 func moveAsideCommand(aside, path string) string {
-	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", Quoted(aside), Quoted(path), Quoted(aside))
+	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ShellQuote(aside), ShellQuote(path), ShellQuote(aside))
 }
 
 // databaseDamaged reports damaged pages, which may not have been read yet.
 func databaseDamaged(f *Facts) []Finding {
 	switch {
 	case f.Damage == "" && f.Pages == readPart:
-		return skipped(fmt.Sprintf("The database was not read to its end in %s.", readTime))
+		return skippedFinding(fmt.Sprintf("The database was not read to its end in %s.", readTime))
 	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // a daemon checks a database that fails
 		return nil
 	case f.Damage == "":
-		return skipped("All of the database is read only while no daemon has it.")
+		return skippedFinding("All of the database is read only while no daemon has it.")
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
-	return one(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
+	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
 		Do: "Restore it from a backup. Without a backup, put it aside: MCPProxy makes a new one and fills it from the spool, what was refused stays so, " +
 			"and what you approved has to be approved again.",
 		Command: moveAsideCommand(aside, path)})
@@ -189,6 +189,6 @@ func databaseUnreadable(f *Facts) []Finding {
 	if f.SightErr == "" {
 		return nil
 	}
-	return one(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.SightErr + ".",
-		Do: "Start MCPProxy: it puts what is damaged aside, and what was refused stays so. What you approved has to be approved again.", Command: f.mcpproxy("serve")})
+	return singleFinding(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.SightErr + ".",
+		Do: "Start MCPProxy: it puts what is damaged aside, and what was refused stays so. What you approved has to be approved again.", Command: f.cliCommand("serve")})
 }

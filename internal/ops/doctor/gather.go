@@ -179,17 +179,17 @@ func (f *Facts) withoutDaemon(o Options, look func(ctx context.Context) func(*Fa
 // pages checks the whole database.
 func (o Options) pages(ctx context.Context) func(*Facts) {
 	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
-	return func(f *Facts) { f.Pages = reading(ctx, err); f.Damage = damage }
+	return func(f *Facts) { f.Pages = readExtent(ctx, err); f.Damage = damage }
 }
 
 // log verifies the whole activity log.
 func (o Options) log(ctx context.Context) func(*Facts) {
 	first, err := store.CheckLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
-	return func(f *Facts) { f.Log = reading(ctx, err); f.Altered = first }
+	return func(f *Facts) { f.Log = readExtent(ctx, err); f.Altered = first }
 }
 
-// reading returns how a check ended.
-func reading(ctx context.Context, err error) Reading {
+// readExtent returns how a check ended.
+func readExtent(ctx context.Context, err error) ReadExtent {
 	switch {
 	case err == nil:
 		return readAll
@@ -255,7 +255,7 @@ func (o Options) files(context.Context) func(*Facts) {
 		}
 	}
 	socket, earlier, keyError := statFile(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
-	free, known := ondisk.Free(nearest(o.DataDir))
+	free, known := ondisk.Free(existingParent(o.DataDir))
 	return func(f *Facts) {
 		f.Files, f.MovedAside, f.FutureFile, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
 		f.Free, f.FreeKnown = free, known
@@ -348,7 +348,7 @@ func (f *Facts) merge(o Options) {
 		file := f.Servers
 		f.Mistakes, f.Servers = f.Daemon.Mistakes, f.Daemon.Servers
 		for i := range f.Servers {
-			f.Servers[i].join(file)
+			f.Servers[i].mergeFile(file)
 		}
 	}
 	slices.SortFunc(f.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })

@@ -27,7 +27,6 @@ func HolderOfFile(path string, but ...int) Holder {
 }
 
 // openFiles is what a process has open.
-// openFiles is what a process has open.
 type openFiles struct {
 	sockets []string // their inodes
 	files   []string

@@ -40,7 +40,7 @@ func configuredServers(all []config.Server) (out []Server) {
 		shown := s.Shown()
 		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
 			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: duplicateOf(s, all)}
-		one.Missing, one.MissingDir = missing(s.Launch)
+		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // masked
 		}
@@ -77,8 +77,8 @@ func equalMaps(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// missing returns what a launch needs and cannot find: a program, in its PATH or else in that of this process, and a directory.
-func missing(s config.Launch) (program, dir string) {
+// missingPrerequisites returns what a launch needs and cannot find: a program, in its PATH or else in that of this process, and a directory.
+func missingPrerequisites(s config.Launch) (program, dir string) {
 	if info, err := os.Stat(s.WorkingDir); s.WorkingDir != "" && (err != nil || !info.IsDir()) {
 		dir = s.WorkingDir
 	}
@@ -93,8 +93,8 @@ func missing(s config.Launch) (program, dir string) {
 	return "", dir
 }
 
-// join adds the facts of the file to a server of the daemon.
-func (s *Server) join(file []Server) {
+// mergeFile adds the facts of the file to a server of the daemon.
+func (s *Server) mergeFile(file []Server) {
 	for _, o := range file {
 		if o.Name == s.Name {
 			s.DuplicateOf, s.Clear = o.DuplicateOf, o.Clear

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// nearest returns dir, or its nearest existing parent.
-func nearest(dir string) string {
+// existingParent returns dir, or its nearest existing parent.
+func existingParent(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			return dir

@@ -2,12 +2,13 @@
 // over OTLP.
 //
 // Guarantees:
-// - Nothing is sent without an endpoint.
-// - No argument, result, header, token or text of a client or server is in a metric or a trace.
-// - The number of labels is limited, regardless of the configured and called servers.
-// - Tracing never blocks a call: spans that the endpoint does not accept in time are dropped.
+//   - Nothing is sent without an endpoint.
+//   - No argument, result, header, token or text of a client or server is in a metric or a trace.
+//   - The number of labels is limited, regardless of the configured and called servers.
+//   - Tracing never blocks a call: spans that the endpoint does not accept in time are dropped.
 //
 // It makes no decisions and stores nothing that calls need.
+//
 // metrics.go counts calls, state.go collects gauges, traces.go has the spans, otlp.go sends.
 package telemetry
 
