@@ -1,5 +1,4 @@
-// Command mcpproxy is one local endpoint in front of every MCP server. Its parts
-// are put together in internal/app; docs/architecture.md says which there are.
+// Command mcpproxy is one local endpoint in front of many MCP servers. Package app wires its packages; docs/architecture.md lists them.
 package main
 
 import (
@@ -14,8 +13,7 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// What is built; releases set it with -ldflags "-X main.version=…". Else the commit
-// and its date are those that the go command has noted.
+// Build information. Releases set it with -ldflags "-X main.version=…"; otherwise the commit and its date come from the go command.
 var (
 	version = "0.1.0-dev"
 	commit  = ""
@@ -25,7 +23,7 @@ var (
 func main() {
 	ctx, stop, again := interruptible()
 	defer stop()
-	// The bundled upstreams of the demo are this same binary.
+	// The sample servers of the demo run in this binary.
 	if len(os.Args) == 3 && os.Args[1] == demo.UpstreamCommand {
 		if err := demo.Stdio(ctx, os.Args[2], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "Error:", err)
@@ -36,11 +34,11 @@ func main() {
 	code := cli.Run(ctx, os.Args[1:], cli.Deps{
 		Version: version, Commit: commit, Date: date, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		Serve: func(ctx context.Context, o app.Options) error {
-			o.AtOnce = again
+			o.Abort = again
 			return demo.Serve(ctx, o)
 		},
 		Demo: func(ctx context.Context, o demo.Options) error {
-			o.AtOnce = again
+			o.Abort = again
 			return demo.Run(ctx, o)
 		},
 	})
@@ -48,8 +46,7 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible returns a context that ends with the first signal, and what is closed
-// with the second. The third one ends the program whatever it does.
+// interruptible returns a context that ends with the first signal, and a channel that is closed with the second. A third signal kills the program.
 func interruptible() (ctx context.Context, stop func(), again <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	twice := make(chan struct{})

@@ -7,10 +7,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// checkFilter takes a tool id for a server and a tool, and refuses what excludes
-// each other.
+// checkFilter splits a tool id into server and tool, and rejects parameters that exclude each other.
 func checkFilter(f *activity.Filter, given url.Values) error {
-	// Who names the server means the tool's own name, which may hold a colon.
+	// With a server given, the tool is its own name, which may contain a colon.
 	if len(f.Tools) == 1 && len(f.Servers) == 0 {
 		if id, err := tool.ParseID(f.Tools[0]); err == nil {
 			f.Servers, f.Tools = []string{id.Server}, []string{id.Tool}

@@ -1,14 +1,14 @@
-// Package api is the REST surface under /api/v1, its OpenAPI document, and the
-// typed client that the command line uses. An operation is declared once
-// (operations.go); the route, the right, the document and the request of the
-// client follow from the declaration and the tags of its input (op.go).
+// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each operation is declared
+// once (operations.go); the route, the required right, the document and the client's request follow from the declaration and the tags
+// of its input (op.go).
 //
-// It guarantees that every operation names the right it needs, that every failure
-// is an RFC 9457 problem document with a code of package problem, that a value
-// which is not allowed is refused with its parameter and what is allowed, and
-// that the arguments of a call reach the gateway as the bytes that came, once
-// they have passed the strict parse. It decides no call and knows no server: gate
-// decides, and admin and gateway have the operations.
+// Guarantees:
+//   - Every operation names the right that it requires.
+//   - Every failure is an RFC 9457 problem document with a code of package problem.
+//   - An invalid value is rejected with its parameter and the allowed values.
+//   - The arguments of a call reach the gate as the bytes that came, once they have passed the strict parser.
+//
+// It makes no decisions: gate decides about calls, ops has the operations.
 package api
 
 import (
@@ -27,19 +27,19 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Server answers everything under Prefix.
+// Server serves everything under Prefix.
 type Server struct {
 	deps  Deps
 	mux   *http.ServeMux
-	open  map[string]bool // the method and path of what needs no right
+	open  map[string]bool // the operations that need no right, by method and path
 	guard *http.CrossOriginProtection
 }
 
-// New checks the operations and returns the handler.
+// New validates the operations and returns the handler.
 func New(d Deps) (*Server, error) {
-	d.repeats = &repeats{}
+	d.repeats = &idempotentCalls{}
 	s := &Server{deps: d, mux: http.NewServeMux(), open: map[string]bool{}, guard: http.NewCrossOriginProtection()}
-	if err := check(&d, d.operations()); err != nil {
+	if err := validateOperations(&d, d.operations()); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	for _, o := range d.operations() {
@@ -51,8 +51,8 @@ func New(d Deps) (*Server, error) {
 	return s, nil
 }
 
-// check finds what would make the surface unsafe or impossible to build.
-func check(d *Deps, all []Operation) error {
+// validateOperations finds operations that are unsafe or incomplete.
+func validateOperations(d *Deps, all []Operation) error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, one := range all {
@@ -64,7 +64,7 @@ func check(d *Deps, all []Operation) error {
 		if seen[name] || seen[o.id] || o.id == "" {
 			problems = append(problems, fmt.Errorf("%s or its id %q is not unique", name, o.id))
 		}
-		if o.hasHome != nil && !o.hasHome(d) {
+		if o.hasImplementation != nil && !o.hasImplementation(d) {
 			problems = append(problems, fmt.Errorf("%s is done by nobody", name))
 		}
 		if o.method == http.MethodGet && o.right != Look && o.right != Open {
@@ -75,7 +75,7 @@ func check(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s needs no right, for whatever is in its path", name))
 		}
 		path := o.path
-		for _, f := range o.input().at(inPath) {
+		for _, f := range o.input().fieldsIn(inPath) {
 			path = wildcard(f.name).Replace(path)
 		}
 		if strings.Contains(path, "{") {
@@ -85,26 +85,26 @@ func check(d *Deps, all []Operation) error {
 	return errors.Join(problems...)
 }
 
-// serve does an operation for an actor who is known, if the actor has the right.
+// serve runs an operation if the actor has the required right.
 func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.Request) {
-	who, _ := r.Context().Value(actorKey{}).(asking)
+	who, _ := r.Context().Value(actorKey{}).(requester)
 	if right := o.head().right; !grants(who.Actor, right) {
 		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
 		return
 	}
-	from := caller(r, who.Actor)
+	from := newCaller(r, who.Actor)
 	from.Bounds = auth.CallerBounds(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(ops.Stream); ok && err == nil {
-		pour(w, r, ops.File{Type: o.head().contentType, Stream: stream})
+		serveStream(w, r, ops.File{Type: o.head().contentType, Stream: stream})
 		return
 	}
 	if file, ok := answer.(ops.File); ok && err == nil {
-		pour(w, r, file)
+		serveStream(w, r, file)
 		return
 	}
-	body, isPage := answer.(page)
+	body, isPage := answer.(rawBody)
 	if err == nil && !isPage {
 		body, err = wirejson.Marshal(answer)
 		body = append(body, '\n')
@@ -140,9 +140,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx, done := r.Context(), func() {}
-	if auth.FromPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // who signs in may have a session that has ended
+	if auth.FromPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // a page that signs in may have an ended session
 		if why := auth.RefuseForeignPage(r); why != "" {
-			writeProblem(w, fromElsewhere(why))
+			writeProblem(w, foreignPageError(why))
 			return
 		}
 		actor, ctx, done = s.deps.Auth.EnterSession(r)
@@ -150,17 +150,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
 		const message = "The request proves no right to use the API."
-		s.deps.Refuse(ctx, gate.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
+		s.deps.Refuse(ctx, gate.Refusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
 				"To call tools, an agent token that has neither expired nor been revoked will do. "+
 				"In the web UI, sign in again."))
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, asking{actor, token})))
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, requester{actor, token})))
 }
 
-// recover turns a panic of a handler into an answer, if there was none yet.
+// recover answers a request whose handler panicked, unless it has answered already.
 func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	cause := recover()
 	if cause == nil {
@@ -170,13 +170,13 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 		panic(cause)
 	}
 	if r.Context().Err() != nil {
-		return // the caller left in the middle of the answer
+		return // the client disconnected during the answer
 	}
 	s.deps.Logger.Error("a request to the API ended in a panic", "method", r.Method, "cause", fmt.Sprint(cause))
 	writeProblem(w, problem.From(fmt.Errorf("panic: %v", cause)))
 }
 
-// notFound answers what no route answers: a wrong method, or a wrong path.
+// notFound answers a request without a route: a wrong method or path.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -187,17 +187,17 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		refused := notAllowed(r.Method, problem.Brief(r.URL.Path), allowed)
-		refused.Hint += aboutSlashes(r)
+		refused := methodNotAllowed(r.Method, problem.Brief(r.URL.Path), allowed)
+		refused.Hint += slashHint(r)
 		refused.write(w)
 		return
 	}
 	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", problem.Brief(r.URL.Path)).
-		WithHint("The routes are described at "+Prefix+"/docs."+aboutSlashes(r)))
+		WithHint("The routes are described at "+Prefix+"/docs."+slashHint(r)))
 }
 
-// aboutSlashes helps who wrote the name of a tool as it is into a path.
-func aboutSlashes(r *http.Request) string {
+// slashHint helps a client that did not escape the name of a tool in a path.
+func slashHint(r *http.Request) string {
 	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, Prefix+"/servers/") && strings.Contains(r.URL.Path, "/tools/") {
 		return " The name of a tool is one segment of the path: a slash in it is written %2F."
 	}
@@ -206,8 +206,8 @@ func aboutSlashes(r *http.Request) string {
 
 type actorKey struct{}
 
-// asking is who makes a request, and by which token, if by one.
-type asking struct {
+// requester is the actor of a request and its token, if it has one.
+type requester struct {
 	auth.Actor
 	token *auth.ActiveToken
 }

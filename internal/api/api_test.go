@@ -29,7 +29,7 @@ func concrete(o *operation) string {
 	for _, w := range [][2]string{{"{name}", "github"}, {"{tool...}", "a/b.c:d"}, {"{tool}", "a%2Fb.c:d"}, {"{id}", "01JG2K4"}} {
 		path = strings.ReplaceAll(path, w[0], w[1])
 	}
-	for _, f := range o.input().at(inQuery) {
+	for _, f := range o.input().fieldsIn(inQuery) {
 		if f.required {
 			path += "?" + f.name + "=x"
 		}
@@ -37,7 +37,7 @@ func concrete(o *operation) string {
 	return path
 }
 
-// sound is a body that an operation takes.
+// validate is a body that an operation takes.
 func sound(o *operation) string {
 	special := map[string]string{
 		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "importServers": `{"ids":["x"]}`, "addServers": `{"servers":[{"name":"x","command":"y"}]}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,
@@ -47,7 +47,7 @@ func sound(o *operation) string {
 		return body
 	}
 	members := map[string]string{}
-	for _, f := range o.input().at(inBody) {
+	for _, f := range o.input().fieldsIn(inBody) {
 		if f.required {
 			members[f.name] = seenPrint
 		}
@@ -72,20 +72,20 @@ func TestBadOperationsAreRefused(t *testing.T) {
 		"no right":         func(o *operation) { o.right = noRight },
 		"a GET that calls": func(o *operation) { o.right = Call },
 		"no id":            func(o *operation) { o.id = "" },
-		"no home":          func(o *operation) { o.hasHome = func(*Deps) bool { return false } },
+		"no home":          func(o *operation) { o.hasImplementation = func(*Deps) bool { return false } },
 		"open wildcards":   func(o *operation) { o.right = Open },
 		"unknown wildcard": func(o *operation) { o.path = "/servers/{server}" },
 	} {
 		o := fine
 		change(&o.operation)
-		if err := check(&nobody, []Operation{&o}); err == nil {
+		if err := validateOperations(&nobody, []Operation{&o}); err == nil {
 			t.Errorf("an operation with %s was taken", name)
 		}
 	}
-	if err := check(&nobody, []Operation{&fine, &fine}); err == nil {
+	if err := validateOperations(&nobody, []Operation{&fine, &fine}); err == nil {
 		t.Error("the same operation twice was taken")
 	}
-	if err := check(&nobody, []Operation{&fine}); err != nil {
+	if err := validateOperations(&nobody, []Operation{&fine}); err != nil {
 		t.Errorf("a sound operation was refused: %v", err)
 	}
 }
@@ -273,7 +273,7 @@ func TestToolNamesOfAllKinds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fake{})
 	for _, name := range []string{"plain", "a/b", "a//b", "..", ".", "a.b:c", "x y", "ünï", "100%", "a/../b", "?q#f", "a+b", "/", "a/"} {
-		r := ask(t, s, "GET", Prefix+"/servers/github/tools/"+segment(name), "")
+		r := ask(t, s, "GET", Prefix+"/servers/github/tools/"+pathSegment(name), "")
 		var v struct{ Tool string }
 		if err := json.Unmarshal([]byte(r.body), &v); r.status != 200 || err != nil || v.Tool != name {
 			t.Errorf("tool %q: %d %s", name, r.status, r.body)
@@ -297,7 +297,7 @@ func TestEmptyListsAreLists(t *testing.T) {
 
 func TestTitle(t *testing.T) {
 	t.Parallel()
-	if got := title(problem.ServerMismatch); got != "Server mismatch" {
+	if got := codeTitle(problem.ServerMismatch); got != "Server mismatch" {
 		t.Errorf("title = %q", got)
 	}
 }
@@ -322,7 +322,7 @@ func BenchmarkDocument(b *testing.B) {
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New(Deps{Homes: homes, Version: "1"}); err != nil {
+		if _, err := New(Deps{Implementations: homes, Version: "1"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -330,7 +330,7 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkCall(b *testing.B) {
 	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[]}`)}}
-	s, err := New(Deps{Homes: homes, Instead: f.instead(), Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1"})
+	s, err := New(Deps{Implementations: homes, Replacements: f.instead(), Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1"})
 	if err != nil {
 		b.Fatal(err)
 	}

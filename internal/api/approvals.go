@@ -6,38 +6,38 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// What is approved together, and what is taken back.
+// Approve several definitions, and withdraw an approval.
 var (
-	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).within(restartPatience)
+	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).withTimeout(restartTimeout)
 	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawTool)
 )
 
-// ApprovedTools is what became of each approval, in their order.
+// ApprovedTools lists the result of each approval, in order.
 type ApprovedTools struct {
 	Results []ApprovedTool `json:"results"`
 }
 
-// ApprovedTool is what became of one.
+// ApprovedTool is the result of one approval.
 type ApprovedTool struct {
 	Name    string           `json:"name" doc:"The tool id: server:tool."`
 	OK      bool             `json:"ok" doc:"The definition is approved."`
 	Problem *problemDocument `json:"problem,omitempty" doc:"Why it is not."`
 }
 
-// Refused returns why it is not approved; nil when it is.
+// Refused returns why the definition is not approved; nil when it is.
 func (t ApprovedTool) Refused() error { return t.Problem.problem() }
 
 func approveTools(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.ToolsApproval) (ApprovedTools, error) {
 	all, err := a.ApproveTools(ctx, c, in)
-	return Approved(all), err
+	return NewApprovedTools(all), err
 }
 
-// Approved is the answer to an approval of many.
-func Approved(all []ops.DecidedTool) (out ApprovedTools) {
+// NewApprovedTools converts the results of a batch approval.
+func NewApprovedTools(all []ops.DecidedTool) (out ApprovedTools) {
 	for _, one := range all {
 		result := ApprovedTool{Name: one.Name, OK: one.Problem == nil}
 		if one.Problem != nil {
-			document := refuse(one.Problem)
+			document := newProblemDocument(one.Problem)
 			result.Problem = &document
 		}
 		out.Results = append(out.Results, result)

@@ -13,9 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// CallInput is a call as it is sent. It reads its body by itself: the arguments
-// stay the bytes that they are, and what is wrong with name, intent and arguments
-// themselves, the gateway says, and records.
+// CallInput is the input of a tool call. It parses its own body: arguments stay raw bytes, and the gate reports and records mistakes in name, intent and
+// arguments.
 type CallInput struct {
 	Variant  string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool."`
 	Name     string          `json:"name" required:"true" doc:"The tool id: server:tool."`
@@ -27,20 +26,19 @@ type CallInput struct {
 
 	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
 
-	declared policy.Declared   // the intent as it came
+	declared policy.Declared   // the raw intent
 	size     int               // of the body
 	sum      [sha256.Size]byte // of the body
 }
 
-// CallIntent is what a caller declares.
+// CallIntent is the declared intent of a call.
 type CallIntent struct {
 	OperationType   string `json:"operation_type,omitempty" words:"operation" doc:"Must be that of the variant."`
 	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity" doc:"How sensitive the data is."`
 	Reason          string `json:"reason,omitempty" maxLength:"1000" doc:"Why, for the log."`
 }
 
-// CallAnswer is the answer of POST /tools/call. A tool that reports a failure
-// of its own has still answered: the status is 200 and IsError is set.
+// CallAnswer is the answer of POST /tools/call. A tool error is still an answer: the status is 200 and IsError is set.
 type CallAnswer struct {
 	Result     json.RawMessage `json:"result" doc:"The tool's CallToolResult, as its server sent it."`
 	IsError    bool            `json:"is_error" doc:"The tool reports a failure of its own."`
@@ -54,7 +52,7 @@ func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (Ca
 	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 
-// Request is the call for the gateway.
+// Request converts the input for the gate.
 func (in CallInput) Request(c ops.Caller) gate.Request {
 	r := gate.Request{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
@@ -65,36 +63,36 @@ func (in CallInput) Request(c ops.Caller) gate.Request {
 	return r
 }
 
-// Example is what a call looks like.
+// Example returns an example for the OpenAPI document.
 func (CallInput) Example() string {
 	return `{"tool_variant": "call_tool_read", "name": "server:tool", "args": {}}`
 }
 
-func (*CallInput) members() any { return CallInput{} }
+func (*CallInput) bodyType() any { return CallInput{} }
 
-// asked is what was asked for, as far as it was read.
+// asked returns the tool, variant and size of the call, as far as they were parsed.
 func (in *CallInput) asked() (name string, variant policy.Variant, size int) {
 	variant, _ = policy.ParseVariant(in.Variant)
 	return in.Name, variant, in.size
 }
 
-// repeats returns with which key the call is made, and of which body.
+// repeats returns the Idempotency-Key and the hash of the body.
 func (in *CallInput) repeats() (key string, body [sha256.Size]byte) { return in.Key, in.sum }
 
-// bytes is how much the answer is to keep.
+// bytes returns the size of the answer for the limit on stored answers.
 func (a CallAnswer) bytes() int { return len(a.Result) }
 
 func (a CallAnswer) recordID() string { return a.ActivityID }
 
 func (in *CallInput) readMembers(of *input, body []byte) error {
 	in.size, in.sum = len(body), sha256.Sum256(body)
-	err := of.members(body, func(name string, value []byte) error { return in.setMember(of, name, value) })
+	err := of.eachMember(body, func(name string, value []byte) error { return in.setMember(of, name, value) })
 	if err == nil {
 		err = checkRepeatKey(in.Key)
 	}
 	if err == nil && in.Variant == "" {
 		err = problem.New(problem.InvalidParameter, "The member 'tool_variant' is required.",
-			"It is one of "+oneOf(variants())+".").With("parameter", "tool_variant").With("allowed", variants())
+			"It is one of "+joinOr(variants())+".").With("parameter", "tool_variant").With("allowed", variants())
 	}
 	return err
 }
@@ -104,28 +102,28 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 	switch name {
 	case "tool_variant":
 		if _, ok := policy.ParseVariant(text); !ok {
-			return invalidValue(name, shown(value), variants()...)
+			return invalidValue(name, displayValue(value), variants()...)
 		}
 		in.Variant = text
 	case "name":
 		if !isText {
-			return invalidValue(name, shown(value), "a string: server:tool")
+			return invalidValue(name, displayValue(value), "a string: server:tool")
 		}
 		in.Name = text
 	case "args":
-		if wirejson.Kind(value) != 'n' { // null is as good as nothing, as on MCP
+		if wirejson.Kind(value) != 'n' { // null is the same as absent, as on MCP
 			in.Args = value
 		}
 	case "intent":
 		in.declared.Add(name, value)
 	case "select":
 		if !isText {
-			return invalidValue(name, shown(value), "a string: an expression of jq")
+			return invalidValue(name, displayValue(value), "a string: an expression of jq")
 		}
 		in.Select = text
 	case "timeout":
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
-			return invalidValue(name, shown(value), "a duration such as 30s")
+			return invalidValue(name, displayValue(value), "a duration such as 30s")
 		}
 		in.Timeout = text
 	case "args_json":

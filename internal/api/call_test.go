@@ -148,7 +148,7 @@ func TestLateBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("POST", callPath, iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)))
 	r.Header.Set("Content-Type", "application/json")
-	_, err := readBody(r)
+	_, err := readJSONBody(r)
 	if p := problem.From(err); p.Code != problem.InvalidRequest || !strings.Contains(p.Message, "within 10s") || p.Detail("limit") != "10s" {
 		t.Errorf("%v", err)
 	}

@@ -12,14 +12,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// requestIDHeader is taken over into the record, so that a caller can find it.
+// requestIDHeader is copied into the record, so that a client can find it.
 const requestIDHeader = "X-Request-Id"
 
-// maxRequestID bounds the id of a request that comes from outside.
+// maxRequestID limits the id of a request from a client.
 const maxRequestID = 128
 
-// caller is who asks, as the record keeps it. The source is as the admin says.
-func caller(r *http.Request, a auth.Actor) ops.Caller {
+// newCaller returns the caller of a request for its record. Only an admin can set the source.
+func newCaller(r *http.Request, a auth.Actor) ops.Caller {
 	c := ops.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
 	c.Origin = auth.Origin(r)
 	switch said := activity.Source(r.Header.Get(SourceHeader)); said {
@@ -32,7 +32,7 @@ func caller(r *http.Request, a auth.Actor) ops.Caller {
 		c.RequestID = rand.Text()
 	}
 	if a.FromWebUI {
-		c.Source = activity.SourceUI // and no client: every browser says that it is Mozilla
+		c.Source = activity.SourceUI // and no client name: every browser calls itself Mozilla
 		return c
 	}
 	product, _, _ := strings.Cut(r.UserAgent(), " ")

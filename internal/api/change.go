@@ -9,18 +9,17 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Change is one change of a server, whose body is one member. There is one, since
-// each change is put into effect, or refused, by itself.
+// Change changes one key of a server: the body has one member. Each change is applied or rejected by itself.
 type Change struct{ ops.ServerChange }
 
-// Example is what a change looks like.
+// Example returns an example for the OpenAPI document.
 func (Change) Example() string { return `one of them, such as {"enabled": false}` }
 
-func (*Change) members() any { return ops.Changeable{} }
+func (*Change) bodyType() any { return ops.Changeable{} }
 
 func (in *Change) readMembers(of *input, body []byte) error {
 	members, asked := 0, field{}
-	err := of.members(body, func(name string, value []byte) (err error) {
+	err := of.eachMember(body, func(name string, value []byte) (err error) {
 		asked, err = of.member(name)
 		in.Key, in.Value = name, value
 		members++
@@ -28,7 +27,7 @@ func (in *Change) readMembers(of *input, body []byte) error {
 	})
 	if err == nil && members != 1 {
 		err = problem.Newf(problem.InvalidRequest, "The body of the request has %d members: one change at a time.", members).
-			WithHint("Send " + of.sample() + ".")
+			WithHint("Send " + of.exampleBody() + ".")
 	}
 	if err != nil {
 		return err
@@ -40,14 +39,14 @@ func (in *Change) readMembers(of *input, body []byte) error {
 		return asked.wrongType()
 	case in.Key == "quarantined" && !on:
 		return invalidValue(in.Key, "false", "true").
-			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + segment(in.Name) + "/review and approve what it shows.")
+			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + pathSegment(in.Name) + "/review and approve what it shows.")
 	case wirejson.Kind(in.Value) == 'n':
 		in.Value = nil
 	}
 	return nil
 }
 
-// MarshalJSON writes the body.
+// MarshalJSON encodes the body.
 func (in Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{in.Key: in.Value})
 }

@@ -20,35 +20,34 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Prefix is where the surface is mounted.
+// Prefix is the path of the API.
 const Prefix = "/api/v1"
 
-// UI is the name of the web UI among the surfaces of a status.
+// UI is the name of the web UI in the surfaces of a status.
 const UI = "ui"
 
-// SourceHeader is how MCPProxy's own programs say which of them asks: cli or ui.
+// SourceHeader names the MCPProxy program that sends the request: cli or ui.
 const SourceHeader = "X-MCPProxy-Source"
 
-// Endpoint says where the daemon is and who asks.
+// Endpoint is the address of the daemon and the credentials of the client.
 type Endpoint struct {
 	Socket  string          // path of the unix socket; or
 	URL     string          // http://host:port, with
 	Key     string          // the API key
 	Source  activity.Source // cli or ui; empty = rest
-	Version string          // of the program that asks
-	// Permit shows a person what is to be signed, and returns it signed; nil refuses.
+	Version string          // of the client program
+	// Permit shows a statement to the user and returns it signed; nil rejects.
 	Permit func(ctx context.Context, a presence.SignRequest) (presence.Signed, error)
 }
 
-// How long a daemon may be silent before it counts as one that does not answer.
-// A call has no such bound: the daemon has one for it.
+// Timeouts for the response header. A tool call has none: the daemon limits it.
 const (
-	patience        = 10 * time.Second
-	loginPatience   = 45 * time.Second // it asks several other servers
-	restartPatience = 20 * time.Second // the daemon itself waits for the server up to 10 s
+	responseTimeout = 10 * time.Second
+	loginTimeout    = 45 * time.Second // it asks several other servers
+	restartTimeout  = 20 * time.Second // the daemon itself waits for the server up to 10 s
 )
 
-var errSilent = errors.New("the daemon sent no answer")
+var errNoResponse = errors.New("the daemon sent no answer")
 
 // Client sends requests to a daemon. Its errors are *problem.Problem.
 type Client struct {
@@ -57,7 +56,7 @@ type Client struct {
 	http     *http.Client
 }
 
-// NewClient returns a client; nothing is contacted yet.
+// NewClient returns a client. It does not connect yet.
 func NewClient(e Endpoint) *Client {
 	c := &Client{base: strings.TrimSuffix(e.URL, "/"), endpoint: e}
 	transport := &http.Transport{Proxy: nil, DisableCompression: true, IdleConnTimeout: time.Minute}
@@ -69,12 +68,11 @@ func NewClient(e Endpoint) *Client {
 	return c
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// do sends one request. A body is sent as JSON. The header of the answer has to
-// come within wait; 0 = whenever it comes. When a person has to permit what the request
-// does, and has, it is sent once more, with that.
+// do sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
+// signs and the request is sent again.
 func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
 	err := c.once(ctx, wait, method, asks, out)
 	p, ok := errors.AsType[*problem.Problem](err)
@@ -83,11 +81,11 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks
 	}
 	detail := func(name string) json.RawMessage { raw, _ := p.Detail(name).(json.RawMessage); return raw }
 	asked, err := presence.ParseSignRequest(detail("statement"), detail("claims"), detail("anchor"))
-	if err == nil && asked.For != c.request(method, asks) {
+	if err == nil && asked.For != c.signedRequest(method, asks) {
 		err = errors.New("it is of another request: " + problem.Brief(asked.For))
 	}
 	if err != nil {
-		return problem.New(problem.Internal, "What is to be signed cannot be trusted: "+err.Error()+".", "See whether it is MCPProxy that answers at "+c.where()+".").Because(err)
+		return problem.New(problem.Internal, "What is to be signed cannot be trusted: "+err.Error()+".", "See whether it is MCPProxy that answers at "+c.address()+".").Because(err)
 	}
 	signed, err := c.endpoint.Permit(ctx, asked)
 	if err != nil {
@@ -99,8 +97,8 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks
 	return c.once(ctx, wait, method, again, out)
 }
 
-// request is a request as a statement names it.
-func (c *Client) request(method string, asks request) string {
+// signedRequest returns the method and URI that a statement must name.
+func (c *Client) signedRequest(method string, asks request) string {
 	u, err := url.Parse(c.base + Prefix + asks.path)
 	if err != nil {
 		return ""
@@ -139,7 +137,7 @@ func (c *Client) once(ctx context.Context, wait time.Duration, method string, as
 	return nil
 }
 
-// send sends a request and gives up on it when no header comes within wait.
+// send sends a request and cancels it when no header arrives within wait.
 func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.CancelCauseFunc, method string, asks request, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+asks.path, body)
 	if err != nil {
@@ -148,7 +146,7 @@ func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.Ca
 	req.Header = asks.header
 	c.setHeaders(req, asks.body != nil)
 	if wait > 0 {
-		timer := time.AfterFunc(wait, func() { cancel(errSilent) })
+		timer := time.AfterFunc(wait, func() { cancel(errNoResponse) })
 		defer timer.Stop()
 	}
 	resp, err := c.http.Do(req)
@@ -158,12 +156,11 @@ func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.Ca
 	return resp, nil
 }
 
-// pour sends a request without a body, and writes the answer to w as it comes. The error of w
-// ends it.
-func (c *Client) pour(ctx context.Context, method string, asks request, w io.Writer) error {
+// stream sends a request without a body and copies the response to w. It stops at an error of w.
+func (c *Client) stream(ctx context.Context, method string, asks request, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resp, err := c.send(ctx, patience, cancel, method, asks, nil)
+	resp, err := c.send(ctx, responseTimeout, cancel, method, asks, nil)
 	if err != nil {
 		return err
 	}
@@ -175,20 +172,20 @@ func (c *Client) pour(ctx context.Context, method string, asks request, w io.Wri
 		}
 		return readProblem(resp, answer)
 	}
-	out := &poured{to: w}
+	out := &streamWriter{to: w}
 	if _, err = io.Copy(out, resp.Body); err == nil || out.err != nil {
 		return out.err
 	}
 	return c.unreachable(ctx, err)
 }
 
-// poured tells an error of who writes from one of who reads.
-type poured struct {
+// streamWriter distinguishes an error of the writer from one of the reader.
+type streamWriter struct {
 	to  io.Writer
 	err error
 }
 
-func (p *poured) Write(b []byte) (n int, err error) {
+func (p *streamWriter) Write(b []byte) (n int, err error) {
 	n, p.err = p.to.Write(b)
 	return n, p.err
 }
@@ -207,11 +204,11 @@ func (c *Client) setHeaders(req *http.Request, body bool) {
 	}
 }
 
-// unreachable returns why there is no answer.
+// unreachable converts a transport error.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(context.Cause(ctx), errSilent):
-		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.where()+" does not answer.",
+	case errors.Is(context.Cause(ctx), errNoResponse):
+		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.address()+" does not answer.",
 			"See its log for the cause, and start it anew.").Because(err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
@@ -220,22 +217,21 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing answers at "+c.where()+".",
+		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing answers at "+c.address()+".",
 			"Start it with `mcpproxy serve`, or name its data directory with --data-dir.").Because(err)
 	}
-	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.where()+" broke off.",
+	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.address()+" broke off.",
 		"See whether it still runs with `mcpproxy status`.").Because(err)
 }
 
-// Absent reports whether an error says that no daemon is there: nothing was asked,
-// and nobody runs who could have been.
-func Absent(err error) bool {
+// IsDaemonAbsent reports whether an error says that no daemon runs. The request was not sent then.
+func IsDaemonAbsent(err error) bool {
 	var op *net.OpError
 	return err != nil && problem.From(err).Code == problem.DaemonNotRunning && errors.As(err, &op) && op.Op == "dial" &&
 		!op.Timeout() && !errors.Is(err, fs.ErrPermission)
 }
 
-func (c *Client) where() string {
+func (c *Client) address() string {
 	if c.endpoint.Socket != "" {
 		return c.endpoint.Socket
 	}

@@ -125,7 +125,7 @@ func TestClientGetsProblems(t *testing.T) {
 
 // What became of one of many is read whole, as a problem is that stands alone.
 func TestClientGetsProblemsOfSome(t *testing.T) {
-	raw, err := json.Marshal(Approved([]ops.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
+	raw, err := json.Marshal(NewApprovedTools([]ops.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +190,11 @@ func TestClientOfASilentDaemon(t *testing.T) {
 		"status": {func(ctx context.Context, c *Client) error {
 			_, err := GetStatus.Call(ctx, c, ops.Nothing{})
 			return err
-		}, patience},
+		}, responseTimeout},
 		"restart": {func(ctx context.Context, c *Client) error {
 			_, err := RestartServer.Call(ctx, c, ops.ServerRef{Name: "a"})
 			return err
-		}, restartPatience},
+		}, restartTimeout},
 		"call": {func(ctx context.Context, c *Client) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
@@ -351,10 +351,10 @@ func TestSocketInADirectoryOfOthers(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkPrivate(dir); err == nil {
+	if err := checkPrivateDir(dir); err == nil {
 		t.Error("a directory that others can write to was taken")
 	}
-	if err := checkPrivate(filepath.Join(dir, "none")); err == nil {
+	if err := checkPrivateDir(filepath.Join(dir, "none")); err == nil {
 		t.Error("no directory was taken")
 	}
 }

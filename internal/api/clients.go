@@ -2,7 +2,7 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// Operations on MCP clients: those of the account in which MCPProxy runs.
+// Operations on the MCP clients of the account that runs MCPProxy.
 var (
 	ListClients = declare("GET /clients", "listClients", Look,
 		"The MCP clients: which are installed, which are connected, what they would do with MCPProxy's tools", (*ops.ClientOperations).ListClients)

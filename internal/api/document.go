@@ -13,10 +13,10 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// document is the OpenAPI document.
+// document returns the OpenAPI document.
 func document(d *Deps) ([]byte, error) {
 	all, paths := schemas{}, map[string]map[string]any{}
-	failure := answers("Error", problemType, all.of(reflect.TypeFor[problemDocument]()))
+	failure := responseSpec("Error", problemType, all.schemaOf(reflect.TypeFor[problemDocument]()))
 	for _, one := range d.operations() {
 		o := one.head()
 		path := documentPath(o)
@@ -42,11 +42,10 @@ func document(d *Deps) ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
-// documentPath is the path in the document, which cannot say that a parameter
-// takes the rest of it.
+// documentPath returns the path in OpenAPI syntax, which has no "rest of the path" parameter.
 func documentPath(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
 
-// document is the operation in the document.
+// document returns the operation's part of the document.
 func (o *operation) document(all schemas, failure map[string]any) map[string]any {
 	d := map[string]any{
 		"operationId": o.id, "summary": o.summary, "description": o.right.needs(), "x-right": o.right.String(),
@@ -54,18 +53,18 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 	if o.right == Open {
 		d["security"] = []any{}
 	}
-	answer := answers("OK", o.contentType, nil)
-	if slices.Contains([]reflect.Type{reflect.TypeFor[page](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
+	answer := responseSpec("OK", o.contentType, nil)
+	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
-		answer = answers("OK", o.contentType, all.of(o.out))
+		answer = responseSpec("OK", o.contentType, all.schemaOf(o.out))
 	}
 	d["responses"] = map[string]any{"200": answer, "default": failure}
 	var params, required []any
 	members := schema{}
 	for _, f := range o.input().fields {
 		switch {
-		case f.place != inBody:
+		case f.location != inBody:
 			params = append(params, f.describe())
 		default:
 			members[f.name] = f.schema.described(f.doc)
@@ -82,16 +81,16 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		if required != nil {
 			body["required"] = required
 		}
-		d["requestBody"] = map[string]any{"required": true, "content": content("application/json", body)}
+		d["requestBody"] = map[string]any{"required": true, "content": contentSpec("application/json", body)}
 	}
 	return d
 }
 
-func answers(description, contentType string, of schema) map[string]any {
-	return map[string]any{"description": description, "content": content(contentType, of)}
+func responseSpec(description, contentType string, of schema) map[string]any {
+	return map[string]any{"description": description, "content": contentSpec(contentType, of)}
 }
 
-func content(contentType string, of schema) map[string]any {
+func contentSpec(contentType string, of schema) map[string]any {
 	media := map[string]any{}
 	if of != nil {
 		media["schema"] = of
@@ -120,20 +119,19 @@ type docsParam struct {
 	Required                 bool
 }
 
-// docsPage is the document as a page. It asks for nothing else: no script, no
-// font, no picture.
+// docsPage returns the OpenAPI document as an HTML page. It loads no other resource.
 func docsPage(d *Deps) ([]byte, error) {
 	text := html.EscapeString
 	out := strings.NewReplacer("{{prefix}}", text(Prefix)).Replace(docsHead)
 	for _, o := range d.operations() {
-		e := docsOf(o.head())
+		e := newDocsEntry(o.head())
 		out += "<section>\n<h2>" + text(e.Method+" "+e.Path) + "</h2>\n<p>" + text(e.Summary+". "+e.Needs) + "</p>\n" +
 			docsTable("Parameters", "Name", e.Params) + docsTable("Body", "Member", e.Body) + "</section>\n"
 	}
 	return []byte(out + docsFoot), nil
 }
 
-// docsTable is a table of parameters; nothing without any.
+// docsTable returns a table of parameters; "" without any.
 func docsTable(caption, name string, params []docsParam) string {
 	if len(params) == 0 {
 		return ""
@@ -154,11 +152,11 @@ func docsTable(caption, name string, params []docsParam) string {
 	return out + "</table>"
 }
 
-func docsOf(o *operation) docsEntry {
+func newDocsEntry(o *operation) docsEntry {
 	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Needs: o.right.needs()}
 	for _, f := range o.input().fields {
 		p := docsParam{f.name, f.schema.kind(), f.doc, strings.Join(f.allowed(), ", "), f.required}
-		if f.place == inBody {
+		if f.location == inBody {
 			e.Body = append(e.Body, p)
 		} else {
 			e.Params = append(e.Params, p)

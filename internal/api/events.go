@@ -6,11 +6,11 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// eventSource is the home of what tells what happens, while it happens.
+// eventSource implements the event stream. ops.Hub does.
 type eventSource interface {
 	Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error)
 }
 
 // StreamEvents is GET /events.
 var StreamEvents = declare("GET /events", "streamEvents", Look, "What happens, as server-sent events that can be resumed", eventSource.Events).
-	as("text/event-stream").within(0)
+	withContentType("text/event-stream").withTimeout(0)

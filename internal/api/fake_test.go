@@ -25,9 +25,9 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*ops.Access)(nil), (*ops.Consent)(nil), (*ops.Admin)(nil), (*ops.Toys)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.Trials)(nil), (*ops.Prospects)(nil)}
+var homes = []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
 
-var nobody = Deps{Homes: homes}
+var nobody = Deps{Implementations: homes}
 
 const testKey = "key-for-tests-0123456789"
 
@@ -263,7 +263,7 @@ func (f *fake) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, err
 
 // zero is an operation that does nothing.
 func (o *Op[In, Out]) zero() Operation {
-	return o.As(func(context.Context, ops.Caller, In) (out Out, _ error) { return out, nil })
+	return o.WithHandler(func(context.Context, ops.Caller, In) (out Out, _ error) { return out, nil })
 }
 
 // instead are the operations, done by the fake; those that it has nothing for do
@@ -271,21 +271,21 @@ func (o *Op[In, Out]) zero() Operation {
 func (f *fake) instead() []Operation {
 	var all []Operation
 	for _, o := range declared {
-		if o.head().out != reflect.TypeFor[page]() {
+		if o.head().out != reflect.TypeFor[rawBody]() {
 			all = append(all, o.(interface{ zero() Operation }).zero())
 		}
 	}
 	all = append(all, []Operation{
-		StreamEvents.As(f.Events), ExportActivity.As(f.Export), GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
-		ListServers.As(f.Servers), GetServer.As(f.Server), RestartServer.As(f.RestartServer), LoginServer.As(f.LoginServer),
-		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs), FollowServerLogs.As(f.FollowLogs),
-		GetTool.As(f.ToolDetail), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),
-		ListApprovals.As(f.Approvals), AddServer.As(f.AddServer), ChangeServer.As(f.ChangeServer), RemoveServer.As(f.RemoveServer), EnableServer.As(f.EnableServer),
-		DisableServer.As(f.DisableServer), QuarantineServer.As(f.QuarantineServer), ReviewServer.As(f.ReviewServer), ApproveServer.As(f.ApproveServer),
-		EnableTool.As(f.EnableTool), DisableTool.As(f.DisableTool), ApproveTool.As(f.ApproveTool), BlockTool.As(f.BlockTool), DiffTool.As(f.DiffTool),
+		StreamEvents.WithHandler(f.Events), ExportActivity.WithHandler(f.Export), GetStatus.WithHandler(f.Status), ListActivity.WithHandler(f.Activities), GetActivity.WithHandler(f.Activity),
+		ListServers.WithHandler(f.Servers), GetServer.WithHandler(f.Server), RestartServer.WithHandler(f.RestartServer), LoginServer.WithHandler(f.LoginServer),
+		GetLogin.WithHandler(f.LoginProgress), LogoutServer.WithHandler(f.LogoutServer), GetServerLogs.WithHandler(f.ServerLogs), FollowServerLogs.WithHandler(f.FollowLogs),
+		GetTool.WithHandler(f.ToolDetail), ListTools.WithHandler(f.Tools), SearchTools.WithHandler(f.SearchTools), GetToolStats.WithHandler(f.ToolStats), CallTool.WithHandler(f.callTool),
+		ListApprovals.WithHandler(f.Approvals), AddServer.WithHandler(f.AddServer), ChangeServer.WithHandler(f.ChangeServer), RemoveServer.WithHandler(f.RemoveServer), EnableServer.WithHandler(f.EnableServer),
+		DisableServer.WithHandler(f.DisableServer), QuarantineServer.WithHandler(f.QuarantineServer), ReviewServer.WithHandler(f.ReviewServer), ApproveServer.WithHandler(f.ApproveServer),
+		EnableTool.WithHandler(f.EnableTool), DisableTool.WithHandler(f.DisableTool), ApproveTool.WithHandler(f.ApproveTool), BlockTool.WithHandler(f.BlockTool), DiffTool.WithHandler(f.DiffTool),
 	}...)
-	for _, of := range Offers {
-		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Diff.As(f.DiffOffer))
+	for _, of := range Primitives {
+		all = append(all, of.Approve.WithHandler(f.ApproveOffer), of.Block.WithHandler(f.BlockOffer), of.Diff.WithHandler(f.DiffOffer))
 	}
 	return all
 }
@@ -300,7 +300,7 @@ func serve(t *testing.T, f *fake) *httptest.Server {
 
 func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
+	s, err := New(Deps{Implementations: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Replacements: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,47 +7,45 @@ import (
 	"time"
 )
 
-// place is where a field of an input comes from, as tags name it.
-type place string
+// location is where a field of an input comes from: the name of its tag.
+type location string
 
 const (
-	inPath   place = "path"
-	inQuery  place = "query"
-	inHeader place = "header"
-	inBody   place = "json"
+	inPath   location = "path"
+	inQuery  location = "query"
+	inHeader location = "header"
+	inBody   location = "json"
 )
 
-// field is one part of an input: what the document says and what is checked are
-// the same.
+// field is one parameter or body member of an input. Document and validation are derived from it.
 type field struct {
 	name, doc string
-	place     place
-	of        reflect.Type
+	location  location
+	typ       reflect.Type
 	index     []int // in the input
 	schema    schema
 	required  bool
-	split     bool // commas separate values, too
+	split     bool // commas also separate values
 
-	min, max, preset int // of a number in the query
+	min, max, defaultValue int // of a number in the query
 }
 
-// fieldsOf are the fields of a struct that have a name for one of the places; for
-// the path only where it has that name.
+// fieldsOf returns the fields of a struct that are tagged with a location; path parameters only when the path has them.
 func fieldsOf(t reflect.Type, path string) []field {
 	var all []field
 	for _, one := range reflect.VisibleFields(t) {
 		tag := one.Tag
-		for _, at := range []place{inPath, inQuery, inHeader, inBody} {
+		for _, at := range []location{inPath, inQuery, inHeader, inBody} {
 			name, _, _ := strings.Cut(tag.Get(string(at)), ",")
 			if name == "" || name == "-" || at == inPath && wildcard(name).Replace(path) == path {
 				continue
 			}
-			f := field{name: name, doc: tag.Get("doc"), place: at, of: one.Type, index: one.Index,
+			f := field{name: name, doc: tag.Get("doc"), location: at, typ: one.Type, index: one.Index,
 				required: at == inPath || tag.Get("required") != "", split: tag.Get("split") != ""}
 			if at == inBody {
-				f.schema = schemas(nil).of(f.of).said(tag)
+				f.schema = schemas(nil).schemaOf(f.typ).withTags(tag)
 			} else {
-				f.schema = f.parameter(tag)
+				f.schema = f.parameterSchema(tag)
 			}
 			all = append(all, f)
 		}
@@ -55,60 +53,59 @@ func fieldsOf(t reflect.Type, path string) []field {
 	return all
 }
 
-// wildcard replaces a name in the path of an operation by nothing, or by a value.
+// wildcard returns a replacer that fills in, or removes, a path parameter.
 func wildcard(name string, value ...string) *strings.Replacer {
 	v := strings.Join(value, "")
 	return strings.NewReplacer("{"+name+"}", v, "{"+name+"...}", v)
 }
 
-// parameter is the schema of a field in the path, the query or a header, where
-// there are texts only.
-func (f *field) parameter(tag reflect.StructTag) schema {
+// parameterSchema returns the schema of a path, query or header parameter, whose values are strings.
+func (f *field) parameterSchema(tag reflect.StructTag) schema {
 	switch {
-	case f.of == reflect.TypeFor[time.Time]():
+	case f.typ == reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "examples": []any{"2026-01-15T10:30:00Z"}}
-	case f.of.Kind() == reflect.Bool:
+	case f.typ.Kind() == reflect.Bool:
 		return schema{"type": "string", "enum": []string{"true", "false"}}
-	case f.of.Kind() == reflect.Slice:
-		return schema{"type": "array", "items": schemas(nil).of(f.of.Elem()).said(tag)}
-	case f.of.Kind() != reflect.Int:
-		return schemas(nil).of(f.of).said(tag)
+	case f.typ.Kind() == reflect.Slice:
+		return schema{"type": "array", "items": schemas(nil).schemaOf(f.typ.Elem()).withTags(tag)}
+	case f.typ.Kind() != reflect.Int:
+		return schemas(nil).schemaOf(f.typ).withTags(tag)
 	}
-	for name, bound := range map[string]*int{"min": &f.min, "max": &f.max, "default": &f.preset} {
+	for name, bound := range map[string]*int{"min": &f.min, "max": &f.max, "default": &f.defaultValue} {
 		*bound, _ = strconv.Atoi(tag.Get(name))
 	}
 	s := schema{"type": "integer", "minimum": f.min, "maximum": f.max}
-	if f.preset >= f.min {
-		s["default"] = f.preset
+	if f.defaultValue >= f.min {
+		s["default"] = f.defaultValue
 	}
 	return s
 }
 
-// allowed are the words that a value, or each of several, may be; nil = anything.
+// allowed returns the allowed values; nil is any.
 func (f *field) allowed() []string {
-	if items, ok := f.schema["items"].(schema); ok && f.place != inBody {
+	if items, ok := f.schema["items"].(schema); ok && f.location != inBody {
 		return items.words()
 	}
 	return f.schema.words()
 }
 
-// describe is a field of the path, the query or a header in the document.
+// describe returns a parameter's part of the document.
 func (f *field) describe() map[string]any {
-	d := map[string]any{"name": f.name, "in": f.place, "description": f.doc, "schema": f.schema}
+	d := map[string]any{"name": f.name, "in": f.location, "description": f.doc, "schema": f.schema}
 	if f.required {
 		d["required"] = true
 	}
-	if f.of.Kind() == reflect.Slice {
+	if f.typ.Kind() == reflect.Slice {
 		d["explode"] = true
 	}
 	return d
 }
 
-// set puts texts that are sound into the field of an input.
-func (f *field) set(v reflect.Value, values []string) {
+// parseValues stores validated strings in the field of an input.
+func (f *field) parseValues(v reflect.Value, values []string) {
 	switch v := v.Addr().Interface().(type) {
 	case *time.Time:
-		*v, _ = parseMoment(values[0])
+		*v, _ = parseTime(values[0])
 		return
 	case *int:
 		*v, _ = strconv.Atoi(values[0])
@@ -121,14 +118,14 @@ func (f *field) set(v reflect.Value, values []string) {
 		v.SetString(values[0])
 		return
 	}
-	v.Set(reflect.MakeSlice(f.of, len(values), len(values)))
+	v.Set(reflect.MakeSlice(f.typ, len(values), len(values)))
 	for i, one := range values {
 		v.Index(i).SetString(one)
 	}
 }
 
-// texts is what set reads.
-func (f *field) texts(v reflect.Value) []string {
+// formatValues returns the strings that set parses.
+func (f *field) formatValues(v reflect.Value) []string {
 	switch v := v.Interface().(type) {
 	case time.Time:
 		return []string{v.UTC().Format(time.RFC3339Nano)}
@@ -147,8 +144,8 @@ func (f *field) texts(v reflect.Value) []string {
 	return out
 }
 
-// parseMoment reads a time. A plus sign that nobody encoded reads as a space.
-func parseMoment(s string) (time.Time, error) {
+// parseTime parses a time. An unencoded plus sign arrives as a space.
+func parseTime(s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(s, " ", "+")); err == nil {
 		return t, nil
 	}

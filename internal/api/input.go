@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// input is how an operation reads its input, and how a client writes it.
+// input describes how the server reads the input of an operation and how a client writes it.
 type input struct {
 	fields  []field
 	example string // of the body, if its type has one
 }
 
-// inputOf follows from the tags of a struct; path is that of the operation that takes it.
+// inputOf derives the input from the tags of a struct; path is that of the operation.
 func inputOf(t reflect.Type, path string) *input {
 	in := &input{fields: fieldsOf(t, path)}
 	if says, ok := reflect.New(t).Interface().(interface{ Example() string }); ok {
@@ -24,33 +24,32 @@ func inputOf(t reflect.Type, path string) *input {
 	return in
 }
 
-// at are the fields in one place.
-func (in *input) at(p place) []field {
+// fieldsIn returns the fields in one location.
+func (in *input) fieldsIn(p location) []field {
 	var out []field
 	for _, f := range in.fields {
-		if f.place == p {
+		if f.location == p {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-func (in *input) names(p place) []string {
+func (in *input) names(p location) []string {
 	var names []string
-	for _, f := range in.at(p) {
+	for _, f := range in.fieldsIn(p) {
 		names = append(names, f.name)
 	}
 	return names
 }
 
-// sample is what a body looks like: the example, else an object with the members that it
-// needs, or that it may have.
-func (in *input) sample() string {
+// exampleBody returns an example body: the declared one, otherwise an object with the required members, or with all.
+func (in *input) exampleBody() string {
 	if in.example != "" {
 		return in.example
 	}
 	var needs, may []string
-	for _, f := range in.at(inBody) {
+	for _, f := range in.fieldsIn(inBody) {
 		if may = append(may, strconv.Quote(f.name)+": …"); f.required {
 			needs = append(needs, may[len(may)-1])
 		}
@@ -61,7 +60,7 @@ func (in *input) sample() string {
 	return "{" + strings.Join(needs, ", ") + "}"
 }
 
-// read reads a request into a struct, and returns the values of the query.
+// read reads a request into a struct and returns the query values.
 func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 	given, err := in.readQuery(r.URL.RawQuery)
 	if err != nil {
@@ -69,7 +68,7 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 	}
 	for _, f := range in.fields {
 		values := given[f.name]
-		switch f.place {
+		switch f.location {
 		case inPath:
 			values = []string{r.PathValue(f.name)}
 		case inHeader:
@@ -77,11 +76,11 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 				return nil, err
 			}
 		}
-		if f.place != inBody && len(values) > 0 {
-			f.set(into.FieldByIndex(f.index), values)
+		if f.location != inBody && len(values) > 0 {
+			f.parseValues(into.FieldByIndex(f.index), values)
 		}
 	}
-	if len(in.at(inBody)) == 0 {
+	if len(in.fieldsIn(inBody)) == 0 {
 		return given, nil
 	}
 	return given, in.readBody(r, into)
@@ -94,22 +93,22 @@ type request struct {
 	body   any // nil for none
 }
 
-// request is what asks for an input: what is given of it, or has to be.
+// request encodes an input: nonzero and required values.
 func (in *input) request(path string, from any) request {
 	out, v, q, body := request{path: path, header: http.Header{}}, reflect.ValueOf(from), url.Values{}, map[string]any{}
-	_, own := from.(json.Marshaler) // it writes its body by itself
+	_, own := from.(json.Marshaler) // encodes its own body
 	for _, f := range in.fields {
-		if f.place == inBody && own {
+		if f.location == inBody && own {
 			continue
 		}
 		switch value := v.FieldByIndex(f.index); {
-		case f.place == inPath:
-			out.path = wildcard(f.name, segment(value.String())).Replace(out.path)
-		case f.place == inQuery && !value.IsZero():
-			q[f.name] = f.texts(value)
-		case f.place == inHeader && !value.IsZero():
-			out.header[http.CanonicalHeaderKey(f.name)] = f.texts(value)
-		case f.place == inBody && (f.required || !value.IsZero()):
+		case f.location == inPath:
+			out.path = wildcard(f.name, pathSegment(value.String())).Replace(out.path)
+		case f.location == inQuery && !value.IsZero():
+			q[f.name] = f.formatValues(value)
+		case f.location == inHeader && !value.IsZero():
+			out.header[http.CanonicalHeaderKey(f.name)] = f.formatValues(value)
+		case f.location == inBody && (f.required || !value.IsZero()):
 			body[f.name] = value.Interface()
 		}
 	}
@@ -119,22 +118,21 @@ func (in *input) request(path string, from any) request {
 	switch {
 	case own:
 		out.body = from
-	case len(in.at(inBody)) > 0:
+	case len(in.fieldsIn(inBody)) > 0:
 		out.body = body
 	}
 	return out
 }
 
-// segment is s as one segment of a path. Dots alone would be taken as a
-// relative path on the way.
-func segment(s string) string {
+// pathSegment escapes s as one path segment. Dots alone would be resolved as a relative path.
+func pathSegment(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")
 	}
 	return url.PathEscape(s)
 }
 
-// fillLists makes the lists of an answer lists, also when they are empty.
+// fillLists replaces nil lists of an answer with empty ones.
 func fillLists(answer reflect.Value) {
 	if answer.Kind() != reflect.Struct {
 		return

@@ -19,62 +19,59 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Op is one operation. From its declaration follow the route, the right that it
-// needs, its part of the document, and the request of a client.
+// Op is one operation. The route, the required right, its part of the document and the client's request follow from the declaration.
 //
-// The tags of In say what it reads: path, query, header and json name where a field
-// comes from, doc what it means, and enum, words, min, max, default, required and split
-// what is allowed.
+// The tags of In declare its input: path, query, header and json name where a field comes from; doc is its description; enum, words, min, max, default,
+// required and split restrict its values.
 type Op[In, Out any] struct{ operation }
 
-// operation is all of an operation but its types, which are there once more for each
-// piece of code that has them.
+// operation is an Op without its types, to avoid generic code.
 type operation struct {
-	method, path string // {name} stands for a segment, {name...} for the rest
-	id, summary  string
-	right        Right
-	wait         time.Duration // how long a client waits for an answer; 0 = until there is one
-	in, out      reflect.Type
-	contentType  string            // of a page
-	docs         map[string]string // of parameters, instead of what In says
-	leftOut      []string          // parameters that In has
-	hasHome      func(*Deps) bool
-	do           doer
-	check        func(in any, given url.Values) error // nil: nothing is left to check
+	method, path      string // {name} is a segment, {name...} the rest
+	id, summary       string
+	right             Right
+	wait              time.Duration // how long a client waits for the response header; 0 is no limit
+	in, out           reflect.Type
+	contentType       string            // of a page
+	docs              map[string]string // overrides descriptions of parameters
+	leftOut           []string          // parameters of In to leave out
+	hasImplementation func(*Deps) bool
+	handler           handlerFunc
+	check             func(in any, given url.Values) error // nil: nothing more to check
 }
 
-// doer does an operation. It is given a pointer to its In, and returns its Out.
-type doer func(d *Deps, ctx context.Context, c ops.Caller, in any) (out any, err error)
+// handlerFunc runs an operation. in is a pointer to its In; out is its Out.
+type handlerFunc func(d *Deps, ctx context.Context, c ops.Caller, in any) (out any, err error)
 
 // Operation is an Op of any types.
 type Operation interface {
 	head() *operation
 }
 
-// Deps is what the surface needs.
+// Deps are the dependencies of the API.
 type Deps struct {
-	// Homes have the operations as their methods, each of another type.
-	Homes  []any
-	Refuse func(ctx context.Context, r gate.Refusal) string // puts a refused call on record, and returns its id
-	Auth   *auth.Authenticator
-	// Profiles has those of the configuration, to which tokens may be bound.
+	// Implementations are the values whose methods implement the operations, one per type.
+	Implementations []any
+	Refuse          func(ctx context.Context, r gate.Refusal) string // records a rejected call and returns the record's id
+	Auth            *auth.Authenticator
+	// Profiles has the configured profiles, which tokens may be bound to.
 	Profiles auth.Profiles
 	Logger   *slog.Logger
 	Version  string
-	// Instead are operations that stand for those declared with the same id.
-	Instead []Operation
+	// Replacements replaces declared operations with the same id.
+	Replacements []Operation
 
-	repeats *repeats
+	repeats *idempotentCalls
 }
 
-// declared are all operations, in the order of their declarations.
+// declared has all operations in the order of declaration.
 var declared []Operation
 
-// operations are all that the surface has.
+// operations returns all operations of the API.
 func (d *Deps) operations() []Operation {
 	all := slices.Clone(declared)
 	for i, o := range all {
-		for _, other := range d.Instead {
+		for _, other := range d.Replacements {
 			if other.head().id == o.head().id {
 				all[i] = other
 			}
@@ -83,7 +80,7 @@ func (d *Deps) operations() []Operation {
 	return all
 }
 
-// input follows from the tags of In.
+// input derives the input from the tags of In.
 func (o *operation) input() *input {
 	in := inputOf(o.in, o.path)
 	in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return slices.Contains(o.leftOut, f.name) })
@@ -92,25 +89,24 @@ func (o *operation) input() *input {
 			in.fields[i].doc = doc
 		}
 	}
-	if own, ok := reflect.New(o.in).Interface().(ownBody); ok {
-		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.place == inBody })
-		described := input{fields: fieldsOf(reflect.TypeOf(own.members()), "")}
-		in.fields = append(in.fields, described.at(inBody)...)
+	if own, ok := reflect.New(o.in).Interface().(customBody); ok {
+		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.location == inBody })
+		described := input{fields: fieldsOf(reflect.TypeOf(own.bodyType()), "")}
+		in.fields = append(in.fields, described.fieldsIn(inBody)...)
 	}
 	return in
 }
 
-// declare declares an operation that one of the homes does, by a method of its own
-// or by a function of it.
+// declare declares an operation that a method of one of the homes implements, or a function of a home.
 func declare[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
 	o := &Op[In, Out]{declaration(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
 	home := func(d *Deps) int {
-		return slices.IndexFunc(d.Homes, func(one any) bool { _, is := one.(Home); return is })
+		return slices.IndexFunc(d.Implementations, func(one any) bool { _, is := one.(Home); return is })
 	}
-	o.hasHome = func(d *Deps) bool { return home(d) >= 0 }
-	o.do = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
-		return do(d.Homes[home(d)].(Home), ctx, c, *in.(*In)) // that it is there, check has seen to
+	o.hasImplementation = func(d *Deps) bool { return home(d) >= 0 }
+	o.handler = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
+		return do(d.Implementations[home(d)].(Home), ctx, c, *in.(*In)) // validateOperations has checked that it exists
 	}
 	declared = append(declared, o)
 	return o
@@ -120,33 +116,33 @@ func declaration(route, id string, right Right, summary string, in, out reflect.
 	method, path, _ := strings.Cut(route, " ")
 	return operation{
 		method: method, path: path, id: id, summary: summary, right: right,
-		wait: patience, in: in, out: out, contentType: "application/json",
+		wait: responseTimeout, in: in, out: out, contentType: "application/json",
 	}
 }
 
-// declarePage declares an operation whose answer is not JSON of ours.
-func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[ops.Nothing, page] {
-	return declareHere(route, id, right, summary,
-		func(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (page, error) { return do(d) }).as(contentType)
+// declarePage declares an operation whose answer is a document instead of JSON.
+func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[ops.Nothing, rawBody] {
+	return declareBuiltin(route, id, right, summary,
+		func(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (rawBody, error) { return do(d) }).withContentType(contentType)
 }
 
-// declareHere declares an operation that the surface does by itself.
-func declareHere[In, Out any](route, id string, right Right, summary string,
+// declareBuiltin declares an operation that package api implements itself.
+func declareBuiltin[In, Out any](route, id string, right Right, summary string,
 	do func(*Deps, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
 	o := declare[any, In, Out](route, id, right, summary, nil)
-	o.hasHome = func(*Deps) bool { return true }
-	o.do = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
+	o.hasImplementation = func(*Deps) bool { return true }
+	o.handler = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 		return do(d, ctx, c, *in.(*In))
 	}
 	return o
 }
 
-// page is an answer that is not JSON of ours.
-type page []byte
+// rawBody is an answer that is not encoded as JSON.
+type rawBody []byte
 
-// Words are what a parameter may be.
+// Words returns the allowed values of a parameter.
 func (o *Op[In, Out]) Words(parameter string) []string {
-	for _, f := range o.input().at(inQuery) {
+	for _, f := range o.input().fieldsIn(inQuery) {
 		if f.name == parameter {
 			return f.allowed()
 		}
@@ -154,20 +150,20 @@ func (o *Op[In, Out]) Words(parameter string) []string {
 	return nil
 }
 
-// within says how long a client waits for an answer.
-func (o *Op[In, Out]) within(wait time.Duration) *Op[In, Out] {
+// withTimeout sets how long a client waits for the answer.
+func (o *Op[In, Out]) withTimeout(wait time.Duration) *Op[In, Out] {
 	o.wait = wait
 	return o
 }
 
-// as says what the answer is, where it is not JSON of ours: a ops.Stream.
-func (o *Op[In, Out]) as(contentType string) *Op[In, Out] {
+// withContentType sets the content type of an answer that is not JSON, such as an ops.Stream.
+func (o *Op[In, Out]) withContentType(contentType string) *Op[In, Out] {
 	o.contentType = contentType
 	return o
 }
 
-// describe says what a parameter means in this operation.
-func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
+// describeParam overrides the description of a parameter.
+func (o *Op[In, Out]) describeParam(name, doc string) *Op[In, Out] {
 	if o.docs == nil {
 		o.docs = map[string]string{}
 	}
@@ -175,58 +171,56 @@ func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
 	return o
 }
 
-// without leaves out parameters that In has.
-func (o *Op[In, Out]) without(names ...string) *Op[In, Out] {
+// omitParams leaves out parameters of In.
+func (o *Op[In, Out]) omitParams(names ...string) *Op[In, Out] {
 	o.leftOut = names
 	return o
 }
 
-// checked has what was read completed, or refused, before anything is done. The
-// values are the query's, as they were given.
-func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
+// withValidation adds a function that completes or rejects the input. given has the query values.
+func (o *Op[In, Out]) withValidation(check func(*In, url.Values) error) *Op[In, Out] {
 	o.check = func(in any, given url.Values) error { return check(in.(*In), given) }
 	return o
 }
 
-// As is the operation, done by something else: see Deps.Instead.
-func (o *Op[In, Out]) As(do func(context.Context, ops.Caller, In) (Out, error)) Operation {
+// WithHandler returns the operation with another implementation: see Deps.Replacements.
+func (o *Op[In, Out]) WithHandler(do func(context.Context, ops.Caller, In) (Out, error)) Operation {
 	other := *o
-	other.hasHome = func(*Deps) bool { return true }
-	other.do = func(_ *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
+	other.hasImplementation = func(*Deps) bool { return true }
+	other.handler = func(_ *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 		return do(ctx, c, *in.(*In))
 	}
 	return &other
 }
 
-// Call has the daemon of a client do the operation.
+// Call sends the operation to the daemon of a client.
 func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
 	return out, c.do(ctx, o.wait, o.method, o.input().request(o.path, in), &out)
 }
 
-// Pour has the daemon of a client do the operation, and writes its answer as it comes.
-func (o *Op[In, Out]) Pour(ctx context.Context, c *Client, in In, w io.Writer) error {
-	return c.pour(ctx, o.method, o.input().request(o.path, in), w)
+// Stream sends the operation to the daemon of a client and copies its answer to w.
+func (o *Op[In, Out]) Stream(ctx context.Context, c *Client, in In, w io.Writer) error {
+	return c.stream(ctx, o.method, o.input().request(o.path, in), w)
 }
 
 func (o *Op[In, Out]) head() *operation { return &o.operation }
 
-// doOnce does the operation, but not once more where the same one was done with the
-// same key.
-func (o *operation) doOnce(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
+// runOnce runs the operation, or returns the stored answer of the same call with the same Idempotency-Key.
+func (o *operation) runOnce(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 	call, ok := in.(interface {
 		repeats() (key string, body [sha256.Size]byte)
 	})
 	if !ok {
-		return o.do(d, ctx, c, in)
+		return o.handler(d, ctx, c, in)
 	}
 	key, body := call.repeats()
 	if key == "" {
-		return o.do(d, ctx, c, in)
+		return o.handler(d, ctx, c, in)
 	}
-	return d.repeats.call(ctx, repeatKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
+	return d.repeats.call(ctx, repeatKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.handler(d, ctx, c, in) })
 }
 
-// answer reads the input of a request and does the operation.
+// answer reads the input of a request and runs the operation.
 func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) (any, error) {
 	into := reflect.New(o.in)
 	in := into.Interface()
@@ -243,15 +237,15 @@ func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) 
 		}); ok {
 			name, variant, size := call.asked()
 			refusal := gate.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
-			err = &recorded{err, d.Refuse(r.Context(), refusal)}
+			err = &recordedError{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err
 	}
-	done, err := o.doOnce(d, r.Context(), c, in)
+	done, err := o.runOnce(d, r.Context(), c, in)
 	if call, ok := done.(interface{ recordID() string }); ok && err != nil {
-		err = &recorded{err, call.recordID()}
+		err = &recordedError{err, call.recordID()}
 	}
-	out := reflect.New(o.out).Elem() // a copy: a repeated call has the same answer
+	out := reflect.New(o.out).Elem() // a copy, because a repeated call returns the same answer
 	if done != nil {
 		out.Set(reflect.ValueOf(done))
 	}

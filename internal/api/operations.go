@@ -11,41 +11,41 @@ var (
 
 	ListServers      = declare("GET /servers", "listServers", Look, "All servers", (*ops.Inspector).Servers)
 	GetServer        = declare("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*ops.Inspector).Server)
-	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).within(restartPatience)
-	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).within(loginPatience)
+	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).withTimeout(restartTimeout)
+	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).withTimeout(loginTimeout)
 	GetLogin         = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*ops.Admin).LoginProgress)
-	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).within(loginPatience)
+	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).withTimeout(loginTimeout)
 	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*ops.Inspector).ServerLogs)
-	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).as("text/event-stream")
+	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")
 
-	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*ops.Inspector).Tool).describe("tool",
+	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*ops.Inspector).Tool).describeParam("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
 	ListTools    = declare("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*ops.Inspector).Tools)
 	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*ops.Inspector).SearchTools)
 	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*ops.Admin).ToolStats)
-	CallTool     = declare("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).within(0)
+	CallTool     = declare("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).withTimeout(0)
 
-	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).checked(checkFilter)
+	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).withValidation(checkFilter)
 	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*ops.Admin).Activity)
 
-	SignIn  = declareHere("POST /session", "signIn", Open, "Sign a page of the web UI in, by a code or the key: from that page alone", signIn)
-	Session = declareHere("GET /session", "getSession", Look, "The session of the page that asks", getSession)
-	SignOut = declareHere("DELETE /session", "signOut", Look, "End the sessions of the browser that asks, or all of them", signOut)
-	NewCode = declareHere("POST /session/codes", "newCode", Invite, "Make a code that signs a page of the web UI in once, within a minute", newCode)
-	GetCode = declareHere("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCode)
+	SignIn  = declareBuiltin("POST /session", "signIn", Open, "Sign a page of the web UI in, by a code or the key: from that page alone", signIn)
+	Session = declareBuiltin("GET /session", "getSession", Look, "The session of the page that asks", getSession)
+	SignOut = declareBuiltin("DELETE /session", "signOut", Look, "End the sessions of the browser that asks, or all of them", signOut)
+	NewCode = declareBuiltin("POST /session/codes", "newCode", Invite, "Make a code that signs a page of the web UI in once, within a minute", newCode)
+	GetCode = declareBuiltin("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCode)
 
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
 	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
 
 	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).Approvals)
-	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).within(restartPatience)
-	ChangeServer     = declare("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).within(restartPatience)
-	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).within(restartPatience)
-	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).within(restartPatience)
-	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).within(restartPatience)
-	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).within(restartPatience)
+	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
+	ChangeServer     = declare("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).withTimeout(restartTimeout)
+	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
+	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
+	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).withTimeout(restartTimeout)
+	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).withTimeout(restartTimeout)
 	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ReviewServer)
-	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).within(restartPatience)
+	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
 	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)
 	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*ops.Admin).DisableTool)
@@ -54,15 +54,14 @@ var (
 	UnblockTool = declare("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", ops.UnblockTool)
 	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*ops.Admin).DiffTool)
 
-	Offers = map[tool.Kind]OfferOps{
-		tool.KindPrompt:       declareOffers(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),
-		tool.KindResource:     declareOffers(tool.KindResource, "resources/{item}", "Resource", "The resource's address"),
-		tool.KindTemplate:     declareOffers(tool.KindTemplate, "templates/{item}", "Template", "The template of addresses"),
-		tool.KindInstructions: declareOffers(tool.KindInstructions, "instructions", "Instructions", ""),
+	Primitives = map[tool.Kind]PrimitiveOps{
+		tool.KindPrompt:       declarePrimitives(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),
+		tool.KindResource:     declarePrimitives(tool.KindResource, "resources/{item}", "Resource", "The resource's address"),
+		tool.KindTemplate:     declarePrimitives(tool.KindTemplate, "templates/{item}", "Template", "The template of addresses"),
+		tool.KindInstructions: declarePrimitives(tool.KindInstructions, "instructions", "Instructions", ""),
 	}
 )
 
-// oneTool is the path of a tool for what is done with it. The name of the tool
-// is one segment, so that no name can be taken for an action or hold one: a
-// slash in it is written %2F.
+// oneTool is the path of a tool in operations on it. The tool's name is one segment, so that no name can be mistaken for an action: a slash in it is
+// %2F.
 const oneTool = "/servers/{name}/tools/{tool}"

@@ -145,12 +145,12 @@ func TestMomentForms(t *testing.T) {
 	t.Parallel()
 	want := time.Date(2026, 1, 15, 9, 30, 0, 0, time.UTC)
 	for _, s := range []string{"2026-01-15T09:30:00Z", "2026-01-15T10:30:00+01:00", "2026-01-15T10:30:00 01:00", "2026-01-15T09:30:00.000Z"} {
-		if got, err := parseMoment(s); err != nil || !got.Equal(want) {
+		if got, err := parseTime(s); err != nil || !got.Equal(want) {
 			t.Errorf("%q = %v, %v", s, got, err)
 		}
 	}
 	for _, s := range []string{"", "now", "2026-13-01", "10:30", "1768473000"} {
-		if _, err := parseMoment(s); err == nil {
+		if _, err := parseTime(s); err == nil {
 			t.Errorf("%q was taken", s)
 		}
 	}
@@ -184,11 +184,11 @@ func FuzzReadQuery(f *testing.F) {
 
 // What a body should be is said where no example is given, too.
 func TestBodiesHaveASample(t *testing.T) {
-	for _, op := range (&Deps{Homes: homes}).operations() {
+	for _, op := range (&Deps{Implementations: homes}).operations() {
 		o := op.head()
 		in := o.input()
-		if len(in.at(inBody)) > 0 && !strings.Contains(in.sample(), ": ") {
-			t.Errorf("%s says %q", o.id, in.sample())
+		if len(in.fieldsIn(inBody)) > 0 && !strings.Contains(in.exampleBody(), ": ") {
+			t.Errorf("%s says %q", o.id, in.exampleBody())
 		}
 	}
 }

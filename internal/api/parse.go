@@ -2,5 +2,5 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// ParseServers reads what POST /servers takes.
+// ParseServers parses a pasted text into the form of POST /servers.
 var ParseServers = declare("POST /servers/parse", "parseServers", Look, "Read servers from a text that was pasted; nothing is added", (*ops.Admin).ParseServers)

@@ -13,10 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// readQuery checks raw against the fields of the query. The error is an
-// INVALID_PARAMETER problem. A parameter that the operation does not have is
-// refused too: a misspelt filter would select everything. What is not given, or
-// given empty, has no values, and a number its preset.
+// readQuery validates the query against the fields. It rejects unknown parameters, because a misspelt filter would select everything. A missing or empty
+// parameter has no values; a number has its default. The error is an INVALID_PARAMETER problem.
 func (in *input) readQuery(raw string) (url.Values, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -27,7 +25,7 @@ func (in *input) readQuery(raw string) (url.Values, error) {
 		return nil, err
 	}
 	q := url.Values{}
-	for _, f := range in.at(inQuery) {
+	for _, f := range in.fieldsIn(inQuery) {
 		given, err := f.read(values[f.name])
 		if err != nil {
 			return nil, err
@@ -35,8 +33,8 @@ func (in *input) readQuery(raw string) (url.Values, error) {
 		switch {
 		case len(given) > 0:
 			q[f.name] = given
-		case f.preset != 0:
-			q[f.name] = []string{strconv.Itoa(f.preset)}
+		case f.defaultValue != 0:
+			q[f.name] = []string{strconv.Itoa(f.defaultValue)}
 		}
 	}
 	return q, nil
@@ -48,7 +46,7 @@ func checkNames(known []string, values url.Values) error {
 			continue
 		}
 		p := problem.Newf(problem.InvalidParameter, "There is no parameter '%s' here.", name).
-			With("parameter", name).With("value", values.Get(name)).With("allowed", nonNil(known))
+			With("parameter", name).With("value", values.Get(name)).With("allowed", emptyIfNil(known))
 		if near := search.ClosestName(name, known); near != "" {
 			return p.WithHint("Did you mean " + near + "?")
 		}
@@ -60,9 +58,9 @@ func checkNames(known []string, values url.Values) error {
 	return nil
 }
 
-// read returns the values of one parameter, if they are sound.
+// read returns the validated values of one parameter.
 func (f *field) read(given []string) ([]string, error) {
-	if f.of.Kind() != reflect.Slice && len(given) > 1 {
+	if f.typ.Kind() != reflect.Slice && len(given) > 1 {
 		return nil, invalidValue(f.name, strings.Join(given, ", "), "one value")
 	}
 	if f.split {
@@ -74,21 +72,21 @@ func (f *field) read(given []string) ([]string, error) {
 			WithHint(f.doc).With("parameter", f.name)
 	}
 	for _, v := range values {
-		if err := f.sound(v); err != nil {
+		if err := f.validate(v); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-func (f *field) sound(value string) error {
+func (f *field) validate(value string) error {
 	allowed := f.allowed()
 	switch {
-	case f.of == reflect.TypeFor[time.Time]():
-		if _, err := parseMoment(value); err != nil {
+	case f.typ == reflect.TypeFor[time.Time]():
+		if _, err := parseTime(value); err != nil {
 			return invalidValue(f.name, value, "a time such as 2026-01-15T10:30:00Z, or a date such as 2026-01-15")
 		}
-	case f.of.Kind() == reflect.Int:
+	case f.typ.Kind() == reflect.Int:
 		if n, err := strconv.Atoi(value); err != nil || n < f.min || n > f.max {
 			return invalidValue(f.name, value, fmt.Sprintf("a whole number from %d to %d", f.min, f.max))
 		}

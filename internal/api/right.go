@@ -2,27 +2,26 @@ package api
 
 import "mcpproxy/internal/config/auth"
 
-// Right is what a route lets its caller do. The zero value is none: a surface
-// with a route that names no right is not made.
+// Right is the permission that an operation requires. The zero value is invalid: New rejects an operation without a right.
 type Right uint8
 
 // The rights.
 const (
 	noRight Right = iota
-	Look          // see servers, tools, the log and the status
+	Look          // read servers, tools, the log and the status
 	Call          // call a tool, within the policy
-	Operate       // change what runs
-	Decide        // say what may run: approve, block, switch, add, remove
-	Invite        // let a page of the web UI in; no page can
-	Open          // nothing: who signs in proves who they are by the request itself
+	Operate       // restart and log in
+	Decide        // approve, block, enable, add, remove
+	Invite        // create a sign-in code for the web UI; not from a page
+	Open          // none: a sign-in proves itself by the request
 )
 
-// String is the name in the document.
+// String returns the name in the document.
 func (r Right) String() string {
 	return [...]string{"none", "look", "call", "operate", "decide", "invite", "open"}[r]
 }
 
-// needs is what the document says of a route with the right.
+// needs describes the right in the document.
 func (r Right) needs() string {
 	if r == Open {
 		return "Needs no right: what is sent proves who signs in."

@@ -13,15 +13,14 @@ import (
 // schema is a JSON Schema in the form of OpenAPI 3.1.
 type schema map[string]any
 
-// schemas are those of the structs in answers, by the names of their types.
+// schemas has the schemas of the structs in answers, by type name.
 type schemas map[string]schema
 
-// of is the schema of a type. A struct has one of its own, and a reference to it;
-// where there are none, as in bodies, it stands there itself.
-func (all schemas) of(t reflect.Type) schema {
+// schemaOf returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
+func (all schemas) schemaOf(t reflect.Type) schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return all.of(t.Elem())
+		return all.schemaOf(t.Elem())
 	case t == reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "format": "date-time"}
 	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
@@ -41,13 +40,13 @@ func (all schemas) of(t reflect.Type) schema {
 	case reflect.Float64:
 		return schema{"type": "number", "format": "double"}
 	case reflect.Slice:
-		return schema{"type": "array", "items": all.of(t.Elem())}
+		return schema{"type": "array", "items": all.schemaOf(t.Elem())}
 	case reflect.Map:
-		return schema{"type": "object", "additionalProperties": all.of(t.Elem())}
-	case reflect.Array: // a number for each of its words, the first of which is always there
+		return schema{"type": "object", "additionalProperties": all.schemaOf(t.Elem())}
+	case reflect.Array: // an object with a number for each word; the first is required
 		members := schema{}
 		for _, word := range typed.Words() {
-			members[word] = all.of(t.Elem())
+			members[word] = all.schemaOf(t.Elem())
 		}
 		all[t.Name()] = schema{"type": "object", "properties": members, "required": typed.Words()[:1], "additionalProperties": true}
 		return all.reference(t.Name())
@@ -57,7 +56,7 @@ func (all schemas) of(t reflect.Type) schema {
 		}
 		name := schemaName(t)
 		if all[name] == nil {
-			all[name] = schema{} // a type may hold itself
+			all[name] = schema{} // a type may be recursive
 			all[name] = all.object(t)
 		}
 		return all.reference(name)
@@ -69,7 +68,7 @@ func (schemas) reference(name string) schema {
 	return schema{"$ref": "#/components/schemas/" + name}
 }
 
-// schemaName is the name of a struct in the document.
+// schemaName returns the name of a struct in the document.
 func schemaName(t reflect.Type) string {
 	if t == reflect.TypeFor[problemDocument]() {
 		return "Problem"
@@ -77,8 +76,7 @@ func schemaName(t reflect.Type) string {
 	return t.Name()
 }
 
-// object is the schema of a struct as encoding/json writes it. More may come
-// with a later version.
+// object returns the schema of a struct as encoding/json writes it. Later versions may add members.
 func (all schemas) object(t reflect.Type) schema {
 	s := schema{"type": "object", "properties": all.properties(t), "additionalProperties": true}
 	var required []string
@@ -97,25 +95,24 @@ func (all schemas) properties(t reflect.Type) schema {
 	properties := schema{}
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _ := jsonName(f); name != "" {
-			properties[name] = all.of(f.Type).said(f.Tag).described(f.Tag.Get("doc"))
+			properties[name] = all.schemaOf(f.Type).withTags(f.Tag).described(f.Tag.Get("doc"))
 		}
 	}
 	return properties
 }
 
-// jsonName is the name of a field in JSON, and whether it may be left out; "" for
-// a field that is not there.
+// jsonName returns the JSON name of a field, and whether it is optional; "" for a field that is not encoded.
 func jsonName(f reflect.StructField) (name string, optional bool) {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return strings.TrimPrefix(name, "-"), options == "omitempty"
 }
 
-// said adds to a schema what the tag of a field says.
-func (s schema) said(tag reflect.StructTag) schema {
+// withTags adds what the tags of a field say.
+func (s schema) withTags(tag reflect.StructTag) schema {
 	if format := tag.Get("format"); format != "" {
 		s["format"] = format
 	}
-	if kind := tag.Get("type"); kind != "" { // of JSON that is read later
+	if kind := tag.Get("type"); kind != "" { // of JSON that is decoded later
 		s["type"] = kind
 	}
 	if s["type"] == "object" && s["properties"] == nil && s["additionalProperties"] == nil {
@@ -138,7 +135,7 @@ func (s schema) said(tag reflect.StructTag) schema {
 	return s
 }
 
-// described adds what a value means, if that is said.
+// described adds a description, if there is one.
 func (s schema) described(doc string) schema {
 	if doc != "" {
 		s["description"] = doc
@@ -146,7 +143,7 @@ func (s schema) described(doc string) schema {
 	return s
 }
 
-// kind is the type of a value, whether it may be null or not.
+// kind returns the type of a value, without null.
 func (s schema) kind() string {
 	if either, ok := s["type"].([]string); ok {
 		return either[0]
@@ -159,7 +156,7 @@ func (s schema) text(key string) string {
 	return text
 }
 
-// words are the texts that a value may be, if not any.
+// words returns the allowed strings; nil is any.
 func (s schema) words() []string {
 	words, _ := s["enum"].([]string)
 	return words

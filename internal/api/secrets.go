@@ -2,9 +2,9 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// The operations on secrets. No answer has a value.
+// The operations on secrets. No answer contains a value.
 var (
-	ListSecrets  = declare("GET /secrets", "listSecrets", Look, "The secrets that were set and those that servers need, without values", (*ops.SecretOperations).ListSecrets).within(restartPatience)
-	SetSecret    = declare("PUT /secrets/{name}", "setSecret", Decide, "Store a secret; servers that need it are restarted", (*ops.SecretOperations).SetSecret).within(restartPatience)
-	DeleteSecret = declare("DELETE /secrets/{name}", "deleteSecret", Decide, "Remove a secret; servers that need it are stopped", (*ops.SecretOperations).DeleteSecret).within(restartPatience)
+	ListSecrets  = declare("GET /secrets", "listSecrets", Look, "The secrets that were set and those that servers need, without values", (*ops.SecretOperations).ListSecrets).withTimeout(restartTimeout)
+	SetSecret    = declare("PUT /secrets/{name}", "setSecret", Decide, "Store a secret; servers that need it are restarted", (*ops.SecretOperations).SetSecret).withTimeout(restartTimeout)
+	DeleteSecret = declare("DELETE /secrets/{name}", "deleteSecret", Decide, "Remove a secret; servers that need it are stopped", (*ops.SecretOperations).DeleteSecret).withTimeout(restartTimeout)
 )

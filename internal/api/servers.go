@@ -6,15 +6,15 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// AddServers adds several servers, which a person permits once.
-var AddServers = declare("POST /servers/add", "addServers", Decide, "Write several servers into the configuration file, which a person permits at once; each has its own result", addServers).within(restartPatience)
+// AddServers adds several servers with one permission of the user.
+var AddServers = declare("POST /servers/add", "addServers", Decide, "Write several servers into the configuration file, which a person permits at once; each has its own result", addServers).withTimeout(restartTimeout)
 
-// AddedServers is what became of each server, in their order.
+// AddedServers lists the result of each server, in order.
 type AddedServers struct {
 	Results []ServerResult `json:"results"`
 }
 
-// ServerResult is what became of one.
+// ServerResult is the result of adding one server.
 type ServerResult struct {
 	Name    string           `json:"name"`
 	Server  *ops.ServerView  `json:"server,omitempty" doc:"How it is, where it was added."`
@@ -32,7 +32,7 @@ func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.NewServe
 		if refused[i] == nil {
 			result.Server = &views[i]
 		} else {
-			document := refuse(refused[i])
+			document := newProblemDocument(refused[i])
 			result.Problem = &document
 		}
 		out.Results = append(out.Results, result)
@@ -40,7 +40,7 @@ func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.NewServe
 	return out, nil
 }
 
-// Each returns how each server is, or why it was not added.
+// Each returns the view of each server, or why it was not added.
 func (a AddedServers) Each() (views []ops.ServerView, refused []error) {
 	views, refused = make([]ops.ServerView, len(a.Results)), make([]error, len(a.Results))
 	for i, r := range a.Results {

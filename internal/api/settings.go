@@ -11,26 +11,25 @@ import (
 // The operations on the configuration file.
 var (
 	GetConfig        = declare("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.Settings).Config)
-	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).within(restartPatience)
-	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).within(restartPatience)
+	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).withTimeout(restartTimeout)
+	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).withTimeout(restartTimeout)
 	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
-	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).within(restartPatience)
+	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).withTimeout(restartTimeout)
 	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.Settings).History)
 	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.Settings).Version)
 	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.Settings).Diagnostics)
 )
 
-// KeyChanges are changes of settings: null takes one out, where in other bodies it
-// is no value.
+// KeyChanges changes settings. A null value removes a setting; in other bodies null means absent.
 type KeyChanges struct{ ops.KeyChanges }
 
-// Example is what such changes look like.
+// Example returns an example for the OpenAPI document.
 func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
-func (*KeyChanges) members() any { return ops.Keys{} }
+func (*KeyChanges) bodyType() any { return ops.Keys{} }
 
 func (in *KeyChanges) readMembers(of *input, body []byte) error {
-	err := of.members(body, func(name string, value []byte) (err error) {
+	err := of.eachMember(body, func(name string, value []byte) (err error) {
 		asked, err := of.member(name)
 		if err == nil {
 			in.Set, err = asked.changes(value)
@@ -38,12 +37,12 @@ func (in *KeyChanges) readMembers(of *input, body []byte) error {
 		return err
 	})
 	if err == nil && in.Set == nil {
-		err = of.lacks("set")
+		err = of.missingMember("set")
 	}
 	return err
 }
 
-// changes reads settings with their new values, nil for null.
+// changes parses settings with their new values, nil for null.
 func (f *field) changes(value []byte) (map[string]json.RawMessage, error) {
 	if wirejson.Kind(value) != '{' {
 		return nil, f.wrongType()
@@ -58,7 +57,7 @@ func (f *field) changes(value []byte) (map[string]json.RawMessage, error) {
 	})
 }
 
-// MarshalJSON writes the body.
+// MarshalJSON encodes the body.
 func (in KeyChanges) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"set": in.Set})
 }
@@ -67,18 +66,17 @@ func changeConfig(s *ops.Settings, ctx context.Context, c ops.Caller, in KeyChan
 	return s.Change(ctx, c, in.KeyChanges)
 }
 
-// Candidate is a text that is to be looked at, with changes of settings as
-// KeyChanges has them.
+// Candidate is a text to validate, with changes of settings as in KeyChanges.
 type Candidate struct{ ops.Candidate }
 
-// Example is what such a text looks like.
+// Example returns an example for the OpenAPI document.
 func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
 
-func (*Candidate) members() any { return ops.Draft{} }
+func (*Candidate) bodyType() any { return ops.Draft{} }
 
 func (in *Candidate) readMembers(of *input, body []byte) error {
 	given := false
-	err := of.members(body, func(name string, value []byte) error {
+	err := of.eachMember(body, func(name string, value []byte) error {
 		asked, err := of.member(name)
 		switch {
 		case err != nil || wirejson.Kind(value) == 'n':
@@ -92,12 +90,12 @@ func (in *Candidate) readMembers(of *input, body []byte) error {
 		return err
 	})
 	if err == nil && !given {
-		err = of.lacks("text")
+		err = of.missingMember("text")
 	}
 	return err
 }
 
-// MarshalJSON writes the body.
+// MarshalJSON encodes the body.
 func (in Candidate) MarshalJSON() ([]byte, error) {
 	body := map[string]any{"text": in.Text}
 	if in.Set != nil {

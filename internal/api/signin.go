@@ -11,19 +11,19 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// fromPage is the part of an input that is the request of a page of the web UI.
-type fromPage struct{ r *http.Request }
+// pageRequest gives an input the HTTP request of a web UI page.
+type pageRequest struct{ r *http.Request }
 
-func (p *fromPage) of(r *http.Request) { p.r = r }
+func (p *pageRequest) of(r *http.Request) { p.r = r }
 
-// SignInInput is what a page proves that it may sign in with: one of them.
+// SignInInput is the code or the key of a sign-in.
 type SignInInput struct {
 	Code string `json:"code" maxLength:"64" doc:"The code of POST /session/codes, which is good once."`
 	Key  string `json:"key" maxLength:"512" doc:"The API key."`
-	fromPage
+	pageRequest
 }
 
-// UISession is the session of a page. The cookie goes with it.
+// UISession is the session of a page. The response also sets its cookie.
 type UISession struct {
 	Value     string    `json:"value,omitempty" doc:"What the page sends as X-MCPProxy-Session with each request; only in the answer to its sign-in."`
 	ExpiresAt time.Time `json:"expires_at" doc:"When the session ends unless it is used."`
@@ -37,29 +37,28 @@ func (s UISession) cookies() []*http.Cookie {
 	return []*http.Cookie{sessionCookie(s.cookie, 0)}
 }
 
-// sessionCookie goes with the requests of pages of this address, and of every
-// other server of its host: see auth.SessionCookie. It has no Secure: there is no
-// TLS on the loopback.
+// sessionCookie returns the session cookie. Browsers send it to all servers of the host: see auth.SessionCookie. It is not Secure because there is no
+// TLS on the loopback address.
 func sessionCookie(value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: auth.SessionCookie, Value: value, Path: Prefix, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// fromElsewhere refuses what no page of this very address has sent.
-func fromElsewhere(why string) error {
+// foreignPageError rejects a request that no page of this address has sent.
+func foreignPageError(why string) error {
 	return problem.New(problem.Forbidden, "The request does not come from a page of this very address: "+why+".",
 		"A session of the web UI is good for its own page alone, on the loopback or over https; a program sends the key.")
 }
 
 func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISession, error) {
 	if why := auth.RefuseForeignPage(in.r); why != "" {
-		return UISession{}, fromElsewhere(why)
+		return UISession{}, foreignPageError(why)
 	}
 	if (in.Code == "") == (in.Key == "") {
 		return UISession{}, problem.New(problem.InvalidParameter, "Either 'code' or 'key' is required.",
 			`Send {"code": "…"} with what `+"`mcpproxy ui`"+` has made, or {"key": "…"} with the API key.`).With("parameter", "code")
 	}
-	if refused := proves(d, in); refused != nil {
-		c.Actor = auth.Actor{} // nobody: what it has presented is wrong
+	if refused := checkSignIn(d, in); refused != nil {
+		c.Actor = auth.Actor{} // no actor, because the credential is wrong
 		d.Refuse(ctx, gate.Refusal{Caller: c, Problem: refused})
 		return UISession{}, refused
 	}
@@ -68,8 +67,8 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: opened.Cookie}, nil
 }
 
-// proves returns why what is presented does not sign in; nil when it does.
-func proves(d *Deps, in SignInInput) *problem.Problem {
+// checkSignIn returns why the code or key does not sign in; nil when it does.
+func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	signIns := &d.Auth.SignIns
 	tooMany := signIns.TooManyWrong()
 	if in.Code != "" && signIns.Redeem(in.Code) || in.Key != "" && !tooMany && d.Auth.Matches(in.Key) {
@@ -86,7 +85,7 @@ func proves(d *Deps, in SignInInput) *problem.Problem {
 }
 
 // PageInput is the request of a page.
-type PageInput struct{ fromPage }
+type PageInput struct{ pageRequest }
 
 func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
 	expires, ok := d.Auth.SignIns.Expires(auth.SessionCredentials(in.r))
@@ -96,18 +95,18 @@ func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISessi
 	return UISession{ExpiresAt: expires.UTC()}, nil
 }
 
-// SignOutInput says what is to end.
+// SignOutInput selects the sessions to end.
 type SignOutInput struct {
 	Everywhere bool `query:"everywhere" doc:"All sessions of the web UI and all codes, not only the sessions of this browser."`
-	fromPage
+	pageRequest
 }
 
-// SignedOut says what has ended.
+// SignedOut counts the ended sessions.
 type SignedOut struct {
 	Sessions int `json:"sessions" doc:"How many sessions have ended."`
 }
 
-// cookies takes the cookie away.
+// cookies deletes the cookie.
 func (SignedOut) cookies() []*http.Cookie { return []*http.Cookie{sessionCookie("", -1)} }
 
 func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedOut, error) {
@@ -117,7 +116,7 @@ func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedO
 	return SignedOut{d.Auth.SignIns.SignOut(auth.SessionCredentials(in.r))}, nil
 }
 
-// SignInCode is a code for a page.
+// SignInCode is a code that signs a page in.
 type SignInCode struct {
 	Code      string    `json:"code" doc:"It signs in once: POST /session."`
 	ID        string    `json:"id" doc:"With which it can be asked whether it was used."`
@@ -134,7 +133,7 @@ type CodeRef struct {
 	ID string `path:"id" doc:"The id of the code, not the code."`
 }
 
-// CodeState says what became of a code.
+// CodeState says whether a code was used.
 type CodeState struct {
 	Used bool `json:"used"`
 }

@@ -27,7 +27,7 @@ func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 		return slices.ContainsFunc(own, func(one Operation) bool { return one.head().id == o.head().id })
 	})
 	instead = append(instead, more...)
-	h, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Instead: instead})
+	h, err := New(Deps{Implementations: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Replacements: instead})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestStreamsEndWithTheSession(t *testing.T) {
 	t.Parallel()
 	stream := &Op[ops.Nothing, ops.Stream]{operation: GetStatus.operation}
 	stream.in, stream.out, stream.contentType = reflect.TypeFor[ops.Nothing](), reflect.TypeFor[ops.Stream](), "text/event-stream"
-	s := serveSignIn(t, &fake{}, stream.As(func(context.Context, ops.Caller, ops.Nothing) (ops.Stream, error) {
+	s := serveSignIn(t, &fake{}, stream.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.Stream, error) {
 		return func(ctx context.Context, w io.Writer) error {
 			if _, err := io.WriteString(w, ": ping\n\n"); err != nil {
 				return err

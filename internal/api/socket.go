@@ -18,18 +18,14 @@ import (
 // socketName is the name of the socket in the data directory.
 const socketName = "mcpproxy.sock"
 
-// maxSocketPath is the longest path that every system takes: sun_path holds
-// 104 bytes on macOS and 108 on Linux, the last of them a zero.
+// maxSocketPath is the longest path on every system: sun_path has 104 bytes on macOS and 108 on Linux, including a final zero.
 const maxSocketPath = 103
 
-// dialTimeout is long for a socket on the same machine: it passes only when
-// the daemon is stopped in the middle.
+// dialTimeout is long for a local socket: it expires only when the daemon is suspended.
 const dialTimeout = 2 * time.Second
 
-// SocketPath is where the daemon of a data directory listens for the command
-// line: mcpproxy.sock in the directory, or, when that is longer than the system
-// takes, a short path of its own in a private directory. The daemon and the
-// command line come to the same one.
+// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI: mcpproxy.sock in the directory or, when that
+// path is too long, a short path in a private directory. Daemon and CLI compute the same path.
 func SocketPath(dataDir string) string {
 	if absolute, err := filepath.Abs(dataDir); err == nil {
 		dataDir = absolute
@@ -39,11 +35,10 @@ func SocketPath(dataDir string) string {
 		return path
 	}
 	hash := sha256.Sum256([]byte(dataDir))
-	return filepath.Join(shortDir(), hex.EncodeToString(hash[:10])+".sock")
+	return filepath.Join(shortSocketDir(), hex.EncodeToString(hash[:10])+".sock")
 }
 
-// ListenSocket listens there, for this user only. What a dead daemon left
-// behind is replaced; a living one is an error.
+// ListenSocket listens on the socket, for this user only. It replaces the socket of a dead daemon; a running daemon is an error.
 func ListenSocket(dataDir string) (net.Listener, error) {
 	path := SocketPath(dataDir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -72,7 +67,7 @@ func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// removeSocket removes a socket, and nothing else.
+// removeSocket removes a socket, but no other file.
 func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -89,11 +84,10 @@ func removeSocket(path string) error {
 	return nil
 }
 
-// checkSocketDir refuses the short directory when somebody else could have put
-// a socket there. The data directory is the user's own choice.
+// checkSocketDir rejects the short directory when another user could have created a socket there. The data directory is the user's choice.
 func checkSocketDir(path string) error {
-	if dir := filepath.Dir(path); dir == shortDir() {
-		return checkPrivate(dir)
+	if dir := filepath.Dir(path); dir == shortSocketDir() {
+		return checkPrivateDir(dir)
 	}
 	return nil
 }

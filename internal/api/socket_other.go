@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// shortDir is in the user's own directory of temporary files.
-func shortDir() string { return filepath.Join(os.TempDir(), "mcpproxy") }
+// shortSocketDir is in the user's own directory of temporary files.
+func shortSocketDir() string { return filepath.Join(os.TempDir(), "mcpproxy") }
 
-// checkPrivate has nothing to check: the directory is inside the user's own.
-func checkPrivate(string) error { return nil }
+// checkPrivateDir has nothing to check: the directory is inside the user's own.
+func checkPrivateDir(string) error { return nil }
 
 func listenPrivately(path string) (net.Listener, error) {
 	l, err := net.Listen("unix", path)

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// shortDir is the same for every process of the user, whatever its environment.
-func shortDir() string { return filepath.Join("/tmp", "mcpproxy-"+strconv.Itoa(os.Geteuid())) }
+// shortSocketDir does not depend on the environment, so it is the same for all processes of the user.
+func shortSocketDir() string { return filepath.Join("/tmp", "mcpproxy-"+strconv.Itoa(os.Geteuid())) }
 
-// checkPrivate makes sure that the directory is the user's alone.
-func checkPrivate(dir string) error {
+// checkPrivateDir checks that only the user can access the directory.
+func checkPrivateDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("look at the directory of the socket: %w", err)
@@ -27,8 +27,7 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// listenPrivately listens on a socket that was never open to others: the mode
-// is set on a name that nobody knows, which is then renamed.
+// listenPrivately listens on a socket that was never open to others: it sets the mode under an unknown name, then renames.
 func listenPrivately(path string) (net.Listener, error) {
 	hidden := filepath.Join(filepath.Dir(path), ".s"+strconv.Itoa(os.Getpid()))
 	_ = os.Remove(hidden)
@@ -49,13 +48,13 @@ func listenPrivately(path string) (net.Listener, error) {
 	return &socketListener{l, path}, nil
 }
 
-// socketListener removes its path when it is closed.
+// socketListener removes its path when it closes.
 type socketListener struct {
 	*net.UnixListener
 	path string
 }
 
-// Addr is where the socket is found, not where it was made.
+// Addr returns the final path of the socket.
 func (l *socketListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 // Close implements net.Listener.

@@ -214,17 +214,17 @@ func TestActionsOnOffersOfAllNames(t *testing.T) {
 					name = ""
 				}
 				f.decisions = nil
-				diff, err := Offers[kind].Diff.Call(t.Context(), c, ops.OfferRef{Server: "github", Kind: kind, Name: name})
+				diff, err := Primitives[kind].Diff.Call(t.Context(), c, ops.OfferRef{Server: "github", Kind: kind, Name: name})
 				if err != nil || diff.Name != name || diff.Kind != kind || diff.Changes == nil || diff.Findings == nil {
 					t.Errorf("the difference of %q: %+v, %v", name, diff, err)
 				}
-				_, err = Offers[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
-				_, err2 := Offers[kind].Block.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
+				_, err = Primitives[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
+				_, err2 := Primitives[kind].Block.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
 				want := fmt.Sprintf("approve %[1]s github:%[2]s|block %[1]s github:%[2]s", kind, name)
 				if err != nil || err2 != nil || strings.Join(f.decisions, "|") != want {
 					t.Errorf("%q: %q, %v %v", name, f.decisions, err, err2)
 				}
-				_, err = Offers[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: otherPrint}})
+				_, err = Primitives[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: otherPrint}})
 				if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 					t.Errorf("%q with another fingerprint: %v", name, err)
 				}

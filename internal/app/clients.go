@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// accessTokens makes tokens for clients.
+// accessTokens creates tokens for clients.
 type accessTokens struct{ *ops.Access }
 
 func (t accessTokens) Make(ctx context.Context, by ops.Caller, name, profile string) (string, error) {
@@ -31,8 +31,7 @@ func (t accessTokens) Revoke(ctx context.Context, by ops.Caller, name string) er
 	return err
 }
 
-// clients are those of the account that MCPProxy runs in. A daemon belongs to no
-// project: only what counts everywhere is looked at.
+// clients returns the operations on MCP clients of the account that runs MCPProxy. A daemon belongs to no project, so it reads only global files.
 func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperations, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	env.Dir = ""
@@ -45,9 +44,9 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 			},
 			Open: func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(dataDir, "client_changes")) },
 		},
-		Place: func() ops.Place {
+		Endpoint: func() ops.ProxyEndpoint {
 			now := d.live.Current()
-			p := ops.Place{
+			p := ops.ProxyEndpoint{
 				Base: ops.BaseURL(d.tcp.Addr().String()), Command: self, Args: config.PathFlags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
 			}
 			for _, profile := range now.Profiles {
@@ -63,11 +62,10 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 	return &ops.ClientOperations{Account: account, Journal: ops.Journal{Log: d.log, Logger: d.logger}}, err
 }
 
-// takeover takes over the servers of the account's clients, as somebody may add servers
-// and secrets.
-func (d *daemon) takeover(account *permission.Account, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
-	return ops.NewOperations(ops.NewImport(account.Env, account.Open), func(c ops.Caller) ops.Here {
-		return ops.Here{
+// importOperations returns the operations that import the servers of the account's clients.
+func (d *daemon) importOperations(account *permission.Account, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
+	return ops.NewImportOperations(ops.NewImportAccount(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
+		return ops.ImportTarget{
 			Text: d.live.Read, Itself: d.live.CheckNotSelf, Secret: store.Get,
 			Names: func(ctx context.Context) (names []string, err error) {
 				all, err := a.Servers(ctx, c, ops.Nothing{})
@@ -93,6 +91,6 @@ func (d *daemon) takeover(account *permission.Account, a *ops.Admin, store *secr
 			},
 		}
 	}, func(c ops.Caller, servers string, do func() error) error {
-		return ops.Journal{Log: d.log, Logger: d.logger}.Act(c, ops.Action(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
+		return ops.Journal{Log: d.log, Logger: d.logger}.RunUserAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
 	})
 }

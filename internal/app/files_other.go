@@ -2,5 +2,5 @@
 
 package app
 
-// openFiles is how many files the process may have open; 0 when that is not known.
+// openFiles returns the limit of open files of the process; 0 when unknown.
 func openFiles() uint64 { return 0 }

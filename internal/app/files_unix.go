@@ -4,7 +4,7 @@ package app
 
 import "syscall"
 
-// openFiles is how many files the process may have open; 0 when that is not known.
+// openFiles returns the limit of open files of the process; 0 when unknown.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

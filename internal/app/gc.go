@@ -7,18 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// headroom is how much garbage may gather before it is collected, in bytes.
+// headroom is the garbage, in bytes, that may accumulate between collections.
 const headroom = 32 << 20
 
-// maxPercent keeps a tiny heap from switching the collector off. A large one may grow by
-// minPercent: less than usual, since nothing else decides about the memory of a daemon with
-// many tools.
+// maxPercent prevents that a tiny heap disables the collector. A large heap grows by minPercent, less than the default, because nothing else limits the
+// memory of a daemon with many tools.
 const (
 	maxPercent = 1000
 	minPercent = 75
 )
 
-// paceGC leaves the heap at least headroom to grow into between two collections.
+// tuneGC leaves the heap at least headroom to grow into between two collections.
 // The live heap of a daemon with few tools is so small that at the usual 100 %
 // collecting takes a quarter of the time of a call; for a daemon with many
 // tools it is little. It follows the live heap after each collection until
@@ -27,10 +26,10 @@ const (
 // When the heap grows fast, as while many servers list their tools for the
 // first time, the pace comes too late on a busy machine: a limit on the memory,
 // which follows the live heap too, has it collected all the same.
-func paceGC() (stop func()) {
+func tuneGC() (stop func()) {
 	var stopped atomic.Bool
 	before, limit := debug.SetGCPercent(maxPercent), debug.SetMemoryLimit(-1)
-	debug.SetMemoryLimit(min(limit, memory(0)))
+	debug.SetMemoryLimit(min(limit, memoryLimit(0)))
 	var watch func()
 	watch = func() {
 		// The sentinel is garbage at once, so its cleanup runs after each
@@ -41,8 +40,8 @@ func paceGC() (stop func()) {
 				return
 			}
 			live := liveHeap()
-			debug.SetGCPercent(percent(live))
-			debug.SetMemoryLimit(min(limit, memory(live)))
+			debug.SetGCPercent(gcPercent(live))
+			debug.SetMemoryLimit(min(limit, memoryLimit(live)))
 			watch()
 		}, struct{}{})
 	}
@@ -54,15 +53,14 @@ func paceGC() (stop func()) {
 	}
 }
 
-// memory is the limit for a live heap of so many bytes: what the pace would let
-// it grow to, and room for stacks and what is no heap.
-func memory(live uint64) int64 {
-	heap := live + live*uint64(percent(live))/100
+// memoryLimit returns the memory limit for a live heap of this size: what gcPercent allows, and room for stacks and other memory.
+func memoryLimit(live uint64) int64 {
+	heap := live + live*uint64(gcPercent(live))/100
 	return int64(heap + 2*headroom)
 }
 
-// percent is the pace for a live heap of so many bytes.
-func percent(live uint64) int {
+// gcPercent returns the GC percentage for a live heap of this size.
+func gcPercent(live uint64) int {
 	if live == 0 {
 		return maxPercent
 	}

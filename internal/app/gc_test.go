@@ -7,7 +7,7 @@ func TestPercent(t *testing.T) {
 		live uint64
 		want int
 	}{{0, 1000}, {1 << 20, 1000}, {4 << 20, 800}, {16 << 20, 200}, {32 << 20, 100}, {40 << 20, 80}, {1 << 30, 75}} {
-		if got := percent(c.live); got != c.want {
+		if got := gcPercent(c.live); got != c.want {
 			t.Errorf("percent(%d) = %d, want %d", c.live, got, c.want)
 		}
 	}
@@ -16,8 +16,8 @@ func TestPercent(t *testing.T) {
 // The limit leaves the heap what its pace lets it grow by.
 func TestMemory(t *testing.T) {
 	for _, live := range []uint64{0, 1 << 20, 32 << 20, 1 << 30} {
-		grown := live + live*uint64(percent(live))/100
-		if got := uint64(memory(live)); got < grown+headroom || got > 2*grown+3*headroom {
+		grown := live + live*uint64(gcPercent(live))/100
+		if got := uint64(memoryLimit(live)); got < grown+headroom || got > 2*grown+3*headroom {
 			t.Errorf("memory(%d) = %d, the heap grows to %d", live, got, grown)
 		}
 	}

@@ -15,29 +15,27 @@ import (
 	"mcpproxy/internal/web"
 )
 
-// The bounds of a connection.
+// Limits of a connection.
 const (
-	headerTime     = 5 * time.Second
-	bodyTime       = api.BodyTime
-	idleTime       = 2 * time.Minute
+	headerTimeout  = 5 * time.Second
+	bodyTimeout    = api.BodyTime
+	idleTimeout    = 2 * time.Minute
 	headerBytes    = 32 << 10
 	maxConns       = 4_000
 	maxSocketConns = 1_000
 )
 
-// connsFor is how many connections of clients may be open, at most one half and
-// one eighth of the files that the process may have open: servers, log and
-// database need some, too.
-func connsFor(files uint64) (tcp, socket int) {
+// connectionLimits returns the limits of client connections: at most a half and an eighth of the process's open files, because servers, log and database
+// need files too.
+func connectionLimits(files uint64) (tcp, socket int) {
 	if files == 0 {
 		return maxConns, maxSocketConns
 	}
 	return int(max(1, min(maxConns, files/2))), int(max(1, min(maxSocketConns, files/8)))
 }
 
-// openServers makes the servers of the TCP listener and of the socket. Both
-// answer the same; who comes over the socket is known by its connection. The
-// first answers what is plain by itself.
+// openServers creates the HTTP servers of the TCP listener and of the socket. Both have the same routes; a client of the socket is identified by its
+// connection.
 func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix, rest)
@@ -45,7 +43,7 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	for _, path := range []string{web.Path, strings.TrimSuffix(web.Path, "/"), "GET /{$}"} {
 		mux.Handle(path, ui)
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)
 	mux.Handle("GET /metrics", metrics)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
@@ -53,12 +51,12 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 		"/mcp/p/{profile}", "/mcp/p/{profile}/mcp", "/mcp/p/{profile}/all", "/mcp/p/{profile}/all/mcp"} {
 		mux.Handle(path, mcp)
 	}
-	mux.HandleFunc("/", nothingHere)
-	handler := &entrance{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
+	mux.HandleFunc("/", notFound)
+	handler := &rootHandler{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
 	open := func(l net.Listener, conns int, plain func(path string) bool) {
 		listener := httpserver.New(l, httpserver.Options{
 			Handler: handler, Plain: plain, Base: d.base,
-			HeaderTime: headerTime, BodyTime: bodyTime, IdleTime: idleTime, MaxConns: conns, Logger: d.logger,
+			HeaderTime: headerTimeout, BodyTime: bodyTimeout, IdleTime: idleTimeout, MaxConns: conns, Logger: d.logger,
 		})
 		server := &http.Server{
 			Handler: handler, MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true,
@@ -67,10 +65,10 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 		listener.Oversee(server)
 		d.listeners, d.servers = append(d.listeners, listener), append(d.servers, server)
 	}
-	tcp, socket := connsFor(openFiles())
+	tcp, socket := connectionLimits(openFiles())
 	open(d.tcp, tcp, func(string) bool { return true })
 	open(d.unix, socket, func(string) bool { return false })
-	d.byName = &byName{asked: d.presence.ByPasskey, logger: d.logger, serve: func(l net.Listener) {
+	d.loopback = &loopbackListeners{usesPasskeys: d.presence.ByPasskey, logger: d.logger, serve: func(l net.Listener) {
 		listener := httpserver.New(l, d.listeners[0].Options)
 		d.running.Go(func() {
 			if err := d.servers[0].Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
@@ -80,13 +78,13 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	}}
 }
 
-// nothingHere names the paths that answer to who has mistaken one.
-func nothingHere(w http.ResponseWriter, _ *http.Request) {
+// notFound lists the existing paths.
+func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 
-func answerOK(w http.ResponseWriter) {
+func writeOK(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ok\n") // the client is gone: nobody is left to tell
+	_, _ = io.WriteString(w, "ok\n") // the client is gone; no one reads the error
 }

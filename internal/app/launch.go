@@ -11,8 +11,7 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// launcher has those servers running that may run by the configuration and the
-// decisions in force. It follows both.
+// launcher runs the servers that the configuration and the approvals allow, and follows changes of both.
 type launcher struct {
 	config    func() *config.Config
 	book      *approval.Book
@@ -20,57 +19,56 @@ type launcher struct {
 	upstreams *upstream.Set
 	secrets   *secretValues
 
-	mu sync.Mutex // held while the servers that may run are made those that do
+	mu sync.Mutex // held while the servers are applied
 }
 
-// newLauncher makes a launcher, which starts servers once the decisions are read.
+// newLauncher returns a launcher. It starts servers once the approvals are loaded.
 func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretValues) *launcher {
 	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
 	secrets.changed = l.apply
-	book.Follow(func(approval.Decided) { l.launch() })
+	book.Follow(func(approval.Decided) { l.reconcile() })
 	return l
 }
 
-// Prepare implements config.Component. At the commit the new configuration is the
-// one in force.
-func (l *launcher) Prepare(*config.Config) (func(), error) { return l.launch, nil }
+// Prepare implements config.Component. At the commit the new configuration is in force.
+func (l *launcher) Prepare(*config.Config) (func(), error) { return l.reconcile, nil }
 
-func (l *launcher) launch() {
+func (l *launcher) reconcile() {
 	select {
 	case <-l.book.Loaded():
-	default: // until the decisions are read it is not known which servers may run, and requests wait
+	default: // the approvals are not loaded yet, so no server may start; requests wait
 		return
 	}
 	var names []string
-	for _, s := range startable(l.config(), l.book) {
+	for _, s := range startableServers(l.config(), l.book) {
 		names = append(names, s.SecretNames()...)
 	}
-	l.secrets.want(names)
+	l.secrets.setWanted(names)
 	l.apply()
 }
 
-// apply is launch with the secrets that are known, once there has been one.
+// apply applies the allowed servers with the known secrets.
 func (l *launcher) apply() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	cfg := l.config()
-	servers := startable(cfg, l.book)
+	servers := startableServers(cfg, l.book)
 	var wanted []upstream.Spec
 	for i, s := range servers {
 		revealed, err := s.Reveal(l.secrets.value)
 		servers[i] = revealed
-		spec := specOf(cfg, revealed, l.book)
+		spec := upstreamSpec(cfg, revealed, l.book)
 		if err != nil {
 			spec.MissingReason, spec.MissingVariable = err.Error(), s.NeedsVariable()
 		}
 		wanted = append(wanted, spec)
 	}
-	l.logins.Configure(targets(servers, wanted))
+	l.logins.Configure(loginTargets(servers, wanted))
 	l.upstreams.Apply(wanted)
 }
 
-// startable are the servers that may be started or contacted.
-func startable(cfg *config.Config, book *approval.Book) (all []config.Server) {
+// startableServers returns the servers that may be started or contacted.
+func startableServers(cfg *config.Config, book *approval.Book) (all []config.Server) {
 	for _, s := range cfg.Servers {
 		if catalog.MayStart(s, book.View(s.Name)) {
 			all = append(all, s)
@@ -79,8 +77,8 @@ func startable(cfg *config.Config, book *approval.Book) (all []config.Server) {
 	return all
 }
 
-// specOf is how a server is launched.
-func specOf(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
+// upstreamSpec returns how a server is launched.
+func upstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
 	return upstream.Spec{
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
 		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
@@ -91,9 +89,8 @@ func specOf(cfg *config.Config, s config.Server, book *approval.Book) upstream.S
 	}
 }
 
-// targets are those of the servers that may ask for a login: over HTTP, and
-// with nothing in the configuration that says who asks.
-func targets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
+// loginTargets returns the servers that may require a login: HTTP servers without configured credentials.
+func loginTargets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
 	configured := map[string]config.OAuth{}
 	for _, s := range configs {
 		configured[s.Name] = s.OAuth
@@ -107,9 +104,8 @@ func targets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
 	return all
 }
 
-// account returns what finds the account at a server, without the nil of a type
-// in it.
-func account(logins *oauth.Accounts) func(server string) transport.Account {
+// accountFinder returns a function that returns an untyped nil for a server without an account.
+func accountFinder(logins *oauth.Accounts) func(server string) transport.Account {
 	return func(server string) transport.Account {
 		if a := logins.Account(server); a != nil {
 			return a

@@ -9,12 +9,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ErrInUse is the cause of the problem that another daemon has the data
-// directory.
+// ErrInUse is the cause of a problem: another daemon uses the data directory.
 var ErrInUse = errors.New("the data directory is in use")
 
-// lockDir makes sure that one daemon uses the data directory. The lock ends with
-// the process, so that a crash leaves none behind.
+// lockDir locks the data directory for one daemon. The lock ends with the process, so a crash leaves none behind.
 func lockDir(dir string) (release func() error, err error) {
 	f, err := ondisk.Lock(filepath.Join(dir, doctor.LockFile))
 	switch {

@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// newLogger writes to stderr as text or JSON lines, or for a person. Values hold names that
-// callers and servers chose, and so are masked.
-func newLogger(to io.Writer, format string, level *slog.LevelVar, person *people) *slog.Logger {
+// newLogger returns a logger that writes text, JSON lines or lines for a user. Values are masked, because callers and servers choose some of them.
+func newLogger(to io.Writer, format string, level *slog.LevelVar, person *terminalHandler) *slog.Logger {
 	if person != nil {
 		return slog.New(person)
 	}
@@ -21,10 +20,10 @@ func newLogger(to io.Writer, format string, level *slog.LevelVar, person *people
 	return slog.New(slog.NewTextHandler(to, options))
 }
 
-// logLevel follows the level that is configured.
+// logLevel follows the configured level.
 type logLevel struct{ *slog.LevelVar }
 
 // Prepare implements config.Component.
 func (l logLevel) Prepare(next *config.Config) (func(), error) {
-	return func() { _ = l.UnmarshalText([]byte(next.LogLevel)) }, nil // config has checked the name
+	return func() { _ = l.UnmarshalText([]byte(next.LogLevel)) }, nil // config has validated the name
 }

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/ops/telemetry"
 )
 
-// state is what the metrics tell of this moment.
-func (d *daemon) state() telemetry.State {
+// telemetryState returns the current values of the gauges.
+func (d *daemon) telemetryState() telemetry.State {
 	health := d.log.Health()
 	s := telemetry.State{
 		Waiting: d.gate.Waiting(), Sessions: d.mcp.Sessions(), Servers: map[string]int{},
@@ -30,13 +30,12 @@ func (d *daemon) state() telemetry.State {
 	return s
 }
 
-// metrics answers /metrics. They name servers: where MCP needs a token or the key, so do
-// they, and a token that is bound to a part of all there is may not read them.
+// metrics serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
 func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.Profiles, metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if d.live.Current().RequireMCPAuth {
 			who, token, err := authenticator.Actor(r)
-			if err != nil || who.Kind != auth.Admin && !seesAll(token, profiles) {
+			if err != nil || who.Kind != auth.Admin && !hasFullScope(token, profiles) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
 				http.Error(w, "The metrics need the key, or an agent token that is bound to nothing, since require_mcp_auth is on: send it as Authorization: Bearer.", http.StatusUnauthorized)
 				return
@@ -46,8 +45,8 @@ func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.Profil
 	}
 }
 
-// seesAll reports whether a token is bound to nothing less than all servers and lanes.
-func seesAll(token *auth.ActiveToken, profiles auth.Profiles) bool {
+// hasFullScope reports whether a token allows all servers and lanes.
+func hasFullScope(token *auth.ActiveToken, profiles auth.Profiles) bool {
 	if token == nil {
 		return false
 	}

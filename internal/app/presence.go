@@ -13,18 +13,17 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// newGate makes what asks for a person's presence: statements are in the database, the
-// fingerprint of the anchor in the keyring and in the log, too. What is signed counts of the
-// configuration first, for what is started follows from that.
-func (d *daemon) newGate(dir string) *presence.Gate {
+// newPresenceGate returns the presence gate. Statements are in the database; the anchor's fingerprint is also in the keyring and the log. Signatures are
+// applied to the configuration first, because it decides which servers start.
+func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	d.verify = func(ctx context.Context) error {
 		if err := d.presence.Ready(ctx); err != nil {
 			return err
 		}
-		return d.live.Verify(ops.Signed{Gate: d.presence}, d.instance())
+		return d.live.Verify(ops.SignedClaims{Gate: d.presence}, d.instance())
 	}
 	d.signedChanged = func(ctx context.Context) {
-		d.byName.listen(d.tcp.Addr())
+		d.loopback.open(d.tcp.Addr())
 		if err := d.verify(ctx); err != nil {
 			d.logger.Error("what was confirmed of the configuration cannot be looked at again", "error", err)
 		}
@@ -36,15 +35,15 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 	}
 	return presence.NewGate(presence.Options{
 		Store:         d.store.Asks().Presence(),
-		Places:        []presence.Place{inKeyring{secret.OpenVault(dir, "presence", d.logger)}, inLog{d}},
+		Places:        []presence.Place{keyringPlace{secret.OpenVault(dir, "presence", d.logger)}, logPlace{d}},
 		Demanded:      func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
-		ClaimsInForce: d.inForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
+		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
 }
 
-// inForce are the claims of everything that counts now, or, where no anchor was ever
-// set, of everything that is decided: the configuration may demand one already.
-func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, error) {
+// claimsInForce returns the claims of everything that is in force now. Before the first anchor it returns the claims of everything decided, because the
+// configuration may already require presence.
+func (d *daemon) claimsInForce(ctx context.Context, first bool) ([]presence.Claim, error) {
 	all, err := ops.TokenClaims(ctx, d.tokens)
 	if err != nil {
 		return nil, err
@@ -53,28 +52,26 @@ func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, err
 		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.presence.Confirmed(c) })
 	}
 	all = append(all, d.book.Claims()...)
-	if !first { // the file waits for `config confirm`: whoever has reset presence may have changed it
+	if !first { // the file needs `config confirm`, because it may have changed since the reset
 		return all, nil
 	}
 	file, err := d.live.PrepareConfirmation()
 	return append(all, ops.Claims(file)...), err
 }
 
-// anchorAgain is how often the fingerprint of the anchor is put on record, so that it is
-// never among what is too old to be kept.
-const anchorAgain = 24 * time.Hour
+// anchorInterval is how often the anchor's fingerprint is recorded, so that retention never deletes it.
+const anchorInterval = 24 * time.Hour
 
-// noteAnchor puts the fingerprint of the anchor on record at a start and each day, as long as
-// it is what it was everywhere.
-func (d *daemon) noteAnchor(ctx context.Context) {
-	again := time.NewTicker(anchorAgain)
+// recordAnchor records the anchor's fingerprint at each start and each day, while all places agree.
+func (d *daemon) recordAnchor(ctx context.Context) {
+	again := time.NewTicker(anchorInterval)
 	defer again.Stop()
 	select {
 	case <-ctx.Done():
 		return
 	case <-d.book.Loaded():
 	}
-	d.byName.listen(d.tcp.Addr())
+	d.loopback.open(d.tcp.Addr())
 	for {
 		switch s, err := d.presence.Standing(ctx); {
 		case err != nil:
@@ -82,7 +79,7 @@ func (d *daemon) noteAnchor(ctx context.Context) {
 		case s.Void != "":
 			d.logger.Warn("nothing that widens counts: "+s.Void, "hint", s.Remedy)
 		case s.Anchor != nil && s.On:
-			if err := (inLog{d}).SetMark(ctx, presence.Mark{Anchor: s.Anchor.Fingerprint()}); err != nil {
+			if err := (logPlace{d}).SetMark(ctx, presence.Mark{Anchor: s.Anchor.Fingerprint()}); err != nil {
 				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
 			}
 		}
@@ -94,15 +91,14 @@ func (d *daemon) noteAnchor(ctx context.Context) {
 	}
 }
 
-// inKeyring is the keyring of the system, or the sealed file behind it, as a place of the
-// fingerprint.
-type inKeyring struct{ vault *secret.Vault }
+// keyringPlace stores the fingerprint in the system keyring, or the sealed file that replaces it.
+type keyringPlace struct{ vault *secret.Vault }
 
 const anchorKey = "presence anchor"
 
-func (inKeyring) Name() string { return "the keyring" }
+func (keyringPlace) Name() string { return "the keyring" }
 
-func (k inKeyring) Mark(ctx context.Context) (m presence.Mark, err error) {
+func (k keyringPlace) Mark(ctx context.Context) (m presence.Mark, err error) {
 	text, err := k.vault.Load(ctx, anchorKey)
 	if err != nil || text == nil {
 		return m, err
@@ -110,20 +106,19 @@ func (k inKeyring) Mark(ctx context.Context) (m presence.Mark, err error) {
 	return presence.ParseMark(string(text))
 }
 
-func (k inKeyring) SetMark(ctx context.Context, m presence.Mark) error {
+func (k keyringPlace) SetMark(ctx context.Context, m presence.Mark) error {
 	return k.vault.Save(ctx, anchorKey, []byte(m.String()))
 }
 
-// inLog is the chained log of this instance as a place of the fingerprint: in the last of
-// its records.
-type inLog struct{ *daemon }
+// logPlace stores the fingerprint in a record of this instance's chained log.
+type logPlace struct{ *daemon }
 
-func (inLog) Name() string { return "the activity log" }
+func (logPlace) Name() string { return "the activity log" }
 
-// anchorRecord is the request of such records, which tells instances apart.
-func (l inLog) anchorRecord() string { return "presence " + l.instance() }
+// anchorRecord returns the request id of such records, which is different for each instance.
+func (l logPlace) anchorRecord() string { return "presence " + l.instance() }
 
-func (l inLog) Mark(ctx context.Context) (m presence.Mark, err error) {
+func (l logPlace) Mark(ctx context.Context) (m presence.Mark, err error) {
 	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRecord(), Limit: 1})
 	switch {
 	case err != nil:
@@ -136,7 +131,7 @@ func (l inLog) Mark(ctx context.Context) (m presence.Mark, err error) {
 	return presence.ParseMark(page.Records[0].Metadata.Detail)
 }
 
-func (l inLog) SetMark(_ context.Context, m presence.Mark) error {
+func (l logPlace) SetMark(_ context.Context, m presence.Mark) error {
 	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
 		Metadata: activity.Metadata{Action: "anchor", Detail: m.String()}})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// firstTime is for how long a start waits for the tools of servers that have never told any.
-const firstTime = 2 * time.Minute
+// startupWait limits how long readiness waits for the tools of servers that were never listed.
+const startupWait = 2 * time.Minute
 
 // ready answers 200 when calls can be recorded and answered.
 func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
@@ -15,17 +15,16 @@ func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the activity log is degraded: "+h.Message, http.StatusServiceUnavailable)
 		return
 	}
-	if n := d.unheard(); n > 0 {
+	if n := d.serversWithoutTools(); n > 0 {
 		http.Error(w, fmt.Sprintf("it has just started, and does not know the tools of %d server(s) yet", n), http.StatusServiceUnavailable)
 		return
 	}
-	answerOK(w)
+	writeOK(w)
 }
 
-// unheard returns how many servers a start still waits for: else calls would come for tools
-// that it does not know. What servers do later is no reason to send no calls here.
-func (d *daemon) unheard() (n int) {
-	if d.heard.Load() {
+// serversWithoutTools returns how many servers readiness still waits for. Servers that fail later do not matter.
+func (d *daemon) serversWithoutTools() (n int) {
+	if d.toolsKnown.Load() {
 		return 0
 	}
 	for _, s := range d.catalog.Current().Servers() {
@@ -33,8 +32,8 @@ func (d *daemon) unheard() (n int) {
 			n++
 		}
 	}
-	if n == 0 || time.Since(d.started) > firstTime {
-		d.heard.Store(true)
+	if n == 0 || time.Since(d.started) > startupWait {
+		d.toolsKnown.Store(true)
 		return 0
 	}
 	return n

@@ -16,13 +16,12 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// recorder hands what upstreams report on to the catalog and puts the changes
-// that matter on record.
+// recorder passes the events of servers to the catalog and records important changes.
 type recorder struct {
 	*catalog.Catalog
-	log    *activity.Log
-	logger *slog.Logger
-	person *people
+	log      *activity.Log
+	logger   *slog.Logger
+	terminal *terminalHandler
 
 	mu     sync.Mutex // guards phases
 	phases map[string]upstream.Phase
@@ -31,10 +30,10 @@ type recorder struct {
 // StateChanged implements upstream.Observer.
 func (r *recorder) StateChanged(s upstream.State) {
 	r.Catalog.StateChanged(s)
-	if !r.turned(s) {
+	if !r.phaseChanged(s) {
 		return
 	}
-	r.tell(s)
+	r.printState(s)
 	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: s.Name,
 		Actor: "system", Metadata: activity.Metadata{Action: string(s.Phase)}}
 	if s.Phase == upstream.Failed {
@@ -45,8 +44,7 @@ func (r *recorder) StateChanged(s upstream.State) {
 	}
 }
 
-// ToolsListed implements upstream.Observer: what a server changes of its tools
-// while it is known goes on record, by name.
+// ToolsListed implements upstream.Observer. It records the changes of a known server's tools by name.
 func (r *recorder) ToolsListed(server string, tools []*tool.Definition) {
 	var was []*catalog.Tool
 	known := r.Catalog.Current().Server(server)
@@ -54,7 +52,7 @@ func (r *recorder) ToolsListed(server string, tools []*tool.Definition) {
 		was = known.Tools
 	}
 	r.Catalog.ToolsListed(server, tools)
-	detail := difference(was, tools)
+	detail := toolChanges(was, tools)
 	if detail == "" || known == nil || !known.Listed {
 		return
 	}
@@ -65,8 +63,8 @@ func (r *recorder) ToolsListed(server string, tools []*tool.Definition) {
 	}
 }
 
-// difference names the tools that were added (+), removed (-) and changed (~).
-func difference(was []*catalog.Tool, now []*tool.Definition) string {
+// toolChanges names the tools that were added (+), removed (-) and changed (~).
+func toolChanges(was []*catalog.Tool, now []*tool.Definition) string {
 	before := map[string]json.RawMessage{}
 	for _, t := range was {
 		before[t.ID.Tool] = t.Raw
@@ -85,12 +83,11 @@ func difference(was []*catalog.Tool, now []*tool.Definition) string {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		names = append(names, "-"+name)
 	}
-	return named(names)
+	return joinLimited(names)
 }
 
-// turned reports whether the server became ready or stopped being so. The tries
-// in between are no news.
-func (r *recorder) turned(s upstream.State) bool {
+// phaseChanged reports whether a server became ready or stopped being so. Retries in between do not count.
+func (r *recorder) phaseChanged(s upstream.State) bool {
 	if s.Phase == upstream.Connecting {
 		return false
 	}
@@ -104,11 +101,11 @@ func (r *recorder) turned(s upstream.State) bool {
 	return was != s.Phase
 }
 
-// maxNamed is how many changed tools a record names.
+// maxNamed limits the tools that a record names.
 const maxNamed = 20
 
-// named lists names, not all when there are many.
-func named(names []string) string {
+// joinLimited joins at most maxNamed names.
+func joinLimited(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("and %d more", more))
 	}

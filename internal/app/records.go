@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// record writes a record that no call is waiting for.
+// record writes a record that belongs to no call.
 func (d *daemon) record(r activity.Record) {
 	if r.Actor == "" {
 		r.Actor = "system"
@@ -23,28 +23,28 @@ func (d *daemon) record(r activity.Record) {
 	}
 }
 
-// admitted records what became of the definitions that a server listed.
-func (d *daemon) admitted(a catalog.Admission) {
-	d.events.Decided(a.Server)
+// recordAdmission records the approval results of the definitions that a server listed.
+func (d *daemon) recordAdmission(a catalog.Admission) {
+	d.events.DecisionChanged(a.Server)
 	if len(a.Accepted) > 0 {
-		d.record(judged(a.Server, a.Accepted, activity.Success, "accept_"+many(a.Kind), a.Trust.By()))
+		d.record(evaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.By()))
 	}
 	if len(a.Held) > 0 {
-		d.person.event("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, many(a.Kind), len(a.Held))
-		d.record(judged(a.Server, a.Held, activity.Blocked, "hold_"+many(a.Kind), "system"))
+		d.terminal.printEvent("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, pluralKind(a.Kind), len(a.Held))
+		d.record(evaluationRecord(a.Server, a.Held, activity.Blocked, "hold_"+pluralKind(a.Kind), "system"))
 	}
 }
 
-// many is a kind as the actions of records have it.
-func many(kind tool.Kind) string {
+// pluralKind returns a kind as in the actions of records.
+func pluralKind(kind tool.Kind) string {
 	if kind == tool.KindInstructions {
 		return kind.Label()
 	}
 	return kind.Label() + "s"
 }
 
-// judged is one record of what became of one or many tools, or offers of a kind.
-func judged(server string, all []approval.Evaluation, status activity.Status, action, actor string) activity.Record {
+// evaluationRecord returns one record for the evaluated definitions of a kind.
+func evaluationRecord(server string, all []approval.Evaluation, status activity.Status, action, actor string) activity.Record {
 	names := make([]string, 0, len(all))
 	for _, j := range all {
 		name := j.Tool
@@ -61,14 +61,14 @@ func judged(server string, all []approval.Evaluation, status activity.Status, ac
 		names = append(names, name)
 	}
 	r := activity.Record{Type: activity.Approval, Status: status, ServerName: server, Actor: actor,
-		Metadata: activity.Metadata{Action: action, Detail: fmt.Sprintf("%d: %s", len(names), named(names))}}
+		Metadata: activity.Metadata{Action: action, Detail: fmt.Sprintf("%d: %s", len(names), joinLimited(names))}}
 	if len(all) == 1 && all[0].Kind == tool.KindTool {
 		r.ToolName = all[0].Tool
 	}
 	return r
 }
 
-// configChanged records what happened to the configuration.
+// configChanged records a change of the configuration.
 func (d *daemon) configChanged(c config.Change) {
 	d.events.ConfigChanged(slices.Concat(c.Keys, c.Unconfirmed), c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,

@@ -13,37 +13,34 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// secretsWait is how long servers that need none wait for those that do: longer
-// than a keyring takes that answers. The others follow when it has.
+// secretsWait is how long servers wait for unread secrets before the others start. It is longer than a keyring that answers takes.
 const secretsWait = 250 * time.Millisecond
 
-// secretValues has the values of the secrets that servers need which may start, and no
-// others, in memory alone. A keyring may wait for a person, so that run asks it.
+// secretValues caches in memory the secrets of the servers that may start. A keyring may wait for the user, so run reads it in its own goroutine.
 type secretValues struct {
 	store   *secret.Store
 	logger  *slog.Logger
-	changed func() // called by run when values are others
-	poke    chan struct{}
+	changed func() // called by run when values have changed
+	wake    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	wanted []string
-	known  map[string]held
-	fresh  chan struct{} // closed when all that is wanted is known
+	mu      sync.Mutex // guards the fields below
+	wanted  []string
+	known   map[string]secretValue
+	allRead chan struct{} // closed when all wanted secrets are known
 }
 
-// held is one secret as it was read.
-type held struct {
+// secretValue is one secret as it was read.
+type secretValue struct {
 	revision, value string
 	err             error
 }
 
 func newSecretValues(store *secret.Store, logger *slog.Logger) *secretValues {
-	return &secretValues{store: store, logger: logger, poke: make(chan struct{}, 1), known: map[string]held{}, fresh: make(chan struct{})}
+	return &secretValues{store: store, logger: logger, wake: make(chan struct{}, 1), known: map[string]secretValue{}, allRead: make(chan struct{})}
 }
 
-// want has the secrets of these names read, forgets all others, and waits a moment
-// for those that are not known.
-func (s *secretValues) want(names []string) {
+// setWanted sets the names of the needed secrets, drops all others, and waits briefly for unknown ones.
+func (s *secretValues) setWanted(names []string) {
 	s.mu.Lock()
 	s.wanted = names
 	for name := range s.known {
@@ -51,12 +48,12 @@ func (s *secretValues) want(names []string) {
 			delete(s.known, name)
 		}
 	}
-	known, fresh := s.allKnown(), s.fresh
+	known, fresh := s.allKnown(), s.allRead
 	s.mu.Unlock()
 	if known {
 		return
 	}
-	s.look()
+	s.requestRead()
 	limit := time.NewTimer(secretsWait)
 	defer limit.Stop()
 	select {
@@ -65,20 +62,20 @@ func (s *secretValues) want(names []string) {
 	}
 }
 
-// allKnown reports whether all that is wanted is known. The caller holds mu.
+// allKnown reports whether all wanted secrets were read. The caller holds mu.
 func (s *secretValues) allKnown() bool {
 	return !slices.ContainsFunc(s.wanted, func(name string) bool { _, ok := s.known[name]; return !ok })
 }
 
-// look has run look for values that are others.
-func (s *secretValues) look() {
+// requestRead makes run read changed values.
+func (s *secretValues) requestRead() {
 	select {
-	case s.poke <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// value returns a secret for a server, or what to do about it.
+// value returns a secret for a server, or an error with the fix.
 func (s *secretValues) value(name string) (string, error) {
 	s.mu.Lock()
 	h, ok := s.known[name]
@@ -96,16 +93,16 @@ func (s *secretValues) value(name string) (string, error) {
 	return h.value, nil
 }
 
-// run reads what is wanted and follows the store, until ctx ends.
+// run reads wanted secrets and follows the store, until ctx ends.
 func (s *secretValues) run(ctx context.Context) {
 	var following sync.WaitGroup
-	following.Go(func() { s.store.Follow(ctx, s.look) })
+	following.Go(func() { s.store.Follow(ctx, s.requestRead) })
 	defer following.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.poke:
+		case <-s.wake:
 		}
 		if s.read(ctx) {
 			s.changed()
@@ -113,8 +110,7 @@ func (s *secretValues) run(ctx context.Context) {
 	}
 }
 
-// read reads the values that are not known or have been set since, and reports
-// whether any is another one.
+// read reads the unknown and changed values, and reports whether any value has changed.
 func (s *secretValues) read(ctx context.Context) (news bool) {
 	index, err := s.store.List()
 	if err != nil {
@@ -130,7 +126,7 @@ func (s *secretValues) read(ctx context.Context) (news bool) {
 		if ok && before.revision == index[name].Revision {
 			continue
 		}
-		next := held{revision: index[name].Revision}
+		next := secretValue{revision: index[name].Revision}
 		if next.value, next.err = s.store.Get(ctx, name); next.err != nil && !errors.Is(next.err, secret.ErrMissing) {
 			s.logger.Warn("a secret cannot be read", "secret", name, "error", next.err)
 		}
@@ -144,8 +140,8 @@ func (s *secretValues) read(ctx context.Context) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.allKnown() {
-		close(s.fresh)
-		s.fresh = make(chan struct{})
+		close(s.allRead)
+		s.allRead = make(chan struct{})
 	}
 	return news
 }

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// listFlags are the filters as they are typed.
+// listFlags are the activity filters as typed.
 type listFlags struct {
 	types, statuses []string
 	since, until    string
@@ -16,7 +16,7 @@ type listFlags struct {
 	noIcons         bool
 }
 
-// filters are the flags that all commands have which select records.
+// filters returns the flags of all commands that select records.
 func filters(f *activity.Filter, flags *listFlags) map[string]any {
 	return map[string]any{
 		"type": (*commaList)(&flags.types), "status": (*commaList)(&flags.statuses), "server": (*commaList)(&f.Servers), "tool": &f.Tools,
@@ -33,12 +33,12 @@ func activityList(r *run) command {
 	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
 	return command{
 		flags: all,
-		run: does(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
+		run: runOperation(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
 			func(p *printer, page ops.ActivityList) { writeActivities(p, page, flags.noIcons) }),
 	}
 }
 
-// filter makes the filter that the daemon takes of what was typed.
+// filter converts the typed filters for the daemon.
 func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error) {
 	for _, t := range flags.types {
 		f.Types = append(f.Types, activity.Type(t))
@@ -46,11 +46,11 @@ func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error)
 	for _, s := range flags.statuses {
 		f.Statuses = append(f.Statuses, activity.Status(s))
 	}
-	since, err := one("--since", flags.since, flags.start)
+	since, err := onlyValue("--since", flags.since, flags.start)
 	if err != nil {
 		return f, err
 	}
-	until, err := one("--until", flags.until, flags.end)
+	until, err := onlyValue("--until", flags.until, flags.end)
 	if err != nil {
 		return f, err
 	}
@@ -63,7 +63,7 @@ func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error)
 
 func activityShow(r *run) command {
 	var noIcons bool
-	return command{flags: map[string]any{"no-icons": &noIcons}, run: does(r, api.GetActivity, func(args []string) (ops.RecordRef, error) {
+	return command{flags: map[string]any{"no-icons": &noIcons}, run: runOperation(r, api.GetActivity, func(args []string) (ops.RecordRef, error) {
 		return ops.RecordRef{ID: strings.TrimRight(args[0], "….")}, nil
 	}, func(p *printer, record activity.Record) { writeRecord(p, record, noIcons) })}
 }

@@ -11,38 +11,37 @@ import (
 )
 
 var (
-	errAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
-	errFile    = errors.New("only an .html file with its whole path may be opened in a browser")
+	errBrowserAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+	errBrowserFile    = errors.New("only an .html file with its whole path may be opened in a browser")
 )
 
-// openBrowser opens the address with what the system has for it.
+// openBrowser opens the address with the system's opener.
 func openBrowser(address string) error {
 	if err := checkAddress(address); err != nil {
 		return err
 	}
-	return start(address)
+	return openWithSystem(address)
 }
 
-// openFileInBrowser opens a page in a file, by its absolute path, with what the system has
-// for it. What the page leads to is in no argument, which others can see.
+// openFileInBrowser opens an HTML file with the system's opener. Its link is not in an argument, which other users could read.
 func openFileInBrowser(path string) error {
 	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
-		return errFile
+		return errBrowserFile
 	}
-	return start(path)
+	return openWithSystem(path)
 }
 
-func start(what string) error {
+func openWithSystem(what string) error {
 	name, args := opener(runtime.GOOS, what)
 	cmd := exec.Command(name, args...)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // how it went, the person sees
+	go func() { _ = cmd.Wait() }() // the user sees the outcome
 	return nil
 }
 
-// opener is the program that opens an address or a file.
+// opener returns the program that opens an address or a file.
 func opener(system, address string) (name string, args []string) {
 	switch system {
 	case "darwin":
@@ -53,19 +52,19 @@ func opener(system, address string) (name string, args []string) {
 	return "xdg-open", []string{address}
 }
 
-// checkAddress reports whether the address may be opened.
+// checkAddress rejects an address that must not be opened.
 func checkAddress(address string) error {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
-		return errAddress
+		return errBrowserAddress
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil {
-		return errAddress
+		return errBrowserAddress
 	}
 	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && loopback(u.Hostname()) {
 		return nil
 	}
-	return errAddress
+	return errBrowserAddress
 }
 
 func loopback(host string) bool {
@@ -73,8 +72,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// hasDesktop reports whether the environment is one in which a browser would be
-// seen by who runs the command.
+// hasDesktop reports whether a browser would be visible to the user of this terminal.
 func hasDesktop(lookup func(name string) (string, bool)) bool {
 	for _, remote := range []string{"SSH_CONNECTION", "SSH_TTY"} {
 		if v, _ := lookup(remote); v != "" {

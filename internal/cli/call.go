@@ -17,8 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxInput bounds arguments that are read from a file or stdin, in bytes. The
-// daemon's bound is lower and it names it.
+// maxInput limits arguments from a file or stdin, in bytes. The daemon's limit is lower and its error names it.
 const maxInput = 64 << 20
 
 // callFlags are the flags of call tool-*.
@@ -37,7 +36,7 @@ func callTool(r *run, v policy.Variant) command {
 			"reason": &f.reason, "sensitivity": &f.sensitivity, "timeout": &f.timeout, "select": &f.selection,
 		},
 		args: atMost(1),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in, err := callInput(r, v, f, args)
 			if err != nil {
 				return err
@@ -51,13 +50,13 @@ func callTool(r *run, v policy.Variant) command {
 	}
 }
 
-// callInput makes the call of flags and arguments.
+// callInput builds the call from flags and arguments.
 func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallInput, error) {
 	in := api.CallInput{Variant: v.String(), Select: f.selection, Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
 	var err error
-	if in.Name, err = one("the tool", append(args, f.toolName)...); err != nil {
+	if in.Name, err = onlyValue("the tool", append(args, f.toolName)...); err != nil {
 		return in, err
 	}
 	if in.Name == "" {
@@ -66,7 +65,7 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 	if f.timeout > 0 {
 		in.Timeout = f.timeout.String()
 	}
-	given, err := one("the arguments", f.args, f.jsonArgs)
+	given, err := onlyValue("the arguments", f.args, f.jsonArgs)
 	if err != nil || given == "" {
 		return in, err
 	}
@@ -74,8 +73,7 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 	return in, err
 }
 
-// forShell puts into a refused call the hint that helps at a prompt, where the
-// daemon's speaks to an agent; the message stays but for what it tells a model to do.
+// forShell replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
 func forShell(err error, name string) error {
 	p := *problem.From(err)
 	p.Message = policy.ForUser(p.Message)
@@ -85,7 +83,7 @@ func forShell(err error, name string) error {
 		said, _ := wirejson.String(raw)
 		variant, known := policy.ParseVariant(said)
 		if !known {
-			variant = policy.CallToolDestructive // which always passes
+			variant = policy.CallToolDestructive // this variant always passes
 		}
 		p.Hint = "Use `mcpproxy call tool-" + variant.Operation().String() + " " + name + "` with the same arguments."
 	case problem.ArgsMismatch:
@@ -93,7 +91,7 @@ func forShell(err error, name string) error {
 	case problem.InvalidArgs:
 		p.Hint = "Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'."
 	case problem.ToolLocked:
-		if hint := unlock(p.Detail("status"), name); hint != "" {
+		if hint := unlockHint(p.Detail("status"), name); hint != "" {
 			p.Hint = hint
 		}
 	case problem.ApprovalPending:
@@ -107,8 +105,8 @@ func forShell(err error, name string) error {
 	return &p
 }
 
-// unlock is what a person at a prompt does about a tool that is locked.
-func unlock(status any, name string) string {
+// unlockHint returns how a user unlocks a tool.
+func unlockHint(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
 	said, _ := wirejson.String(raw)
 	id, err := tool.ParseID(name)
@@ -124,8 +122,8 @@ func unlock(status any, name string) string {
 	return policy.DisabledUnknown.CommandRemedy(server, of)
 }
 
-// one returns the value that is given, which must be only one.
-func one(what string, values ...string) (string, error) {
+// onlyValue returns the only value given; two values are an error.
+func onlyValue(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
 		if v != "" && found != "" {
@@ -138,8 +136,7 @@ func one(what string, values ...string) (string, error) {
 	return found, nil
 }
 
-// readArgs returns the arguments that a flag names. They must be JSON to be sent;
-// all else about them the daemon says.
+// readArgs reads the arguments that a flag names. They must be JSON; the daemon validates the rest.
 func (r *run) readArgs(given string) (json.RawMessage, error) {
 	raw := []byte(given)
 	var err error
@@ -169,14 +166,13 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxInput))
 }
 
-// showAnswer prints what a tool answered. A failure that the tool reports is a
-// failure of the command, with its content on stdout.
+// showAnswer prints a tool's answer. A tool error makes the command fail, with the content on stdout.
 func showAnswer(r *run, name string, a api.CallAnswer) error {
 	if err := r.print(a.Result, func(p *printer) { writeContent(p, a.Result) }); err != nil {
 		return err
 	}
 	for _, warning := range a.Warnings {
-		fmt.Fprintln(r.Stderr, r.printer(r.Stderr).paint(care, "Warning:")+" "+printable(warning))
+		fmt.Fprintln(r.Stderr, r.printer(r.Stderr).paint(hueWarning, "Warning:")+" "+printable(warning))
 	}
 	if a.Handle != "" {
 		r.say("The result was cut to result_limit (see `mcpproxy config show`); an agent reads the rest with read_result and the handle %s.", a.Handle)

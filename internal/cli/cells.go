@@ -11,51 +11,51 @@ import (
 
 func statusWord(p *printer, status string) string {
 	if status == "" {
-		return p.paint(good, "callable")
+		return p.paint(hueGood, "callable")
 	}
-	return p.paint(care, oneLine(status))
+	return p.paint(hueWarning, oneLine(status))
 }
 
-// state is the state in one word; what switches the server off comes first.
+// state returns the state of a server in one word. What disables the server comes first.
 func state(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled:
-		return p.paint(faint, "disabled")
+		return p.paint(hueFaint, "disabled")
 	case s.Quarantined:
-		return p.paint(care, "quarantined")
+		return p.paint(hueWarning, "quarantined")
 	case s.State == "needs_login":
-		return p.paint(care, "needs login")
+		return p.paint(hueWarning, "needs login")
 	case s.State == "needs_secret":
-		return p.paint(care, "needs secret")
+		return p.paint(hueWarning, "needs secret")
 	case s.State == "needs_variable":
-		return p.paint(care, "needs variable")
+		return p.paint(hueWarning, "needs variable")
 	case s.State == "ready":
-		return p.paint(good, "ready")
+		return p.paint(hueGood, "ready")
 	case s.State == "idle":
 		return "idle"
 	case s.State == "stopped":
-		return "connecting" // it is wanted: that is about to begin
+		return "connecting" // it is enabled, so it is about to connect
 	case s.State == "failed":
-		return p.paint(bad, "failed")
+		return p.paint(hueBad, "failed")
 	}
 	return oneLine(s.State)
 }
 
-// nowIs is the state in a sentence.
-func nowIs(p *printer, s ops.ServerView) string {
+// stateSentence returns the state in a sentence.
+func stateSentence(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled || s.Quarantined:
 	case s.State == "needs_login":
-		return "it " + p.paint(care, "needs a login")
+		return "it " + p.paint(hueWarning, "needs a login")
 	case s.State == "needs_secret":
-		return "it " + p.paint(care, "needs a secret")
+		return "it " + p.paint(hueWarning, "needs a secret")
 	case s.State == "needs_variable":
-		return "it " + p.paint(care, "needs an environment variable")
+		return "it " + p.paint(hueWarning, "needs an environment variable")
 	}
 	return "it is now " + state(p, s)
 }
 
-// reviewStage is how far the review of a server is, in words.
+// reviewStage explains the stage of a server's review.
 func reviewStage(s ops.ReviewStage) string {
 	return inWords(s, map[ops.ReviewStage]string{
 		ops.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
@@ -64,8 +64,8 @@ func reviewStage(s ops.ReviewStage) string {
 	})
 }
 
-// waitsBecause is why a definition waits, in words.
-func waitsBecause(why approval.Why) string {
+// waitReason explains why a definition waits.
+func waitReason(why approval.Why) string {
 	return inWords(why, map[approval.Why]string{
 		approval.New:     "new: nobody has approved it yet",
 		approval.Changed: "changed since it was approved",
@@ -73,7 +73,7 @@ func waitsBecause(why approval.Why) string {
 	})
 }
 
-// inWords returns the words for a value, or the value itself where there are none.
+// inWords returns the words for a value, or the value itself if there are none.
 func inWords[T ~string](value T, words map[T]string) string {
 	if said, ok := words[value]; ok {
 		return said
@@ -81,19 +81,19 @@ func inWords[T ~string](value T, words map[T]string) string {
 	return visibleLine(string(value))
 }
 
-// verdict is what the scanner says, in words.
+// verdict describes the scanner's verdict.
 func verdict(p *printer, v scan.Verdict, findings int) string {
 	switch v {
 	case scan.Clean:
-		return p.paint(good, "clean")
+		return p.paint(hueGood, "clean")
 	case scan.Review, scan.Block:
-		h := care
+		h := hueWarning
 		if v == scan.Block {
-			h = bad
+			h = hueBad
 		}
 		return p.paint(h, fmt.Sprintf("%s: %s", v, counted(findings, "finding")))
 	}
-	return p.paint(care, "could not look at all of it")
+	return p.paint(hueWarning, "could not look at all of it")
 }
 
 func counted(n int, noun string) string {
@@ -110,7 +110,7 @@ func findingCount(n int) string {
 	return strconv.Itoa(n)
 }
 
-func orDash(s string) string {
+func dashIfEmpty(s string) string {
 	if s == "" {
 		return "-"
 	}

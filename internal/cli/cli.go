@@ -14,8 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Run runs the command that args name, without the program's own name, and
-// returns the exit code.
+// Run runs the command in args, which exclude the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, d Deps) int {
 	r := newRun(d)
 	root := r.root()
@@ -38,8 +37,7 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	return p.Code.ExitCode()
 }
 
-// asProblem returns what went wrong as a problem. Any other error comes from
-// this program itself and was written for its user.
+// asProblem converts an error. An error that is no problem comes from this program and is readable.
 func asProblem(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {
@@ -51,7 +49,7 @@ func asProblem(err error) *problem.Problem {
 	return problem.New(problem.Internal, sentence(err.Error()), "")
 }
 
-// wantsJSON looks for -o json among arguments that could not be parsed.
+// wantsJSON finds -o json in arguments that could not be parsed.
 func wantsJSON(args []string) bool {
 	for i, a := range args {
 		if a == "--" {
@@ -67,7 +65,7 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// root makes the tree of commands.
+// root builds the command tree.
 func (r *run) root() *cobra.Command {
 	r.output = formatTable
 	root := r.tree(map[string]command{
@@ -81,7 +79,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy activity summary":      activitySummary(r),
 		"mcpproxy activity verify":       activityVerify(r),
 		"mcpproxy activity watch":        activityWatch(r),
-		"mcpproxy approvals":             {run: does(r, api.ListApprovals, nothing, writeWaiting)},
+		"mcpproxy approvals":             {run: runOperation(r, api.ListApprovals, noInput, writeWaiting)},
 		"mcpproxy call tool-destructive": callTool(r, policy.CallToolDestructive),
 		"mcpproxy call tool-read":        callTool(r, policy.CallToolRead),
 		"mcpproxy call tool-write":       callTool(r, policy.CallToolWrite),
@@ -97,16 +95,16 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy doctor":                doctorCommand(r),
 		"mcpproxy help":                  helpCommand(),
 		"mcpproxy lease grant":           leaseGrant(r),
-		"mcpproxy lease list":            {run: does(r, api.ListLeases, nothing, writeLeases)},
+		"mcpproxy lease list":            {run: runOperation(r, api.ListLeases, noInput, writeLeases)},
 		"mcpproxy lease revoke":          leaseRevoke(r),
 		"mcpproxy pending approve":       pendingApprove(r),
 		"mcpproxy pending deny":          pendingDeny(r),
-		"mcpproxy pending list":          {run: does(r, api.ListPending, nothing, writePending)},
+		"mcpproxy pending list":          {run: runOperation(r, api.ListPending, noInput, writePending)},
 		"mcpproxy pending show":          pendingShow(r),
 		"mcpproxy secrets delete":        secretsDelete(r),
 		"mcpproxy secrets list":          secretsList(r),
 		"mcpproxy secrets set":           secretsSet(r),
-		"mcpproxy profile list":          {run: does(r, api.ListProfiles, nothing, writeProfiles)},
+		"mcpproxy profile list":          {run: runOperation(r, api.ListProfiles, noInput, writeProfiles)},
 		"mcpproxy profile show":          profileShow(r),
 		"mcpproxy permissions":           permissionsCommand(r),
 		"mcpproxy policy try":            policyTry(r),
@@ -121,30 +119,30 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy status":                statusCommand(r),
 		"mcpproxy stdio":                 stdioCommand(r),
 		"mcpproxy token create":          tokenCreate(r),
-		"mcpproxy token list":            {run: does(r, api.ListTokens, nothing, writeTokens)},
-		"mcpproxy token revoke":          {complete: r.live(tokenNames), run: does(r, api.RevokeToken, tokenNamed, writeRevoked)},
+		"mcpproxy token list":            {run: runOperation(r, api.ListTokens, noInput, writeTokens)},
+		"mcpproxy token revoke":          {complete: r.live(tokenNames), run: runOperation(r, api.RevokeToken, tokenNamed, writeRevoked)},
 		"mcpproxy tools approve":         toolsApprove(r),
 		"mcpproxy tools block":           toolsBlock(r),
 		"mcpproxy tools diff":            toolsDiff(r),
-		"mcpproxy tools disable":         {run: does(r, api.DisableTool, toolNamed, writeSwitchedOff)},
-		"mcpproxy tools enable":          {run: does(r, api.EnableTool, toolNamed, writeSwitchedOn)},
+		"mcpproxy tools disable":         {run: runOperation(r, api.DisableTool, toolNamed, writeSwitchedOff)},
+		"mcpproxy tools enable":          {run: runOperation(r, api.EnableTool, toolNamed, writeSwitchedOn)},
 		"mcpproxy tools list":            toolsList(r),
 		"mcpproxy tools search":          toolsSearch(r),
-		"mcpproxy tools show":            {run: does(r, api.GetTool, toolNamed, writeTool)},
+		"mcpproxy tools show":            {run: runOperation(r, api.GetTool, toolNamed, writeTool)},
 		"mcpproxy tools stats":           toolsStats(r),
 		"mcpproxy tools unblock":         toolsUnblock(r),
 		"mcpproxy ui":                    uiCommand(r),
 		"mcpproxy upstream add":          upstreamAdd(r),
 		"mcpproxy upstream approve":      upstreamApprove(r),
-		"mcpproxy upstream disable":      {run: changes(r, api.DisableServer, ops.ConfigFile.DisableServer, named, writeDisabled)},
-		"mcpproxy upstream enable":       {run: changes(r, api.EnableServer, ops.ConfigFile.EnableServer, named, writeEnabled)},
+		"mcpproxy upstream disable":      {run: runChange(r, api.DisableServer, ops.ConfigFile.DisableServer, serverNamed, writeDisabled)},
+		"mcpproxy upstream enable":       {run: runChange(r, api.EnableServer, ops.ConfigFile.EnableServer, serverNamed, writeEnabled)},
 		"mcpproxy upstream import":       upstreamImport(r),
-		"mcpproxy upstream get":          {run: doesAs(r, api.GetServer, named, plainServer, writeServer)},
-		"mcpproxy upstream list":         {run: doesAs(r, api.ListServers, nothing, plainServers, writeServers)},
+		"mcpproxy upstream get":          {run: runOperationAs(r, api.GetServer, serverNamed, plainServer, writeServer)},
+		"mcpproxy upstream list":         {run: runOperationAs(r, api.ListServers, noInput, plainServers, writeServers)},
 		"mcpproxy upstream login":        upstreamLogin(r),
-		"mcpproxy upstream logout":       {run: does(r, api.LogoutServer, named, writeLogout)},
+		"mcpproxy upstream logout":       {run: runOperation(r, api.LogoutServer, serverNamed, writeLogout)},
 		"mcpproxy upstream logs":         upstreamLogs(r),
-		"mcpproxy upstream quarantine":   {run: does(r, api.QuarantineServer, named, writeQuarantined)},
+		"mcpproxy upstream quarantine":   {run: runOperation(r, api.QuarantineServer, serverNamed, writeQuarantined)},
 		"mcpproxy upstream remove":       upstreamRemove(r),
 		"mcpproxy upstream restart":      upstreamRestart(r),
 		"mcpproxy upstream review":       upstreamReview(r),
@@ -162,7 +160,7 @@ func (r *run) root() *cobra.Command {
 	return root
 }
 
-// checkFlags settles the format of the output.
+// checkFlags sets the output format.
 func (r *run) checkFlags() error {
 	if r.asJSON {
 		r.output = formatJSON

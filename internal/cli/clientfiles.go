@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// clientsOf is the account whose clients are looked at.
-func clientsOf(r *run) (clients.Env, error) {
+// clientsEnv returns the environment in which clients' files are searched.
+func clientsEnv(r *run) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
 		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
@@ -27,8 +27,8 @@ func clientsOf(r *run) (clients.Env, error) {
 	return env, nil
 }
 
-// ownTools are MCPProxy's tools, as its configuration has them.
-func ownTools(r *run) ([]permission.Tool, error) {
+// builtinTools returns MCPProxy's built-in tools as configured.
+func builtinTools(r *run) ([]permission.Tool, error) {
 	live, err := r.open(r.configPath)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func ownTools(r *run) ([]permission.Tool, error) {
 	return permission.Tools(mcpserver.BuiltinDefinitions(live.Current().MCPManagement)), nil
 }
 
-// clientChanges is the journal of what was changed in files of clients.
+// clientChanges opens the journal of changes to clients' files.
 func clientChanges(r *run) (*clients.Journal, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
@@ -45,22 +45,22 @@ func clientChanges(r *run) (*clients.Journal, error) {
 	return clients.OpenJournal(filepath.Join(dir, "client_changes"))
 }
 
-// writeLines writes the lines that differ, in colour.
-func writeLines(p *printer, difference string) {
+// writeDiffLines writes the lines of a difference in colour.
+func writeDiffLines(p *printer, difference string) {
 	for line := range strings.SplitSeq(difference, "\n") {
 		h := noHue
 		switch {
 		case strings.HasPrefix(line, "+"):
-			h = good
+			h = hueGood
 		case strings.HasPrefix(line, "-"):
-			h = bad
+			h = hueBad
 		}
 		fmt.Fprintln(p, p.paint(h, visible(line)))
 	}
 }
 
-// undone says that a change of a file was taken back.
-func undone(path string, created, partly bool) string {
+// undoneText describes an undone change of a file.
+func undoneText(path string, created, partly bool) string {
 	switch {
 	case partly:
 		return printable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."

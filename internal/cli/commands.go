@@ -10,17 +10,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// command is what a command does. What is said about it stands in commands.md.
+// command is the implementation of a command. Its texts are in commands.md.
 type command struct {
 	// flags are pointers to the variables of the flags, which hold their defaults.
 	flags map[string]any
-	args  cobra.PositionalArgs // nil: as the synopsis says
-	// complete completes the arguments; nil: the first one, by its name.
+	args  cobra.PositionalArgs // nil: as in the synopsis
+	// complete completes the arguments; nil completes the first one by its name.
 	complete cobra.CompletionFunc
-	run      func(*cobra.Command, []string) error // nil: it only holds others
+	run      func(*cobra.Command, []string) error // nil: a group of commands
 }
 
-// commaList is the variable of a flag with several values in one text.
+// commaList is a flag with comma-separated values.
 type commaList []string
 
 //go:embed commands.md
@@ -28,7 +28,7 @@ var commandsText string
 
 // commandText is a section of commands.md.
 type commandText struct {
-	path      string // as it is typed: "mcpproxy tools list"
+	path      string // as typed: "mcpproxy tools list"
 	arguments string // "<server:tool>"
 	short     string
 	long      string
@@ -38,8 +38,7 @@ type commandText struct {
 
 type flagText struct{ letter, values, usage string }
 
-// commandTexts reads commands.md: the program itself first, a command before those
-// that it holds.
+// commandTexts parses commands.md: the program itself first, parents before children.
 func commandTexts() []commandText {
 	var all []commandText
 	for _, section := range strings.Split(commandsText, "\n## ")[1:] {
@@ -65,7 +64,7 @@ func commandTexts() []commandText {
 	return all
 }
 
-// addFlag reads the line of a flag: name -letter {values}  usage.
+// addFlag parses the line of a flag: name -letter {values}  usage.
 func (t *commandText) addFlag(line string) {
 	head, usage, _ := strings.Cut(line, "  ")
 	head, values, _ := strings.Cut(head, " {")
@@ -73,8 +72,7 @@ func (t *commandText) addFlag(line string) {
 	t.flags[name] = flagText{letter, strings.TrimSuffix(values, "}"), usage}
 }
 
-// tree makes the commands of those that do something, by their paths, and the
-// groups that hold them.
+// tree builds the command tree from commands by path, and the groups that contain them.
 func (r *run) tree(all map[string]command) *cobra.Command {
 	made, texts := map[string]*cobra.Command{}, map[string]commandText{}
 	for _, t := range commandTexts() {
@@ -98,7 +96,7 @@ func (r *run) tree(all map[string]command) *cobra.Command {
 	return made["mcpproxy"]
 }
 
-// command makes one command.
+// command builds one command.
 func (r *run) command(t commandText, c command) *cobra.Command {
 	cmd := &cobra.Command{Short: t.short, Long: t.long, Example: t.example, Args: c.args, ValidArgsFunction: c.complete, RunE: c.run}
 	names := strings.Fields(strings.NewReplacer("<", "", ">", "").Replace(t.arguments))

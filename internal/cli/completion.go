@@ -19,8 +19,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// values completes values of that name: what the daemon knows, or words; nil
-// where nobody knows any.
+// values returns the completion for a named kind of value: from the daemon, or fixed words; nil for none.
 func (r *run) values(name string) cobra.CompletionFunc {
 	switch name {
 	case "server":
@@ -38,7 +37,7 @@ func (r *run) values(name string) cobra.CompletionFunc {
 	return nil
 }
 
-// vocabulary is the words of that name.
+// vocabulary returns the fixed words of a kind of value.
 func vocabulary(name string) []string {
 	switch name {
 	case "operation":
@@ -72,7 +71,7 @@ func vocabulary(name string) []string {
 	return nil
 }
 
-// kindWords are the kinds of what servers offer, tools first.
+// kindWords returns the kinds of definitions, tools first.
 func kindWords() []string {
 	all := []string{tool.KindTool.Label()}
 	for _, kind := range tool.PrimitiveKinds() {
@@ -81,12 +80,12 @@ func kindWords() []string {
 	return all
 }
 
-// fixed completes with words.
+// fixed completes with fixed words.
 func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(slices.Clone(words), cobra.ShellCompDirectiveNoFileComp)
 }
 
-// firstOnly completes the first argument and no other.
+// firstOnly completes only the first argument.
 func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -96,19 +95,17 @@ func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// completionTime is how long a shell waits for live values, unless Deps say
-// otherwise.
-const completionTime = 200 * time.Millisecond
+// completionTimeout limits how long a shell waits for values of the daemon, unless Deps override it.
+const completionTimeout = 200 * time.Millisecond
 
-// live completes with values that the daemon knows. A daemon that does not answer
-// has none, and nothing is said.
+// live completes with values of the daemon. Without an answer there are none, and no error.
 func (r *run) live(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) (fitting []string, _ cobra.ShellCompDirective) {
 		parent := cmd.Context()
 		if parent == nil {
 			parent = context.Background()
 		}
-		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTime))
+		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTimeout))
 		defer cancel()
 		if c, err := r.client(); err == nil {
 			defer c.Close()
@@ -122,8 +119,8 @@ func (r *run) live(values func(ctx context.Context, c *api.Client, typed string)
 	}
 }
 
-// each is what f returns of each of a list.
-func each[T any](all []T, f func(T) string) []string {
+// mapStrings maps a list.
+func mapStrings[T any](all []T, f func(T) string) []string {
 	var out []string
 	for _, one := range all {
 		out = append(out, f(one))
@@ -131,7 +128,7 @@ func each[T any](all []T, f func(T) string) []string {
 	return out
 }
 
-// callers completes who would call, and then the tool.
+// callers completes first a caller, then a tool.
 func (r *run) callers() cobra.CompletionFunc {
 	who, what := r.live(callerNames), r.live(toolNames)
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -155,25 +152,25 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 
 func tokenNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListTokens.Call(ctx, c, ops.Nothing{})
-	return each(all.Tokens, func(t ops.TokenView) string { return t.Name })
+	return mapStrings(all.Tokens, func(t ops.TokenView) string { return t.Name })
 }
 
 func profileNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListProfiles.Call(ctx, c, ops.Nothing{})
-	return each(all.Profiles, func(p ops.ProfileView) string { return p.Name })
+	return mapStrings(all.Profiles, func(p ops.ProfileView) string { return p.Name })
 }
 
 func serverNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListServers.Call(ctx, c, ops.Nothing{})
-	return each(all.Servers, func(s ops.ServerRow) string { return s.Name })
+	return mapStrings(all.Servers, func(s ops.ServerRow) string { return s.Name })
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := allTools(ctx, c, ops.ToolQuery{})
-	return each(all.Tools, func(t ops.ToolView) string { return t.Name })
+	return mapStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
 }
 
 func recordIDs(ctx context.Context, c *api.Client, _ string) []string {
 	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
-	return each(page.Activities, func(a activity.Record) string { return a.ID })
+	return mapStrings(page.Activities, func(a activity.Record) string { return a.ID })
 }

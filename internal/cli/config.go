@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// validity is what `config validate` says of a file that is right.
+// validity is the result of `config validate` for a valid file.
 type validity struct {
 	Path     string   `json:"path"`
 	Exists   bool     `json:"exists"`
@@ -26,7 +26,7 @@ type validity struct {
 }
 
 func configValidate(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		path, err := r.configFile()
 		if len(args) > 0 {
 			path, err = config.ResolvePath(args[0], r.lookup)
@@ -44,7 +44,7 @@ func configValidate(r *run) command {
 			return problem.Newf(problem.NotFound, "There is no file %s.", printable(path))
 		}
 		if !v.Exists {
-			if err := vanished(ctx, c, path); err != nil {
+			if err := missingFileError(ctx, c, path); err != nil {
 				return err
 			}
 		}
@@ -52,12 +52,12 @@ func configValidate(r *run) command {
 	})}
 }
 
-// vanished is what a running daemon says of a file that it had and that is gone:
-// not the defaults hold, as they would without a daemon.
-func vanished(ctx context.Context, c *api.Client, path string) error {
+// missingFileError returns the error of a running daemon whose file was deleted: it keeps the old configuration, while without a daemon the defaults
+// would apply.
+func missingFileError(ctx context.Context, c *api.Client, path string) error {
 	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil || s.ConfigPath != path || s.ConfigError == "" {
-		return nil // the file alone counts
+		return nil // only the file matters
 	}
 	return problem.New(problem.InvalidConfig, s.ConfigError, "Put the file back, or restart MCPProxy to have the defaults.")
 }
@@ -69,7 +69,7 @@ func writeValidity(p *printer, v validity) {
 		p.line("There is no file %s yet: the defaults hold.", printable(v.Path))
 	}
 	for _, warning := range v.Warnings {
-		p.note("%s %s", p.paint(care, "Warning:"), printable(warning))
+		p.note("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
 	}
 }
 
@@ -109,13 +109,13 @@ func configPathCommand(r *run) command {
 	}}
 }
 
-// confirmation is what `config confirm` has confirmed.
+// confirmation lists what `config confirm` has confirmed.
 type confirmation struct {
 	Confirmed []ops.KeyDifference `json:"confirmed"`
 }
 
 func configConfirm(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		before, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func configConfirm(r *run) command {
 	})}
 }
 
-// writeUnconfirmed shows what waits: what is in force, and what the file says.
+// writeUnconfirmed shows the unconfirmed changes: the value in force and the value of the file.
 func writeUnconfirmed(p *printer, c ops.Config) {
 	if c.UnconfirmedWhy != "" {
 		p.text("", "Nothing that widens counts: "+printable(c.UnconfirmedWhy)+".")

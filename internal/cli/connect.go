@@ -18,10 +18,10 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// connectFlags are what `connect` and `disconnect` are asked to do.
+// connectFlags are the flags of `connect` and `disconnect`.
 type connectFlags struct {
 	all, dryRun, undo bool
-	wish              ops.Wish
+	wish              ops.ConnectOptions
 	consent           consent
 }
 
@@ -32,7 +32,7 @@ func connectCommand(r *run) command {
 		args:     cobra.ArbitraryArgs,
 		complete: fixed(clients.IDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := connecting(r, cmd, args, f)
+			c, err := newConnector(r, cmd, args, f)
 			switch {
 			case err != nil:
 				return err
@@ -48,7 +48,7 @@ func connectCommand(r *run) command {
 			}
 			done, err := c.change(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.Connect(client, f.wish) }, "Connect")
 			err = errors.Join(err, c.offerRules(cmd.Context(), done))
-			if len(done) > 0 && answering(cmd.Context(), r) == "" {
+			if len(done) > 0 && daemonURL(cmd.Context(), r) == "" {
 				r.say(notRunning)
 			}
 			return err
@@ -63,7 +63,7 @@ func disconnectCommand(r *run) command {
 		args:     cobra.ArbitraryArgs,
 		complete: fixed(clients.IDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := connecting(r, cmd, args, f)
+			c, err := newConnector(r, cmd, args, f)
 			switch {
 			case err != nil:
 				return err
@@ -81,27 +81,27 @@ func disconnectCommand(r *run) command {
 	}
 }
 
-// connector is a run of connect or disconnect.
+// connector is one run of connect or disconnect.
 type connector struct {
 	*run
 	flags   connectFlags
 	account *ops.ClientAccount
 }
 
-func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
+func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
 	switch {
 	case len(args) == 0 && !f.all:
 		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.IDs(), ", ")+"; or say --all for those that are installed.")
 	case f.all && (len(args) > 0 || f.undo):
 		return nil, usage("--all stands alone.", "Give either --all or the names of clients.")
-	case f.undo && (f.dryRun || f.wish != ops.Wish{}):
+	case f.undo && (f.dryRun || f.wish != ops.ConnectOptions{}):
 		return nil, usage("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
 	}
 	account, err := clientAccount(cmd.Context(), r)
 	return &connector{r, f, account}, err
 }
 
-// found are the clients that are wanted of those that are known.
+// found returns the known clients that match.
 func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]string, error) {
 	all, err := c.account.List()
 	if err != nil {
@@ -119,22 +119,22 @@ func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]stri
 	return ids, nil
 }
 
-// changed is what came of the clients, one by one.
-type changed struct {
+// connectResult has the results of all clients.
+type connectResult struct {
 	Clients []ops.FileChange `json:"clients"`
-	Failed  []failed         `json:"failed"`
+	Failed  []failedItem     `json:"failed"`
 }
 
-// change shows what would change, asks once, and changes it; a client that fails
-// does not keep the others from it. It returns the clients whose files it has written.
+// change shows the planned changes, asks once, and makes them. A failure of one client does not stop the others. It returns the clients whose files it
+// has written.
 func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
-	out := changed{[]ops.FileChange{}, []failed{}}
+	out := connectResult{[]ops.FileChange{}, []failedItem{}}
 	var plans []ops.ConnectPlan
 	var names []string
 	var first error
 	fail := func(client string, err error) {
 		first = errors.Join(first, err)
-		out.Failed = append(out.Failed, failed{client, problem.From(err)})
+		out.Failed = append(out.Failed, failedItem{client, problem.From(err)})
 	}
 	for _, id := range ids {
 		plan, err := prepare(id)
@@ -154,7 +154,7 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 				writeClientChange(p, plan.FileChange)
 			}
 		}
-		if err := c.consented(ctx, c.flags.consent, verb+" "+listed(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
+		if err := c.confirm(ctx, c.flags.consent, verb+" "+joinNames(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
 			return nil, err
 		}
 	}
@@ -178,15 +178,15 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", counted(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
 }
 
-// listed is names in a sentence.
-func listed(names []string) string {
+// joinNames formats names in a sentence.
+func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// writeClientChange writes what would change in a client's file.
+// writeClientChange writes the planned change of a client's file.
 func writeClientChange(p *printer, o ops.FileChange) {
 	if !o.Changed {
 		p.line("%s: nothing changes, %s has it.", printable(o.Name), printable(o.Path))
@@ -199,19 +199,19 @@ func writeClientChange(p *printer, o ops.FileChange) {
 	if o.Command != nil {
 		p.line("by its own command: %s", printable(strings.Join(o.Command, " ")))
 	}
-	writeLines(p, o.Difference)
+	writeDiffLines(p, o.Difference)
 	for _, warning := range o.Warnings {
-		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
+		p.line("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
 	}
 }
 
-func writeChanged(p *printer, out changed, verb string) {
+func writeChanged(p *printer, out connectResult, verb string) {
 	for _, o := range out.Clients {
 		if !o.Written {
 			writeClientChange(p, o)
 			continue
 		}
-		p.line("%s %s: %sed in %s.", p.paint(good, "✓"), printable(o.Name), strings.ToLower(verb), printable(o.Path))
+		p.line("%s %s: %sed in %s.", p.paint(hueGood, "✓"), printable(o.Name), strings.ToLower(verb), printable(o.Path))
 		for _, warning := range o.Warnings {
 			p.text("    ", printable(warning))
 		}
@@ -220,15 +220,14 @@ func writeChanged(p *printer, out changed, verb string) {
 		}
 	}
 	for _, f := range out.Failed {
-		p.line("%s %s: %s %s", p.paint(bad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
+		p.line("%s %s: %s %s", p.paint(hueBad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
 	}
 	if at := slices.IndexFunc(out.Clients, func(o ops.FileChange) bool { return o.Written }); at >= 0 {
 		p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
 	}
 }
 
-// offerRules shows the rules with which clients run what reads and ask for the rest, and
-// writes them if somebody agrees. Who is not asked is told how.
+// offerRules shows the recommended permission rules and writes them if the user agrees. With --yes it only tells the command.
 func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	if c.output != formatTable {
 		return nil
@@ -248,7 +247,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	agreed, err := agrees(c.run, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
+	agreed, err := askYesNo(c.run, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
 	if err != nil || !agreed {
 		return err
 	}
@@ -261,7 +260,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 		if err != nil {
 			return err
 		}
-		c.say("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.paint(good, "✓"), printable(plan.Name), printable(plan.Path), plan.Client)
+		c.say("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.paint(hueGood, "✓"), printable(plan.Name), printable(plan.Path), plan.Client)
 		if !out.After.Right {
 			c.say("Not all is as recommended: `mcpproxy permissions %s --check` says why.", plan.Client)
 		}
@@ -269,37 +268,36 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// undo takes the last change of each client back.
+// undo undoes the last change of each client.
 func (c *connector) undo(args []string) error {
 	all := []ops.PastChange{}
 	for _, client := range args {
 		done, err := c.account.UndoLast(client)
 		if all = append(all, done...); err != nil {
-			return errors.Join(c.undone(all), err)
+			return errors.Join(c.printUndone(all), err)
 		}
 	}
-	return c.undone(all)
+	return c.printUndone(all)
 }
 
-// undone says what was taken back.
-func (c *connector) undone(all []ops.PastChange) error {
+// printUndone prints the undone changes.
+func (c *connector) printUndone(all []ops.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undone(change.Path, change.Created, change.Partly))
+			p.line("%s", undoneText(change.Path, change.Created, change.Partly))
 		}
 	})
 }
 
-// notRunning says what is still to be done.
+// notRunning tells how to start MCPProxy.
 const notRunning = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
-// statusTime is how long a daemon has to say where it is.
-const statusTime = 2 * time.Second
+// statusTimeout limits how long a daemon may take to return its address.
+const statusTimeout = 2 * time.Second
 
-// clientAccount are the clients of the user, and where they find MCPProxy: a daemon that
-// runs says it, else its configuration.
+// clientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
 func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
-	env, err := clientsOf(r)
+	env, err := clientsEnv(r)
 	if err != nil {
 		return nil, err
 	}
@@ -307,27 +305,27 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := ops.Place{Base: ops.BaseURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
+	place := ops.ProxyEndpoint{Base: ops.BaseURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
 	for _, profile := range live.Current().Profiles {
 		place.Profiles = append(place.Profiles, profile.Name)
 	}
-	if at := answering(ctx, r); at != "" {
+	if at := daemonURL(ctx, r); at != "" {
 		place.Base = at
 	}
 	return accountAt(r, env, place), nil
 }
 
-// accountAt are the clients of an account, where MCPProxy is at a place.
-func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
+// accountAt returns the clients of the user for an MCPProxy at a place.
+func accountAt(r *run, env clients.Env, place ops.ProxyEndpoint) *ops.ClientAccount {
 	var err error
 	if place.Command, place.Args, err = r.self(); err != nil {
 		place.NoCommand = err
 	}
 	return &ops.ClientAccount{
 		Account: &permission.Account{
-			Env: env, Tools: func() []permission.Tool { tools, _ := ownTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
+			Env: env, Tools: func() []permission.Tool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
-		Place: func() ops.Place { return place },
+		Endpoint: func() ops.ProxyEndpoint { return place },
 		Run: func(ctx context.Context, argv []string) (string, error) {
 			return process.RunCommand(ctx, argv, os.Environ())
 		},
@@ -335,9 +333,9 @@ func accountAt(r *run, env clients.Env, place ops.Place) *ops.ClientAccount {
 	}
 }
 
-// answering is the address of the daemon that runs, "" when none does.
-func answering(ctx context.Context, r *run) string {
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
+// daemonURL returns the URL of the running daemon, "" without one.
+func daemonURL(ctx context.Context, r *run) string {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	c, err := r.client()
 	if err != nil {
@@ -356,7 +354,7 @@ func answering(ctx context.Context, r *run) string {
 	return ""
 }
 
-// daemonTokens has the daemon make tokens.
+// daemonTokens creates tokens through the daemon.
 type daemonTokens struct{ r *run }
 
 func (d daemonTokens) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {

@@ -63,7 +63,7 @@ func TestConnectMany(t *testing.T) {
 		t.Errorf("%+v after %q", got, question)
 	}
 	got := w.run("connect", "cursor", "kiro", "--yes", "-o", "json")
-	var out changed
+	var out connectResult
 	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || len(out.Clients) != 1 || !out.Clients[0].Written || len(out.Failed) != 1 || out.Failed[0].Name != "cursor" {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// block is what a person is shown of one content block.
+// block is the displayed part of a content block.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -27,9 +27,7 @@ type block struct {
 	} `json:"resource"`
 }
 
-// writeContent prints a result as a person would want to read it: texts as
-// texts, JSON in texts indented, links as their URL, and a note for what a
-// terminal cannot show.
+// writeContent prints a result for a user: text as text, JSON indented, links as URLs, and a note for other content.
 func writeContent(w io.Writer, result json.RawMessage) {
 	var r struct {
 		Content    []block         `json:"content"`
@@ -99,12 +97,12 @@ func orUnknown(s string) string {
 	return "unknown type"
 }
 
-// dataSize is the size of base64 data.
+// dataSize returns the size of base64 data.
 func dataSize(data string) string {
 	return size(int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))))
 }
 
-// size is a number of bytes as a person says it.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n < 1000:

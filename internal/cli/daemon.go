@@ -13,10 +13,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// configFile is the path of the configuration file, whether it exists or not.
+// configFile returns the path of the configuration file, whether or not it exists.
 func (r *run) configFile() (string, error) { return config.ResolvePath(r.configPath, r.lookup) }
 
-// dataDirectory is where the daemon keeps its data.
+// dataDirectory returns the data directory of the daemon.
 func (r *run) dataDirectory() (string, error) {
 	path, err := r.configFile()
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *run) client() (*api.Client, error) {
 	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version, Permit: r.signer.permit}), nil
 }
 
-// ask is the run of a command that asks the daemon.
-func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
+// withClient returns the run function of a command that uses the daemon.
+func (r *run) withClient(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := r.client()
 		if err != nil {
@@ -46,14 +46,14 @@ func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) erro
 	}
 }
 
-// does is the run of a command that does one operation and shows the answer.
-func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return doesAs(r, op, in, func(out Out) Out { return out }, show)
+// runOperation returns the run function of a command that runs one operation and shows the answer.
+func runOperation[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return runOperationAs(r, op, in, func(out Out) Out { return out }, show)
 }
 
-// doesAs is does for an answer that has more than the command shows.
-func doesAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
-	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+// runOperationAs is runOperation for an answer of which the command shows a part.
+func runOperationAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
+	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
 			return err
@@ -67,11 +67,10 @@ func doesAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []stri
 	})
 }
 
-// change does one operation that changes the configuration file: the daemon, or when
-// none runs this process, with the same checks.
-func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
+// changeOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
+func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
-	if !api.Absent(err) {
+	if !api.IsDaemonAbsent(err) {
 		return out, err
 	}
 	path, err := r.configFile()
@@ -82,17 +81,17 @@ func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[
 	if err != nil {
 		return out, err
 	}
-	return offline(ops.NewFile(live), in)
+	return offline(ops.NewConfigFile(live), in)
 }
 
-// changes is the run of a command that does one such operation and shows the answer.
-func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFile, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+// runChange returns the run function of a command that runs such an operation and shows the answer.
+func runChange[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFile, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
 			return err
 		}
-		out, err := change(r, ctx, c, op, asked, offline)
+		out, err := changeOrOffline(r, ctx, c, op, asked, offline)
 		if err != nil {
 			return err
 		}
@@ -100,17 +99,17 @@ func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFi
 	})
 }
 
-// Inputs that only the arguments make.
-func nothing[In any]([]string) (in In, err error) { return in, nil }
+// Inputs that depend on the arguments only.
+func noInput[In any]([]string) (in In, err error) { return in, nil }
 
-func named(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
+func serverNamed(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
 
 func toolNamed(args []string) (ops.ToolRef, error) {
 	id, err := toolID(args[0])
 	return ops.ToolRef(id), err
 }
 
-// toolID reads an argument that names a tool.
+// toolID parses an argument that names a tool.
 func toolID(name string) (tool.ID, error) {
 	id, err := tool.ParseID(name)
 	if err != nil {

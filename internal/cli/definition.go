@@ -12,11 +12,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// kindFlag is the flag with which the commands that decide about tools decide
-// about what else servers offer.
+// kindFlag is the --kind flag: the commands for tools with it decide about prompts, resources, templates and instructions.
 type kindFlag string
 
-// kind reads the flag.
+// kind parses the flag.
 func (k kindFlag) kind() (tool.Kind, error) {
 	for _, kind := range append(tool.PrimitiveKinds(), tool.KindTool) {
 		if kind.Label() == string(k) {
@@ -26,21 +25,20 @@ func (k kindFlag) kind() (tool.Kind, error) {
 	return "", usage("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(kindWords(), ", ")+".", "")
 }
 
-// definition returns what an argument names.
+// definition parses an argument that names a definition.
 func (k kindFlag) definition(arg string) (definition, error) {
 	kind, err := k.kind()
 	if err != nil {
 		return definition{}, err
 	}
-	return definitionNamed(kind, arg)
+	return parseDefinition(kind, arg)
 }
 
-// definition names what a person decides about: the definition of a tool, or of
-// something else that a server offers. Instructions have no name.
+// definition names the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
 type definition ops.OfferRef
 
-// definitionNamed reads an argument: server:name, of instructions the server alone.
-func definitionNamed(kind tool.Kind, arg string) (definition, error) {
+// parseDefinition parses server:name; for instructions the server alone.
+func parseDefinition(kind tool.Kind, arg string) (definition, error) {
 	if kind == tool.KindTool {
 		id, err := toolID(arg)
 		return definition{id.Server, kind, id.Tool}, err
@@ -52,7 +50,7 @@ func definitionNamed(kind tool.Kind, arg string) (definition, error) {
 	return definition(ref), nil
 }
 
-// id is how it is called in lists.
+// id returns the name in lists.
 func (d definition) id() string {
 	if d.Kind == tool.KindInstructions {
 		return d.Server
@@ -60,7 +58,7 @@ func (d definition) id() string {
 	return d.Server + ":" + d.Name
 }
 
-// arg is how it is given to a command.
+// arg returns the arguments of a command that name it.
 func (d definition) arg() string {
 	if d.Kind == tool.KindTool {
 		return quotedWord(d.id())
@@ -68,7 +66,7 @@ func (d definition) arg() string {
 	return "--kind " + d.Kind.Label() + " " + quotedWord(d.id())
 }
 
-// title is how it is called in a sentence.
+// title returns the name within a sentence.
 func (d definition) title() string {
 	switch d.Kind {
 	case tool.KindTool:
@@ -79,7 +77,7 @@ func (d definition) title() string {
 	return "the " + d.Kind.Label() + " " + visibleLine(d.id())
 }
 
-// heading is title where a sentence begins.
+// heading is title at the start of a sentence.
 func (d definition) heading() string {
 	if d.Kind == tool.KindTool {
 		return d.title()
@@ -95,7 +93,7 @@ func (d definition) subject() string {
 	return d.heading() + " is"
 }
 
-// question is whether to approve it.
+// question asks whether to approve it.
 func (d definition) question() string {
 	if d.Kind == tool.KindTool {
 		return "Approve this definition of " + d.title() + "?"
@@ -110,20 +108,19 @@ func (d definition) diff(ctx context.Context, c *api.Client) (difference, error)
 		t, err := api.DiffTool.Call(ctx, c, d.toolRef())
 		return difference{"Tool", t.Name, t, t}, err
 	}
-	o, err := api.Offers[d.Kind].Diff.Call(ctx, c, ops.OfferRef(d))
+	o, err := api.Primitives[d.Kind].Diff.Call(ctx, c, ops.OfferRef(d))
 	return difference{sentence(o.Kind.Label()), definition{o.Server, o.Kind, o.Name}.id(), ops.ToolDiff{
 		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Compared: o.Compared, Scanned: o.Scanned,
 	}, o}, err
 }
 
-// approve returns the answer of the daemon, and why a tool cannot be called all
-// the same.
+// approve returns the daemon's answer, and the status of a tool that is still locked.
 func (d definition) approve(ctx context.Context, c *api.Client, s ops.Seen) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
 		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toolRef(), Seen: s}})
 		return v, v.Status, err
 	}
-	answer, err = api.Offers[d.Kind].Approve.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+	answer, err = api.Primitives[d.Kind].Approve.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
 	return answer, "", err
 }
 
@@ -131,14 +128,14 @@ func (d definition) block(ctx context.Context, c *api.Client, s ops.Seen) (answe
 	if d.Kind == tool.KindTool {
 		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), Seen: s})
 	}
-	return api.Offers[d.Kind].Block.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+	return api.Primitives[d.Kind].Block.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
 }
 
 func (d definition) unblock(ctx context.Context, c *api.Client, s ops.Seen) (answer any, err error) {
 	if d.Kind == tool.KindTool {
 		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), Seen: s})
 	}
-	return api.Offers[d.Kind].Unblock.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+	return api.Primitives[d.Kind].Unblock.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
 }
 
 // approveOne shows a definition, asks, and approves what was shown.
@@ -156,22 +153,22 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 			writeDiff(r.printer(r.Stdout), d)
 			fmt.Fprintln(r.Stdout)
 		}
-		if err := r.consented(ctx, given, of.question(), seeThenSay("tools diff", "tools approve", of.arg(), d.Fingerprint)); err != nil {
+		if err := r.confirm(ctx, given, of.question(), approveHint("tools diff", "tools approve", of.arg(), d.Fingerprint)); err != nil {
 			return err
 		}
 		seen.Fingerprint = d.Fingerprint
 	}
 	answer, status, err := of.approve(ctx, c, seen)
 	if err != nil {
-		return lookAgain(err, "approved", "mcpproxy tools diff "+of.arg())
+		return conflictHint(err, "approved", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		p.line("Approved %s.", of.title())
-		stillLocked(p, status)
+		noteStillLocked(p, status)
 	})
 }
 
-// blockOne refuses a definition; without a fingerprint the one that is there.
+// blockOne blocks a definition: the listed one, unless a fingerprint is given.
 func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.Seen) error {
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
@@ -182,14 +179,14 @@ func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen op
 	}
 	answer, err := of.block(ctx, c, seen)
 	if err != nil {
-		return lookAgain(err, "blocked", "mcpproxy tools diff "+of.arg())
+		return conflictHint(err, "blocked", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		p.line("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.title(), of.arg())
 	})
 }
 
-// unblockOne ends the refusal of a definition; without a fingerprint of the one that is there.
+// unblockOne unblocks a definition: the listed one, unless a fingerprint is given.
 func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.Seen) error {
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
@@ -200,29 +197,29 @@ func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen 
 	}
 	answer, err := of.unblock(ctx, c, seen)
 	if err != nil {
-		return lookAgain(err, "unblocked", "mcpproxy tools diff "+of.arg())
+		return conflictHint(err, "unblocked", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		p.line("Unblocked %s. It waits for your approval: `mcpproxy tools approve %s`.", of.title(), of.arg())
 	})
 }
 
-// seeThenSay is how to approve without a terminal.
-func seeThenSay(look, approve, name, fingerprint string) string {
+// approveHint explains how to approve without a terminal.
+func approveHint(look, approve, name, fingerprint string) string {
 	return fmt.Sprintf("Look with `mcpproxy %s %s`, then approve exactly that with `mcpproxy %s %s --fingerprint %s`; or approve whatever it is with --yes.",
 		look, name, approve, name, visibleLine(fingerprint))
 }
 
-// lookAgain says what to do when something else was there than was seen.
-func lookAgain(err error, done, command string) error {
+// conflictHint adds the next step to the error that the definition has changed since.
+func conflictHint(err error, done, command string) error {
 	if p := problem.From(err); p.Code == problem.Conflict {
 		return p.WithHint("Nothing was " + done + ". See what is there now with `" + command + "`.")
 	}
 	return err
 }
 
-// stillLocked returns why a tool with this status cannot be called all the same.
-func stillLocked(p *printer, status string) {
+// noteStillLocked notes why an approved tool still cannot be called.
+func noteStillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {
 			p.note("It cannot be called all the same, its status is %s. %s", status, s.Remedy())

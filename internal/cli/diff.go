@@ -12,20 +12,19 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// difference is a definition beside the approved one.
+// difference is a definition compared with the approved one.
 type difference struct {
 	what, name   string
-	ops.ToolDiff     // what those of tools and of others have in common
+	ops.ToolDiff     // common fields of tools and other definitions
 	answer       any // as the daemon sent it
 }
 
-// writeDiff shows a person what would be approved: what has changed, or the
-// whole definition when none was approved before. Nothing in it can hide.
+// writeDiff shows what would be approved: the changes, or the whole definition when none was approved before. Hidden characters are made visible.
 func writeDiff(p *printer, d difference) {
 	var f fields
 	f.add(d.what, visibleLine(d.name))
 	f.add("Status", statusWord(p, d.Status))
-	f.add("Waits", waitsBecause(d.Reason))
+	f.add("Waits", waitReason(d.Reason))
 	if d.Approved != nil {
 		f.add("Approved", p.moment(&d.Approved.At)+" by "+visibleLine(d.Approved.By))
 	}
@@ -37,8 +36,7 @@ func writeDiff(p *printer, d difference) {
 	writeDifference(p, d)
 }
 
-// writeDifference writes what has changed, or the whole when there is nothing
-// to hold it against.
+// writeDifference writes the changes, or the whole definition if there is nothing to compare.
 func writeDifference(p *printer, d difference) {
 	switch {
 	case d.Approved == nil && d.Reason == approval.Changed:
@@ -59,9 +57,9 @@ func writeDifference(p *printer, d difference) {
 
 func writeFindings(p *printer, indent string, findings []scan.Finding) {
 	for _, f := range findings {
-		h := care
+		h := hueWarning
 		if f.Severity == scan.SeverityBlock {
-			h = bad
+			h = hueBad
 		}
 		fmt.Fprintln(p)
 		p.text(indent, fmt.Sprintf("%s %s at %s, bytes %d to %d", p.paint(h, "["+f.Severity.String()+"]"),
@@ -70,7 +68,7 @@ func writeFindings(p *printer, indent string, findings []scan.Finding) {
 	}
 }
 
-// orRoot names the place of what concerns a definition as a whole.
+// orRoot names a finding of the definition as a whole.
 func orRoot(path string) string {
 	if path == "" {
 		return "the definition"
@@ -78,8 +76,7 @@ func orRoot(path string) string {
 	return path
 }
 
-// writeChanges writes the hints first, which decide in which lane the tool is
-// called, then the rest in order.
+// writeChanges writes the hints first, because they decide the lane of a tool, then the rest in order.
 func writeChanges(p *printer, changes []approval.Difference) {
 	var hints fields
 	hints.indent = "  "
@@ -87,9 +84,9 @@ func writeChanges(p *printer, changes []approval.Difference) {
 		if !c.Hint {
 			continue
 		}
-		value := replaced(p, hintSaid(c.Old), hintSaid(c.New))
+		value := replacement(p, hintValue(c.Old), hintValue(c.New))
 		if c.Loosened {
-			value += "  " + p.paint(bad, "loosened: it now claims to be more harmless")
+			value += "  " + p.paint(hueBad, "loosened: it now claims to be more harmless")
 		}
 		hints.add(visibleLine(strings.TrimPrefix(c.Path, "/annotations/")), value)
 	}
@@ -104,26 +101,26 @@ func writeChanges(p *printer, changes []approval.Difference) {
 	}
 }
 
-// hintSaid is the value of a hint, in its three states.
-func hintSaid(raw []byte) string {
+// hintValue returns the value of a hint in its three states.
+func hintValue(raw []byte) string {
 	if raw == nil {
 		return "not said"
 	}
 	return visibleLine(string(raw))
 }
 
-func replaced(p *printer, old, now string) string {
+func replacement(p *printer, old, now string) string {
 	return mark(p, approval.Removed, old) + mark(p, approval.Added, now)
 }
 
-// mark shows a part of a text as removed or added, also without colour.
+// mark marks a part of a text as removed or added, with and without colour.
 func mark(p *printer, kind, text string) string {
 	h, before, after := noHue, "", ""
 	switch kind {
 	case approval.Removed:
-		h, before, after = bad, "[-", "-]"
+		h, before, after = hueBad, "[-", "-]"
 	case approval.Added:
-		h, before, after = good, "{+", "+}"
+		h, before, after = hueGood, "{+", "+}"
 	}
 	lines := strings.Split(before+text+after, "\n")
 	for i, line := range lines {
@@ -139,38 +136,37 @@ func writeChange(p *printer, c approval.Difference) {
 		for i, piece := range c.Words {
 			text := piece.Text
 			if piece.Kind == approval.Same {
-				text = shortened(text, i > 0, i < len(c.Words)-1)
+				text = elide(text, i > 0, i < len(c.Words)-1)
 			}
 			out.WriteString(mark(p, piece.Kind, visible(text)))
 		}
 		p.text("  ", out.String())
 		return
 	}
-	writeSide(p, "- ", bad, c.Old)
-	writeSide(p, "+ ", good, c.New)
+	writeSide(p, "- ", hueBad, c.Old)
+	writeSide(p, "+ ", hueGood, c.New)
 }
 
-// writeSide writes a value that was removed or added, marked line by line.
+// writeSide writes a removed or added value line by line.
 func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
 	if raw == nil {
 		return
 	}
-	for line := range strings.SplitSeq(seenJSON(raw), "\n") {
+	for line := range strings.SplitSeq(visibleJSON(raw), "\n") {
 		fmt.Fprintln(p, p.paint(h, sign+line))
 	}
 }
 
-// seenJSON is a text as it is and anything else as indented JSON, visible.
-func seenJSON(raw json.RawMessage) string {
+// visibleJSON returns a text as it is and other values as indented JSON, with hidden characters made visible.
+func visibleJSON(raw json.RawMessage) string {
 	if text, ok := wirejson.String(raw); ok {
 		return visible(text)
 	}
-	return visible(spelledOut(indented(raw)))
+	return visible(unescapeStrings(indented(raw)))
 }
 
-// spelledOut is JSON with its texts spelled as they are read, so that nothing
-// is hidden from a person by writing it in escapes: \u0049 becomes I.
-func spelledOut(text string) string {
+// unescapeStrings decodes unneeded escapes in JSON strings, so that they hide nothing: \u0049 becomes I.
+func unescapeStrings(text string) string {
 	var out []byte
 	rest := []byte(text)
 	for {
@@ -181,7 +177,7 @@ func spelledOut(text string) string {
 		c := wirejson.Cursor{Text: rest[start:]}
 		said, ok := wirejson.String(c.Value())
 		if !ok {
-			break // no JSON
+			break // not JSON
 		}
 		out = wirejson.AppendString(append(out, rest[:start]...), said)
 		rest = rest[start+c.At():]
@@ -189,13 +185,11 @@ func spelledOut(text string) string {
 	return string(append(out, rest...))
 }
 
-// aroundChange is how much of a text that did not change is shown beside a
-// change, in bytes.
+// aroundChange is how much unchanged text is shown next to a change, in bytes.
 const aroundChange = 200
 
-// shortened leaves out the middle of a long text that did not change; before
-// and after say on which sides of it something did.
-func shortened(text string, before, after bool) string {
+// elide cuts the middle of a long unchanged text. before and after say on which sides there is a change.
+func elide(text string, before, after bool) string {
 	head, tail := 0, 0
 	if before {
 		head = aroundChange
@@ -210,18 +204,18 @@ func shortened(text string, before, after bool) string {
 	return strings.ToValidUTF8(text[:head], "") + gap + strings.ToValidUTF8(text[len(text)-tail:], "")
 }
 
-// writeDefinition writes a definition whole, member by member in its order.
+// writeDefinition writes a whole definition, member by member in order.
 func writeDefinition(p *printer, definition json.RawMessage) {
 	switch {
 	case wirejson.Check(definition, wirejson.Limits{}) != nil:
 		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visible(string(definition))))
 		return
 	case wirejson.Kind(definition) != '{':
-		fmt.Fprintf(p, "\n%s\n", indentBy("  ", seenJSON(definition)))
+		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visibleJSON(definition)))
 		return
 	}
 	_ = wirejson.Members(definition, func(name, value []byte) error {
-		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", seenJSON(value)))
+		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", visibleJSON(value)))
 		return nil
 	})
 }

@@ -36,7 +36,7 @@ func doctorCommand(r *run) command {
 				return err
 			}
 			if fix {
-				done := doctor.Mend(report)
+				done := doctor.ApplyFixes(report)
 				if report, err = doctor.Examine(doctor.Gather(cmd.Context(), options), only); err != nil {
 					return err
 				}
@@ -45,13 +45,13 @@ func doctorCommand(r *run) command {
 			if err := r.print(report, func(p *printer) { writeReport(p, report) }); err != nil || report.Bad == 0 {
 				return err
 			}
-			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", counted(report.Bad, "thing")).WithHint(mendHint(report))
+			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", counted(report.Bad, "thing")).WithHint(fixHint(report))
 		},
 	}
 }
 
-// mendHint says how what is wrong is mended.
-func mendHint(r doctor.Report) string {
+// fixHint explains how to fix findings.
+func fixHint(r doctor.Report) string {
 	for _, c := range r.Checks {
 		if c.Fixable {
 			return "Each names the command that mends it; `mcpproxy doctor --fix` does what is safe."
@@ -60,7 +60,7 @@ func mendHint(r doctor.Report) string {
 	return "Each names the command that mends it."
 }
 
-// doctorOptions are where the doctor looks.
+// doctorOptions returns where the doctor gathers facts.
 func (r *run) doctorOptions() (doctor.Options, error) {
 	path, err := r.configFile()
 	if err != nil {
@@ -72,20 +72,20 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 	}
 	flags := ""
 	if r.configPath != "" {
-		flags += " --config " + doctor.Quoted(path)
+		flags += " --config " + doctor.ShellQuote(path)
 	}
 	if r.dataDir != "" {
-		flags += " --data-dir " + doctor.Quoted(dir)
+		flags += " --data-dir " + doctor.ShellQuote(dir)
 	}
 	return doctor.Options{
-		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.askAll, Clients: doctorClients{r},
-		Entries: entriesOf,
+		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.daemonFacts, Clients: doctorClients{r},
+		Entries: doctorEntries,
 	}, nil
 }
 
-// entriesOf is what the configuration file says of servers.
-func entriesOf(text []byte) (all []doctor.Entry) {
-	for _, e := range ops.Entries(text) {
+// doctorEntries reads the servers' entries in the configuration file.
+func doctorEntries(text []byte) (all []doctor.Entry) {
+	for _, e := range ops.ReadEntryReferences(text) {
 		one := doctor.Entry{Server: e.Server, Variables: e.Variables}
 		for _, c := range e.Clear {
 			one.Clear = append(one.Clear, doctor.InClear{Place: c.Place, Secret: c.Name})
@@ -95,11 +95,10 @@ func entriesOf(text []byte) (all []doctor.Entry) {
 	return all
 }
 
-// askTime is how long the daemon has for all that the doctor asks.
-const askTime = doctor.PartTime - 500*time.Millisecond
+// daemonFactsTimeout limits all requests of the doctor to the daemon.
+const daemonFactsTimeout = doctor.PartTime - 500*time.Millisecond
 
-// presenceFacts are how presence stands. What is signed cannot be read without the
-// database, and then nothing counts.
+// presenceFacts returns the state of presence. Without the database no signature can be read, so nothing counts.
 func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
@@ -114,9 +113,9 @@ func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) 
 	return p, err
 }
 
-// askAll asks the daemon what it knows of itself.
-func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+// daemonFacts requests the daemon's facts.
+func (r *run) daemonFacts(ctx context.Context) (*doctor.Daemon, error) {
+	ctx, cancel := context.WithTimeout(ctx, daemonFactsTimeout)
 	defer cancel()
 	c, err := r.client()
 	if err != nil {
@@ -125,7 +124,7 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 	defer c.Close()
 	d := &doctor.Daemon{}
 	if d.Status, err = api.GetStatus.Call(ctx, c, ops.Nothing{}); err != nil {
-		if api.Absent(err) {
+		if api.IsDaemonAbsent(err) {
 			return nil, doctor.ErrAbsent
 		}
 		return nil, err
@@ -137,7 +136,7 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 		return nil, err
 	}
 	for _, s := range said.Checks {
-		d.Said = append(d.Said, doctor.Said{Code: s.Code, State: doctor.State(s.State), Detail: s.Detail, Fix: s.Fix})
+		d.Diagnostics = append(d.Diagnostics, doctor.Diagnostic{Code: s.Code, State: doctor.State(s.State), Detail: s.Detail, Fix: s.Fix})
 	}
 	if d.Presence, err = presenceFacts(ctx, c); err != nil {
 		return nil, err
@@ -154,24 +153,24 @@ func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
 			d.Mistakes = []doctor.Mistake{{Message: d.ConfigError}}
 		}
 	}
-	if d.Servers, err = askServers(ctx, c); err != nil {
+	if d.Servers, err = serversFacts(ctx, c); err != nil {
 		return nil, err
 	}
-	return d, idlePatterns(r, ctx, c, d.Servers)
+	return d, findIdlePatterns(r, ctx, c, d.Servers)
 }
 
-// maxMatched is how many tools of a server its patterns are compared with.
+// maxMatched limits the tools of a server that its patterns are compared with.
 const maxMatched = 1000
 
-// idlePatterns notes which patterns of the configuration fit none of a server's tools.
-func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Server) error {
+// findIdlePatterns finds configured patterns that match none of a server's tools.
+func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Server) error {
 	path, err := r.configFile()
 	if err != nil {
 		return err
 	}
 	live, err := r.open(path)
 	if err != nil {
-		return nil // the doctor says what is wrong with the file
+		return nil // another check reports the mistake
 	}
 	for _, s := range live.Current().Servers {
 		patterns := slices.Concat(s.EnabledTools, s.DisabledTools)
@@ -195,23 +194,23 @@ func idlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Serve
 	return nil
 }
 
-// Bounds on what is asked of servers that are not ready.
+// Limits on requests about servers that are not ready.
 const (
-	maxAsked  = 50
-	lastLines = 5
+	maxServersAsked = 50
+	lastLines       = 5
 )
 
-func askServers(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
+func serversFacts(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
 	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
 	}
 	servers, asked := make([]doctor.Server, 0, len(all.Servers)), 0
 	for _, v := range all.Servers {
-		s := seenServer(v)
-		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.Tools == 0; v.Enabled && notWell && asked < maxAsked {
+		s := serverFacts(v)
+		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.Tools == 0; v.Enabled && notWell && asked < maxServersAsked {
 			asked++
-			if err := askServer(ctx, c, &s); err != nil {
+			if err := addServerFacts(ctx, c, &s); err != nil {
 				return nil, err
 			}
 		}
@@ -220,8 +219,8 @@ func askServers(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
 	return servers, nil
 }
 
-// askServer asks how a server is launched, and for its last words.
-func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
+// addServerFacts requests a server's launch and the end of its log.
+func addServerFacts(ctx context.Context, c *api.Client, s *doctor.Server) error {
 	d, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: s.Name})
 	if err != nil {
 		return err
@@ -246,8 +245,8 @@ func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
 	return nil
 }
 
-// seenServer is a server as the daemon shows it.
-func seenServer(v ops.ServerRow) doctor.Server {
+// serverFacts converts a server of the daemon.
+func serverFacts(v ops.ServerRow) doctor.Server {
 	code, _, _ := strings.Cut(v.Failure, ":")
 	s := doctor.Server{
 		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,
@@ -263,24 +262,23 @@ func seenServer(v ops.ServerRow) doctor.Server {
 	return s
 }
 
-// marks say how something is, each with a word.
+// marks are the sign, word and colour of each state.
 var marks = map[doctor.State]struct {
 	sign, word string
 	hue        hue
 }{
-	doctor.OK: {"✓", "ok", good}, doctor.Skipped: {"–", "not looked at", faint}, doctor.Note: {"·", "note", noHue},
-	doctor.Warn: {"!", "look", care}, doctor.Bad: {"✗", "wrong", bad},
+	doctor.OK: {"✓", "ok", hueGood}, doctor.Skipped: {"–", "not looked at", hueFaint}, doctor.Note: {"·", "note", noHue},
+	doctor.Warn: {"!", "look", hueWarning}, doctor.Bad: {"✗", "wrong", hueBad},
 }
 
-// writeReport writes what is to be said in full, and of each group how many checks have
-// nothing to say.
+// writeReport writes the findings in full, and the number of passed checks of each group.
 func writeReport(p *printer, r doctor.Report) {
 	for _, fix := range r.Fixed {
 		if fix.Error != "" {
-			p.text("", p.paint(bad, "✗ not fixed")+" "+fix.Code+": "+oneLine(fix.Command)+": "+oneLine(fix.Error))
+			p.text("", p.paint(hueBad, "✗ not fixed")+" "+fix.Code+": "+oneLine(fix.Command)+": "+oneLine(fix.Error))
 			continue
 		}
-		p.text("", p.paint(good, "✓ fixed")+" "+fix.Code+": "+oneLine(fix.Command))
+		p.text("", p.paint(hueGood, "✓ fixed")+" "+fix.Code+": "+oneLine(fix.Command))
 	}
 	if len(r.Fixed) > 0 {
 		fmt.Fprintln(p)
@@ -317,15 +315,15 @@ func writeGroup(p *printer, all []doctor.Result) {
 		}
 	}
 	if well > 0 {
-		p.text("  ", p.paint(good, "✓ ok")+"  "+counted(well, "check"))
+		p.text("  ", p.paint(hueGood, "✓ ok")+"  "+counted(well, "check"))
 	}
 	if skipped > 0 {
-		p.text("  ", p.paint(faint, "– not looked at")+"  "+counted(skipped, "check")+": "+whySkipped(all))
+		p.text("  ", p.paint(hueFaint, "– not looked at")+"  "+counted(skipped, "check")+": "+whySkipped(all))
 	}
 	fmt.Fprintln(p)
 }
 
-// whySkipped is why checks were skipped, each reason once.
+// whySkipped returns the reasons of skipped checks, each once.
 func whySkipped(all []doctor.Result) string {
 	var why []string
 	for _, c := range all {
@@ -343,7 +341,7 @@ func writeResult(p *printer, c doctor.Result) {
 		p.text("      | ", oneLine(line))
 	}
 	if c.State != doctor.Note {
-		p.text("      ", p.paint(faint, oneLine(c.Why)))
+		p.text("      ", p.paint(hueFaint, oneLine(c.Why)))
 	}
 	if c.Do != "" && c.State != doctor.Note {
 		p.text("      ", oneLine(c.Do))
@@ -353,6 +351,6 @@ func writeResult(p *printer, c doctor.Result) {
 		if c.Fixable {
 			fix = "   (or: mcpproxy doctor --fix)"
 		}
-		fmt.Fprintln(p, "      $ "+oneLine(c.Command)+p.paint(faint, fix))
+		fmt.Fprintln(p, "      $ "+oneLine(c.Command)+p.paint(hueFaint, fix))
 	}
 }

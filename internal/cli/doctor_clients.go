@@ -12,16 +12,16 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// doctorClients are the clients of this account, as the doctor asks for them.
+// doctorClients examines the MCP clients of this account for the doctor.
 type doctorClients struct{ r *run }
 
-// Look tells how they are connected to the MCPProxy at an address.
-func (d doctorClients) Look(address string) ([]doctor.Client, error) {
-	env, err := clientsOf(d.r)
+// Examine returns how clients are connected to the MCPProxy at an address.
+func (d doctorClients) Examine(address string) ([]doctor.Client, error) {
+	env, err := clientsEnv(d.r)
 	if err != nil {
 		return nil, err
 	}
-	account := accountAt(d.r, env, ops.Place{Base: ops.BaseURL(address)})
+	account := accountAt(d.r, env, ops.ProxyEndpoint{Base: ops.BaseURL(address)})
 	all, err := account.List()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 		if !v.Found {
 			continue
 		}
-		c := seenClient(v)
+		c := clientFacts(v)
 		c.Direct = direct[v.ID]
 		if len(c.Lanes) > 0 {
 			plan, err := permission.Prepare(env, v.ID, account.Tools())
@@ -43,8 +43,7 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	return found, nil
 }
 
-// direct are the servers that clients reach without MCPProxy, by client. What cannot be
-// read is told otherwise.
+// direct returns by client the servers that it reaches without MCPProxy. Unreadable files are reported elsewhere.
 func (d doctorClients) direct(env clients.Env) map[string][]string {
 	out := map[string][]string{}
 	path, err := d.r.configFile()
@@ -55,12 +54,12 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	if err != nil {
 		return out
 	}
-	here := ops.Here{
+	here := ops.ImportTarget{
 		Text: live.Read, Itself: live.CheckNotSelf,
 		Names:  func(context.Context) ([]string, error) { return nil, nil },
 		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
 	}
-	all, err := ops.NewImport(env, nil).Look(context.Background(), here, "")
+	all, err := ops.NewImportAccount(env, nil).FindServers(context.Background(), here, "")
 	if err != nil {
 		return out
 	}
@@ -73,14 +72,14 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	return out
 }
 
-func seenClient(v ops.ClientView) doctor.Client {
+func clientFacts(v ops.ClientView) doctor.Client {
 	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
 	if !v.Connected || !v.Permissions.Writable {
 		return c
 	}
 	for _, lane := range v.Permissions.Lanes {
 		if !lane.Right {
-			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: placed(lane.Rule), Denied: lane.Verdict == permission.Denied})
+			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: ruleWithPosition(lane.Rule), Denied: lane.Verdict == permission.Denied})
 		}
 	}
 	return c

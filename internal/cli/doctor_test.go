@@ -50,9 +50,9 @@ func TestStatusWithoutADaemon(t *testing.T) {
 		Running *bool
 		Servers struct {
 			Total, Enabled int
-			NotReady       []doctor.Absent `json:"not_ready"`
+			NotReady       []doctor.Unavailable `json:"not_ready"`
 		}
-		Waiting doctor.Waits
+		Waiting doctor.PendingReviews
 	}
 	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || s.Running == nil || *s.Running || s.Servers.Total != 4 || s.Servers.Enabled != 3 ||
 		len(s.Servers.NotReady) != 3 || len(s.Waiting.Servers) != 1 || s.Waiting.Servers[0] != "later" {

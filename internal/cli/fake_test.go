@@ -315,51 +315,51 @@ func fakeSecret(name, state string) ops.SecretView {
 // instead are the operations, done by the fake.
 func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
-		api.TryPolicy.As(f.try), api.Can.As(f.can),
-		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
-		api.VerifyActivity.As(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
+		api.TryPolicy.WithHandler(f.try), api.Can.WithHandler(f.can),
+		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
+		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
 			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
 		}),
-		api.GetSummary.As(func(_ context.Context, _ ops.Caller, in ops.SummaryQuery) (ops.Summary, error) {
+		api.GetSummary.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SummaryQuery) (ops.Summary, error) {
 			s := ops.Summary{Since: at("2026-01-14T10:00:00Z"), Until: at("2026-01-15T10:00:00Z")}
 			s.Summary = activity.Summary{Calls: 40, Refused: 3, Failed: 5, FailedTool: 4, FailedServer: 1, P50: 12, P95: 340, OwnP50: 210, OwnP95: 900,
 				Groups: []activity.Tally{{Key: string(in.Group) + " github:create_issue", Calls: 30, Refused: 3, Failed: 3, P50: 15, P95: 500, OwnP50: 200, Last: at("2026-01-15T09:00:00Z")}, {Key: "", Calls: 10}}}
 			return s, nil
 		}),
-		api.RedactActivity.As(func(ctx context.Context, c ops.Caller, in ops.RedactInput) (activity.Record, error) {
+		api.RedactActivity.WithHandler(func(ctx context.Context, c ops.Caller, in ops.RedactInput) (activity.Record, error) {
 			return f.Activity(ctx, c, ops.RecordRef{ID: in.ID})
 		}),
-		api.ListServers.As(func(ctx context.Context, c ops.Caller, in ops.Nothing) (all ops.ServerList, err error) {
+		api.ListServers.WithHandler(func(ctx context.Context, c ops.Caller, in ops.Nothing) (all ops.ServerList, err error) {
 			list, err := f.Servers(ctx, c, in)
 			for _, s := range list.Servers {
 				all.Servers = append(all.Servers, ops.ServerRow{ServerView: s, Waiting: 1})
 			}
 			return all, err
 		}),
-		api.GetServer.As(func(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerDetail, error) {
+		api.GetServer.WithHandler(func(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerDetail, error) {
 			s, err := f.Server(ctx, c, in)
 			return ops.ServerDetail{ServerRow: ops.ServerRow{ServerView: s, Waiting: 1}}, err
 		}),
-		api.ListSecrets.As(func(context.Context, ops.Caller, ops.Nothing) (ops.SecretViews, error) {
+		api.ListSecrets.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.SecretViews, error) {
 			return ops.SecretViews{Secrets: []ops.SecretView{fakeSecret("GITHUB_TOKEN", "set"), fakeSecret("TICKETS", "missing"), fakeSecret("DESK", "locked")}}, nil
 		}),
-		api.SetSecret.As(func(_ context.Context, _ ops.Caller, in ops.NewSecret) (ops.SecretView, error) {
+		api.SetSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.NewSecret) (ops.SecretView, error) {
 			return fakeSecret(in.Name, "set"), nil
 		}),
-		api.DeleteSecret.As(func(_ context.Context, _ ops.Caller, in ops.SecretRef) (ops.SecretView, error) {
+		api.DeleteSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SecretRef) (ops.SecretView, error) {
 			return fakeSecret(in.Name, "missing"), nil
 		}),
-		api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
-		api.GetLogin.As(f.LoginProgress), api.LogoutServer.As(f.LogoutServer), api.GetServerLogs.As(f.ServerLogs),
-		api.GetTool.As(f.ToolDetail), api.ListTools.As(f.Tools), api.SearchTools.As(f.SearchTools), api.GetToolStats.As(f.ToolStats), api.CallTool.As(f.callTool),
-		api.ListApprovals.As(f.Approvals), api.AddServer.As(f.AddServer), api.ChangeServer.As(f.ChangeServer), api.RemoveServer.As(f.RemoveServer), api.EnableServer.As(f.EnableServer),
-		api.DisableServer.As(f.DisableServer), api.QuarantineServer.As(f.QuarantineServer), api.ReviewServer.As(f.ReviewServer), api.ApproveServer.As(f.ApproveServer),
-		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.ApproveTools.As(f.ApproveTools), api.BlockTool.As(f.BlockTool), api.UnblockTool.As(f.UnblockTool), api.DiffTool.As(f.DiffTool),
+		api.RestartServer.WithHandler(f.RestartServer), api.LoginServer.WithHandler(f.LoginServer),
+		api.GetLogin.WithHandler(f.LoginProgress), api.LogoutServer.WithHandler(f.LogoutServer), api.GetServerLogs.WithHandler(f.ServerLogs),
+		api.GetTool.WithHandler(f.ToolDetail), api.ListTools.WithHandler(f.Tools), api.SearchTools.WithHandler(f.SearchTools), api.GetToolStats.WithHandler(f.ToolStats), api.CallTool.WithHandler(f.callTool),
+		api.ListApprovals.WithHandler(f.Approvals), api.AddServer.WithHandler(f.AddServer), api.ChangeServer.WithHandler(f.ChangeServer), api.RemoveServer.WithHandler(f.RemoveServer), api.EnableServer.WithHandler(f.EnableServer),
+		api.DisableServer.WithHandler(f.DisableServer), api.QuarantineServer.WithHandler(f.QuarantineServer), api.ReviewServer.WithHandler(f.ReviewServer), api.ApproveServer.WithHandler(f.ApproveServer),
+		api.EnableTool.WithHandler(f.EnableTool), api.DisableTool.WithHandler(f.DisableTool), api.ApproveTool.WithHandler(f.ApproveTool), api.ApproveTools.WithHandler(f.ApproveTools), api.BlockTool.WithHandler(f.BlockTool), api.UnblockTool.WithHandler(f.UnblockTool), api.DiffTool.WithHandler(f.DiffTool),
 	}
 	all = append(all, f.accessOps()...)
 	all = append(all, f.askOps()...)
-	for _, of := range api.Offers {
-		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Unblock.As(f.UnblockOffer), of.Diff.As(f.DiffOffer))
+	for _, of := range api.Primitives {
+		all = append(all, of.Approve.WithHandler(f.ApproveOffer), of.Block.WithHandler(f.BlockOffer), of.Unblock.WithHandler(f.UnblockOffer), of.Diff.WithHandler(f.DiffOffer))
 	}
 	return all
 }
@@ -403,7 +403,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{Homes: []any{(*ops.Access)(nil), (*ops.Consent)(nil), (*ops.Admin)(nil), (*ops.Toys)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.Trials)(nil), (*ops.Prospects)(nil)}, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()}
+	deps := api.Deps{Implementations: []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.instead()}
 	deps.Refuse = refuse
 	h, err := api.New(deps)
 	if err != nil {

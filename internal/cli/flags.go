@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// atMostFlag is the variable of a flag with a number from 1 to most.
+// atMostFlag is a flag with a number from 1 to most.
 type atMostFlag struct {
 	to   *int
 	most int
@@ -32,7 +32,7 @@ func (f *atMostFlag) Set(text string) error {
 
 func (f *atMostFlag) Type() string { return "int" }
 
-// waitFlag is the variable of a flag with a time to wait, which is never none.
+// waitFlag is a flag with a positive duration.
 type waitFlag time.Duration
 
 // String, Set and Type implement pflag.Value.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// foldHelp has the help of all commands fit the width.
+// foldHelp folds the help of all commands to the terminal's width.
 func (r *run) foldHelp(root *cobra.Command) {
 	write := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -18,12 +18,11 @@ func (r *run) foldHelp(root *cobra.Command) {
 		cmd.SetOut(&text)
 		write(cmd, args)
 		cmd.SetOut(to)
-		_, _ = io.WriteString(to, foldedHelp(text.String(), r.width)) // nobody can be told
+		_, _ = io.WriteString(to, foldedHelp(text.String(), r.width)) // there is no one to report an error to
 	})
 }
 
-// foldedHelp is a help text in lines of at most so many cells: what follows a flag or
-// a command goes on below itself. Examples stay whole, so that they can be copied.
+// foldedHelp folds a help text to a width; descriptions continue below themselves. Examples stay whole, so that they can be copied.
 func foldedHelp(text string, width int) string {
 	if width == 0 {
 		return text
@@ -45,13 +44,13 @@ func foldedHelp(text string, width int) string {
 			continue
 		}
 		head, rest := columns(line)
-		if width-lipgloss.Width(head) < width/3 { // it goes below
+		if width-lipgloss.Width(head) < width/3 { // it goes on the next line
 			out.WriteString(strings.TrimRight(head, " ") + "\n")
 			head = "        "
 		}
 		out.WriteString(head)
 		indent := strings.Repeat(" ", lipgloss.Width(head))
-		out.WriteString(strings.Join(fold(rest, max(width-len(indent), leastRoom)), "\n"+indent) + "\n")
+		out.WriteString(strings.Join(fold(rest, max(width-len(indent), minFoldWidth)), "\n"+indent) + "\n")
 	}
 	return out.String()
 }
@@ -65,7 +64,7 @@ func tooWide(text string, width int) bool {
 	return false
 }
 
-// columns cuts a line where its last column begins, or its text.
+// columns splits a line at the start of its last column, or of its text.
 func columns(line string) (head, rest string) {
 	rest = strings.TrimLeft(line, " ")
 	if i := strings.LastIndex(strings.TrimRight(rest, " "), "  "); i >= 0 {

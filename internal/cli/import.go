@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// importFlags are what `upstream import` is asked to do.
+// importFlags are the flags of `upstream import`.
 type importFlags struct {
 	keyring, noKeyring, remove, quarantined, dryRun, undo bool
 	consent                                               consent
@@ -35,7 +35,7 @@ func upstreamImport(r *run) command {
 		complete: firstOnly(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return clients.ImportSourceIDs(), cobra.ShellCompDirectiveDefault // or a file
 		}),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			from := ""
 			if len(args) > 0 {
 				from = args[0]
@@ -53,26 +53,26 @@ func upstreamImport(r *run) command {
 	}
 }
 
-// imported is what was found, and what became of it.
+// imported is what was found and the results.
 type imported struct {
 	ops.Findings
 	ops.Results
 }
 
-// importServers shows what was found, asks, and takes it over.
+// importServers shows what was found, asks, and imports it.
 func importServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) error {
-	h, err := foundIn(r, ctx, c, from, f)
+	h, err := findServers(r, ctx, c, from, f)
 	if err != nil {
 		return err
 	}
-	n := newOf(h.Found)
+	n := countNew(h.Found)
 	if r.output == formatTable {
-		writeTakeables(r.printer(r.Stdout), h.Findings)
+		writeImportable(r.printer(r.Stdout), h.Findings)
 	}
-	ids := wantedOf(h.Found, f.remove)
+	ids := idsToImport(h.Found, f.remove)
 	if len(ids) == 0 {
 		err := r.print(imported{h.Findings, ops.Results{Results: []ops.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
-		return cmp.Or(err, unread(h.Broken))
+		return cmp.Or(err, unreadFiles(h.Broken))
 	}
 	o := ops.ImportOptions{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
 	if !f.dryRun {
@@ -80,18 +80,18 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 			return err
 		}
 	}
-	out, err := h.Import(ctx, wantedOf(h.Found, o.Remove), o)
+	out, err := h.Import(ctx, idsToImport(h.Found, o.Remove), o)
 	if err != nil {
 		return err
 	}
-	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, answering(ctx, r) == "") }); err != nil {
+	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, daemonURL(ctx, r) == "") }); err != nil {
 		return err
 	}
-	return cmp.Or(notImported(out.Results), unread(h.Broken))
+	return cmp.Or(notImported(out.Results), unreadFiles(h.Broken))
 }
 
-// unread is the error for files that cannot be read, nil when all can be.
-func unread(all []ops.BrokenFile) error {
+// unreadFiles returns the error for unreadable files, nil if there are none.
+func unreadFiles(all []ops.BrokenFile) error {
 	var files []string
 	first := ""
 	for _, b := range all {
@@ -108,9 +108,8 @@ func unread(all []ops.BrokenFile) error {
 	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", counted(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
 }
 
-// wantedOf are the ids of what is to be taken over: what is not here yet, and to be
-// removed also what is.
-func wantedOf(found []ops.Found, remove bool) (ids []string) {
+// idsToImport returns the ids to import: servers that are not here yet and, to remove them, also the others.
+func idsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
 			ids = append(ids, s.ID)
@@ -119,10 +118,10 @@ func wantedOf(found []ops.Found, remove bool) (ids []string) {
 	return ids
 }
 
-// news is how much is not here yet.
-type news struct{ servers, secrets int }
+// newCounts counts the servers and secrets that are not here yet.
+type newCounts struct{ servers, secrets int }
 
-func newOf(found []ops.Found) (n news) {
+func countNew(found []ops.Found) (n newCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {
 		if !s.Ours && !s.Have && !counted[s.Name] {
@@ -134,8 +133,8 @@ func newOf(found []ops.Found) (n news) {
 	return n
 }
 
-// askImport asks what is to be done. Only who was asked has seen the launches.
-func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n news, o *ops.ImportOptions) (err error) {
+// askImport asks what to do. Without a question the user has not seen the launches, so they need a review.
+func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n newCounts, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
 	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
@@ -144,7 +143,7 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 	case f.quarantined:
 		question = "Import " + counted(n.servers, "server") + ", to be reviewed before anything is started?"
 	}
-	if err := r.consented(ctx, f.consent, question, hint); err != nil {
+	if err := r.confirm(ctx, f.consent, question, hint); err != nil {
 		return err
 	}
 	o.Confirmed = !f.consent.yes && !f.quarantined
@@ -153,7 +152,7 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 	}
 	if n.secrets > 0 && !f.keyring && !f.noKeyring {
 		question := "Keep " + counted(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
-		if o.Keyring, err = agrees(r, ctx, question); err != nil {
+		if o.Keyring, err = askYesNo(r, ctx, question); err != nil {
 			return err
 		}
 	}
@@ -162,19 +161,19 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n n
 		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && owned(s) }) {
 			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
 		}
-		o.Remove, err = agrees(r, ctx, question)
+		o.Remove, err = askYesNo(r, ctx, question)
 	}
 	return err
 }
 
-// owned reports whether a server is in a file of the user's own.
+// owned reports whether a server is in a user's own file.
 func owned(s ops.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
 
-// foundIn finds the servers of all clients, of one, of a file or of stdin.
-func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
-	env, err := clientsOf(r)
+// findServers finds the servers of all clients, of one client, of a file or of stdin.
+func findServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
+	env, err := clientsEnv(r)
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +181,10 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if err != nil {
 		return nil, err
 	}
-	account := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) })
+	account := ops.NewImportAccount(env, func() (*clients.Journal, error) { return clientChanges(r) })
 	_, unknown := clients.FindImportSource(from)
 	if from == "" || unknown == nil {
-		return account.Look(ctx, here, from)
+		return account.FindServers(ctx, here, from)
 	}
 	text, err := readText(r, from)
 	switch {
@@ -199,10 +198,10 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if from == "-" {
 		from = "stdin"
 	}
-	return account.Read(ctx, here, from, text)
+	return account.ParseServers(ctx, here, from, text)
 }
 
-// readText reads a file, or stdin for "-", within the bound of a client's file.
+// readText reads a file, or stdin for "-", up to the size limit of clients' files.
 func readText(r *run, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(r.Stdin, textedit.MaxSize+1))
@@ -215,8 +214,8 @@ func readText(r *run, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, textedit.MaxSize+1))
 }
 
-// importTo is the daemon, or without one the configuration file and the keyring.
-func importTo(r *run, c *api.Client) (here ops.Here, err error) {
+// importTo returns access to the daemon or, without one, to the configuration file and the keyring.
+func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 	path, err := r.configFile()
 	if err != nil {
 		return here, err
@@ -225,15 +224,15 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	if err != nil {
 		return here, err
 	}
-	kept, err := r.secretsHere()
+	kept, err := r.localSecrets()
 	if err != nil {
 		return here, err
 	}
-	return ops.Here{
+	return ops.ImportTarget{
 		Text: live.Read, Itself: live.CheckNotSelf, Secret: kept.Store.Get,
 		Names: func(ctx context.Context) (names []string, err error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
-			if api.Absent(err) {
+			if api.IsDaemonAbsent(err) {
 				for _, s := range live.Current().Servers {
 					names = append(names, s.Name)
 				}
@@ -256,14 +255,14 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 		},
 		Add: func(ctx context.Context, all []ops.NewServer) ([]ops.ServerView, []error, error) {
 			added, err := api.AddServers.Call(ctx, c, ops.NewServers{Servers: all})
-			if api.Absent(err) {
-				return ops.OneByOne(ops.NewFile(live).AddServer)(ctx, all)
+			if api.IsDaemonAbsent(err) {
+				return ops.AddEach(ops.NewConfigFile(live).AddServer)(ctx, all)
 			}
 			views, refused := added.Each()
 			return views, refused, err
 		},
 		Change: func(ctx context.Context, in ops.ServerChange) error {
-			_, err := change(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
+			_, err := changeOrOffline(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			return err
@@ -271,8 +270,8 @@ func importTo(r *run, c *api.Client) (here ops.Here, err error) {
 	}, nil
 }
 
-// writeTakeables writes what was found: one server once, with all clients that have it.
-func writeTakeables(p *printer, all ops.Findings) {
+// writeImportable writes the servers found, each once with all clients that have it.
+func writeImportable(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
 	for _, s := range all.Found {
@@ -285,7 +284,7 @@ func writeTakeables(p *printer, all ops.Findings) {
 		by[s.Name] = append(by[s.Name], s)
 	}
 	for _, name := range order {
-		writeTakeable(p, by[name])
+		writeImportableServer(p, by[name])
 	}
 	for _, s := range all.Found {
 		if s.Ours {
@@ -293,18 +292,18 @@ func writeTakeables(p *printer, all ops.Findings) {
 		}
 	}
 	for _, b := range all.Broken {
-		p.line("%s %s: %s", p.paint(care, "Left out:"), visibleLine(b.Path), visibleLine(b.Message))
+		p.line("%s %s: %s", p.paint(hueWarning, "Left out:"), visibleLine(b.Path), visibleLine(b.Message))
 	}
 	if len(all.Found)+len(all.Broken) > 0 {
 		fmt.Fprintln(p)
 	}
 }
 
-// ownerOf is the client that has a server, or where else it stands.
+// ownerOf returns the client that has a server, or its file.
 func ownerOf(s ops.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
 
-// writeTakeable writes one server as it would be launched. Nothing in it can hide.
-func writeTakeable(p *printer, all []ops.Found) {
+// writeImportableServer writes how one server would be launched, with hidden characters made visible.
+func writeImportableServer(p *printer, all []ops.Found) {
 	s := all[0]
 	f := fields{indent: "  "}
 	var from, notes []string
@@ -333,9 +332,9 @@ func writeTakeable(p *printer, all []ops.Found) {
 	}
 	f.add("URL", visibleLine(l.URL))
 	f.add("Directory", visibleLine(l.WorkingDir))
-	f.add("Environment", pairsOf(l.Env, "="))
-	f.add("Headers", pairsOf(l.Headers, ": "))
-	f.add("In clear", clearIn(s))
+	f.add("Environment", formatPairs(l.Env, "="))
+	f.add("Headers", formatPairs(l.Headers, ": "))
+	f.add("In clear", secretsInClear(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
 	if s.Have {
@@ -345,7 +344,7 @@ func writeTakeable(p *printer, all []ops.Found) {
 	f.write(p)
 }
 
-func pairsOf(values map[string]string, between string) string {
+func formatPairs(values map[string]string, between string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		lines = append(lines, visibleLine(name)+between+visibleLine(values[name]))
@@ -353,8 +352,8 @@ func pairsOf(values map[string]string, between string) string {
 	return strings.Join(lines, "\n")
 }
 
-// clearIn is which secrets stand in clear, and their names in the keyring.
-func clearIn(s ops.Found) string {
+// secretsInClear lists the secrets in clear text and their names in the keyring.
+func secretsInClear(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
 		lines = append(lines, visibleLine(c.Place)+", in the keyring "+visibleLine(c.Name))
@@ -362,14 +361,14 @@ func clearIn(s ops.Found) string {
 	return strings.Join(lines, "\n")
 }
 
-// writeImported writes what became of what was found.
+// writeImported writes the results of an import.
 func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportOptions, offline bool) {
 	by := map[string]ops.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
 	}
 	var added, review, kept []string
-	out := map[string][]string{} // files, and what left them
+	out := map[string][]string{} // file → servers removed from it
 	for _, r := range all {
 		switch {
 		case o.DryRun && r.State == "" && !slices.Contains(added, visibleLine(r.Name)):
@@ -422,7 +421,7 @@ func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportO
 	}
 }
 
-// writeNext says what a person does with the clients that servers were taken out of.
+// writeNext writes what to do with the clients whose files were changed.
 func writeNext(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.All() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {
@@ -440,7 +439,7 @@ func writeNext(p *printer, found []ops.Found, all []ops.Result) {
 	}
 }
 
-// notImported is the error for what was not done, nil when all was.
+// notImported returns the error for failed servers, nil if there are none.
 func notImported(all []ops.Result) error {
 	failed := slices.DeleteFunc(slices.Clone(all), func(r ops.Result) bool { return r.Problem == nil })
 	if len(failed) == 0 {
@@ -450,19 +449,19 @@ func notImported(all []ops.Result) error {
 		WithHint("Each says why above; the others are done.")
 }
 
-// undoImport puts back what the last import took out of clients' files.
+// undoImport restores what the last import removed from clients' files.
 func undoImport(r *run, client string) error {
-	env, err := clientsOf(r)
+	env, err := clientsEnv(r)
 	if err != nil {
 		return err
 	}
-	all, err := ops.NewImport(env, func() (*clients.Journal, error) { return clientChanges(r) }).Undo(client)
+	all, err := ops.NewImportAccount(env, func() (*clients.Journal, error) { return clientChanges(r) }).Undo(client)
 	if len(all) == 0 && err != nil {
 		return err
 	}
 	if wrong := r.print(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undone(change.Path, change.Created, change.PartlyUndone))
+			p.line("%s", undoneText(change.Path, change.Created, change.PartlyUndone))
 		}
 	}); wrong != nil {
 		return wrong

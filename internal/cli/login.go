@@ -10,17 +10,17 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// lookLogin is how often it is asked whether the person has logged in.
-const lookLogin = 250 * time.Millisecond
+// loginPollInterval is how often the progress of a login is requested.
+const loginPollInterval = 250 * time.Millisecond
 
 func upstreamLogin(r *run) command {
 	var noBrowser bool
-	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		l, err := api.LoginServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
-		if err := sayWhere(r, l, noBrowser); err != nil {
+		if err := printLoginAddress(r, l, noBrowser); err != nil {
 			return err
 		}
 		if l, err = awaitLogin(ctx, c, l); err != nil {
@@ -30,9 +30,8 @@ func upstreamLogin(r *run) command {
 	})}
 }
 
-// sayWhere tells the person the address, on stdout in a line of its own, or on
-// stderr when stdout holds data for programs.
-func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
+// printLoginAddress prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
+func printLoginAddress(r *run, l ops.LoginView, noBrowser bool) error {
 	if err := checkAddress(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}
@@ -48,9 +47,9 @@ func sayWhere(r *run, l ops.LoginView, noBrowser bool) error {
 	return nil
 }
 
-// awaitLogin waits until the login is over.
+// awaitLogin waits until the login has ended.
 func awaitLogin(ctx context.Context, c *api.Client, l ops.LoginView) (ops.LoginView, error) {
-	look := time.NewTicker(lookLogin)
+	look := time.NewTicker(loginPollInterval)
 	defer look.Stop()
 	for l.State == "waiting" {
 		select {

@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ManPages returns the manual pages of all commands by their file names, such as
-// mcpproxy-tools-list.1, made from commands.md. They are for releases: the program
-// itself does not hold them.
+// ManPages returns the manual pages of all commands by file name, such as mcpproxy-tools-list.1, generated from commands.md. They are for releases; the
+// program does not contain them.
 func ManPages(version string, date time.Time) map[string][]byte {
 	root := newRun(Deps{}).root()
 	pages := map[string][]byte{}
@@ -24,7 +23,7 @@ func ManPages(version string, date time.Time) map[string][]byte {
 	return pages
 }
 
-// Completions returns the completion scripts by the names of their shells.
+// Completions returns the completion scripts by shell.
 func Completions() (map[string][]byte, error) {
 	scripts := map[string][]byte{}
 	for _, shell := range shells {
@@ -37,7 +36,7 @@ func Completions() (map[string][]byte, error) {
 	return scripts, nil
 }
 
-// visibleBelow returns the commands below c that help shows, parents first.
+// visibleBelow returns the visible commands below c, parents first.
 func visibleBelow(c *cobra.Command) (all []*cobra.Command) {
 	for _, child := range c.Commands() {
 		if !child.Hidden {
@@ -47,7 +46,7 @@ func visibleBelow(c *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// manName is the name of a command's page.
+// manName returns the name of a command's page.
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manPage is a page in the language of man(7).
@@ -85,7 +84,7 @@ func (m *manPage) command(c *cobra.Command) {
 	}
 }
 
-// commands lists what a command holds.
+// commands lists the subcommands.
 func (m *manPage) commands(c *cobra.Command) {
 	if !c.HasAvailableSubCommands() {
 		return
@@ -119,14 +118,14 @@ func (m *manPage) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// about writes what holds for the program as a whole.
+// about writes the sections of the program as a whole.
 func (m *manPage) about() {
 	m.line(".SH FILES\n.TP\n.I ~/.mcpproxy/mcp_config.json\nthe configuration, see \\fBmcpproxy config\\fR\n.TP\n.I ~/.mcpproxy\nthe log, decisions, the API key and the socket")
 	m.line(".SH ENVIRONMENT\n.TP\n.B MCPPROXY_CONFIG\nthe configuration file\n.TP\n.B MCPPROXY_DATA_DIR\nthe data directory\n.TP\n.B NO_COLOR\nno colours")
 	m.line(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 refused by policy, 4 daemon not reachable, 5 not found, 6 login needed, 7 timed out or overloaded, 130 interrupted.")
 }
 
-// prose writes paragraphs; what is indented stays as it is.
+// prose writes paragraphs; indented ones stay as they are.
 func (m *manPage) prose(text string) {
 	for i, paragraph := range strings.Split(text, "\n\n") {
 		if i > 0 {
@@ -145,7 +144,7 @@ func (m *manPage) literal(text string) {
 	m.line(".nf\n%s\n.fi", roff(strings.TrimRight(text, "\n")))
 }
 
-// roff is text in which nothing is a command of the language.
+// roff escapes text for man(7).
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -39,7 +39,7 @@ func TestTablesGiveWayInTheirOrder(t *testing.T) {
 		var out strings.Builder
 		var notes []string
 		tab := table{p: &printer{Writer: &out, width: c.width, notes: &notes}, header: []string{"TOOL", "LANE", "AGE", "DESCRIPTION", "EMPTY"}, right: map[int]bool{2: true},
-			narrow: slices.Concat(shorten("DESCRIPTION", 13), brief("LANE", lane), leaveOut("AGE"), shorten("DESCRIPTION", 5), saying("left out", leaveOut("DESCRIPTION")), shorten("TOOL", 2))}
+			narrow: slices.Concat(shorten("DESCRIPTION", 13), brief("LANE", lane), leaveOut("AGE"), shorten("DESCRIPTION", 5), withNote("left out", leaveOut("DESCRIPTION")), shorten("TOOL", 2))}
 		tab.add("日本語", "call_tool_write", "1", "List the titles", "")
 		tab.write()
 		if out.String() != c.want || len(notes) != c.notes {

@@ -16,29 +16,29 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The formats of the output.
+// The output formats.
 const (
 	formatTable = "table"
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 )
 
-// printer writes for a person.
+// printer writes for a user.
 type printer struct {
 	io.Writer
 	now      func() time.Time
 	local    *time.Location
-	width    int // no line is wider; 0 = any may be
+	width    int // maximum width of a line; 0 is no limit
 	coloured func() bool
-	notes    *[]string // to be said after the data
+	notes    *[]string // to print after the data
 }
 
-// printer writes to w.
+// printer returns a printer for w.
 func (r *run) printer(w io.Writer) *printer {
 	return &printer{w, r.Now, r.Local, r.width, r.color, &r.notes}
 }
 
-// print writes v in the format that was asked for; show writes it for a person.
+// print writes v in the selected format; show writes it for a user.
 func (r *run) print(v any, show func(p *printer)) error {
 	if r.output == formatTable {
 		var out bytes.Buffer
@@ -60,7 +60,7 @@ func (r *run) print(v any, show func(p *printer)) error {
 	return err
 }
 
-// encode returns v as indented JSON. Numbers and texts of raw parts stay as they are.
+// encode returns v as indented JSON. Numbers and strings of raw parts stay as they are.
 func encode(v any) ([]byte, error) {
 	compact, err := wirejson.Marshal(v)
 	if err != nil {
@@ -69,7 +69,7 @@ func encode(v any) ([]byte, error) {
 	return escapeHidden([]byte(indented(compact) + "\n")), nil
 }
 
-// printError writes p to stderr: for a person, or with -o json for a program.
+// printError writes p to stderr: for a user, or with -o json for a program.
 func (r *run) printError(p *problem.Problem) {
 	if r.asJSON || r.output == formatJSON {
 		raw, err := encode(struct {
@@ -87,27 +87,27 @@ func (r *run) printError(p *problem.Problem) {
 	}
 }
 
-// say tells a person something that is no data.
+// say writes a message for a user, which is no data.
 func (r *run) say(format string, args ...any) {
 	if r.output == formatTable {
 		r.printer(r.Stderr).text("", fmt.Sprintf(format, args...))
 	}
 }
 
-// note is say for after the data that is being printed.
+// note is say after the data that is being printed.
 func (p *printer) note(format string, args ...any) {
 	*p.notes = append(*p.notes, fmt.Sprintf(format, args...))
 }
 
-// hue is a meaning that a colour underlines; no meaning is in the colour alone.
+// hue is a meaning that a colour emphasizes. No meaning is in the colour alone.
 type hue uint8
 
 const (
 	noHue hue = iota
-	good
-	bad
-	care
-	faint
+	hueGood
+	hueBad
+	hueWarning
+	hueFaint
 )
 
 func (p *printer) paint(h hue, s string) string {
@@ -116,19 +116,19 @@ func (p *printer) paint(h hue, s string) string {
 	}
 	style := lipgloss.NewStyle().TabWidth(lipgloss.NoTabConversion)
 	switch h {
-	case good:
+	case hueGood:
 		style = style.Foreground(lipgloss.Green)
-	case bad:
+	case hueBad:
 		style = style.Foreground(lipgloss.Red)
-	case care:
+	case hueWarning:
 		style = style.Foreground(lipgloss.Yellow)
-	case faint:
+	case hueFaint:
 		style = style.Faint(true)
 	}
 	return style.Render(s)
 }
 
-// moment is a time as the tables show it; nothing for nil.
+// moment formats a time for tables; "" for nil.
 func (p *printer) moment(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -136,8 +136,7 @@ func (p *printer) moment(t *time.Time) string {
 	return t.In(p.local).Format(time.DateTime)
 }
 
-// clock is a moment in short: today by its time alone, and else without the year
-// and the seconds.
+// clock shortens a moment: today to the time, otherwise without year and seconds.
 func (p *printer) clock(moment string) string {
 	day, clock, ok := strings.Cut(moment, " ")
 	switch {
@@ -149,7 +148,7 @@ func (p *printer) clock(moment string) string {
 	return moment[len("2006-"):len("2006-01-02 15:04")]
 }
 
-// age is how long ago something was, in its largest unit.
+// age formats how long ago something was, in its largest unit.
 func (p *printer) age(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -166,25 +165,23 @@ func (p *printer) age(t *time.Time) string {
 	return strconv.Itoa(int(d/time.Second)) + "s"
 }
 
-// table is rows of cells in columns as wide as their widest cell. A column in
-// which there is nothing is left out.
+// table is rows of cells in aligned columns. Empty columns are left out.
 type table struct {
 	p      *printer
 	header []string
 	rows   [][]string
-	// right are the columns that are aligned to the right.
+	// right are the right-aligned columns.
 	right map[int]bool
-	// narrow is what gives way, the first first, where the lines are wider than
-	// the terminal.
+	// narrow are the steps that make the table narrower, in order, when it is wider than the terminal.
 	narrow []narrowing
 }
 
-// narrowing is one step in which a column gives way.
+// narrowing is one step that makes a column narrower.
 type narrowing struct {
 	column string
-	least  int                      // cells that are left to the column; 0: it is left out
-	brief  func(cell string) string // makes each cell shorter, instead
-	note   string                   // to be said when the column has given way
+	least  int                      // minimum width of the column; 0 leaves it out
+	brief  func(cell string) string // shortens each cell, instead
+	note   string                   // printed when the step was used
 }
 
 // leaveOut leaves out columns, one after the other.
@@ -195,20 +192,20 @@ func leaveOut(columns ...string) (out []narrowing) {
 	return out
 }
 
-// saying says what stands in for a column that has given way.
-func saying(note string, steps []narrowing) []narrowing {
+// withNote sets the note that replaces a column.
+func withNote(note string, steps []narrowing) []narrowing {
 	for i := range steps {
 		steps[i].note = note
 	}
 	return steps
 }
 
-// shorten cuts the cells of a column, to no less than so many cells.
+// shorten cuts the cells of a column to a minimum width.
 func shorten(column string, least int) []narrowing {
 	return []narrowing{{column: column, least: least}}
 }
 
-// brief writes a column in its shorter form.
+// brief shortens the cells of a column with f.
 func brief(column string, f func(cell string) string) []narrowing {
 	return []narrowing{{column: column, brief: f}}
 }
@@ -218,8 +215,7 @@ const gap = "  "
 // add adds a row.
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the table. Where the width is known no line is wider: what gives
-// way is left out or cut in the order that the table declares.
+// write writes the table, no wider than the terminal: columns are left out or cut in the declared order.
 func (t *table) write() {
 	widths := make([]int, len(t.header))
 	for i := range t.header {
@@ -234,8 +230,7 @@ func (t *table) write() {
 	}
 }
 
-// fit has columns give way until the lines fit; what is free in the end goes to
-// those that were cut, to the one that was cut last first.
+// fit applies narrowing steps until the lines fit. Then it returns free width to the cut columns, last one first.
 func (t *table) fit(widths []int) {
 	whole := slices.Clone(widths)
 	for _, step := range t.narrow {
@@ -244,7 +239,7 @@ func (t *table) fit(widths []int) {
 			break
 		}
 		if i := slices.Index(t.header, step.column); i >= 0 && widths[i] > 0 {
-			t.give(widths, i, over, step)
+			t.apply(widths, i, over, step)
 		}
 	}
 	for _, step := range slices.Backward(t.narrow) {
@@ -255,7 +250,7 @@ func (t *table) fit(widths []int) {
 	}
 }
 
-// measure finds how wide a column is, with the gap behind it: 0 when nothing is in it.
+// measure computes the width of a column with its gap; 0 when it is empty.
 func (t *table) measure(widths []int, i int) {
 	widths[i] = 0
 	for _, row := range t.rows {
@@ -266,7 +261,7 @@ func (t *table) measure(widths []int, i int) {
 	}
 }
 
-// sum is how wide lines with such columns are.
+// sum returns the width of a line.
 func sum(widths []int) int {
 	all := -len(gap)
 	for _, w := range widths {
@@ -275,9 +270,8 @@ func sum(widths []int) int {
 	return all
 }
 
-// give takes one step: column i gives way as far as it can, and no further than
-// it has to.
-func (t *table) give(widths []int, i, over int, step narrowing) {
+// apply applies one step to column i, as far as needed.
+func (t *table) apply(widths []int, i, over int, step narrowing) {
 	switch {
 	case step.brief != nil:
 		for _, row := range t.rows {
@@ -324,7 +318,7 @@ func cut(s string, width int) string {
 	return lipgloss.NewStyle().Inline(true).MaxWidth(width-1).Render(s) + "…"
 }
 
-// fields is names with values below each other, for one thing.
+// fields is a list of names and values of one thing.
 type fields struct {
 	indent string
 	rows   [][2]string
@@ -337,7 +331,7 @@ func (f *fields) add(name, value string) {
 	}
 }
 
-// write writes the fields; values are folded at words where the width is known.
+// write writes the fields, values folded to the terminal's width.
 func (f *fields) write(p *printer) {
 	width := 0
 	for _, row := range f.rows {
@@ -348,7 +342,7 @@ func (f *fields) write(p *printer) {
 	hanging := f.indent + strings.Repeat(" ", width) + gap
 	for _, row := range f.rows {
 		value, room := p.folded(hanging, row[1]), width-lipgloss.Width(row[0])
-		if room < 0 { // a long name has a line of its own
+		if room < 0 { // a long name has its own line
 			fmt.Fprintln(p, f.indent+row[0]+"\n"+value)
 			continue
 		}
@@ -356,23 +350,21 @@ func (f *fields) write(p *printer) {
 	}
 }
 
-// line writes a sentence, or several.
+// line writes one or more sentences.
 func (p *printer) line(format string, args ...any) { p.text("", fmt.Sprintf(format, args...)) }
 
-// text writes lines of text a step to the right, folded at words where the width
-// is known.
+// text writes indented lines, folded to the terminal's width.
 func (p *printer) text(indent, s string) {
 	fmt.Fprintln(p, p.folded(indent, strings.TrimRight(s, "\n")))
 }
 
-// folded is s with each line behind indent, and broken at spaces to fit the
-// width. What has no space, such as an address, and what is in backticks, a
-// command, stays whole, so that it can be copied.
+// folded indents s and breaks its lines at spaces to fit the width. Words without spaces, such as addresses, and commands in backticks stay whole, so
+// that they can be copied.
 func (p *printer) folded(indent, s string) string {
 	if p.width == 0 {
 		return indentBy(indent, s)
 	}
-	room := max(p.width-lipgloss.Width(indent), leastRoom)
+	room := max(p.width-lipgloss.Width(indent), minFoldWidth)
 	var lines []string
 	for line := range strings.SplitSeq(s, "\n") {
 		lines = append(lines, fold(line, room)...)
@@ -380,10 +372,10 @@ func (p *printer) folded(indent, s string) string {
 	return indent + strings.Join(lines, "\n"+indent)
 }
 
-// leastRoom is the width to which text is folded where there is less of it.
-const leastRoom = 20
+// minFoldWidth is the minimum width to which text is folded.
+const minFoldWidth = 20
 
-// fold breaks a line at spaces to lines of at most width cells.
+// fold breaks a line at spaces into lines of at most width cells.
 func fold(line string, width int) (lines []string) {
 	if lipgloss.Width(line) <= width {
 		return []string{line}
@@ -408,7 +400,7 @@ func fold(line string, width int) (lines []string) {
 	return append(lines, out.String())
 }
 
-// unbroken splits a line at its spaces, but for those within backticks.
+// unbroken splits a line at spaces outside of backticks.
 func unbroken(line string) (words []string) {
 	quoted := false
 	for word := range strings.SplitSeq(line, " ") {
@@ -424,15 +416,15 @@ func unbroken(line string) (words []string) {
 	return words
 }
 
-// indentBy puts every line of s a step to the right.
+// indentBy indents every line of s.
 func indentBy(indent, s string) string {
 	return indent + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n"+indent)
 }
 
-// prettyJSON is JSON as a person reads it, printable; what is not JSON stays.
+// prettyJSON indents JSON for a user, printable; other text stays.
 func prettyJSON(raw []byte) string { return printable(indented(raw)) }
 
-// indented is JSON on many lines; what is not JSON stays.
+// indented indents JSON; other text stays.
 func indented(raw []byte) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {

@@ -65,16 +65,16 @@ func TestColours(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}
 	r := &run{terminal: true, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
-	if got := r.printer(nil).paint(good, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
+	if got := r.printer(nil).paint(hueGood, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
 		t.Errorf("on a terminal: %q", got)
 	}
 	env["NO_COLOR"] = "1"
-	if got := r.printer(nil).paint(good, "ok"); got != "ok" {
+	if got := r.printer(nil).paint(hueGood, "ok"); got != "ok" {
 		t.Errorf("with NO_COLOR: %q", got)
 	}
 	delete(env, "NO_COLOR")
 	r.noColor = true
-	if got := r.printer(nil).paint(good, "ok"); got != "ok" {
+	if got := r.printer(nil).paint(hueGood, "ok"); got != "ok" {
 		t.Errorf("with --no-color: %q", got)
 	}
 }

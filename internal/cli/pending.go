@@ -28,7 +28,7 @@ func writePending(p *printer, all ops.PendingList) {
 	p.note("Look and decide: `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
 }
 
-// writeCall shows a call as the question about it.
+// writeCall shows a pending call as the question about it.
 func writeCall(p *printer, q ops.PendingCall) {
 	var f fields
 	f.add("Call", visibleLine(q.Name))
@@ -56,8 +56,8 @@ func writeCall(p *printer, q ops.PendingCall) {
 	p.text("  ", printable(string(q.Arguments)))
 }
 
-// waitingCall finds a call that waits by the beginning of its id.
-func waitingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
+// findPendingCall finds a pending call by a prefix of its id.
+func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
 	all, err := api.ListPending.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return ops.PendingCall{}, err
@@ -78,8 +78,8 @@ func waitingCall(ctx context.Context, c *api.Client, begins string) (ops.Pending
 }
 
 func pendingShow(r *run) command {
-	return command{complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		q, err := waitingCall(ctx, c, args[0])
+	return command{complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+		q, err := findPendingCall(ctx, c, args[0])
 		if err != nil {
 			return err
 		}
@@ -87,17 +87,16 @@ func pendingShow(r *run) command {
 	})}
 }
 
-// decided shows a call that waits, asks, and answers. A yes beforehand needs the id as the
-// list has it: what has been looked at.
-func (r *run) decided(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
-	q, err := waitingCall(ctx, c, id)
+// decidePending shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
+func (r *run) decidePending(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
+	q, err := findPendingCall(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	if q.State == ask.Waiting && !said.yes {
 		writeCall(r.printer(r.Stderr), q)
 	}
-	if err := r.consented(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
+	if err := r.confirm(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
 		return err
 	}
 	after, err := answer(q.ID)
@@ -109,8 +108,8 @@ func (r *run) decided(ctx context.Context, c *api.Client, id, question string, s
 
 func pendingApprove(r *run) command {
 	var said consent
-	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		return r.decided(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
+	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+		return r.decidePending(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
 			return api.ApproveCall.Call(ctx, c, ops.PendingRef{ID: id})
 		}, "Approved: %s may be called with these arguments, once, within 15 minutes.")
 	})}
@@ -119,19 +118,19 @@ func pendingApprove(r *run) command {
 func pendingDeny(r *run) command {
 	var said consent
 	in := ops.Denial{}
-	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		said.yes = said.yes || in.Reason != "" // who gives a reason has looked
-		return r.decided(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
+	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
+		return r.decidePending(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
 		}, "Denied: the same call of %s is refused for 15 minutes.")
 	})}
 }
 
-// pendingIDs completes the ids of calls that wait.
+// pendingIDs completes the ids of pending calls.
 func pendingIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
-	return each(all.Pending, func(q ops.PendingCall) string { return q.ID })
+	return mapStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
 }
 
 func writeLeases(p *printer, all ops.LeaseList) {
@@ -152,11 +151,11 @@ func leaseGrant(r *run) command {
 	in, said := ops.NewLease{}, consent{}
 	return command{
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &atMostFlag{to: &in.Calls, most: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Server = args[0]
 			question := fmt.Sprintf("Not ask about calls of %s to %s that are up to %s, for %s or %d calls?", cmp.Or(in.Client, "everybody"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
-			if err := r.consented(ctx, said, oneLine(question), "Give --yes."); err != nil {
+			if err := r.confirm(ctx, said, oneLine(question), "Give --yes."); err != nil {
 				return err
 			}
 			l, err := api.GrantLease.Call(ctx, c, in)
@@ -171,7 +170,7 @@ func leaseGrant(r *run) command {
 }
 
 func leaseRevoke(r *run) command {
-	return command{complete: r.live(leaseIDs), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{complete: r.live(leaseIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		all, err := api.ListLeases.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -197,5 +196,5 @@ func leaseRevoke(r *run) command {
 // leaseIDs completes the ids of leases.
 func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
-	return each(all.Leases, func(l ops.LeaseView) string { return l.ID })
+	return mapStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })
 }

@@ -39,32 +39,32 @@ func (f *fake) askOps() []api.Operation {
 		return ops.PendingCall{}, problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", id)
 	}
 	return []api.Operation{
-		api.ListPending.As(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {
+		api.ListPending.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {
 			return ops.PendingList{Pending: []ops.PendingCall{one, two}}, nil
 		}),
-		api.GetPending.As(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
+		api.GetPending.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
 			return find(in.ID)
 		}),
-		api.ApproveCall.As(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
+		api.ApproveCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			if err == nil && q.State != ask.Waiting {
 				err = problem.New(problem.Conflict, "The question done was denied by admin.", "")
 			}
 			return given(q, ask.Approved, ""), err
 		}),
-		api.DenyCall.As(func(_ context.Context, _ ops.Caller, in ops.Denial) (ops.PendingCall, error) {
+		api.DenyCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.Denial) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			return given(q, ask.Denied, in.Reason), err
 		}),
-		api.ListLeases.As(func(context.Context, ops.Caller, ops.Nothing) (ops.LeaseList, error) {
+		api.ListLeases.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.LeaseList, error) {
 			return ops.LeaseList{Leases: []ops.LeaseView{lease}}, nil
 		}),
-		api.GrantLease.As(func(_ context.Context, _ ops.Caller, in ops.NewLease) (ops.LeaseView, error) {
+		api.GrantLease.WithHandler(func(_ context.Context, _ ops.Caller, in ops.NewLease) (ops.LeaseView, error) {
 			made := lease
 			made.Lane = "write"
 			return made, nil
 		}),
-		api.RevokeLease.As(func(_ context.Context, _ ops.Caller, in ops.LeaseRef) (ops.LeaseView, error) {
+		api.RevokeLease.WithHandler(func(_ context.Context, _ ops.Caller, in ops.LeaseRef) (ops.LeaseView, error) {
 			if in.ID != lease.ID {
 				return ops.LeaseView{}, problem.New(problem.NotFound, "There is no lease.", "")
 			}

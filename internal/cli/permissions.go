@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// permissionsFlags are what `permissions` is asked to do.
+// permissionsFlags are the flags of `permissions`.
 type permissionsFlags struct {
 	check, write, dryRun, undo bool
 	consent                    consent
@@ -26,7 +26,7 @@ func permissionsCommand(r *run) command {
 			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
 				return usage("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
 			}
-			env, err := clientsOf(r)
+			env, err := clientsEnv(r)
 			if err != nil {
 				return err
 			}
@@ -43,9 +43,9 @@ func permissionsCommand(r *run) command {
 	}
 }
 
-// showRules prints the rules, ready to paste: they alone go to stdout.
+// showRules prints the rules, ready to paste: only they go to stdout.
 func showRules(r *run, env clients.Env, client string) error {
-	tools, err := ownTools(r)
+	tools, err := builtinTools(r)
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func showRules(r *run, env clients.Env, client string) error {
 	})
 }
 
-// checkPermissions says what the client does; other than recommended is a refusal.
+// checkPermissions shows what the client does. A deviation from the recommendation is an error.
 func checkPermissions(r *run, env clients.Env, client string) error {
-	tools, err := ownTools(r)
+	tools, err := builtinTools(r)
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
 		says = "not known: no file says it."
 	}
-	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, advice(env, tools, report))
+	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionsHint(env, tools, report))
 }
 
-// advice is what helps where a client does other than recommended.
-func advice(env clients.Env, tools []permission.Tool, report permission.Report) string {
+// permissionsHint returns what helps against a deviation.
+func permissionsHint(env clients.Env, tools []permission.Tool, report permission.Report) string {
 	plan, err := permission.Prepare(env, report.Client, tools)
 	switch {
 	case err == nil && plan.Changed:
@@ -101,25 +101,25 @@ func advice(env clients.Env, tools []permission.Tool, report permission.Report) 
 	return "What a person does about it stands above."
 }
 
-// writeVerdict writes the lanes, one below the other.
+// writeVerdict writes the lanes, one per line.
 func writeVerdict(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
-		h, mark := good, "✓"
+		h, mark := hueGood, "✓"
 		if !lane.Right {
-			h, mark = bad, "✗"
+			h, mark = hueBad, "✗"
 		}
 		fmt.Fprintf(p, "%s %s %s", p.paint(h, mark), visibleLine(lane.Tool), lane.Verdict.Words())
 		if !lane.Right {
 			fmt.Fprintf(p, ", recommended: %s", lane.Wanted.Words())
 		}
 		fmt.Fprintln(p)
-		p.text("    ", decides(lane))
+		p.text("    ", decidingRule(lane))
 	}
 	for _, skipped := range report.Ignored {
-		p.note("%s skips the rule %s.", printable(report.Name), placed(skipped))
+		p.note("%s skips the rule %s.", printable(report.Name), ruleWithPosition(skipped))
 	}
 	for _, broken := range report.Broken {
-		p.note("%s %s", p.paint(care, "Cannot be read:"), printable(broken))
+		p.note("%s %s", p.paint(hueWarning, "Cannot be read:"), printable(broken))
 	}
 	if report.ByHand != "" {
 		p.note("%s", printable(report.ByHand))
@@ -130,17 +130,17 @@ func writeVerdict(p *printer, report permission.Report) {
 	p.note("How sure this is: %s.", report.Basis)
 }
 
-// decides is which rule decides about a lane.
-func decides(lane permission.Lane) string {
-	text := placed(lane.Rule)
+// decidingRule returns the rule that decides about a lane.
+func decidingRule(lane permission.Lane) string {
+	text := ruleWithPosition(lane.Rule)
 	if lane.Why != "" {
 		text += " (" + visibleLine(lane.Why) + ")"
 	}
 	return text
 }
 
-// placed is a rule with its place.
-func placed(rule permission.Rule) string {
+// ruleWithPosition returns a rule with its file and line.
+func ruleWithPosition(rule permission.Rule) string {
 	switch {
 	case rule.Path == "":
 		return visibleLine(rule.Text)
@@ -150,9 +150,9 @@ func placed(rule permission.Rule) string {
 	return fmt.Sprintf("%s, %s:%d", visibleLine(rule.Text), visibleLine(rule.Path), rule.Line)
 }
 
-// writePermissions shows what would change, asks, and writes.
+// writePermissions shows the planned change, asks, and writes.
 func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
-	tools, err := ownTools(r)
+	tools, err := builtinTools(r)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 		writePlan(r.printer(r.Stderr), plan)
 	}
 	question := "Write this into " + printable(plan.Path) + "?"
-	if err := r.consented(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
+	if err := r.confirm(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
 		return err
 	}
 	j, err := clientChanges(r)
@@ -184,7 +184,7 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 	})
 }
 
-// writePlan writes what would change.
+// writePlan writes the planned change.
 func writePlan(p *printer, plan permission.Plan) {
 	if !plan.Changed {
 		p.line("Nothing changes: the rules are in %s.", printable(plan.Path))
@@ -194,13 +194,13 @@ func writePlan(p *printer, plan permission.Plan) {
 	if plan.Target != "" {
 		p.line("which is a link to %s", printable(plan.Target))
 	}
-	writeLines(p, plan.Difference)
+	writeDiffLines(p, plan.Difference)
 	for _, warning := range plan.Warnings {
-		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
+		p.line("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
 	}
 }
 
-// undoPermissions takes the last change back.
+// undoPermissions undoes the last change.
 func undoPermissions(r *run, env clients.Env, client string) error {
 	j, err := clientChanges(r)
 	if err != nil {
@@ -211,6 +211,6 @@ func undoPermissions(r *run, env clients.Env, client string) error {
 		return err
 	}
 	return r.print(change, func(p *printer) {
-		p.line("%s", undone(change.Path, change.Created, change.PartlyUndone))
+		p.line("%s", undoneText(change.Path, change.Created, change.PartlyUndone))
 	})
 }

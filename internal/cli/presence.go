@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// presenceSet sets what proves that a person decides.
+// presenceSet sets the anchor that proves a user's decisions.
 func presenceSet(r *run) command {
 	var made string
-	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		now, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -58,13 +58,13 @@ func presenceSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		return presenceHolds(ctx, r, c, v)
+		return printPresence(ctx, r, c, v)
 	})}
 }
 
-// makePasskey opens the page that makes a passkey: a browser alone can, at a name alone.
+// makePasskey opens the page that creates a passkey, which only a browser at a host name can.
 func makePasskey(ctx context.Context, r *run, c *api.Client) error {
-	address, err := addressOfUI(ctx, c)
+	address, err := uiAddress(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func makePasskey(ctx context.Context, r *run, c *api.Client) error {
 	return showUI(ctx, r, c, presence.Origin(u.Port())+u.Path+"settings?part=passkey", false)
 }
 
-// readPasskey reads what the page has made, which the passphrase is to sign.
+// readPasskey parses the anchor that the page has created.
 func readPasskey(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -88,9 +88,9 @@ func readPasskey(text string) (presence.Anchor, error) {
 	return a, nil
 }
 
-// newPassphrase asks for a new passphrase, twice.
+// newPassphrase asks twice for a new passphrase.
 func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
-	d, err := openDesk()
+	d, err := openUserTerminal()
 	if err != nil {
 		return a, err
 	}
@@ -115,9 +115,9 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 	return a, nil
 }
 
-// presenceTest reports whether a decision would count, and whether the passphrase is known.
+// presenceTest reports whether decisions count, and checks the passphrase.
 func presenceTest(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func presenceTest(r *run) command {
 		if anchor.Kind != presence.Passphrase {
 			return nil
 		}
-		d, err := openDesk()
+		d, err := openUserTerminal()
 		if err != nil {
 			return err
 		}
@@ -151,20 +151,19 @@ func presenceTest(r *run) command {
 	})}
 }
 
-// presenceJoin proves that the anchor of a shared database is the person's.
+// presenceJoin proves that the anchor of a shared database is the user's.
 func presenceJoin(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
-		return presenceHolds(ctx, r, c, v)
+		return printPresence(ctx, r, c, v)
 	})}
 }
 
-// presenceHolds prints how presence stands now, and whether the file still waits: at an
-// instance that joins, and after a reset, nothing of it was confirmed.
-func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
+// printPresence prints the state of presence, and whether configuration changes wait: after a join or a reset none is confirmed.
+func printPresence(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.print(v, func(p *printer) {
 		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
@@ -173,15 +172,15 @@ func presenceHolds(ctx context.Context, r *run, c *api.Client, v ops.PresenceVie
 	})
 }
 
-// presenceReset makes everything that was signed void, or calls that off.
+// presenceReset makes all signatures void, or cancels that.
 func presenceReset(r *run) command {
 	cancel := false
 	agreed := consent{}
-	return command{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		op := api.ResetPresence
 		if cancel {
 			op = api.KeepPresence
-		} else if err := r.consented(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
+		} else if err := r.confirm(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
 			return err
 		}
 		v, err := op.Call(ctx, c, ops.Nothing{})

@@ -9,12 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// printable is text from outside as it may be written to a terminal: without
-// escape sequences, control characters (but for line ends and tabs) and the
-// invisible characters that reorder or hide text. Every text that a server or a
-// client said goes through it or through oneLine.
+// printable makes external text safe for a terminal: without escape sequences, control characters (except line ends and tabs) and invisible characters
+// that reorder or hide text. All text of servers and clients passes through it or oneLine.
 func printable(s string) string {
-	if plain(s) {
+	if isPlainASCII(s) {
 		return s
 	}
 	var out strings.Builder
@@ -42,13 +40,13 @@ func printable(s string) string {
 	return out.String()
 }
 
-// oneLine is printable on one line, for cells of a table.
+// oneLine is printable on one line, for table cells.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(printable(s)), " ")
 }
 
-// plain reports whether s is ASCII that needs nothing done.
-func plain(s string) bool {
+// isPlainASCII reports whether s is ASCII that needs no change.
+func isPlainASCII(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
 			return false
@@ -57,8 +55,7 @@ func plain(s string) bool {
 	return true
 }
 
-// hidden reports whether r is not shown, or changes how others are shown.
-// The joiners are kept: scripts and emoji need them, and they hide nothing.
+// hidden reports whether r is invisible or changes how others are shown. Joiners are allowed, because scripts and emoji need them.
 func hidden(r rune) bool {
 	if r == '\u200c' || r == '\u200d' {
 		return false
@@ -71,11 +68,10 @@ const (
 	csi = '\u009b'
 )
 
-// maxEscape bounds a sequence, so that one that never ends hides nothing: then
-// its beginning alone is left out.
+// maxEscape limits a sequence, so that an endless one hides nothing: then only its start is removed.
 const maxEscape = 4096
 
-// escapeLength is how many bytes of the start of s are an escape sequence.
+// escapeLength returns the length of an escape sequence at the start of s.
 func escapeLength(s string) int {
 	r, size := utf8.DecodeRuneInString(s)
 	switch r {
@@ -106,8 +102,7 @@ func escapeLength(s string) int {
 	return n
 }
 
-// controlLength is the length of the rest of a control sequence: parameters
-// and one final byte. What is not one stays.
+// controlLength returns the length of the rest of a control sequence: parameters and one final byte; 0 if it is none.
 func controlLength(s string) int {
 	for i := 0; i < len(s) && i < maxEscape; i++ {
 		switch c := s[i]; {
@@ -120,7 +115,7 @@ func controlLength(s string) int {
 	return 0
 }
 
-// stringLength is the length of the rest of a command string, up to its end.
+// stringLength returns the length of the rest of a command string, including its end.
 func stringLength(s string) int {
 	for i := 0; i < len(s) && i < maxEscape; i++ {
 		switch {
@@ -137,10 +132,9 @@ func stringLength(s string) int {
 	return 0
 }
 
-// escapeHidden writes the characters of a JSON text that could steer a terminal
-// as their escapes, which mean the same. They can only be inside strings.
+// escapeHidden escapes the characters of a JSON text that could control a terminal. They can only be inside strings.
 func escapeHidden(raw []byte) []byte {
-	if plain(string(raw)) {
+	if isPlainASCII(string(raw)) {
 		return raw
 	}
 	var out bytes.Buffer

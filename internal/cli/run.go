@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// Deps is what the commands need. What is nil is the process's own.
+// Deps are the dependencies of the commands. Nil values are those of the process.
 type Deps struct {
 	Version string
-	Commit  string // of the sources; "" = what the go command has noted in the program
+	Commit  string // of the sources; "" is what the go command has recorded
 	Date    string // of the commit, RFC 3339; the same
 	Serve   func(ctx context.Context, o app.Options) error
 	Demo    func(ctx context.Context, o demo.Options) error
@@ -28,14 +28,13 @@ type Deps struct {
 	Now     func() time.Time
 	Local   *time.Location
 	Getenv  func(name string) string
-	// CompletionTime is how long a shell waits for names; 0 = a moment.
+	// CompletionTime limits how long a shell waits for names; 0 is the default.
 	CompletionTime time.Duration
-	// Manager is who starts programs for the user; nil = that of the system.
+	// Manager manages the user's services; nil is that of the system.
 	Manager autostart.Manager
-	// Program is the path that a service runs; "" = by which this process was started.
+	// Program is the path that a service runs; "" is this program.
 	Program string
-	// Ask asks the person a question and returns the answer. Without it the
-	// terminal of the process is asked, if there is one.
+	// Ask asks the user a question and returns the answer. Without it, the command asks on the terminal of the process, if there is one.
 	Ask func(ctx context.Context, question string) (string, error)
 }
 
@@ -49,7 +48,7 @@ func newRun(d Deps) *run {
 	}
 	r := &run{Deps: d}
 	r.terminal, r.width = terminal(d.Stdout)
-	// Who sets COLUMNS wants lines of that width wherever they go.
+	// COLUMNS applies to all outputs.
 	if set, _ := r.lookup("COLUMNS"); set != "" {
 		if n, err := strconv.Atoi(set); err == nil && n > 0 {
 			r.width = n
@@ -58,7 +57,7 @@ func newRun(d Deps) *run {
 	return r
 }
 
-// run is one run of a command: its flags and where its output goes.
+// run is one run of a command: its flags and outputs.
 type run struct {
 	Deps
 	configPath string
@@ -66,13 +65,13 @@ type run struct {
 	output     string
 	asJSON     bool
 	noColor    bool
-	terminal   bool     // stdout is one
-	width      int      // no line is wider; 0 = any may be: nothing is cut on its way to a program
-	notes      []string // to be said after the data
+	terminal   bool     // stdout is a terminal
+	width      int      // maximum width of a line; 0 is no limit, for programs
+	notes      []string // to print after the data
 	signer     signer
 }
 
-// lookup is the environment.
+// lookup reads the environment.
 func (r *run) lookup(name string) (string, bool) {
 	if r.Getenv == nil {
 		return os.LookupEnv(name)
@@ -81,7 +80,7 @@ func (r *run) lookup(name string) (string, bool) {
 	return v, v != ""
 }
 
-// terminal reports whether w is one, and how wide.
+// terminal reports whether w is a terminal, and its width.
 func terminal(w io.Writer) (is bool, width int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -94,7 +93,7 @@ func terminal(w io.Writer) (is bool, width int) {
 	return true, width
 }
 
-// color reports whether stdout may be coloured.
+// color reports whether stdout may have colours.
 func (r *run) color() bool {
 	off, _ := r.lookup("NO_COLOR")
 	kind, _ := r.lookup("TERM")

@@ -18,8 +18,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// secretName is the arguments of a command that names a secret. A value among
-// them is not repeated.
+// secretName validates the arguments of a command that names a secret. Errors repeat no argument, which may be a value.
 func secretName(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -31,7 +30,7 @@ func secretName(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// secretNames completes with the secrets that are set or needed.
+// secretNames completes the secrets that are stored or needed.
 func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
 	all, err := api.ListSecrets.Call(ctx, c, ops.Nothing{})
 	if err != nil {
@@ -43,8 +42,8 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 	return names
 }
 
-// secretsHere are the secrets without a daemon.
-func (r *run) secretsHere() (ops.Secrets, error) {
+// localSecrets returns the secrets without a daemon.
+func (r *run) localSecrets() (ops.Secrets, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
 		return ops.Secrets{}, err
@@ -66,13 +65,13 @@ func (r *run) secretsHere() (ops.Secrets, error) {
 	}}, nil
 }
 
-// secretsOp has the daemon do an operation, or without one this process.
+// secretsOp runs an operation in the daemon, or without one in this process.
 func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.Secrets) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
-	if !api.Absent(err) {
+	if !api.IsDaemonAbsent(err) {
 		return out, err
 	}
-	s, err := r.secretsHere()
+	s, err := r.localSecrets()
 	if err != nil {
 		return out, err
 	}
@@ -80,7 +79,7 @@ func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.
 }
 
 func secretsSet(r *run) command {
-	return command{args: secretName, complete: firstOnly(r.live(secretNames)), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{args: secretName, complete: firstOnly(r.live(secretNames)), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		if err := secret.CheckName(args[0]); err != nil {
 			return usage("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
@@ -101,7 +100,7 @@ func secretsSet(r *run) command {
 }
 
 func writeSecretSet(p *printer, v ops.SecretView) {
-	p.line("%s is set, in %s.", v.Name, keptIn(v))
+	p.line("%s is set, in %s.", v.Name, storedIn(v))
 	if len(v.UsedBy) == 0 {
 		p.note("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
 		return
@@ -109,16 +108,15 @@ func writeSecretSet(p *printer, v ops.SecretView) {
 	p.note("Used by %s.", oneLine(strings.Join(v.UsedBy, ", ")))
 }
 
-// keptIn says where a secret is.
-func keptIn(v ops.SecretView) string {
+// storedIn returns where a secret is stored.
+func storedIn(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
 	return "the sealed file of the data directory"
 }
 
-// readSecret reads a value from the terminal, without showing it, or from stdin, of
-// which one line end is cut.
+// readSecret reads a value from the terminal without echo, or from stdin without its final line end.
 func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	if in, ok := r.Stdin.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		return r.promptSecret(ctx, in, "Value of "+name+" (not shown): ")
@@ -134,7 +132,7 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// promptSecret asks on a terminal, which shows again what is typed when ctx ends.
+// promptSecret asks on a terminal, and restores the echo when ctx ends.
 func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (string, error) {
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {
@@ -146,8 +144,7 @@ func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (s
 		err   error
 	}
 	answered := make(chan answer, 1)
-	// A read of a terminal cannot be interrupted. When ctx ends so does the
-	// process, and the read with it.
+	// A terminal read cannot be interrupted. When ctx ends, so does the process.
 	go func() {
 		value, err := term.ReadPassword(int(in.Fd()))
 		answered <- answer{value, err}
@@ -167,7 +164,7 @@ func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (s
 }
 
 func secretsList(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		all, err := r.listSecrets(ctx, c)
 		if err != nil {
 			return err
@@ -191,9 +188,9 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 		kept, set := v.Kept, ""
 		switch v.State {
 		case "missing":
-			kept = p.paint(bad, "missing")
+			kept = p.paint(hueBad, "missing")
 		case "locked":
-			kept = p.paint(care, "locked keyring")
+			kept = p.paint(hueWarning, "locked keyring")
 		}
 		if v.SetAt != nil {
 			set = p.moment(v.SetAt)
@@ -205,7 +202,7 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 
 func secretsDelete(r *run) command {
 	var c consent
-	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, complete: firstOnly(r.live(secretNames)), run: r.ask(func(ctx context.Context, client *api.Client, args []string) error {
+	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, complete: firstOnly(r.live(secretNames)), run: r.withClient(func(ctx context.Context, client *api.Client, args []string) error {
 		all, err := r.listSecrets(ctx, client)
 		if err != nil {
 			return err
@@ -217,7 +214,7 @@ func secretsDelete(r *run) command {
 				question, hint = "Delete "+v.Name+"? "+used, "Give --yes. "+used
 			}
 		}
-		if err := r.consented(ctx, c, question, hint); err != nil {
+		if err := r.confirm(ctx, c, question, hint); err != nil {
 			return err
 		}
 		in := ops.SecretRef{Name: args[0]}

@@ -11,17 +11,17 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// errLeftOut is for a CLI that was made without what the command runs.
-var errLeftOut = errors.New("this program was built without the command")
+// errNotBuiltIn is for a program that was built without the command's implementation.
+var errNotBuiltIn = errors.New("this program was built without the command")
 
 func serveCommand(r *run) command {
 	var listen string
 	return command{flags: map[string]any{"listen": &listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Serve == nil {
-			return errLeftOut
+			return errNotBuiltIn
 		}
 		person, _ := terminal(r.Stderr)
-		return r.Serve(cmd.Context(), app.Options{Person: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
+		return r.Serve(cmd.Context(), app.Options{Terminal: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }
 
@@ -29,16 +29,15 @@ func demoCommand(r *run) command {
 	o := demo.Options{Version: r.Version, Out: r.Stdout}
 	return command{flags: map[string]any{"once": &o.Once, "listen": &o.Listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Demo == nil {
-			return errLeftOut
+			return errNotBuiltIn
 		}
 		return r.Demo(cmd.Context(), o)
 	}}
 }
 
-// bashAlone has the script for bash do without the package bash-completion, which
-// is not everywhere where there is bash: then words are told apart by white space,
-// and bash itself completes the names of files.
-var bashAlone = strings.NewReplacer(
+// bashWithoutPackage makes the bash script work without the package bash-completion, which some systems lack: it splits words at white space and
+// completes file names with bash itself.
+var bashWithoutPackage = strings.NewReplacer(
 	`    _get_comp_words_by_ref "$@" cur prev words cword
 `, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
@@ -65,7 +64,7 @@ var bashAlone = strings.NewReplacer(
 __start_mcpproxy()
 `)
 
-// shells are those for which there is a completion script.
+// shells are the shells with a completion script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func completionCommand(r *run) command {
@@ -82,13 +81,13 @@ func completionCommand(r *run) command {
 	}
 }
 
-// completionScript is the script of a shell.
+// completionScript returns the script of a shell.
 func completionScript(root *cobra.Command, shell string) (script []byte, err error) {
 	var out bytes.Buffer
 	switch shell {
 	case "bash":
 		err = root.GenBashCompletionV2(&out, true)
-		return []byte(bashAlone.Replace(out.String())), err
+		return []byte(bashWithoutPackage.Replace(out.String())), err
 	case "zsh":
 		err = root.GenZshCompletion(&out)
 	case "fish":

@@ -19,8 +19,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// serviceView is what is said of the service: what its manager says, and whether a
-// daemon answers.
+// serviceView is the state of the service and of the daemon.
 type serviceView struct {
 	autostart.State
 	Answers bool   `json:"answers"`
@@ -29,8 +28,8 @@ type serviceView struct {
 	DataDir string `json:"data_dir" doc:"where the daemon was looked for"`
 }
 
-// served is the run of a command of the service's manager.
-func (r *run) served(f func(ctx context.Context, m autostart.Manager) error) func(*cobra.Command, []string) error {
+// withManager returns the run function of a command that uses the service manager.
+func (r *run) withManager(f func(ctx context.Context, m autostart.Manager) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		m, err := r.manager()
 		if err != nil {
@@ -40,7 +39,7 @@ func (r *run) served(f func(ctx context.Context, m autostart.Manager) error) fun
 	}
 }
 
-// manager is who starts programs for this user.
+// manager returns the service manager of this user.
 func (r *run) manager() (autostart.Manager, error) {
 	if r.Manager != nil {
 		return r.Manager, nil
@@ -57,8 +56,7 @@ func (r *run) manager() (autostart.Manager, error) {
 	return autostart.New(autostart.Account{GOOS: runtime.GOOS, Home: cmp.Or(home, me.HomeDir), Config: xdg, User: me.Username, UID: os.Getuid()})
 }
 
-// program is what the service runs: this program, with the configuration and the
-// data of this command where they are not those that it takes by itself.
+// program returns what the service runs: this program, with the configuration and data of this command unless they are the defaults.
 func (r *run) program() (autostart.Program, error) {
 	self, flags, err := r.self()
 	if err != nil {
@@ -80,8 +78,7 @@ func (r *run) program() (autostart.Program, error) {
 	return p, err
 }
 
-// self is this program, and the flags with which it finds the same configuration and
-// data when a service or a client starts it.
+// self returns this program, and the flags with which a service or a client starts it for the same configuration and data.
 func (r *run) self() (path string, flags []string, err error) {
 	if path = r.Program; path == "" {
 		if path, err = autostart.Self(); err != nil {
@@ -97,7 +94,7 @@ func (r *run) self() (path string, flags []string, err error) {
 }
 
 func serviceInstall(r *run) command {
-	return command{run: r.served(func(ctx context.Context, m autostart.Manager) error {
+	return command{run: r.withManager(func(ctx context.Context, m autostart.Manager) error {
 		p, err := r.program()
 		if err != nil {
 			return err
@@ -123,7 +120,7 @@ func serviceInstall(r *run) command {
 }
 
 func serviceUninstall(r *run) command {
-	return command{run: r.served(func(ctx context.Context, m autostart.Manager) error {
+	return command{run: r.withManager(func(ctx context.Context, m autostart.Manager) error {
 		was, err := m.Uninstall(ctx)
 		if err != nil {
 			return err
@@ -141,8 +138,8 @@ func serviceUninstall(r *run) command {
 }
 
 func serviceStatus(r *run) command {
-	return command{run: r.served(func(ctx context.Context, m autostart.Manager) error {
-		view, err := r.lookAtService(ctx, m)
+	return command{run: r.withManager(func(ctx context.Context, m autostart.Manager) error {
+		view, err := r.serviceState(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -150,8 +147,8 @@ func serviceStatus(r *run) command {
 	})}
 }
 
-// lookAtService asks the manager, and the daemon.
-func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serviceView, err error) {
+// serviceState requests the state of the service and of the daemon.
+func (r *run) serviceState(ctx context.Context, m autostart.Manager) (view serviceView, err error) {
 	if view.State, err = m.State(ctx); err != nil {
 		return view, err
 	}
@@ -169,20 +166,20 @@ func (r *run) lookAtService(ctx context.Context, m autostart.Manager) (view serv
 	return view, nil
 }
 
-// How long a service has until its daemon answers, and how often it is asked.
+// How long to wait for the daemon of a service, and the poll interval.
 const (
-	serviceTime = 15 * time.Second
-	serviceLook = 100 * time.Millisecond
+	serviceTimeout      = 15 * time.Second
+	servicePollInterval = 100 * time.Millisecond
 )
 
 // awaitService waits until a daemon answers.
 func (r *run) awaitService(ctx context.Context, m autostart.Manager) (serviceView, error) {
-	wait, cancel := context.WithTimeout(ctx, serviceTime)
+	wait, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
-	look := time.NewTicker(serviceLook)
+	look := time.NewTicker(servicePollInterval)
 	defer look.Stop()
 	for {
-		view, err := r.lookAtService(ctx, m)
+		view, err := r.serviceState(ctx, m)
 		if err != nil || view.Answers {
 			return view, err
 		}
@@ -206,13 +203,13 @@ func writeService(p *printer, version string, v serviceView) {
 	var f fields
 	f.add("Manager", v.Manager)
 	f.add("File", oneLine(v.File))
-	f.add("At login", map[bool]string{true: "is started", false: p.paint(care, "is not started")}[v.Enabled])
+	f.add("At login", map[bool]string{true: "is started", false: p.paint(hueWarning, "is not started")}[v.Enabled])
 	now := oneLine(v.Detail)
 	if v.PID > 0 {
 		now += ", process " + strconv.Itoa(v.PID)
 	}
-	f.add("Now", p.paint(map[bool]hue{true: good, false: bad}[v.Running], now))
-	f.add("Daemon", p.paint(map[bool]hue{true: good, false: bad}[v.Answers], daemonNote(v)))
+	f.add("Now", p.paint(map[bool]hue{true: hueGood, false: hueBad}[v.Running], now))
+	f.add("Daemon", p.paint(map[bool]hue{true: hueGood, false: hueBad}[v.Answers], daemonNote(v)))
 	f.write(p)
 	switch {
 	case !v.Enabled && !v.Running:

@@ -11,9 +11,9 @@ import (
 )
 
 func statusCommand(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
-		if api.Absent(err) {
+		if api.IsDaemonAbsent(err) {
 			if down := r.printDown(ctx); down != nil {
 				return down
 			}
@@ -30,17 +30,17 @@ func statusCommand(r *run) command {
 }
 
 func writeStatus(p *printer, s ops.Status, waiting ops.Waiting) {
-	p.line("MCPProxy %s is %s (process %d, up %s)", oneLine(s.Version), p.paint(good, "running"), s.PID,
+	p.line("MCPProxy %s is %s (process %d, up %s)", oneLine(s.Version), p.paint(hueGood, "running"), s.PID,
 		uptime(time.Duration(s.UptimeSeconds)*time.Second))
 	fmt.Fprintln(p)
 	var f fields
-	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, some(s.Servers.Idle, ", %d idle"), some(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
+	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, countNote(s.Servers.Idle, ", %d idle"), countNote(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
-	f.add("Waiting", p.paint(care, waitingNote(waiting)))
+	f.add("Waiting", p.paint(hueWarning, waitingNote(waiting)))
 	if n := s.Held.Pending; n > 0 {
-		f.add("Held", p.paint(care, counted(n, "call")+" for you: mcpproxy pending list"))
+		f.add("Held", p.paint(hueWarning, counted(n, "call")+" for you: mcpproxy pending list"))
 	}
-	f.add("Leases", p.paint(care, some(s.Held.Leases, "%d running: mcpproxy lease list")))
+	f.add("Leases", p.paint(hueWarning, countNote(s.Held.Leases, "%d running: mcpproxy lease list")))
 	for _, surface := range s.Surfaces {
 		f.add(surfaceName(oneLine(surface.Name)), oneLine(surface.Address))
 	}
@@ -49,26 +49,26 @@ func writeStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	f.write(p)
 	writeNotReady(p, s.Servers.NotReady)
 	if s.Activity.Degraded {
-		p.text("", "\n"+p.paint(bad, "The activity log is degraded:")+" "+oneLine(s.Activity.Message))
+		p.text("", "\n"+p.paint(hueBad, "The activity log is degraded:")+" "+oneLine(s.Activity.Message))
 	}
 	if s.ConfigError != "" {
-		p.text("", "\n"+p.paint(bad, "The configuration file was refused; the old configuration is live:"))
+		p.text("", "\n"+p.paint(hueBad, "The configuration file was refused; the old configuration is live:"))
 		p.text("  ", printable(s.ConfigError))
 	}
 	if len(s.NeedsRestart) > 0 {
-		p.text("", "\n"+p.paint(care, "After a restart only:")+" "+oneLine(strings.Join(s.NeedsRestart, ", ")))
+		p.text("", "\n"+p.paint(hueWarning, "After a restart only:")+" "+oneLine(strings.Join(s.NeedsRestart, ", ")))
 	}
 	for _, warning := range s.Warnings {
-		p.text("", "\n"+p.paint(care, "Warning:")+" "+oneLine(warning))
+		p.text("", "\n"+p.paint(hueWarning, "Warning:")+" "+oneLine(warning))
 	}
 }
 
-// writeNotReady names the servers that cannot be used now, and says why.
+// writeNotReady lists the servers that cannot be used now, with reasons.
 func writeNotReady(p *printer, servers []ops.NotReady) {
 	if len(servers) == 0 {
 		return
 	}
-	fmt.Fprintf(p, "\n%s\n", p.paint(care, "Not ready:"))
+	fmt.Fprintf(p, "\n%s\n", p.paint(hueWarning, "Not ready:"))
 	f := fields{indent: "  "}
 	for _, s := range servers {
 		f.add(oneLine(s.Name), oneLine(s.Detail))
@@ -76,7 +76,7 @@ func writeNotReady(p *printer, servers []ops.NotReady) {
 	f.write(p)
 }
 
-// waitingNote is what waits for a person, in one line; empty when nothing does.
+// waitingNote summarizes what waits for approval; "" for nothing.
 func waitingNote(waiting ops.Waiting) string {
 	var what []string
 	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
@@ -92,11 +92,11 @@ func waitingNote(waiting ops.Waiting) string {
 	if n := offers; n > 0 {
 		what = append(what, fmt.Sprintf("%d beside tools", n))
 	}
-	return forYou(what)
+	return approvalsNote(what)
 }
 
-// forYou lists what waits for a person; "" for nothing.
-func forYou(what []string) string {
+// approvalsNote joins counts of what waits for approval; "" for nothing.
+func approvalsNote(what []string) string {
 	if what == nil {
 		return ""
 	}
@@ -114,15 +114,15 @@ func surfaceName(name string) string {
 	return sentence(name)
 }
 
-// some is a note about n of something, if there is any.
-func some(n int, note string) string {
+// countNote formats a note about n things; "" for none.
+func countNote(n int, note string) string {
 	if n > 0 {
 		return fmt.Sprintf(note, n)
 	}
 	return ""
 }
 
-// uptime is a duration as a person says it.
+// uptime formats a duration in its two largest units.
 func uptime(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -7,24 +7,24 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// downStatus is what `status` says while no daemon answers: what the files say.
+// downStatus is the output of `status` without a daemon: what the files tell.
 type downStatus struct {
-	Running     bool         `json:"running"`
-	ConfigPath  string       `json:"config_path"`
-	DataDir     string       `json:"data_dir"`
-	ConfigError string       `json:"config_error,omitempty"`
-	Servers     downServers  `json:"servers"`
-	Waiting     doctor.Waits `json:"waiting"`
-	Warnings    []string     `json:"warnings,omitempty"`
+	Running     bool                  `json:"running"`
+	ConfigPath  string                `json:"config_path"`
+	DataDir     string                `json:"data_dir"`
+	ConfigError string                `json:"config_error,omitempty"`
+	Servers     downServers           `json:"servers"`
+	Waiting     doctor.PendingReviews `json:"waiting"`
+	Warnings    []string              `json:"warnings,omitempty"`
 }
 
 type downServers struct {
-	Total    int             `json:"total"`
-	Enabled  int             `json:"enabled"`
-	NotReady []doctor.Absent `json:"not_ready"`
+	Total    int                  `json:"total"`
+	Enabled  int                  `json:"enabled"`
+	NotReady []doctor.Unavailable `json:"not_ready"`
 }
 
-// printDown writes what is known without a daemon.
+// printDown prints what is known without a daemon.
 func (r *run) printDown(ctx context.Context) error {
 	options, err := r.doctorOptions()
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *run) printDown(ctx context.Context) error {
 	options.Ask = func(context.Context) (*doctor.Daemon, error) { return nil, doctor.ErrAbsent } // it was asked already
 	f := doctor.Gather(ctx, options)
 	s := downStatus{ConfigPath: f.ConfigPath, DataDir: f.DataDir, ConfigError: f.ConfigError(), Waiting: f.Waiting(), Warnings: f.Warnings}
-	s.Servers.NotReady = f.Absent()
+	s.Servers.NotReady = f.Unavailable()
 	for _, server := range f.Servers {
 		if server.ProposedBy != "" {
 			continue
@@ -47,16 +47,16 @@ func (r *run) printDown(ctx context.Context) error {
 }
 
 func writeDown(p *printer, s downStatus) {
-	p.line("MCPProxy is %s. What its files say:", p.paint(bad, "not running"))
+	p.line("MCPProxy is %s. What its files say:", p.paint(hueBad, "not running"))
 	fmt.Fprintln(p)
 	var f fields
-	f.add("Servers", fmt.Sprintf("%d enabled%s", s.Servers.Enabled, some(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
-	f.add("Waiting", p.paint(care, downWaiting(s.Waiting)))
+	f.add("Servers", fmt.Sprintf("%d enabled%s", s.Servers.Enabled, countNote(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
+	f.add("Waiting", p.paint(hueWarning, downWaiting(s.Waiting)))
 	f.add("Configuration", oneLine(s.ConfigPath))
 	f.add("Data", oneLine(s.DataDir))
 	f.write(p)
 	if len(s.Servers.NotReady) > 0 {
-		fmt.Fprintf(p, "\n%s\n", p.paint(care, "Not ready:"))
+		fmt.Fprintf(p, "\n%s\n", p.paint(hueWarning, "Not ready:"))
 		f := fields{indent: "  "}
 		for _, one := range s.Servers.NotReady {
 			f.add(oneLine(one.Name), oneLine(one.Detail))
@@ -64,17 +64,17 @@ func writeDown(p *printer, s downStatus) {
 		f.write(p)
 	}
 	if s.ConfigError != "" {
-		p.text("", "\n"+p.paint(bad, "The configuration file is not right:"))
+		p.text("", "\n"+p.paint(hueBad, "The configuration file is not right:"))
 		p.text("  ", printable(s.ConfigError))
 	}
 	for _, warning := range s.Warnings {
-		p.text("", "\n"+p.paint(care, "Warning:")+" "+oneLine(warning))
+		p.text("", "\n"+p.paint(hueWarning, "Warning:")+" "+oneLine(warning))
 	}
 	fmt.Fprintln(p)
 }
 
-// downWaiting is what waits for a person, in one line; empty when nothing does.
-func downWaiting(w doctor.Waits) string {
+// downWaiting summarizes what waits for approval; "" for nothing.
+func downWaiting(w doctor.PendingReviews) string {
 	var what []string
 	for _, one := range []struct {
 		n    int
@@ -87,5 +87,5 @@ func downWaiting(w doctor.Waits) string {
 	if w.Offers > 0 {
 		what = append(what, fmt.Sprintf("%d beside tools", w.Offers))
 	}
-	return forYou(what)
+	return approvalsNote(what)
 }

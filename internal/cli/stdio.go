@@ -51,7 +51,7 @@ func stdioCommand(r *run) command {
 	}}
 }
 
-// bridge runs until the client has gone.
+// bridge relays stdin and stdout to the daemon until the client is gone.
 func (r *run) bridge(ctx context.Context, path string) error {
 	file, err := r.configFile()
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 		return err
 	}
 	if r.Serve == nil {
-		return errLeftOut
+		return errNotBuiltIn
 	}
 	signal.Ignore(syscall.SIGPIPE) // a client that is gone must not end a daemon that others use
 	logger := slog.New(slog.NewTextHandler(r.Stderr, &slog.HandlerOptions{ReplaceAttr: redact.Attr}))
@@ -83,8 +83,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 	return errors.Join(err, own.stop())
 }
 
-// token returns the agent token of the environment, "" without one. It is not said
-// in any message.
+// token returns the agent token of the environment, "" without one. No message repeats it.
 func (r *run) token() (string, error) {
 	token, _ := r.lookup(tokenVariable)
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
@@ -93,28 +92,28 @@ func (r *run) token() (string, error) {
 	return token, nil
 }
 
-// ownDaemon is the daemon that this process is when no other one runs.
+// ownDaemon is the daemon that this process runs when no other runs.
 type ownDaemon struct {
 	dial  func(ctx context.Context) (net.Conn, error)
 	serve func(ctx context.Context) error
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when serve has returned; nil when it does not run
-	err    error         // what serve returned
+	err    error         // result of serve
 }
 
-// How a daemon is waited for. Another one may be starting, or be about to end.
+// How long and how often to wait for a daemon. Another one may be starting or stopping.
 const (
-	startTime = 20 * time.Second
-	lookPause = 20 * time.Millisecond
+	startTimeout      = 20 * time.Second
+	startPollInterval = 20 * time.Millisecond
 )
 
 // start makes sure that a daemon answers: another one, or this process.
 func (o *ownDaemon) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	look := time.NewTicker(lookPause)
+	look := time.NewTicker(startPollInterval)
 	defer look.Stop()
 	for {
 		if c, err := o.dial(ctx); err == nil {
@@ -132,8 +131,7 @@ func (o *ownDaemon) start(ctx context.Context) error {
 	}
 }
 
-// launch runs the daemon if it does not run. Its error is how the last run
-// ended.
+// launch runs the daemon unless it runs. It returns the error of the previous run.
 func (o *ownDaemon) launch(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,7 +144,7 @@ func (o *ownDaemon) launch(ctx context.Context) error {
 			return nil
 		}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the request that found none
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the request that started it
 	ended := make(chan struct{})
 	o.cancel, o.ended = cancel, ended
 	go func() {

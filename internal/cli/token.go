@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// tokenVariable is the environment variable that has the token of a client that
-// starts `mcpproxy stdio`.
+// tokenVariable is the environment variable with the token of a client that starts `mcpproxy stdio`.
 const tokenVariable = "MCPPROXY_TOKEN"
 
 func tokenCreate(r *run) command {
@@ -22,7 +21,7 @@ func tokenCreate(r *run) command {
 	return command{
 		complete: fixed(), // a new name
 		flags:    map[string]any{"profile": &in.Profile, "servers": (*commaList)(&in.Servers), "lanes": (*commaList)(&in.Lanes), "expires": &in.ExpiresIn},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Name = args[0]
 			made, err := api.CreateToken.Call(ctx, c, in)
 			if err != nil {
@@ -33,7 +32,7 @@ func tokenCreate(r *run) command {
 	}
 }
 
-// writeToken writes the token alone on stdout, for whoever puts it where it belongs.
+// writeToken writes only the token to stdout, so that it can be piped.
 func writeToken(p *printer, made ops.CreatedToken) {
 	p.line("%s", printable(made.Token))
 	p.note("This is shown once, and kept nowhere. %s reaches %s.", visibleLine(made.Name), reaches(made.TokenView))
@@ -43,7 +42,7 @@ func writeToken(p *printer, made ops.CreatedToken) {
 	p.note("A client sends it as Authorization: Bearer TOKEN; one that starts `mcpproxy stdio` has it in %s.", tokenVariable)
 }
 
-// reaches says in words what a token may reach.
+// reaches describes what a token may reach.
 func reaches(t ops.TokenView) string {
 	out := "all servers"
 	if len(t.Servers) > 0 {
@@ -104,7 +103,7 @@ func writeProfiles(p *printer, all ops.ProfileList) {
 }
 
 func profileShow(r *run) command {
-	return command{complete: r.live(profileNames), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{complete: r.live(profileNames), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		all, err := api.ListProfiles.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err

@@ -24,21 +24,21 @@ func (f *fake) accessOps() []api.Operation {
 		return presently, nil
 	}
 	return []api.Operation{
-		api.GetPresence.As(presenceNow), api.JoinPresence.As(presenceNow), api.ResetPresence.As(presenceNow),
-		api.ListTokens.As(func(context.Context, ops.Caller, ops.Nothing) (ops.TokenList, error) {
+		api.GetPresence.WithHandler(presenceNow), api.JoinPresence.WithHandler(presenceNow), api.ResetPresence.WithHandler(presenceNow),
+		api.ListTokens.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.TokenList, error) {
 			return ops.TokenList{Tokens: []ops.TokenView{ci, old}}, nil
 		}),
-		api.CreateToken.As(func(_ context.Context, _ ops.Caller, in ops.NewToken) (ops.CreatedToken, error) {
+		api.CreateToken.WithHandler(func(_ context.Context, _ ops.Caller, in ops.NewToken) (ops.CreatedToken, error) {
 			if in.ExpiresIn == "soon" {
 				return ops.CreatedToken{}, problem.New(problem.InvalidParameter, "Invalid expires_in 'soon'", "")
 			}
 			made := ops.TokenView{Name: in.Name, Profile: in.Profile, Servers: in.Servers, Lanes: in.Lanes, Warning: old.Warning}
 			return ops.CreatedToken{TokenView: made, Token: "mcpp_t_secret"}, nil
 		}),
-		api.RevokeToken.As(func(_ context.Context, _ ops.Caller, in ops.TokenRef) (ops.RevokedToken, error) {
+		api.RevokeToken.WithHandler(func(_ context.Context, _ ops.Caller, in ops.TokenRef) (ops.RevokedToken, error) {
 			return ops.RevokedToken{Revoked: in.Name}, nil
 		}),
-		api.ListProfiles.As(func(context.Context, ops.Caller, ops.Nothing) (ops.ProfileList, error) {
+		api.ListProfiles.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.ProfileList, error) {
 			return ops.ProfileList{Profiles: []ops.ProfileView{
 				{Name: "research", Servers: []string{"github", "web-*"}, Tools: []ops.ProfileTools{{Server: "github", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"},
 					Reaches: []ops.Reached{{Server: "github", Tools: 3, Callable: 2}}},

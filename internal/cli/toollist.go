@@ -8,24 +8,23 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// toolList is all tools that a filter selects.
+// toolList is the tools that a filter selects.
 type toolList struct {
 	Tools    []ops.ToolView `json:"tools"`
 	Total    int            `json:"total"`
 	Unhinted []ops.Unhinted `json:"unhinted,omitempty"`
 }
 
-// How many tools are asked for at a time, and how often the list is begun anew when
-// the daemon keeps it no longer.
+// The page size, and how often the list is started again when the daemon has dropped it.
 const (
-	toolsPage = 1000
-	listAgain = 3
+	toolsPage      = 1000
+	maxListRetries = 3
 )
 
 // allTools returns all pages of one list.
 func allTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
 	q.Limit = toolsPage
-	for range listAgain {
+	for range maxListRetries {
 		all := toolList{Tools: []ops.ToolView{}}
 		for q.Offset, q.Snapshot = 0, ""; ; q.Offset = len(all.Tools) {
 			page, err := api.ListTools.Call(ctx, c, q)

@@ -18,7 +18,7 @@ func toolsList(r *run) command {
 	var f ops.ToolFilter
 	return command{
 		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
-		run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
 			if err := checkOperation(f.Operation); err != nil {
 				return err
 			}
@@ -27,7 +27,7 @@ func toolsList(r *run) command {
 				return err
 			}
 			if len(found.Tools) == 0 && f.Server != "" {
-				if err := knownServer(ctx, c, f.Server); err != nil {
+				if err := checkServerExists(ctx, c, f.Server); err != nil {
 					return err
 				}
 			}
@@ -39,7 +39,7 @@ func toolsList(r *run) command {
 	}
 }
 
-// checkOperation refuses what is no operation type.
+// checkOperation rejects an invalid operation type.
 func checkOperation(word string) error {
 	if _, ok := policy.ParseOperation(word); word != "" && !ok {
 		return usage("Invalid value '"+word+"' for --operation: must be read, write, or destructive", "")
@@ -47,12 +47,11 @@ func checkOperation(word string) error {
 	return nil
 }
 
-// maxNamedServers bounds the names of servers in an error.
+// maxNamedServers limits the server names in an error.
 const maxNamedServers = 10
 
-// knownServer returns an error for the name of a server that does not exist, which
-// names those that do.
-func knownServer(ctx context.Context, c *api.Client, name string) error {
+// checkServerExists returns an error for an unknown server name, with the existing names.
+func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
@@ -89,10 +88,10 @@ func writeTools(p *printer, tools []ops.ToolView) {
 
 func toolStatus(p *printer, v ops.ToolView) string { return statusWord(p, v.Status) }
 
-// lane is a variant by its operation alone.
+// lane returns the operation of a variant.
 func lane(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
 
-// summary is the first line of a description.
+// summary returns the first line of a description.
 func summary(v ops.ToolView) string {
 	text := v.Description
 	if text == "" {
@@ -111,29 +110,29 @@ func toolsSearch(r *run) command {
 			}
 			return nil
 		},
-		run: doesAs(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
+		run: runOperationAs(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperation(q.Operation)
-		}, plainFound, writeFound),
+		}, plainSearch, writeFoundTools),
 	}
 }
 
-// found is what a search has found.
-type found struct {
+// searchOutput is the output of a search.
+type searchOutput struct {
 	Query string         `json:"query"`
 	Total int            `json:"total"`
 	Tools []ops.ToolView `json:"tools"`
 }
 
-func plainFound(a ops.SearchAnswer) found {
-	f := found{a.Query, a.Total, make([]ops.ToolView, 0, len(a.Tools))}
+func plainSearch(a ops.SearchAnswer) searchOutput {
+	f := searchOutput{a.Query, a.Total, make([]ops.ToolView, 0, len(a.Tools))}
 	for _, t := range a.Tools {
 		f.Tools = append(f.Tools, t.ToolView)
 	}
 	return f
 }
 
-func writeFound(p *printer, found found) {
+func writeFoundTools(p *printer, found searchOutput) {
 	if len(found.Tools) == 0 {
 		p.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
 		return
@@ -150,7 +149,7 @@ func writeFound(p *printer, found found) {
 	}
 }
 
-// writeReasons says for each tool why it was found, where that was asked for.
+// writeReasons writes for each tool why it was found, if requested.
 func writeReasons(p *printer, tools []ops.ToolView) {
 	for _, v := range tools {
 		if len(v.Why) == 0 {

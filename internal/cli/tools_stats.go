@@ -9,12 +9,12 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// The most rows of a list that a person is shown; all are in -o json.
+// The maximum rows of a list in a table; -o json has all.
 const maxStatsRows = 20
 
 func toolsStats(r *run) command {
 	var since string
-	return command{flags: map[string]any{"since": &since}, run: does(r, api.GetToolStats, func([]string) (in ops.StatsQuery, err error) {
+	return command{flags: map[string]any{"since": &since}, run: runOperation(r, api.GetToolStats, func([]string) (in ops.StatsQuery, err error) {
 		in.Since, err = r.parseTime("--since", since)
 		return in, err
 	}, writeStats)}

@@ -8,12 +8,12 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// addTrust adds what was decided about a tool.
+// addTrust adds the decisions about a tool.
 func addTrust(p *printer, f *fields, t *ops.Trust) {
 	if t == nil {
 		return
 	}
-	f.add("Waits", waitsBecause(t.Reason))
+	f.add("Waits", waitReason(t.Reason))
 	if t.Approved != "" {
 		f.add("Approved", strings.TrimSpace(p.moment(t.ApprovedAt)+" by "+oneLine(t.ApprovedBy)))
 	}
@@ -28,14 +28,14 @@ func writeSwitchedOff(p *printer, v ops.ToolView) {
 
 func writeSwitchedOn(p *printer, v ops.ToolView) {
 	p.line("%s is switched on.", oneLine(v.Name))
-	stillLocked(p, v.Status)
+	noteStillLocked(p, v.Status)
 }
 
 func toolsDiff(r *run) command {
 	kind := kindFlag("tool")
 	return command{
 		flags: map[string]any{"kind": (*string)(&kind)}, complete: firstOnly(r.live(waitingTools)),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			of, err := kind.definition(args[0])
 			if err != nil {
 				return err
@@ -58,12 +58,12 @@ func toolsApprove(r *run) command {
 			"server": &f.server, "all": &f.all, "with-findings": &f.withFindings,
 		},
 		args: atMost(1), complete: firstOnly(r.live(waitingTools)),
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			kind, err := kind.kind()
 			if err != nil {
 				return err
 			}
-			server, one, err := f.which(kind, args)
+			server, one, err := f.selection(kind, args)
 			switch {
 			case err != nil:
 				return err
@@ -75,17 +75,17 @@ func toolsApprove(r *run) command {
 	}
 }
 
-func toolsBlock(r *run) command { return decidesOne(r, blockOne) }
+func toolsBlock(r *run) command { return decideOne(r, blockOne) }
 
-func toolsUnblock(r *run) command { return decidesOne(r, unblockOne) }
+func toolsUnblock(r *run) command { return decideOne(r, unblockOne) }
 
-// decidesOne is a command that decides about one definition as it is now, or with the fingerprint that is given.
-func decidesOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.Seen) error) command {
+// decideOne returns a command that decides about one definition: the listed one, unless a fingerprint is given.
+func decideOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.Seen) error) command {
 	var seen ops.Seen
 	kind := kindFlag("tool")
 	return command{
 		flags: map[string]any{"kind": (*string)(&kind), "fingerprint": &seen.Fingerprint},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			of, err := kind.definition(args[0])
 			if err != nil {
 				return err

@@ -183,7 +183,7 @@ func (f *fake) ApproveTools(ctx context.Context, c ops.Caller, in ops.ToolsAppro
 		}
 		all = append(all, ops.DecidedTool{Name: one.Name, Problem: err})
 	}
-	return api.Approved(all), nil
+	return api.NewApprovedTools(all), nil
 }
 
 func (f *fake) BlockTool(ctx context.Context, c ops.Caller, in ops.ToolDecision) (ops.ToolView, error) {

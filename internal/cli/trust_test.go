@@ -418,13 +418,13 @@ func TestMarks(t *testing.T) {
 func TestShortened(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 300) + strings.Repeat("ü", 300)
-	if got := shortened(long, true, true); len(got) > 2*aroundChange+5 || !strings.HasPrefix(got, "aaa") || !strings.HasSuffix(got, "ü") {
+	if got := elide(long, true, true); len(got) > 2*aroundChange+5 || !strings.HasPrefix(got, "aaa") || !strings.HasSuffix(got, "ü") {
 		t.Errorf("%q", got)
 	}
-	if got := shortened(long, false, true); !strings.HasPrefix(got, " … ü") {
+	if got := elide(long, false, true); !strings.HasPrefix(got, " … ü") {
 		t.Errorf("%q", got)
 	}
-	if got := shortened("short", true, true); got != "short" {
+	if got := elide("short", true, true); got != "short" {
 		t.Errorf("%q", got)
 	}
 }
@@ -439,7 +439,7 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 		`no "JSON`:                    `no "JSON`,
 		`{"a":"\ud83d\ude00 \ud800"}`: "{\n  \"a\": \"😀 \ufffd\"\n}",
 	} {
-		if got := seenJSON(json.RawMessage(raw)); got != want {
+		if got := visibleJSON(json.RawMessage(raw)); got != want {
 			t.Errorf("%s gives\n%q, want\n%q", raw, got, want)
 		}
 	}

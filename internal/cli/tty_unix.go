@@ -4,7 +4,7 @@ package cli
 
 import "os"
 
-// openTerminal opens the terminal that the person is at: to read from, and to write to.
+// openTerminal opens the user's terminal for reading and writing.
 func openTerminal() (in, out *os.File, err error) {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	return f, f, err

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// openTerminal opens the console that the person is at: to read from, and to write to.
+// openTerminal opens the user's console for reading and writing.
 func openTerminal() (in, out *os.File, err error) {
 	in, err = os.OpenFile("CONIN$", os.O_RDWR, 0)
 	if err != nil {

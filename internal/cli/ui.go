@@ -15,13 +15,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// lookSignIn is how often it is asked whether the code was used.
-const lookSignIn = 250 * time.Millisecond
+// signInPollInterval is how often the use of the code is checked.
+const signInPollInterval = 250 * time.Millisecond
 
-// pageLife is how long a page with a code may lie about: its code is good as long.
-const pageLife = time.Minute
+// pageLifetime is how long a page with a code may exist: as long as its code is valid.
+const pageLifetime = time.Minute
 
-// openedUI is what became of the web UI.
+// openedUI is the result of opening the web UI.
 type openedUI struct {
 	Address  string `json:"address"`
 	SignedIn bool   `json:"signed_in"`
@@ -29,8 +29,8 @@ type openedUI struct {
 
 func uiCommand(r *run) command {
 	var printLink bool
-	return command{flags: map[string]any{"print": &printLink}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-		address, err := addressOfUI(ctx, c)
+	return command{flags: map[string]any{"print": &printLink}, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		address, err := uiAddress(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -38,8 +38,8 @@ func uiCommand(r *run) command {
 	})}
 }
 
-// addressOfUI is where the MCPProxy that runs has its web UI.
-func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
+// uiAddress returns the URL of the running daemon's web UI.
+func uiAddress(ctx context.Context, c *api.Client) (string, error) {
 	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return "", err
@@ -51,7 +51,7 @@ func addressOfUI(ctx context.Context, c *api.Client) (string, error) {
 	return s.Surfaces[at].Address, nil
 }
 
-// showUI opens a page of the web UI, signed in, or shows the link to it.
+// showUI opens a page of the web UI, signed in, or shows a link to it.
 func showUI(ctx context.Context, r *run, c *api.Client, address string, printLink bool) error {
 	if !printLink && hasDesktop(r.lookup) {
 		err := openUI(ctx, r, c, address)
@@ -62,7 +62,7 @@ func showUI(ctx context.Context, r *run, c *api.Client, address string, printLin
 	return printUI(ctx, r, c, address)
 }
 
-// printUI shows the link on a terminal: elsewhere it would be kept.
+// printUI shows the link, but only on a terminal: elsewhere it would be stored.
 func printUI(ctx context.Context, r *run, c *api.Client, address string) error {
 	if !r.terminal || r.output != formatTable {
 		return problem.New(problem.Usage, "No browser is opened, and the link, which signs in, is shown on a terminal only.",
@@ -79,14 +79,13 @@ func printUI(ctx context.Context, r *run, c *api.Client, address string) error {
 
 var errNoBrowser = errors.New("no browser can be opened")
 
-// openUI opens a page in a file that leads to the UI, since others can see the
-// arguments of a browser, and waits until the code was used.
+// openUI opens an HTML file that redirects to the UI, because other users can see a browser's arguments, and waits until the code was used.
 func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
 	}
-	path, err := r.writeSignIn(address + "#" + code.Code)
+	path, err := r.writeSignInPage(address + "#" + code.Code)
 	if err != nil {
 		return fmt.Errorf("the page that leads to the web UI: %w", err)
 	}
@@ -95,7 +94,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		return errNoBrowser
 	}
 	r.say("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)
-	look := time.NewTicker(lookSignIn)
+	look := time.NewTicker(signInPollInterval)
 	defer look.Stop()
 	for {
 		select {
@@ -105,7 +104,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		}
 		state, err := api.GetCode.Call(ctx, c, api.CodeRef{ID: code.ID})
 		switch {
-		case err != nil && problem.From(err).Code == problem.NotFound: // its minute is over
+		case err != nil && problem.From(err).Code == problem.NotFound: // the code has expired
 			return problem.New(problem.Timeout, "Nobody has signed in within a minute.",
 				"Some browsers may not read files of yours (those from Snap or Flatpak): `mcpproxy ui --print` shows the link instead.")
 		case err != nil:
@@ -116,9 +115,8 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 	}
 }
 
-// writeSignIn writes a page that leads to the link, for this user alone, and
-// returns its path. Pages that were left behind go.
-func (r *run) writeSignIn(link string) (path string, err error) {
+// writeSignInPage writes a page that redirects to the link, readable only by this user, and returns its path. It removes old pages.
+func (r *run) writeSignInPage(link string) (path string, err error) {
 	dir, err := r.dataDirectory()
 	if err == nil {
 		dir, err = filepath.Abs(filepath.Join(dir, "sign-in"))
@@ -131,7 +129,7 @@ func (r *run) writeSignIn(link string) (path string, err error) {
 	}
 	old, _ := os.ReadDir(dir)
 	for _, one := range old {
-		if info, err := one.Info(); err == nil && time.Since(info.ModTime()).Abs() > pageLife {
+		if info, err := one.Info(); err == nil && time.Since(info.ModTime()).Abs() > pageLifetime {
 			_ = os.Remove(filepath.Join(dir, one.Name()))
 		}
 	}

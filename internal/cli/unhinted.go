@@ -6,11 +6,11 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// maxUnhinted is for how many servers tools list says so.
+// maxUnhinted limits the servers in the notes of tools list.
 const maxUnhinted = 3
 
-// unhinted is what enforcing what is inferred would be good for; "" for nothing.
-func unhinted(u *ops.Unhinted) string {
+// unhintedNote describes the gain of enforcing inferred hints; "" for none.
+func unhintedNote(u *ops.Unhinted) string {
 	if u == nil {
 		return ""
 	}
@@ -26,6 +26,6 @@ func unhinted(u *ops.Unhinted) string {
 
 func noteUnhinted(p *printer, all []ops.Unhinted) {
 	for i := range all[:min(len(all), maxUnhinted)] {
-		p.note("%s", unhinted(&all[i]))
+		p.note("%s", unhintedNote(&all[i]))
 	}
 }

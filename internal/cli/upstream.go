@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// plainServers and plainServer are what commands show of servers.
+// plainServers and plainServer select what the commands show.
 func plainServers(all ops.ServerList) ops.ServerViews {
 	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
 	for _, s := range all.Servers {
@@ -31,7 +31,7 @@ func writeServers(p *printer, all ops.ServerViews) {
 		return
 	}
 	t := table{p: p, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, right: map[int]bool{3: true}, narrow: slices.Concat(
-		leaveOut("PROTOCOL"), saying("The whole note: `mcpproxy upstream get NAME`.", shorten("NOTE", 24)),
+		leaveOut("PROTOCOL"), withNote("The whole note: `mcpproxy upstream get NAME`.", shorten("NOTE", 24)),
 		shorten("NAME", 16), leaveOut("TOOLS", "NOTE"), shorten("NAME", 8))}
 	for _, s := range all.Servers {
 		note := strings.TrimPrefix(s.Detail, "failed, ")
@@ -40,8 +40,8 @@ func writeServers(p *printer, all ops.ServerViews) {
 			note = loginNote(s)
 		case s.Enabled && s.Quarantined:
 			note = approveNote(s)
-		case s.State == "ready" && offersNote(s) != "":
-			note = offersNote(s)
+		case s.State == "ready" && primitivesNote(s) != "":
+			note = primitivesNote(s)
 		case s.Hint != "":
 			note = "never started: mcpproxy upstream restart " + s.Name
 		}
@@ -50,15 +50,15 @@ func writeServers(p *printer, all ops.ServerViews) {
 	t.write()
 }
 
-// loginNote is the remedy for a server that asks for a login.
+// loginNote returns the fix for a server that needs a login.
 func loginNote(s ops.ServerView) string { return "mcpproxy upstream login " + s.Name }
 
-// approveNote is the remedy for a server that waits for its review.
+// approveNote returns the fix for a server that waits for review.
 func approveNote(s ops.ServerView) string {
 	return "mcpproxy upstream approve " + quotedWord(s.Name)
 }
 
-// toolCount is the number of tools, and of those that can be called if they differ.
+// toolCount returns the number of tools, and of callable ones if they differ.
 func toolCount(s ops.ServerView) string {
 	if s.Tools == nil {
 		return strconv.Itoa(s.ToolCount)
@@ -104,17 +104,17 @@ func writeServer(p *printer, s ops.ServerView) {
 	f.add("Tools", strconv.Itoa(s.ToolCount))
 	f.add("", oneLine(s.Hint))
 	if s.Tools != nil {
-		f.add("", counts(*s.Tools))
+		f.add("", statusCounts(*s.Tools))
 	}
-	f.add("Hints", unhinted(s.Unhinted))
-	addOffers(&f, s.Offers)
+	f.add("Hints", unhintedNote(s.Unhinted))
+	addPrimitives(&f, s.Offers)
 	for i, warning := range s.Warnings {
 		f.add(map[bool]string{true: "Warnings"}[i == 0], oneLine(warning))
 	}
 	f.write(p)
 }
 
-// lastError is what went wrong, and when.
+// lastError returns the last error and its time.
 func lastError(p *printer, s ops.ServerView) string {
 	if s.LastError == "" || s.LastErrorAt == nil {
 		return printable(s.LastError)
@@ -122,8 +122,8 @@ func lastError(p *printer, s ops.ServerView) string {
 	return p.moment(s.LastErrorAt) + ", " + printable(s.LastError)
 }
 
-// counts is why tools of a server cannot be called, one reason a line.
-func counts(c ops.Counts) string {
+// statusCounts lists the tools of a server by status.
+func statusCounts(c ops.Counts) string {
 	out := []string{fmt.Sprintf("%d callable", c[policy.Callable])}
 	for _, s := range policy.Statuses() {
 		if c[s] > 0 {
@@ -140,23 +140,22 @@ func counts(c ops.Counts) string {
 }
 
 func upstreamRestart(r *run) command {
-	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		s, err := api.RestartServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
 		if err := r.print(s, func(p *printer) {
-			p.line("Restarted %s: %s.", oneLine(s.Name), nowIs(p, s))
+			p.line("Restarted %s: %s.", oneLine(s.Name), stateSentence(p, s))
 		}); err != nil {
 			return err
 		}
-		return notUp(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
+		return notReadyError(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 
-// notUp is the failure of a server that did not come up; nil when it did, or is
-// still at it.
-func notUp(s ops.ServerView, how, hint string) error {
+// notReadyError returns the error of a server that did not start; nil when it is ready or still starting.
+func notReadyError(s ops.ServerView, how, hint string) error {
 	switch {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
@@ -170,7 +169,7 @@ func notUp(s ops.ServerView, how, hint string) error {
 	return problem.New(problem.ServerUnavailable, message, hint)
 }
 
-// logTail is what is shown of a log.
+// logTail is the displayed part of a log.
 type logTail struct {
 	Server string   `json:"server"`
 	Lines  []string `json:"lines"`
@@ -189,7 +188,7 @@ func writeLog(p *printer, tail logTail) {
 
 func upstreamLogs(r *run) command {
 	lines := 100
-	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: doesAs(r, api.GetServerLogs, func(args []string) (in ops.LogQuery, err error) {
+	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: runOperationAs(r, api.GetServerLogs, func(args []string) (in ops.LogQuery, err error) {
 		return ops.LogQuery{ServerRef: ops.ServerRef{Name: args[0]}, Lines: lines}, nil
 	}, plainTail, writeLog)}
 }

@@ -18,7 +18,7 @@ import (
 func upstreamSet(r *run) command {
 	var infer string
 	var unset bool
-	members := map[string]*parts{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
+	members := map[string]*memberChanges{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
 	env, headers := members["env"], members["headers"]
 	return command{
 		flags: map[string]any{
@@ -44,7 +44,7 @@ func upstreamSet(r *run) command {
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
-		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in := api.Change{ServerChange: ops.ServerChange{ServerRef: ops.ServerRef{Name: args[0]}}}
 			var err error
 			switch {
@@ -63,12 +63,12 @@ func upstreamSet(r *run) command {
 			if given := members[in.Key]; given != nil && given.any() {
 				in.Value, err = given.value()
 			} else {
-				in.Value, err = setting(in.Key, args[2:], unset)
+				in.Value, err = settingValue(in.Key, args[2:], unset)
 			}
 			if err != nil {
 				return err
 			}
-			v, err := change(r, ctx, c, api.ChangeServer, in, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
+			v, err := changeOrOffline(r, ctx, c, api.ChangeServer, in, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			if err != nil {
@@ -85,16 +85,16 @@ func upstreamSet(r *run) command {
 	}
 }
 
-// parts are what a command line says of the members of a key.
-type parts struct {
+// memberChanges are the flags that change members of a key.
+type memberChanges struct {
 	flag, between string
 	given, unset  []string
 }
 
-func (m *parts) any() bool { return len(m.given)+len(m.unset) > 0 }
+func (m *memberChanges) any() bool { return len(m.given)+len(m.unset) > 0 }
 
-// value is the members as a change has them: null takes one out.
-func (m *parts) value() (json.RawMessage, error) {
+// value returns the members as JSON: null removes one.
+func (m *memberChanges) value() (json.RawMessage, error) {
 	set, err := pairs(m.flag, m.given, m.between)
 	if err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (m *parts) value() (json.RawMessage, error) {
 	return wirejson.Marshal(all)
 }
 
-// setting is the value of a key as it stands in the file; nil takes it out.
-func setting(key string, values []string, unset bool) (json.RawMessage, error) {
+// settingValue returns the JSON value of a key; nil removes it.
+func settingValue(key string, values []string, unset bool) (json.RawMessage, error) {
 	keys := ops.ChangeableKeys()
 	switch {
 	case !slices.Contains(keys, key):

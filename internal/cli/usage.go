@@ -16,8 +16,7 @@ import (
 
 func usage(message, hint string) *problem.Problem { return problem.New(problem.Usage, message, hint) }
 
-// flagError names the command whose help tells its flags. Where there is no such
-// command, that is said first.
+// flagError names the command whose help lists the flags. An unknown subcommand is reported first.
 func flagError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return unknownCommand(cmd, words[0])
@@ -37,7 +36,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// helpOrUnknown is the run of a command that only holds others.
+// helpOrUnknown is the run function of a command group.
 func helpOrUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -45,7 +44,7 @@ func helpOrUnknown(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
-// oldCallTool are the words with which people call the old call_tool.
+// oldCallTool are the forms in which users call the removed call_tool.
 var oldCallTool = []string{"mcpproxy call tool", "mcpproxy call call_tool", "mcpproxy call_tool", "mcpproxy call-tool"}
 
 func unknownCommand(parent *cobra.Command, name string) error {
@@ -67,7 +66,7 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	return usage(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
 }
 
-// exactly takes so many arguments with these names.
+// exactly requires arguments with these names.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
@@ -77,7 +76,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// atMost takes up to n arguments.
+// atMost allows up to n arguments.
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return tooMany(cmd, args, n) }
 }

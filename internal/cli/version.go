@@ -11,7 +11,7 @@ import (
 
 func versionCommand(r *run) command {
 	return command{run: func(*cobra.Command, []string) error {
-		noted := notedBuild()
+		noted := buildInfo()
 		v := struct {
 			Version string `json:"version"`
 			Commit  string `json:"commit,omitempty"`
@@ -29,9 +29,8 @@ func versionCommand(r *run) command {
 	}}
 }
 
-// notedBuild is what the go command has noted of the sources in this program. A
-// commit whose sources were changed is none that anybody else has.
-func notedBuild() map[string]string {
+// buildInfo returns what the go command has recorded about the sources. It drops the commit of modified sources.
+func buildInfo() map[string]string {
 	noted := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

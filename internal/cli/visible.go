@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// visible is text from outside as a person has to see it who decides about it:
-// nothing is left out. What could not be seen, or could move what is seen,
-// stands as its code point, such as <U+202E>.
+// visible shows all of an external text to a user who decides about it: invisible characters, and those that could move others, become code points such
+// as <U+202E>.
 func visible(s string) string {
-	if plain(s) {
+	if isPlainASCII(s) {
 		return s
 	}
 	var out strings.Builder
@@ -21,7 +20,7 @@ func visible(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&out, "<%02X>", s[i])
-		case r == '\n' || r == '\t' || !unseen(r):
+		case r == '\n' || r == '\t' || !needsEscape(r):
 			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "<U+%04X>", r)
@@ -36,17 +35,15 @@ func visibleLine(s string) string {
 	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(visible(s))
 }
 
-// unseen reports whether r cannot be seen, or not told from a plain space, or whether it
-// changes how others are shown. Unlike hidden it counts the joiners: a
-// person who decides has to know of them.
-func unseen(r rune) bool {
+// needsEscape reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike hidden it includes joiners, because a
+// user who decides must see them.
+func needsEscape(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 		r != ' ' && unicode.Is(unicode.Zs, r) || r == '\u2800'
 }
 
-// quotedWords is words as a shell takes them, for commands that a person may
-// copy and for a command line that has to be read exactly.
+// quotedWords quotes words for a shell, for commands to copy and for command lines that must be read exactly.
 func quotedWords(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -49,7 +49,7 @@ func FuzzVisible(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		out := visible(s)
 		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool {
-			return r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r) || unseen(r))
+			return r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r) || needsEscape(r))
 		}) {
 			t.Fatalf("%q gives %q", s, out)
 		}

@@ -7,9 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// toYAML writes a JSON text as YAML, in the same order and with the same
-// numbers. Strings are bare only where no reader could take them for anything
-// else; YAML reads a JSON string as it is.
+// toYAML converts JSON to YAML with the same order and numbers. Strings are unquoted only where no YAML reader could misread them; a JSON string is
+// valid YAML.
 func toYAML(raw []byte) []byte {
 	var w yamlWriter
 	w.value(raw, "", true)
@@ -18,9 +17,7 @@ func toYAML(raw []byte) []byte {
 
 type yamlWriter struct{ out bytes.Buffer }
 
-// value writes a value. The text was encoded here, so that it is sound. A
-// container that is not first begins on the next line; one that is first goes on
-// where the line is.
+// value writes a value. The text was encoded by this program, so it is valid. A container starts on a new line unless first is set.
 func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 	empty := ""
 	begin := func() {
@@ -71,19 +68,19 @@ func (w *yamlWriter) scalar(raw []byte, indent string) {
 	raw = bytes.TrimSpace(raw)
 	text, isText := wirejson.String(raw)
 	switch {
-	case isText && literal(text):
+	case isText && isBlock(text):
 		w.block(text, indent)
 	case isText:
 		w.out.WriteString(bareOrQuoted(text) + "\n")
 	case wirejson.Kind(raw) == '0':
-		w.out.WriteString(exponent(string(raw)) + "\n")
+		w.out.WriteString(normalizeExponent(string(raw)) + "\n")
 	default:
 		w.out.WriteString(string(raw) + "\n")
 	}
 }
 
-// literal reports whether s reads best as lines of its own, and can.
-func literal(s string) bool {
+// isBlock reports whether s is best written as a block of lines, and can be.
+func isBlock(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.TrimSpace(s) == "" {
 		return false
 	}
@@ -111,10 +108,8 @@ func (w *yamlWriter) block(s, indent string) {
 	}
 }
 
-// bare reports whether s means itself everywhere in YAML: words of letters, digits and
-// a few signs that have no other meaning there, which no reader takes for
-// something else than text.
-func bare(s string) bool {
+// isBare reports whether s needs no quotes in any version of YAML.
+func isBare(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '/'
 		inner := letter || '0' <= c && c <= '9' || strings.IndexByte(".@+-()", c) >= 0 || c == ' ' && i > 0 && s[i-1] != ' '
@@ -129,8 +124,8 @@ func bare(s string) bool {
 	return !strings.HasSuffix(s, " ")
 }
 
-// exponent is a number as readers of YAML 1.1 know it too: 1e5 is 1.0e+5.
-func exponent(number string) string {
+// normalizeExponent writes a number so that YAML 1.1 readers accept it: 1e5 becomes 1.0e+5.
+func normalizeExponent(number string) string {
 	mantissa, power, ok := strings.Cut(strings.ToLower(number), "e")
 	if !ok {
 		return number
@@ -145,7 +140,7 @@ func exponent(number string) string {
 }
 
 func bareOrQuoted(s string) string {
-	if bare(s) {
+	if isBare(s) {
 		return s
 	}
 	quoted, _ := wirejson.Marshal(s) // a string can always be encoded

@@ -17,26 +17,23 @@ import (
 	"mcpproxy/internal/app"
 )
 
-// UpstreamCommand is the hidden command with which the binary serves one of
-// the bundled stdio upstreams.
+// UpstreamCommand is the hidden command that serves one of the sample servers over stdio.
 const UpstreamCommand = "demo-upstream"
 
-// usualAddress is where the demo listens when nobody asked for another place
-// and the port is free.
-const usualAddress = "127.0.0.1:8080"
+// defaultAddress is where the demo listens by default if the port is free.
+const defaultAddress = "127.0.0.1:8080"
 
-// Options is how the demo was asked to run.
+// Options configures the demo.
 type Options struct {
 	Once    bool   // end after the session
-	Listen  string // empty: the usual address, else a free port
+	Listen  string // empty: the default address, otherwise a free port
 	Version string
 	Out     io.Writer
-	AtOnce  <-chan struct{} // closed: end without waiting for calls and servers
+	Abort   <-chan struct{} // closed: end without waiting for calls and servers
 }
 
-// Run starts the bundled upstreams and a daemon with a data directory of its
-// own, shows the session of an agent, and stays up until ctx ends. The data
-// directory is removed at the end.
+// Run starts the sample servers and a daemon with a temporary data directory, shows an agent's session, and runs until ctx ends. It removes the data
+// directory at the end.
 func Run(ctx context.Context, o Options) error {
 	dir, err := os.MkdirTemp("", "mcpproxy-demo-")
 	if err != nil {
@@ -57,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	asked := ctx // ends when the user stops the demo, and not at its own end
+	asked := ctx // ends when the user stops the demo, not when the demo ends itself
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	logFile, err := os.OpenFile(filepath.Join(dir, "daemon.log"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -69,10 +66,10 @@ func Run(ctx context.Context, o Options) error {
 	go func() {
 		ended <- app.Run(ctx, app.Options{
 			ConfigPath: configPath, DataDir: dir, Listen: address(o.Listen), Version: o.Version,
-			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, AtOnce: o.AtOnce,
+			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.Abort,
 			Stopping: func(what string) {
 				if asked.Err() != nil {
-					say(o.Out, "%s", what)
+					printf(o.Out, "%s", what)
 				}
 			},
 		})
@@ -87,20 +84,20 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, <-ended)
 }
 
-// address is where to listen: as asked, else the usual place if it is free.
+// address returns where to listen: as configured, otherwise the default if it is free.
 func address(asked string) string {
 	if asked != "" {
 		return asked
 	}
-	l, err := net.Listen("tcp", usualAddress)
+	l, err := net.Listen("tcp", defaultAddress)
 	if err != nil {
 		return "127.0.0.1:0"
 	}
 	_ = l.Close() // nothing came in
-	return usualAddress
+	return defaultAddress
 }
 
-// startWeather serves the HTTP upstream on a free port.
+// startWeather serves the HTTP sample server on a free port.
 func startWeather() (url string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,8 +112,7 @@ func startWeather() (url string, stop func(), err error) {
 	return "http://" + l.Addr().String() + "/mcp", func() { _ = s.Close(); <-done }, nil
 }
 
-// writeConfig writes the configuration that a person would write. With hurry
-// shifty changes as soon as it has been called.
+// writeConfig writes a configuration as a user would. With hurry, shifty changes as soon as it was called.
 func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	when, shifts := "", "after 20 seconds"
 	if hurry {
@@ -135,33 +131,33 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// show plays the session, prints the log and what to try, and waits.
+// show runs the session, prints the log and suggested commands, and waits.
 func show(ctx context.Context, o Options, r app.Running, self string) error {
-	a := &agent{url: "http://" + r.Address + "/mcp", out: o.Out}
-	say(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
+	a := &demoClient{url: "http://" + r.Address + "/mcp", out: o.Out}
+	printf(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
 	if err := a.session(ctx); err != nil {
-		return stopped(ctx, err)
+		return ignoreStopErrors(ctx, err)
 	}
 	if o.Once {
-		if err := a.showHeld(ctx, self, r); err != nil {
-			return stopped(ctx, err)
+		if err := a.showHeldTool(ctx, self, r); err != nil {
+			return ignoreStopErrors(ctx, err)
 		}
-		return stopped(ctx, showLog(ctx, o, self, r))
+		return ignoreStopErrors(ctx, showLog(ctx, o, self, r))
 	}
 	if err := showLog(ctx, o, self, r); err != nil {
-		return stopped(ctx, err)
+		return ignoreStopErrors(ctx, err)
 	}
-	say(o.Out, "%s", whatToTry(self, r))
+	printf(o.Out, "%s", suggestedCommands(self, r))
 	err := a.watchShifty(ctx, time.Second)
 	if err == nil {
-		say(o.Out, "%s", howToApprove)
+		printf(o.Out, "%s", approveCommands)
 	}
 	<-ctx.Done()
-	return stopped(ctx, err)
+	return ignoreStopErrors(ctx, err)
 }
 
-// howToApprove are the commands with which a person decides.
-const howToApprove = `
+// approveCommands are the commands with which a user decides.
+const approveCommands = `
 See the difference, and approve it if you want it, in the second terminal:
 
   mcpproxy approvals
@@ -169,12 +165,12 @@ See the difference, and approve it if you want it, in the second terminal:
   mcpproxy tools approve shifty:add_numbers
 `
 
-// showHeld shows a changed tool held, and a person who looks and approves.
-func (a *agent) showHeld(ctx context.Context, self string, r app.Running) error {
+// showHeldTool shows a held tool that has changed, and a user who reviews and approves it.
+func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Running) error {
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
 	}
-	say(a.out, "\nA person looks at the difference, and approves it:")
+	printf(a.out, "\nA person looks at the difference, and approves it:")
 	if err := runSelf(ctx, a.out, self, r.DataDir, "tools", "diff", "shifty:add_numbers"); err != nil {
 		return err
 	}
@@ -190,21 +186,21 @@ func (a *agent) showHeld(ctx context.Context, self string, r app.Running) error 
 }
 
 func showLog(ctx context.Context, o Options, self string, r app.Running) error {
-	say(o.Out, "\nEvery call, every refusal and every approval is on record:")
+	printf(o.Out, "\nEvery call, every refusal and every approval is on record:")
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 
-// stopped hides the errors that come from being asked to stop.
-func stopped(ctx context.Context, err error) error {
+// ignoreStopErrors drops errors that a stop causes.
+func ignoreStopErrors(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// runSelf runs a command of MCPProxy as a person would, and shows it.
+// runSelf runs a command of MCPProxy as a user would, and shows it.
 func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
-	say(out, "\n$ mcpproxy %s", strings.Join(args, " "))
+	printf(out, "\n$ mcpproxy %s", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
@@ -213,8 +209,8 @@ func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...s
 	return nil
 }
 
-// whatToTry are commands that work when they are pasted into another terminal.
-func whatToTry(self string, r app.Running) string {
+// suggestedCommands returns commands that can be pasted into another terminal.
+func suggestedCommands(self string, r app.Running) string {
 	return fmt.Sprintf(`
 It stays up. Paste this into a second terminal:
 

@@ -1,12 +1,11 @@
-// Package demo is `mcpproxy demo`, the first minute: three small upstream MCP
-// servers (notes, weather, shifty) and the scripted session of an agent that
-// uses them through /mcp.
+// Package demo is `mcpproxy demo`, the first minute: three sample MCP servers (notes, weather, shifty) and the scripted session of an agent that uses
+// them through /mcp.
 //
-// It guarantees that the demo needs nothing but the binary, and that the
-// session is real: the upstreams are real servers over stdio and HTTP, and the
-// agent is an HTTP client of the daemon like any other. It is no example of a
-// good MCP server: it speaks as much of the protocol as the demo needs, and it
-// keeps nothing when it ends.
+// Guarantees:
+//   - The demo needs only the binary.
+//   - The session is real: servers over stdio and HTTP, and an agent that is an HTTP client like any other.
+//
+// The servers are no examples of good MCP servers: they implement only what the demo needs, and store nothing.
 package demo
 
 import (
@@ -22,30 +21,30 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxMessage bounds what the demo servers read, in bytes.
+// maxMessage limits what the demo servers read, in bytes.
 const maxMessage = 1 << 20
 
-// arguments are those of all demo tools.
-type arguments struct {
+// toolArguments are the arguments of all demo tools.
+type toolArguments struct {
 	Title, Text, Words, City string
 	Days                     int
 	A, B                     float64
 }
 
-// errNoTool is what run returns for a tool that the server does not have.
+// errNoTool is the error of run for an unknown tool.
 var errNoTool = errors.New("there is no such tool")
 
-// server is a small MCP server of revision 2025-06-18.
-type server struct {
+// demoServer is a minimal MCP server of protocol revision 2025-06-18.
+type demoServer struct {
 	name string
-	run  func(tool string, a arguments) (string, error)
+	run  func(tool string, a toolArguments) (string, error)
 
 	mu    sync.Mutex // guards tools
 	tools []json.RawMessage
 }
 
 // answer handles one message and returns the response, or nil for none.
-func (s *server) answer(raw []byte) []byte {
+func (s *demoServer) answer(raw []byte) []byte {
 	m, err := wirejson.Parse(raw)
 	if err != nil {
 		return wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: wirejson.CodeParse, Message: err.Error()})
@@ -64,7 +63,7 @@ func (s *server) answer(raw []byte) []byte {
 	return wirejson.AppendResult(nil, m.ID, result)
 }
 
-func (s *server) handle(method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *demoServer) handle(method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case mcp.Initialize:
 		return json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"` + s.name + `","version":"1.0.0"}}`), nil
@@ -80,14 +79,14 @@ func (s *server) handle(method string, params json.RawMessage) (json.RawMessage,
 	return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + method}
 }
 
-// list makes tools the only ones.
-func (s *server) list(tools ...json.RawMessage) {
+// setTools replaces the tools.
+func (s *demoServer) setTools(tools ...json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools = tools
 }
 
-func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
+func (s *demoServer) call(params json.RawMessage) (json.RawMessage, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
@@ -95,7 +94,7 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: err.Error()}
 	}
-	text, err := s.text(p.Name, p.Arguments)
+	text, err := s.runTool(p.Name, p.Arguments)
 	if errors.Is(err, errNoTool) {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Unknown tool: " + p.Name}
 	}
@@ -113,9 +112,9 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(result)
 }
 
-// text runs a tool.
-func (s *server) text(tool string, raw json.RawMessage) (string, error) {
-	var a arguments
+// runTool runs a tool.
+func (s *demoServer) runTool(tool string, raw json.RawMessage) (string, error) {
+	var a toolArguments
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return "", fmt.Errorf("the arguments cannot be read: %w", err)
@@ -124,9 +123,8 @@ func (s *server) text(tool string, raw json.RawMessage) (string, error) {
 	return s.run(tool, a)
 }
 
-// stdio serves lines until the input ends; every value of changed is announced
-// as a change of the list.
-func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
+// stdio serves lines until the input ends. Each value of changed sends a list-changed notification.
+func (s *demoServer) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var writing sync.Mutex
@@ -170,8 +168,8 @@ func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed
 	}
 }
 
-// ServeHTTP is streamable HTTP without sessions and without streams.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements streamable HTTP without sessions and streams.
+func (s *demoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "only POST", http.StatusMethodNotAllowed)
 		return
@@ -187,5 +185,5 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(reply) // the client is gone: nobody is left to tell
+	_, _ = w.Write(reply) // the client is gone
 }

@@ -27,7 +27,7 @@ type Gateway interface {
 	RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
 	AddServer(ctx context.Context, c ops.Caller, in ops.NewServer) (ops.ServerView, error)
 	Refuse(ctx context.Context, r gate.Refusal) string
-	Usable(c *auth.Caller) (all []ops.Usable, changed <-chan struct{})
+	Usable(c *auth.Caller) (all []ops.UsableServer, changed <-chan struct{})
 	Calls(c *auth.Caller) map[string]int64
 }
 

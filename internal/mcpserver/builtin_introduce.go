@@ -26,7 +26,7 @@ const maxNamed = 600
 // they find.
 type clientView struct {
 	listing listKey
-	servers []ops.Usable
+	servers []ops.UsableServer
 }
 
 // instructions returns the instructions as JSON.
@@ -46,12 +46,12 @@ func (w clientView) sentence(calls map[string]int64) string {
 		return none + "."
 	}
 	const rest, unlisted = " and 1000000000 more.", " 1000000000 servers have not listed their tools yet." // longest possible
-	known := slices.DeleteFunc(slices.Clone(w.servers), func(s ops.Usable) bool { return !s.Listed })
+	known := slices.DeleteFunc(slices.Clone(w.servers), func(s ops.UsableServer) bool { return !s.Listed })
 	yet := notListed(len(w.servers) - len(known))
 	if len(known) == 0 {
 		return strings.TrimSpace(yet)
 	}
-	slices.SortStableFunc(known, func(a, b ops.Usable) int {
+	slices.SortStableFunc(known, func(a, b ops.UsableServer) int {
 		return cmp.Or(cmp.Compare(calls[b.Name], calls[a.Name]), cmp.Compare(b.Tools, a.Tools))
 	})
 	var out strings.Builder

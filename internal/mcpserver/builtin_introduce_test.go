@@ -17,10 +17,10 @@ func TestSentence(t *testing.T) {
 	}{
 		{clientView{off, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`."},
 		{clientView{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
-		{clientView{off, []ops.Usable{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
-		{clientView{off, []ops.Usable{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
+		{clientView{off, []ops.UsableServer{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
+		{clientView{off, []ops.UsableServer{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
 			"The servers, with how many tools each has: c (26), d (30), a (0). 1 server has not listed its tools yet."},
-		{clientView{off, []ops.Usable{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
+		{clientView{off, []ops.UsableServer{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
 	} {
 		if got := c.shown.sentence(map[string]int64{"c": 7, "gone": 9}); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
@@ -34,7 +34,7 @@ func TestSentenceIsBounded(t *testing.T) {
 	for _, length := range []int{1, 10, 64} {
 		var w clientView
 		for n := range 1000 {
-			w.servers = append(w.servers, ops.Usable{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
+			w.servers = append(w.servers, ops.UsableServer{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
 			got := w.sentence(nil)
 			named := strings.Count(got, "(")
 			listed := n/2 + 1
@@ -60,10 +60,10 @@ func TestKnown(t *testing.T) {
 		{clientView{}, false},
 		{clientView{listKey{management: config.ManageOff}, nil}, true},
 		{clientView{listKey{intent: true, management: config.ManageOff}, nil}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: false, Tools: 0}}}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 0}}}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.Usable{{Name: "a", Listed: true, Tools: 1}}}, false},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: false, Tools: 0}}}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 0}}}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, true},
+		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, false},
 	} {
 		if news := k.update(c.shown); news != c.news {
 			t.Errorf("%d: news %t", i, news)

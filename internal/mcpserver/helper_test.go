@@ -44,7 +44,7 @@ type fakeGateway struct {
 	retrieve func(context.Context, ops.RetrieveRequest) (json.RawMessage, error)
 	read     func(context.Context, ops.ReadRequest) (json.RawMessage, error)
 	servers  []ops.ServerView
-	usable   func() ([]ops.Usable, <-chan struct{})
+	usable   func() ([]ops.UsableServer, <-chan struct{})
 
 	mu      sync.Mutex
 	calls   []gate.Request
@@ -55,7 +55,7 @@ type fakeGateway struct {
 	refused []gate.Refusal
 }
 
-func (g *fakeGateway) Usable(*auth.Caller) ([]ops.Usable, <-chan struct{}) {
+func (g *fakeGateway) Usable(*auth.Caller) ([]ops.UsableServer, <-chan struct{}) {
 	if g.usable == nil {
 		return nil, nil
 	}

@@ -307,17 +307,17 @@ func TestListenToNothing(t *testing.T) {
 // usables are servers that change.
 type usables struct {
 	mu      sync.Mutex
-	all     []ops.Usable
+	all     []ops.UsableServer
 	changed chan struct{}
 }
 
-func (u *usables) now() ([]ops.Usable, <-chan struct{}) {
+func (u *usables) now() ([]ops.UsableServer, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.all, u.changed
 }
 
-func (u *usables) become(all ...ops.Usable) {
+func (u *usables) become(all ...ops.UsableServer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	close(u.changed)
@@ -331,7 +331,7 @@ func TestServersChange(t *testing.T) {
 	u := &usables{changed: make(chan struct{})}
 	h.gw.usable = u.now
 	session := h.open("2025-06-18")
-	u.become(ops.Usable{Name: "one", Listed: true, Tools: 3})
+	u.become(ops.UsableServer{Name: "one", Listed: true, Tools: 3})
 	next, stop := h.events(http.MethodGet, "/mcp", session, "")
 	defer stop()
 	const said = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
@@ -352,7 +352,7 @@ func TestServersChange(t *testing.T) {
 			t.Errorf("modern: %s", got)
 		}
 	}
-	u.become(ops.Usable{Name: "one", Listed: true, Tools: 4})
+	u.become(ops.UsableServer{Name: "one", Listed: true, Tools: 4})
 	heard()
 	for _, introduced := range []string{string(h.modern("server/discover", "").body),
 		string(h.post(nil, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18"}}`).body)} {
@@ -363,7 +363,7 @@ func TestServersChange(t *testing.T) {
 	cfg := *h.cfg.Load()
 	cfg.MCPManagement = config.ManageOff
 	h.cfg.Store(&cfg)
-	u.become(ops.Usable{Name: "one", Listed: true, Tools: 4}) // but another tool is not there any more
+	u.become(ops.UsableServer{Name: "one", Listed: true, Tools: 4}) // but another tool is not there any more
 	heard()
 }
 

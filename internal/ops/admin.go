@@ -7,35 +7,34 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// Editor changes the configuration file, and applies what it changed before it
-// returns. See config.Live.
+// Editor changes the configuration file and applies each change before it returns. config.Live implements it.
 type Editor interface {
 	AddServers(permit config.Permit, all ...config.NamedEdit) error
 	CheckNewServers(all ...config.NamedEdit) error
 	RemoveServer(name string) error
 	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
 	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error
-	// Itself refuses a launch that leads back to this MCPProxy.
+	// Itself rejects a launch that connects back to this MCPProxy.
 	CheckNotSelf(config.Launch) error
 }
 
-// Admin is all operations: those of the Gateway, and those that decide.
+// Admin has all operations: the read operations of Gateway, and those that change servers and approvals.
 type Admin struct {
 	*Gateway
 	journal
 	proposals proposals
 	editor    Editor
-	summaries summaries
+	summaries changeSummaries
 }
 
-// NewAdmin makes an Admin.
+// NewAdmin returns an Admin that edits the configuration through e.
 func NewAdmin(g *Gateway, e Editor) *Admin {
 	j := journal{g.Log, g.Logger}
 	return &Admin{Gateway: g, journal: j, proposals: proposals{j, g.Book, g.Config}, editor: e}
 }
 
-// after is how a server is after something was done to it.
-func (a *Admin) after(ctx context.Context, c Caller, in ServerRef, err error) (ServerView, error) {
+// viewAfter returns the server's view after an operation on it, or the error of that operation.
+func (a *Admin) viewAfter(ctx context.Context, c Caller, in ServerRef, err error) (ServerView, error) {
 	if err != nil {
 		return ServerView{}, err
 	}

@@ -188,11 +188,11 @@ func TestWithdrawOffers(t *testing.T) {
 			t.Fatalf("%s: %+v waits of %d", kind, waits(), len(all))
 		}
 		in := OfferDecision{OfferRef: OfferRef{Server: "s", Kind: kind, Name: all[0].Name}, Seen: Seen{Fingerprint: strings.Repeat("0", 64)}}
-		if _, err := w.gateway.WithdrawOffer(t.Context(), adminPerson, in); err == nil || problem.From(err).Code != problem.Conflict {
+		if _, err := w.gateway.WithdrawPrimitive(t.Context(), adminPerson, in); err == nil || problem.From(err).Code != problem.Conflict {
 			t.Errorf("%s: another one than the approved one: %v", kind, err)
 		}
 		in.Fingerprint = all[0].Fingerprint.String()
-		d, err := w.gateway.WithdrawOffer(t.Context(), adminPerson, in)
+		d, err := w.gateway.WithdrawPrimitive(t.Context(), adminPerson, in)
 		if err != nil || d.Status != "pending_approval" || d.Reason != approval.New {
 			t.Errorf("%s: %+v, %v", kind, d, err)
 		}
@@ -297,7 +297,7 @@ func TestApproveTools(t *testing.T) {
 			t.Errorf("%s is %s", id, got)
 		}
 	}
-	for _, n := range []int{0, MostTogether + 1} {
+	for _, n := range []int{0, MaxBatch + 1} {
 		if _, err := w.gateway.ApproveTools(t.Context(), adminPerson, ToolsApproval{Tools: make([]NamedDefinition, n)}); err == nil {
 			t.Errorf("%d tools at once", n)
 		}
@@ -311,13 +311,13 @@ func TestApproveTools(t *testing.T) {
 func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool)
 	d, err := w.gateway.findTool(tool.ID{Server: "s", Tool: "reads"})
-	if err != nil || d.waits.Why != approval.New || d.alone() != "" {
+	if err != nil || d.evaluation.Why != approval.New || d.separateReviewReason() != "" {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	another := tool.Fingerprint{1}
-	lost := define(d.Candidate, d.server, d.status, approval.Entry{Was: &another})
-	if lost.waits.Why != approval.Changed || !strings.Contains(lost.alone(), "lost") || w.gateway.pending(&lost).Together {
-		t.Errorf("%s: %q", lost.waits.Why, lost.alone())
+	lost := newDefinition(d.Candidate, d.server, d.status, approval.Entry{Was: &another})
+	if lost.evaluation.Why != approval.Changed || !strings.Contains(lost.separateReviewReason(), "lost") || w.gateway.pending(&lost).Together {
+		t.Errorf("%s: %q", lost.evaluation.Why, lost.separateReviewReason())
 	}
 }
 

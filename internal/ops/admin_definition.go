@@ -12,51 +12,48 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// definition is one definition of a server as there is to decide about it: of a
-// tool, or of something else that the server offers.
+// definition is a definition of a tool, prompt, resource, template or instructions under review: what the server lists, and the decisions about it.
 type definition struct {
 	approval.Candidate
 	server     string
 	status     string              // "" when it can be used
-	waits      approval.Evaluation // why, if it does
+	evaluation approval.Evaluation // why it waits for review, if it does
 	pin        *approval.Pin
 	forClients bool
 }
 
-func define(c approval.Candidate, server, status string, e approval.Entry) definition {
-	return definition{Candidate: c, server: server, status: status, waits: approval.Evaluate(approval.Rules{}, e, c), pin: e.Pin}
+func newDefinition(c approval.Candidate, server, status string, e approval.Entry) definition {
+	return definition{Candidate: c, server: server, status: status, evaluation: approval.Evaluate(approval.Rules{}, e, c), pin: e.Pin}
 }
 
-func toolDefinition(t *catalog.Tool, decided *approval.View) definition {
-	d := define(t.Candidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
-	d.status = statusWord(t.Status, d.waits.Why == approval.Blocked)
+func newToolDefinition(t *catalog.Tool, decided *approval.View) definition {
+	d := newDefinition(t.Candidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
+	d.status = statusWord(t.Status, d.evaluation.Why == approval.Blocked)
 	return d
 }
 
-func (a *Admin) offerDefinition(server string, o *catalog.Primitive, decided *approval.View) definition {
-	d := define(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
-	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.waits.Why == approval.Blocked)
+func (a *Admin) primitiveDefinition(server string, o *catalog.Primitive, decided *approval.View) definition {
+	d := newDefinition(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
+	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.evaluation.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
 }
 
-func (d *definition) id() tool.ID { return tool.ID{Server: d.server, Tool: d.Tool} }
+func (d *definition) toolID() tool.ID { return tool.ID{Server: d.server, Tool: d.Tool} }
 
-// unsettled reports whether a person's approval of everything is about it: what
-// is blocked stays blocked.
-func (d *definition) unsettled() bool {
-	return d.waits.Why == approval.New || d.waits.Why == approval.Changed
+// needsReview reports whether an approval of the whole server covers the definition. A blocked definition stays blocked.
+func (d *definition) needsReview() bool {
+	return d.evaluation.Why == approval.New || d.evaluation.Why == approval.Changed
 }
 
-// alone returns why a person has to look at it by itself; "" when it may be
-// approved together with others.
-func (d *definition) alone() string {
+// separateReviewReason returns why a user must review the definition by itself; "" when it may be approved in a batch.
+func (d *definition) separateReviewReason() string {
 	switch {
-	case d.waits.Why == approval.Blocked:
+	case d.evaluation.Why == approval.Blocked:
 		return "a person has refused this definition"
-	case len(d.waits.Loosened) > 0:
+	case len(d.evaluation.Loosened) > 0:
 		return "its hints claim more harmless effects than before"
-	case d.waits.Why == approval.Changed && d.pin == nil:
+	case d.evaluation.Why == approval.Changed && d.pin == nil:
 		return "it has changed, and what was approved of it is lost"
 	case d.Report().Verdict != scan.Clean:
 		return "the scanner has found something in it"
@@ -64,61 +61,60 @@ func (d *definition) alone() string {
 	return ""
 }
 
-// approved is the fingerprint that is approved, "" when none is.
-func (d *definition) approved() string {
+// approvedFingerprint returns the approved fingerprint, "" when there is none.
+func (d *definition) approvedFingerprint() string {
 	if d.pin == nil {
 		return ""
 	}
 	return d.pin.Fingerprint.String()
 }
 
-// scanned returns what the scanner says of it.
-func (d *definition) scanned() Scanned { return scanned(d.Report()) }
+// scanResult returns the scanner's result for the definition.
+func (d *definition) scanResult() Scanned { return scanResult(d.Report()) }
 
-// scanned returns a report whose findings are never null in JSON.
-func scanned(r scan.Report) Scanned {
+// scanResult converts a report. Its findings are never null in JSON.
+func scanResult(r scan.Report) Scanned {
 	return Scanned{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
 }
 
-// pending returns why a definition waits, and since when.
+// pending returns why and since when a definition waits for review.
 func (a *Admin) pending(d *definition) Pending {
-	p := Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved(), Together: d.alone() == ""}
+	p := Pending{Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approvedFingerprint(), Together: d.separateReviewReason() == ""}
 	if since := a.Book.Since(d.server, d.Candidate).UTC(); !since.IsZero() {
 		p.Since = &since
 	}
 	return p
 }
 
-// standing returns how it stands.
-func (d *definition) standing() Standing {
-	return Standing{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.waits.Why}
+// approvalStatus returns the fingerprint, the status and the reason of the status.
+func (d *definition) approvalStatus() Standing {
+	return Standing{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.evaluation.Why}
 }
 
-// compared returns it beside the approved one.
-func (a *Admin) compared(ctx context.Context, d *definition) (Compared, error) {
+// compareToApproved returns the definition, the approved definition and their differences.
+func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared, error) {
 	c := Compared{Definition: d.Definition, Changes: []approval.Difference{}}
 	if d.pin == nil {
 		return c, nil
 	}
-	raw, err := a.Book.Definition(ctx, d.Kind, d.id())
+	raw, err := a.Book.Definition(ctx, d.Kind, d.toolID())
 	if err != nil {
 		return c, err
 	}
-	if was, err := fingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
-		// Lost with a damaged database, or approved no more at this very moment.
-		// There is nothing to hold the new one against: all of it is new.
+	if was, err := parseFingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
+		// The approved definition was lost with a damaged database, or was withdrawn just now. Without it the whole definition is new.
 		return c, nil
 	}
 	changes, complete, err := approval.Diff(raw, d.Definition)
 	if err != nil {
 		return c, err
 	}
-	c.Approved = &ApprovedView{Fingerprint: d.approved(), Definition: raw, By: d.pin.By, At: d.pin.At}
+	c.Approved = &ApprovedView{Fingerprint: d.approvedFingerprint(), Definition: raw, By: d.pin.By, At: d.pin.At}
 	c.Changes, c.Truncated = append(c.Changes, changes...), !complete
 	return c, nil
 }
 
-func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
+func parseFingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
 	if kind == tool.KindTool {
 		d, err := tool.ParseDefinition(server, raw)
 		if err != nil {
@@ -130,13 +126,13 @@ func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, e
 	return o.Fingerprint, err
 }
 
-// decide has a person decide about a definition that is there, if what was seen is
-// still it. Without seen it is about the tool, whatever its definition.
-func (a *Admin) decide(ctx context.Context, c Caller, record activity.Record, what string, seen *Seen, find func() (definition, error), decide decision) error {
-	return a.act(c, record, func() error {
+// applyDecision finds a definition, checks that it is still the one the user saw, applies the decision and records it. Without seen, the decision
+// applies to any definition of the tool.
+func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Record, what string, seen *Seen, find func() (definition, error), decide decision) error {
+	return a.runUserAction(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
-			err = same(what, d.Fingerprint.String(), seen.Fingerprint)
+			err = checkFingerprint(what, d.Fingerprint.String(), seen.Fingerprint)
 		}
 		if err == nil {
 			err = decide(ctx, a.Book, d, c.Actor.String())
@@ -145,11 +141,11 @@ func (a *Admin) decide(ctx context.Context, c Caller, record activity.Record, wh
 	})
 }
 
-// decision is what a person decides about a definition.
+// decision applies a user's decision to a definition.
 type decision func(ctx context.Context, b *approval.Book, d definition, by string) error
 
-// permitted is a decision that widens: a person has to sign it.
-func (a *Admin) permitted(decide decision, claim func(definition) claim) decision {
+// withPresence returns a decision that requires proof of presence first, because it grants more access.
+func (a *Admin) withPresence(decide decision, claim func(definition) claim) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
 		if err := a.Presence.Require(ctx, claim(d)); err != nil {
 			return err
@@ -158,12 +154,12 @@ func (a *Admin) permitted(decide decision, claim func(definition) claim) decisio
 	}
 }
 
-// approval is what a person signs who approves the definition.
-func (d definition) approval() claim { return approval.ClaimOf(d.server, d.Candidate) }
+// approvalClaim returns the statement that a user signs to approve the definition.
+func (d definition) approvalClaim() claim { return approval.ClaimOf(d.server, d.Candidate) }
 
-// switchedOn is what a person signs who switches the tool on.
-func (d definition) switchedOn() claim {
-	return approval.SwitchClaim(d.id())
+// enableClaim returns the statement that a user signs to enable the tool.
+func (d definition) enableClaim() claim {
+	return approval.SwitchClaim(d.toolID())
 }
 
 func approve(ctx context.Context, b *approval.Book, d definition, by string) error {
@@ -171,64 +167,62 @@ func approve(ctx context.Context, b *approval.Book, d definition, by string) err
 }
 
 func block(ctx context.Context, b *approval.Book, d definition, by string) error {
-	return b.Block(ctx, d.Kind, d.id(), d.Fingerprint, by)
+	return b.Block(ctx, d.Kind, d.toolID(), d.Fingerprint, by)
 }
 
-// withdraw takes an approval back. What it names is the approved definition, not
-// the one that is there.
+// withdraw returns the decision that withdraws an approval. Its fingerprint is that of the approved definition, not of the listed one.
 func withdraw(approved Seen, trust approval.Trust) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
 		if d.pin == nil {
 			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
 		}
-		if err := same("The approved definition", d.approved(), approved.Fingerprint); err != nil {
+		if err := checkFingerprint("The approved definition", d.approvedFingerprint(), approved.Fingerprint); err != nil {
 			return err
 		}
-		return b.TakeBack(ctx, d.Candidate, d.id(), d.pin.Fingerprint, trust, by)
+		return b.TakeBack(ctx, d.Candidate, d.toolID(), d.pin.Fingerprint, trust, by)
 	}
 }
 
-// unblock ends the refusal of a definition.
+// unblock returns the decision that unblocks a definition.
 func unblock(trust approval.Trust) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
-		return b.Unblock(ctx, d.Kind, d.id(), d.Fingerprint, trust, by)
+		return b.Unblock(ctx, d.Kind, d.toolID(), d.Fingerprint, trust, by)
 	}
 }
 
-// trustIn returns the trust in a server; that in one which is not configured is the least.
-func trustIn(c *config.Config, server string) approval.Trust {
+// serverTrust returns the trust in a server: Manual, the lowest, for a server that is not configured.
+func serverTrust(c *config.Config, server string) approval.Trust {
 	if s := c.Server(server); s != nil {
 		return approval.Trust(s.Trust)
 	}
 	return approval.Manual
 }
 
-func switched(on bool) decision {
+func setEnabled(on bool) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
-		return b.Switch(ctx, d.id(), on, by)
+		return b.Switch(ctx, d.toolID(), on, by)
 	}
 }
 
-// EnableTool switches a tool on, in the name of a person.
+// EnableTool enables a tool.
 func (a *Admin) EnableTool(ctx context.Context, c Caller, in ToolRef) (ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.permitted(switched(true), definition.switchedOn))
+	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.withPresence(setEnabled(true), definition.enableClaim))
 }
 
-// DisableTool switches a tool off, in the name of a person.
+// DisableTool disables a tool.
 func (a *Admin) DisableTool(ctx context.Context, c Caller, in ToolRef) (ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_off", nil, switched(false))
+	return a.decideTool(ctx, c, in, "switch_tool_off", nil, setEnabled(false))
 }
 
-// ApproveTool approves the definition of a tool that was seen, if it is still the
-// one that the server lists. With Keep it counts as destructive from before that.
+// ApproveTool approves the definition that the user saw, if the server still lists it. With Keep, the configuration first marks the tool as destructive.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (ToolView, error) {
 	if in.Keep == "" {
-		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.permitted(approve, definition.approval))
+		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.withPresence(approve, definition.approvalClaim))
 	}
-	if err := a.keep(ctx, c, in); err != nil {
+	if err := a.keepDestructive(ctx, c, in); err != nil {
 		return ToolView{}, err
 	}
-	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.permitted(approve, definition.approval))
+	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.withPresence(approve, definition.approvalClaim))
 	if err != nil {
 		p := *problem.From(err)
 		p.Message = "The tool counts as destructive from now on, but its definition is not approved: " + p.Message
@@ -237,31 +231,30 @@ func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (Too
 	return v, err
 }
 
-// WithdrawTool takes the approval of a tool's definition back: the tool waits
-// again, with the definition that was approved before it, if one was.
+// WithdrawTool withdraws the approval of a tool's definition. The tool waits for review again; the definition that was approved before it is valid
+// again, if there is one.
 func (a *Admin) WithdrawTool(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "withdraw_tool", nil, withdraw(in.Seen, trustIn(a.Config(), in.Server)))
+	return a.decideTool(ctx, c, in.ToolRef, "withdraw_tool", nil, withdraw(in.Seen, serverTrust(a.Config(), in.Server)))
 }
 
-// BlockTool refuses the definition of a tool that was seen, if it is still the one
-// that the server lists. When it was approved it is not any more.
+// BlockTool blocks the definition that the user saw, if the server still lists it, and withdraws its approval.
 func (a *Admin) BlockTool(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
 	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, block)
 }
 
-// UnblockTool ends the refusal of a tool's definition: it waits for a user again.
+// UnblockTool unblocks a tool's definition: it waits for review again.
 func UnblockTool(a *Admin, ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "unblock_tool", &in.Seen, unblock(trustIn(a.Config(), in.Server)))
+	return a.decideTool(ctx, c, in.ToolRef, "unblock_tool", &in.Seen, unblock(serverTrust(a.Config(), in.Server)))
 }
 
-// decideTool returns how the tool is then.
+// decideTool applies and records a decision about a tool, and returns the tool's new view.
 func (a *Admin) decideTool(ctx context.Context, c Caller, in ToolRef, action string, seen *Seen, decide decision) (ToolView, error) {
 	id, detail := tool.ID(in), ""
 	if seen != nil {
 		detail = problem.Brief(seen.Fingerprint)
 	}
-	record := Action(c, activity.Approval, id, action, detail)
-	err := a.decide(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
+	record := NewActionRecord(c, activity.Approval, id, action, detail)
+	err := a.applyDecision(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
 	if err != nil {
 		return ToolView{}, err
 	}
@@ -273,66 +266,64 @@ func (a *Admin) findTool(id tool.ID) (definition, error) {
 	if err != nil {
 		return definition{}, err
 	}
-	return toolDefinition(t, a.Book.View(id.Server)), nil
+	return newToolDefinition(t, a.Book.View(id.Server)), nil
 }
 
-// DiffTool returns a tool's approved definition beside the one that its server
-// lists.
+// DiffTool returns a tool's approved definition, its listed definition and their differences.
 func (a *Admin) DiffTool(ctx context.Context, _ Caller, in ToolRef) (ToolDiff, error) {
 	d, err := a.findTool(tool.ID(in))
 	if err != nil {
 		return ToolDiff{}, err
 	}
-	of, err := a.compared(ctx, &d)
+	of, err := a.compareToApproved(ctx, &d)
 	return ToolDiff{
-		Name: d.id().String(), Server: d.server, Tool: in.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
-		Compared: of, Loosened: d.waits.Loosened, Scanned: d.scanned(),
+		Name: d.toolID().String(), Server: d.server, Tool: in.Tool, Status: d.status, Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(),
+		Compared: of, Loosened: d.evaluation.Loosened, Scanned: d.scanResult(),
 	}, err
 }
 
-// ApproveOffer approves the definition of a prompt, a resource, a template or
-// of instructions that was seen, if it is still what the server has.
-func (a *Admin) ApproveOffer(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "approve_", &in.Seen, a.permitted(approve, definition.approval))
+// ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the server still lists it.
+func (a *Admin) ApprovePrimitive(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
+	return a.decidePrimitive(ctx, c, in, "approve_", &in.Seen, a.withPresence(approve, definition.approvalClaim))
 }
 
-// BlockOffer refuses it. When it was approved it is not any more.
-func (a *Admin) BlockOffer(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "block_", &in.Seen, block)
+// BlockPrimitive blocks the definition and withdraws its approval.
+func (a *Admin) BlockPrimitive(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
+	return a.decidePrimitive(ctx, c, in, "block_", &in.Seen, block)
 }
 
-// UnblockOffer ends its refusal: it waits for a user again.
-func UnblockOffer(a *Admin, ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "unblock_", &in.Seen, unblock(trustIn(a.Config(), in.Server)))
+// UnblockPrimitive unblocks the definition: it waits for review again.
+func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
+	return a.decidePrimitive(ctx, c, in, "unblock_", &in.Seen, unblock(serverTrust(a.Config(), in.Server)))
 }
 
-func (a *Admin) decideOffer(ctx context.Context, c Caller, in OfferDecision, action string, seen *Seen, decide decision) (OfferDiff, error) {
+func (a *Admin) decidePrimitive(ctx context.Context, c Caller, in OfferDecision, action string, seen *Seen, decide decision) (OfferDiff, error) {
 	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
 		detail = problem.Brief(in.Name) + " " + detail
 	}
-	record := Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
-	err := a.decide(ctx, c, record, "The definition", seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
+	record := NewActionRecord(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
+	err := a.applyDecision(ctx, c, record, "The definition", seen, func() (definition, error) { return a.findPrimitive(in.OfferRef) }, decide)
 	if err != nil {
 		return OfferDiff{}, err
 	}
-	return a.DiffOffer(ctx, c, in.OfferRef)
+	return a.DiffPrimitive(ctx, c, in.OfferRef)
 }
 
-// WithdrawOffer takes its approval back: it waits again.
-func (a *Admin) WithdrawOffer(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "withdraw_", nil, withdraw(in.Seen, trustIn(a.Config(), in.Server)))
+// WithdrawPrimitive withdraws the approval of the definition: it waits for review again.
+func (a *Admin) WithdrawPrimitive(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
+	return a.decidePrimitive(ctx, c, in, "withdraw_", nil, withdraw(in.Seen, serverTrust(a.Config(), in.Server)))
 }
 
-// findOffer returns an offer that is there to be approved, or NOT_FOUND.
-func (a *Admin) findOffer(in OfferRef) (definition, error) {
+// findPrimitive returns the definition of a listed prompt, resource, template or instructions, or NOT_FOUND.
+func (a *Admin) findPrimitive(in OfferRef) (definition, error) {
 	s, err := a.FindServer(in.Server)
 	if err != nil {
 		return definition{}, err
 	}
-	a.Offers.RefreshInstructions(context.Background(), s) // what it says of itself is known already
+	a.Offers.RefreshInstructions(context.Background(), s) // loads what the server reported about itself
 	if o := a.Catalog.Primitives(in.Server).Find(in.Kind, in.Name); o != nil {
-		return a.offerDefinition(in.Server, o, a.Book.View(in.Server)), nil
+		return a.primitiveDefinition(in.Server, o, a.Book.View(in.Server)), nil
 	}
 	if in.Kind == tool.KindInstructions {
 		return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
@@ -342,16 +333,15 @@ func (a *Admin) findOffer(in OfferRef) (definition, error) {
 		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
 }
 
-// DiffOffer returns the approved definition of a prompt, a resource, a template
-// or of instructions beside the one that the server has now.
-func (a *Admin) DiffOffer(ctx context.Context, _ Caller, in OfferRef) (OfferDiff, error) {
-	d, err := a.findOffer(in)
+// DiffPrimitive returns the approved definition of a prompt, resource, template or instructions, the listed one and their differences.
+func (a *Admin) DiffPrimitive(ctx context.Context, _ Caller, in OfferRef) (OfferDiff, error) {
+	d, err := a.findPrimitive(in)
 	if err != nil {
 		return OfferDiff{}, err
 	}
-	of, err := a.compared(ctx, &d)
+	of, err := a.compareToApproved(ctx, &d)
 	return OfferDiff{
-		Kind: d.Kind, Server: d.server, Name: d.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
-		Compared: of, Scanned: d.scanned(),
+		Kind: d.Kind, Server: d.server, Name: d.Tool, Status: d.status, Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(),
+		Compared: of, Scanned: d.scanResult(),
 	}, err
 }

@@ -8,17 +8,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ConfigFile is the operations on servers that a person has while no daemon runs: they
-// change the configuration file, which is checked as a daemon would. As when a
-// person edits it by hand, nothing is on record, and what is decided about
-// servers stays as it is.
+// ConfigFile has the operations on servers that work without a daemon. They edit the configuration file with the daemon's validation. As with an edit by
+// hand, nothing is recorded, and decisions about servers stay.
 type ConfigFile struct{ live *config.Live }
 
-// NewFile makes a File of a configuration that nobody else has in force.
-func NewFile(live *config.Live) ConfigFile { return ConfigFile{live} }
+// NewConfigFile returns a ConfigFile for a configuration that no daemon uses.
+func NewConfigFile(live *config.Live) ConfigFile { return ConfigFile{live} }
 
-// later is what each change of the file alone is told with.
-func (f ConfigFile) later() string {
+// offlineWarning is the warning that each change carries.
+func (f ConfigFile) offlineWarning() string {
 	text := "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts"
 	if f.live.Current().Presence != config.PresenceNone {
 		text += "; what of it widens waits until `mcpproxy config confirm`"
@@ -26,27 +24,26 @@ func (f ConfigFile) later() string {
 	return text + "."
 }
 
-// view is a server of the file, of which nothing else is known.
-func (f ConfigFile) view(name string) (ServerView, error) {
+// serverView returns the view of a server in the file. Its runtime state is unknown.
+func (f ConfigFile) serverView(name string) (ServerView, error) {
 	s := f.live.Current().Server(name)
 	if s == nil {
 		return ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' is not in the configuration file.", problem.Brief(name)).
 			WithHint("MCPProxy is not running, so that only the file is known: see it with `mcpproxy config show`.")
 	}
-	v := unstarted(*s)
-	v.Trust, v.Warnings = string(s.Trust), []string{f.later()}
+	v := unstartedView(*s)
+	v.Trust, v.Warnings = string(s.Trust), []string{f.offlineWarning()}
 	return v, nil
 }
 
 // Server returns a server of the file.
-func (f ConfigFile) Server(in ServerRef) (ServerView, error) { return f.view(in.Name) }
+func (f ConfigFile) Server(in ServerRef) (ServerView, error) { return f.serverView(in.Name) }
 
-// AddServer adds a server. That a person writes it into the file is what lets it
-// start, as in Admin.AddServer.
+// AddServer adds a server. As in Admin.AddServer, it may start because the user wrote it into the file.
 func (f ConfigFile) AddServer(s NewServer) (ServerView, error) {
-	edit, err := check(s)
+	edit, err := validateNewServer(s)
 	if err == nil {
-		err = nameIsFree(s.Name, f.live.Current())
+		err = checkNameUnused(s.Name, f.live.Current())
 	}
 	if err == nil {
 		err = f.live.AddServers(nil, config.NamedEdit{Name: s.Name, ServerEdit: edit})
@@ -54,23 +51,23 @@ func (f ConfigFile) AddServer(s NewServer) (ServerView, error) {
 	if err != nil {
 		return ServerView{}, err
 	}
-	return f.view(s.Name)
+	return f.serverView(s.Name)
 }
 
-// RemoveServer takes a server out.
+// RemoveServer removes a server.
 func (f ConfigFile) RemoveServer(in ServerRef) (Removed, error) {
 	return Removed{Removed: in.Name}, f.live.RemoveServer(in.Name)
 }
 
-// ChangeServer sets one key of a server, or takes it out.
+// ChangeServer sets or removes one key of a server.
 func (f ConfigFile) ChangeServer(in ServerChange) (ServerView, error) {
 	if in.Key != "enabled" && !slices.Contains(ChangeableKeys(), in.Key) {
-		return ServerView{}, notChangeable(in.Key)
+		return ServerView{}, keyNotChangeableError(in.Key)
 	}
 	if err := f.live.SetServer(nil, in.Name, in.Key, in.Value); err != nil {
 		return ServerView{}, err
 	}
-	return f.view(in.Name)
+	return f.serverView(in.Name)
 }
 
 // EnableServer enables a server.

@@ -7,24 +7,24 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// journal has on record what is decided, and who decided.
+// journal records the decisions of an Admin and their authors.
 type journal struct {
 	log    Log
 	logger *slog.Logger
 }
 
-// act does what only a person may do, and has it on record.
-func (j journal) act(c Caller, r activity.Record, do func() error) error {
-	return Journal{Log: j.log, Logger: j.logger}.Act(c, r, do)
+// runUserAction runs an action that only a user may do, and records it.
+func (j journal) runUserAction(c Caller, r activity.Record, do func() error) error {
+	return Journal{Log: j.log, Logger: j.logger}.RunUserAction(c, r, do)
 }
 
-// recorded does something between the beginning and the end of its record.
-func (j journal) recorded(r activity.Record, do func() error) error {
-	return Journal{Log: j.log, Logger: j.logger}.Recorded(r, do)
+// runRecorded writes the begin record, runs do, and writes the end record.
+func (j journal) runRecorded(r activity.Record, do func() error) error {
+	return Journal{Log: j.log, Logger: j.logger}.RunRecorded(r, do)
 }
 
-// same refuses what was decided about something else than what is there.
-func same(what, current, given string) error {
+// checkFingerprint rejects a decision whose fingerprint is missing or is not the current one.
+func checkFingerprint(what, current, given string) error {
 	switch given {
 	case current:
 		return nil

@@ -4,8 +4,7 @@ import (
 	"context"
 )
 
-// parseServers reads the servers of a text that a person has pasted, as AddServer
-// takes them. Nothing is added, stored or on record.
-func (a *Admin) ParseServers(_ context.Context, _ Caller, in Pasted) (Parsed, error) {
+// ParseServers parses servers from a pasted text into the form that AddServer takes. It adds, stores and records nothing.
+func (a *Admin) ParseServers(_ context.Context, _ Caller, in PastedText) (Parsed, error) {
 	return parseServers(in, a.Config(), a.editor.CheckNotSelf)
 }

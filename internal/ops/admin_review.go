@@ -14,55 +14,53 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// maxDiffShown bounds of how many definitions a review shows the difference.
+// maxDiffShown limits the definitions of a review that are shown with differences.
 const maxDiffShown = 100
 
-// defaultWaiting is how many waiting tools, and offers, Approvals returns to who
-// does not say how many.
+// defaultWaiting is the default page size of Approvals, for tools and for prompts, resources and instructions.
 const defaultWaiting = 500
 
-// subject finds a server to review: what it lists, and what it offers beside.
-func (a *Admin) subject(name string) (*subject, error) {
+// findReviewSubject returns a server or a proposal for review, with its definitions.
+func (a *Admin) findReviewSubject(name string) (*reviewSubject, error) {
 	snapshot := a.Catalog.Current()
 	if c := a.Config().Server(name); c != nil {
-		s := &subject{name: name, config: *c, listed: snapshot.Server(name), settled: true}
+		s := &reviewSubject{name: name, config: *c, listed: snapshot.Server(name), primitivesLoaded: true}
 		if s.listed == nil {
 			s.decided = a.Book.View(name)
 			return s, nil
 		}
-		s.settled = a.Offers.UpToDate(snapshot, s.listed)
-		a.Offers.RefreshInstructions(context.Background(), s.listed) // what it says of itself is known already
+		s.primitivesLoaded = a.Offers.UpToDate(snapshot, s.listed)
+		a.Offers.RefreshInstructions(context.Background(), s.listed) // loads what the server reported about itself
 		s.decided = a.Book.View(name)
 		for _, t := range s.listed.Tools {
-			s.tools = append(s.tools, toolDefinition(t, s.decided))
+			s.tools = append(s.tools, newToolDefinition(t, s.decided))
 		}
 		for _, o := range a.Catalog.Primitives(name).Reviewable() {
-			s.offers = append(s.offers, a.offerDefinition(name, o, s.decided))
+			s.primitives = append(s.primitives, a.primitiveDefinition(name, o, s.decided))
 		}
-		s.shorten()
+		s.limitPrimitives()
 		return s, nil
 	}
 	p, there := a.Book.Proposal(name)
 	if !there {
-		return nil, a.NoServer(name)
+		return nil, a.ServerNotFound(name)
 	}
 	proposal, err := readProposal(p)
 	if err != nil {
 		return nil, err
 	}
-	return proposed(proposal), nil
+	return proposalSubject(proposal), nil
 }
 
-// Approvals returns everything that waits for a person: the servers that are
-// proposed come last of theirs.
+// Approvals returns everything that waits for a user's approval. Proposed servers come last.
 func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waiting, error) {
 	last := q.Offset + cmp.Or(q.Limit, defaultWaiting)
 	page := func(n int) bool { return n > q.Offset && n <= last }
 	w := Waiting{Servers: []WaitingServer{}, Tools: []WaitingTool{}, Offers: []WaitingOffer{}}
 	for _, s := range a.Catalog.Current().Servers() {
 		if s.Quarantined {
-			if one, err := a.subject(s.Name); err == nil && one.proposal == nil {
-				w.Servers = append(w.Servers, one.waiting())
+			if one, err := a.findReviewSubject(s.Name); err == nil && one.proposal == nil {
+				w.Servers = append(w.Servers, one.waitingView())
 			}
 			continue
 		}
@@ -75,8 +73,8 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 			if decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
 				continue
 			}
-			d := toolDefinition(t, decided)
-			w.Count(d.waits.Why, d.scanned())
+			d := newToolDefinition(t, decided)
+			w.Count(d.evaluation.Why, d.scanResult())
 			if w.TotalTools++; page(w.TotalTools) {
 				w.Tools = append(w.Tools, a.waitingTool(ctx, t, &d))
 			}
@@ -85,32 +83,32 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 			if decided.Of(o.Kind, o.Name).Approves(o.Fingerprint) {
 				continue
 			}
-			d := a.offerDefinition(s.Name, o, decided)
-			w.Count(d.waits.Why, d.scanned())
+			d := a.primitiveDefinition(s.Name, o, decided)
+			w.Count(d.evaluation.Why, d.scanResult())
 			if w.TotalOffers++; page(w.TotalOffers) {
-				w.Offers = append(w.Offers, WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: a.pending(&d), Scanned: d.scanned()})
+				w.Offers = append(w.Offers, WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: a.pending(&d), Scanned: d.scanResult()})
 			}
 		}
 		tools, offers = w.TotalTools-tools, w.TotalOffers-offers
-		if tools+offers > 0 && a.Forgotten(s) {
+		if tools+offers > 0 && a.ApprovalsLost(s) {
 			w.Forgotten, w.Warnings = append(w.Forgotten, Forgotten{Name: s.Name, Tools: tools, Offers: offers}), a.TrustWarnings()
 		}
 	}
 	for _, p := range a.Proposals() {
-		w.Servers = append(w.Servers, proposed(p).waiting())
+		w.Servers = append(w.Servers, proposalSubject(p).waitingView())
 	}
 	return w, nil
 }
 
-// waitingTool returns a tool that waits.
+// waitingTool returns the view of a tool that waits.
 func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition) WaitingTool {
 	w := WaitingTool{
-		Name: d.id().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.waits.Loosened, Scanned: d.scanned(),
+		Name: d.toolID().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.evaluation.Loosened, Scanned: d.scanResult(),
 		Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
 	}
 	if d.pin != nil {
-		w.What = a.summaries.of(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
-			c, err := a.compared(ctx, d)
+		w.What = a.summaries.get(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
+			c, err := a.compareToApproved(ctx, d)
 			if err != nil || c.Approved == nil {
 				return nil
 			}
@@ -121,20 +119,20 @@ func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition)
 	return w
 }
 
-// ReviewServer returns what a person looks at before approving a server.
+// ReviewServer returns what a user reviews before approving a server.
 func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (ServerReview, error) {
-	s, err := a.subject(in.Name)
+	s, err := a.findReviewSubject(in.Name)
 	if err != nil {
 		return ServerReview{}, err
 	}
-	r := s.review()
+	r := s.serverReview()
 	diffs := 0
-	for _, d := range s.offers {
-		o := ReviewedOffer{Kind: d.Kind, Name: d.Tool, Standing: d.standing(), ForClients: d.forClients,
-			Definition: d.Definition, Scanned: d.scanned()}
-		if d.waits.Why == approval.Changed && diffs < maxDiffShown {
+	for _, d := range s.primitives {
+		o := ReviewedOffer{Kind: d.Kind, Name: d.Tool, Standing: d.approvalStatus(), ForClients: d.forClients,
+			Definition: d.Definition, Scanned: d.scanResult()}
+		if d.evaluation.Why == approval.Changed && diffs < maxDiffShown {
 			diffs++
-			if of, err := a.compared(ctx, &d); err == nil { // without it the whole definition is there
+			if of, err := a.compareToApproved(ctx, &d); err == nil { // without changes the client shows the whole definition
 				o.Changes = of.Changes
 			}
 		}
@@ -146,13 +144,13 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (Serve
 	return r, nil
 }
 
-func (s *subject) review() ServerReview {
+func (s *reviewSubject) serverReview() ServerReview {
 	r := ServerReview{
-		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launch(),
-		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.told(), Instructions: s.instructions(),
-		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.offers) + s.more,
+		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
+		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.toolsCurrent(), Instructions: s.instructions(),
+		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.primitives) + s.omitted,
 	}
-	said := scanned(scan.Text("instructions", s.instructions()))
+	said := scanResult(scan.Text("instructions", s.instructions()))
 	r.Verdict, r.Findings = said.Verdict, said.Findings
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
@@ -161,17 +159,15 @@ func (s *subject) review() ServerReview {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
 	}
 	for _, d := range s.tools {
-		r.Tools = append(r.Tools, ReviewedTool{Tool: d.Tool, Standing: d.standing(), Definition: d.Definition, Scanned: d.scanned()})
+		r.Tools = append(r.Tools, ReviewedTool{Tool: d.Tool, Standing: d.approvalStatus(), Definition: d.Definition, Scanned: d.scanResult()})
 	}
 	return r
 }
 
-// ApproveServer takes a server one stage further, if the fingerprint is that of
-// what is reviewed in it: how it is launched; then its definitions, which ends
-// the quarantine. Of a server that is not quarantined it approves the
-// definitions that wait, but for those that a person has blocked.
+// ApproveServer approves the current stage of a server if the fingerprint matches: first its launch, then its definitions, which ends the quarantine.
+// For a server that is not quarantined it approves the waiting definitions, except blocked ones.
 func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) (ServerReview, error) {
-	s, err := a.subject(in.Name)
+	s, err := a.findReviewSubject(in.Name)
 	if err != nil {
 		return ServerReview{}, err
 	}
@@ -180,11 +176,11 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}
-	err = a.act(c, Action(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
-		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
+	err = a.runUserAction(c, NewActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
-		if err := a.permitReview(ctx, s, stage); err != nil {
+		if err := a.requireReviewPresence(ctx, s, stage); err != nil {
 			return err
 		}
 		return approve(ctx, s, c)
@@ -195,24 +191,24 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	return a.ReviewServer(ctx, c, in.ServerRef)
 }
 
-// permitReview has a person permit an approval, with what of it widens in the file.
-func (a *Admin) permitReview(ctx context.Context, s *subject, stage ReviewStage) error {
+// requireReviewPresence requires proof of presence for an approval and for the configuration changes that grant more access.
+func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, stage ReviewStage) error {
 	if !a.Presence.On() {
 		return nil
 	}
-	edit := beginReview
+	edit := quarantineForReview
 	if stage != StageLaunch {
-		edit = endReview
+		edit = endQuarantine
 	}
-	widens, err := widens(func(permit config.Permit) error { return edit(a.editor, permit, s) })
+	widens, err := requiredClaims(func(permit config.Permit) error { return edit(a.editor, permit, s) })
 	if err != nil {
 		return err
 	}
 	return a.Presence.Require(ctx, append(s.claims(stage, a.Book.Lost()), widens...)...)
 }
 
-// beginReview has a server in the file, quarantined.
-func beginReview(e Editor, permit config.Permit, s *subject) error {
+// quarantineForReview writes the server into the file, quarantined.
+func quarantineForReview(e Editor, permit config.Permit, s *reviewSubject) error {
 	switch {
 	case s.proposal != nil:
 		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: s.proposal.Edit})
@@ -222,18 +218,17 @@ func beginReview(e Editor, permit config.Permit, s *subject) error {
 	return nil
 }
 
-// endReview ends the quarantine.
-func endReview(e Editor, permit config.Permit, s *subject) error {
+// endQuarantine removes the quarantine from the file.
+func endQuarantine(e Editor, permit config.Permit, s *reviewSubject) error {
 	if !s.config.Quarantined {
 		return nil
 	}
 	return e.SetServer(permit, s.name, "quarantined", nil)
 }
 
-// approveLaunch has the server in the file, quarantined, before its launch is
-// approved: whatever fails, nothing runs that was not reviewed.
-func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) error {
-	if err := beginReview(a.editor, a.Permit(ctx), s); err != nil {
+// approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server that was not reviewed.
+func (a *Admin) approveLaunch(ctx context.Context, s *reviewSubject, c Caller) error {
+	if err := quarantineForReview(a.editor, a.Permit(ctx), s); err != nil {
 		return err
 	}
 	now := a.Config().Server(s.name)
@@ -244,27 +239,24 @@ func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) error {
 	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
 
-// approveDefinitions approves what the server lists. The end of the quarantine is
-// what lets anything be called, so it comes last. Approvals whose quarantine could
-// not be ended stay: they are of what the person has seen and allow nothing alone,
-// and the same approval ends it later.
-func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) error {
-	if !s.told() {
+// approveDefinitions approves what the server lists, then ends the quarantine. The quarantine blocks all calls, so it ends last. If that fails, the
+// approvals stay: they allow nothing by themselves, and approving again ends the quarantine.
+func (a *Admin) approveDefinitions(ctx context.Context, s *reviewSubject, c Caller) error {
+	if !s.toolsCurrent() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
-	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.unsettled(), s.launchToPin(a.Book.Lost())); err != nil {
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.candidatesToApprove(), s.launchToPin(a.Book.Lost())); err != nil {
 		return err
 	}
-	return endReview(a.editor, a.Permit(ctx), s)
+	return endQuarantine(a.editor, a.Permit(ctx), s)
 }
 
-// QuarantineServer has a server reviewed anew: it is stopped, nothing of it can
-// be called, and its launch waits for a person. The file says so before the
-// approval of the launch is taken back: a changed launch is held by that.
+// QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
+// launch, because only a quarantined server is held by a missing approval.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	err := a.act(c, Action(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
-		s, err := a.subject(in.Name)
+	err := a.runUserAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+		s, err := a.findReviewSubject(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err
 		}
@@ -275,5 +267,5 @@ func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (S
 		}
 		return a.Book.RevokeLaunch(ctx, in.Name)
 	})
-	return a.after(ctx, c, in, err)
+	return a.viewAfter(ctx, c, in, err)
 }

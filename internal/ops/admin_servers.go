@@ -13,23 +13,22 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// AddServer adds a server: for a person to the configuration, for an agent to
-// the proposals, from where only a person can take it further.
+// AddServer adds a server: a user's to the configuration, an agent's to the proposals, which only a user can approve.
 func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerView, error) {
 	if c.Known() && !MayPropose(&c) {
 		return ServerView{}, problem.New(problem.OutOfScope, "To propose a server is outside what this client may do: it needs all servers and the write lane.",
 			"Ask the user to add the server.")
 	}
-	edit, err := check(s)
+	edit, err := validateNewServer(s)
 	if err != nil {
 		return ServerView{}, err
 	}
-	if err := a.proposals.nameIsFree(s.Name, c); err != nil {
+	if err := a.proposals.checkNameFree(s.Name, c); err != nil {
 		return ServerView{}, err
 	}
 	switch {
 	case c.Person():
-		err = a.act(c, Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
+		err = a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
 			return a.editor.AddServers(a.Permit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.Known():
@@ -39,23 +38,22 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerVie
 	default:
 		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
 	}
-	v, err := a.after(ctx, c, ServerRef{Name: s.Name}, err)
+	v, err := a.viewAfter(ctx, c, ServerRef{Name: s.Name}, err)
 	if err == nil && c.Person() {
-		a.proposals.yield(ctx, &v, c)
+		a.proposals.supersede(ctx, &v, c)
 	}
 	return v, err
 }
 
-// AddServers adds several servers for a person, who permits them at once where presence asks
-// for it: a proof is for one text of the file. What is wrong with one of them is in its place
-// of refused, and keeps no other from being added; with err none was.
+// AddServers adds several servers in one edit of the file, with one proof of presence. refused has the error of each server, by index; the others are
+// added. If err is not nil, none is added.
 func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (views []ServerView, refused []error, err error) {
-	if err := together(len(all), "servers", "added", "servers"); err != nil {
+	if err := checkBatchSize(len(all), "servers", "added", "servers"); err != nil {
 		return nil, nil, err
 	}
 	views, refused = make([]ServerView, len(all)), make([]error, len(all))
 	if c.Person() {
-		if refused, err = addTogether(ctx, a, c, all); err != nil {
+		if refused, err = addServerBatch(ctx, a, c, all); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -66,33 +64,32 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (view
 			views[i], refused[i] = a.AddServer(ctx, c, s)
 		default:
 			if views[i], refused[i] = a.Server(ctx, c, ServerRef{Name: s.Name}); refused[i] == nil {
-				a.proposals.yield(ctx, &views[i], c)
+				a.proposals.supersede(ctx, &views[i], c)
 			}
 		}
 	}
 	return views, refused, nil
 }
 
-// addTogether adds in one edit those with which nothing is wrong. What does not fit into the
-// file is on record, as is what is added.
-func addTogether(ctx context.Context, a *Admin, c Caller, all []NewServer) (refused []error, err error) {
+// addServerBatch adds the valid servers in one edit. It records those added and those that do not fit into the file.
+func addServerBatch(ctx context.Context, a *Admin, c Caller, all []NewServer) (refused []error, err error) {
 	var sound []config.NamedEdit
-	var at []int // in all
+	var at []int // index in all
 	refused = make([]error, len(all))
 	recorded := func(name string, do func() error) error {
-		return a.act(c, Action(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
+		return a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
 	}
 	for i, s := range all {
 		one := config.NamedEdit{Name: s.Name}
-		if one.ServerEdit, err = check(s); err == nil {
-			err = a.proposals.nameIsFree(s.Name, c)
+		if one.ServerEdit, err = validateNewServer(s); err == nil {
+			err = a.proposals.checkNameFree(s.Name, c)
 		}
 		if refused[i] = err; err == nil {
 			sound, at = append(sound, one), append(at, i)
 		}
 	}
 	var fit []config.NamedEdit
-	for n, unfit := range unfitOf(a.editor, sound) {
+	for n, unfit := range checkEdits(a.editor, sound) {
 		if unfit == nil {
 			fit = append(fit, sound[n])
 		} else {
@@ -103,16 +100,15 @@ func addTogether(ctx context.Context, a *Admin, c Caller, all []NewServer) (refu
 		return refused, nil
 	}
 	add := func() error { return a.editor.AddServers(a.Permit(ctx), fit...) }
-	for _, one := range fit { // each is on record
+	for _, one := range fit { // record each of them
 		next := add
 		add = func() error { return recorded(one.Name, next) }
 	}
 	return refused, add()
 }
 
-// unfitOf returns what is wrong with each. It looks for them by halves, since each look reads
-// the whole file.
-func unfitOf(e Editor, all []config.NamedEdit) []error {
+// checkEdits returns the error of each edit. It bisects, because each check reads the whole file.
+func checkEdits(e Editor, all []config.NamedEdit) []error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -124,11 +120,10 @@ func unfitOf(e Editor, all []config.NamedEdit) []error {
 		return make([]error, len(all))
 	}
 	half := len(all) / 2
-	return append(unfitOf(e, all[:half]), unfitOf(e, all[half:])...)
+	return append(checkEdits(e, all[:half]), checkEdits(e, all[half:])...)
 }
 
-// isProposed reports whether a name is that of a proposal, and not of a server of
-// the configuration.
+// isProposed reports whether a name is that of a proposal and not of a configured server.
 func (a *Admin) isProposed(name string) (bool, error) {
 	if a.Config().Server(name) != nil {
 		return false, nil
@@ -136,17 +131,16 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	if _, proposed := a.Book.Proposal(name); proposed {
 		return true, nil
 	}
-	return false, a.NoServer(name)
+	return false, a.ServerNotFound(name)
 }
 
-// RemoveServer takes a server out of the configuration, or a proposal away, and
-// forgets what was decided about it.
+// RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
 func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Removed, error) {
 	name := in.Name
-	return Removed{Removed: name}, a.act(c, Action(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+	return Removed{Removed: name}, a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
-			err = a.WithoutLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
+			err = a.RemoveWithLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
 			err = a.Book.Forget(ctx, name)
@@ -165,11 +159,10 @@ func (a *Admin) DisableServer(ctx context.Context, c Caller, in ServerRef) (Serv
 	return a.ChangeServer(ctx, c, ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("false")})
 }
 
-// ChangeServer sets one key of a server in the configuration, or takes it out.
-// That it is enabled or not, and that it is quarantined, is on record under the
-// names of the operations that do only that.
+// ChangeServer sets or removes one key of a server in the configuration. Changes of enabled and quarantined are recorded under the names of the
+// operations that do only that.
 func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (ServerView, error) {
-	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), changeOf(in)
+	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), describeChange(in)
 	allowed := slices.Contains(ChangeableKeys(), in.Key)
 	switch in.Key + " " + detail {
 	case "quarantined true":
@@ -179,7 +172,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	case "enabled false":
 		kind, action, detail, allowed = activity.ServerChange, "disable", "", true
 	}
-	err := a.act(c, Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
+	err := a.runUserAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
 				WithHint("The keys are "+strings.Join(ChangeableKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableKeys())
@@ -188,21 +181,20 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 		case err != nil:
 			return err
 		case proposed:
-			return onlyProposed(in.Name)
+			return onlyProposedError(in.Name)
 		}
 		return a.editor.SetServer(a.Permit(ctx), in.Name, in.Key, in.Value)
 	})
-	return a.after(ctx, c, in.ServerRef, err)
+	return a.viewAfter(ctx, c, in.ServerRef, err)
 }
 
-func notChangeable(key string) error {
+func keyNotChangeableError(key string) error {
 	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(key)).
 		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", ChangeableKeys())
 }
 
-// changeOf is a change as it is on record. How a server is launched may hold
-// secrets: of variables and headers it has the names, of the rest nothing.
-func changeOf(in ServerChange) string {
+// describeChange describes a change for its record. Launch settings may contain secrets, so it names variables and headers only.
+func describeChange(in ServerChange) string {
 	if in.Value == nil {
 		return "taken out"
 	}

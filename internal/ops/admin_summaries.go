@@ -7,22 +7,20 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// maxSummaries is how many summaries are kept: all of those that wait, unless that
-// is very many.
+// maxSummaries limits the cached summaries. It is above the number of definitions that usually wait.
 const maxSummaries = 20_000
 
-// summaries keeps of what waits how it differs from what is approved. The zero
-// value is empty.
-type summaries struct {
-	mu   sync.Mutex // guards kept
-	kept map[[2]tool.Fingerprint]*approval.ChangeSummary
+// changeSummaries caches how each waiting definition differs from the approved one. The zero value is empty.
+type changeSummaries struct {
+	mu       sync.Mutex // guards byChange
+	byChange map[[2]tool.Fingerprint]*approval.ChangeSummary
 }
 
-// of returns the summary of a change, which is made when it is not kept.
-func (s *summaries) of(was, is tool.Fingerprint, compare func() *approval.ChangeSummary) *approval.ChangeSummary {
+// get returns the summary of a change, from the cache or from compare.
+func (s *changeSummaries) get(was, is tool.Fingerprint, compare func() *approval.ChangeSummary) *approval.ChangeSummary {
 	key := [2]tool.Fingerprint{was, is}
 	s.mu.Lock()
-	summary := s.kept[key]
+	summary := s.byChange[key]
 	s.mu.Unlock()
 	if summary != nil {
 		return summary
@@ -32,9 +30,9 @@ func (s *summaries) of(was, is tool.Fingerprint, compare func() *approval.Change
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept == nil || len(s.kept) >= maxSummaries {
-		s.kept = map[[2]tool.Fingerprint]*approval.ChangeSummary{}
+	if s.byChange == nil || len(s.byChange) >= maxSummaries {
+		s.byChange = map[[2]tool.Fingerprint]*approval.ChangeSummary{}
 	}
-	s.kept[key] = summary
+	s.byChange[key] = summary
 	return summary
 }

@@ -53,7 +53,7 @@ func (w *adminWorld) renew(book *approval.Book) {
 	w.guard = deps.Offers
 	o := &w.gateway
 	through := gate.New(deps)
-	o.Admin = NewAdmin(New(Deps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
+	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
 	o.all = gate.NewAggregate(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
 }
 

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// NewLease is a lease to give.
+// NewLease describes a lease to grant.
 type NewLease struct {
 	Server string `json:"server" required:"true" doc:"The server whose calls are not asked about."`
 	Lane   string `json:"lane" enum:"read,write,destructive" doc:"The worst that a call may count as: write when it is left out."`
@@ -23,12 +23,12 @@ type NewLease struct {
 	Tools  string `json:"tools" doc:"A name or pattern of tools of the server; all when it is left out."`
 }
 
-// Example is what a lease to give looks like.
+// Example returns an example for the OpenAPI document.
 func (NewLease) Example() string {
 	return `{"server": "github", "lane": "write", "for": "15m", "calls": 20}`
 }
 
-// LeaseView is a lease that runs.
+// LeaseView is an active lease.
 type LeaseView struct {
 	ID        string    `json:"id"`
 	Server    string    `json:"server"`
@@ -44,7 +44,7 @@ type LeaseView struct {
 	Ended     ask.Ended `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
 }
 
-// LeaseList is the leases that run, those that end first before the others.
+// LeaseList lists the active leases by their end.
 type LeaseList struct {
 	Leases []LeaseView `json:"leases"`
 }
@@ -54,33 +54,33 @@ type LeaseRef struct {
 	ID string `path:"id" doc:"The id of the lease."`
 }
 
-// The defaults of a lease.
+// Defaults of a lease.
 const (
 	defaultLane  = auth.Write
 	defaultLease = 15 * time.Minute
 	defaultCalls = 20
 )
 
-// Leases returns the leases that run.
-func (c *Consent) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseList, error) {
+// Leases returns the active leases.
+func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseList, error) {
 	now := time.Now()
-	all, err := c.keeper.Leases(ctx, now)
+	all, err := c.pending.Leases(ctx, now)
 	if err != nil {
-		return LeaseList{}, consentUnread(err)
+		return LeaseList{}, pendingStoreError(err)
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
-		if v := c.shown(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.Holds(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
+		if v := c.leaseView(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.Holds(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
 			list.Leases = append(list.Leases, v)
 		}
 	}
 	return list, nil
 }
 
-// Grant gives a lease: within it calls are not asked about.
-func (c *Consent) Grant(ctx context.Context, by Caller, in NewLease) (view LeaseView, err error) {
+// Grant grants a lease: calls that it covers need no approval.
+func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view LeaseView, err error) {
 	at, name := c.gateway.Presence.Draft(ctx)
-	l, err := c.wanted(ctx, in, at)
+	l, err := c.buildLease(ctx, in, at)
 	if err != nil {
 		return view, err
 	}
@@ -92,36 +92,36 @@ func (c *Consent) Grant(ctx context.Context, by Caller, in NewLease) (view Lease
 	if l.Client != "" {
 		detail += ", client " + l.Client
 	}
-	return view, c.act(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
+	return view, c.runUserAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
 		if err := c.gateway.Presence.Require(ctx, ask.LeaseClaim(&l)); err != nil {
 			return err
 		}
-		if err := c.keeper.AddLease(ctx, l); err != nil {
-			return consentUnread(err)
+		if err := c.pending.AddLease(ctx, l); err != nil {
+			return pendingStoreError(err)
 		}
-		view = c.shown(&l, l.Given)
-		c.waiters.WakeAll() // what waits may be covered
+		view = c.leaseView(&l, l.Given)
+		c.waiters.WakeAll() // a waiting call may be covered
 		c.changed()
 		return nil
 	})
 }
 
 // Revoke ends a lease.
-func (c *Consent) Revoke(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
-	return view, c.act(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
-		l, err := c.keeper.Revoke(ctx, in.ID, time.Now())
+func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
+	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
+		l, err := c.pending.Revoke(ctx, in.ID, time.Now())
 		if err != nil {
-			return consentUnread(err)
+			return pendingStoreError(err)
 		}
 		c.gateway.Presence.Exhaust(ask.LeaseClaim(&l))
-		view = c.shown(&l, time.Now())
+		view = c.leaseView(&l, time.Now())
 		c.changed()
 		return nil
 	})
 }
 
-// wanted is a lease that can be given.
-func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask.Lease, err error) {
+// buildLease validates the input and applies the defaults.
+func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Time) (l ask.Lease, err error) {
 	if _, err := c.gateway.FindServer(in.Server); err != nil {
 		return l, err
 	}
@@ -130,19 +130,19 @@ func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask
 		l.Calls = defaultCalls
 	}
 	if l.Left = l.Calls; l.Calls < 0 || l.Calls > ask.MaxCalls {
-		return l, consentInvalid("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
+		return l, invalidLease("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
 	}
 	if in.Lane != "" {
 		var ok bool
 		if l.Lane, ok = auth.ParseLane(in.Lane); !ok {
-			return l, consentInvalid("lane", in.Lane, strings.Join(auth.LaneWords(), ", "))
+			return l, invalidLease("lane", in.Lane, strings.Join(auth.LaneWords(), ", "))
 		}
 	}
 	life := defaultLease
 	if in.For != "" {
 		var ok bool
 		if life, ok = activity.ParseSpan(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
-			return l, consentInvalid("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
+			return l, invalidLease("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
 		}
 	}
 	l.Until = now.Add(life)
@@ -161,12 +161,12 @@ func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask
 	return l, nil
 }
 
-func consentInvalid(parameter, value, allowed string) error {
+func invalidLease(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.Brief(value), allowed).
 		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.Brief(value)).With("allowed", allowed)
 }
 
-func (c *Consent) shown(l *ask.Lease, now time.Time) LeaseView {
+func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {
 	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneWords()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
 		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().SharedRevision())}
 }

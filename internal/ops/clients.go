@@ -8,23 +8,22 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ClientOperations are the operations on clients in the daemon. What changes a file is for
-// people, and on record.
+// ClientOperations has the daemon's operations on MCP clients. Only users may change a file; each change is recorded.
 type ClientOperations struct {
 	Account *ClientAccount
 	Journal Journal
 }
 
-// ClientRef names a client, by its id: never by a path.
+// ClientRef names a client by its id, never by a path.
 type ClientRef struct {
 	Client string `path:"client" doc:"The id of the client, such as claude-code."`
 	DryRun bool   `json:"dry_run" doc:"Only say what would change."`
 }
 
-// ClientWish is what a client is to be connected to.
-type ClientWish struct {
+// ConnectRequest says how to connect a client.
+type ConnectRequest struct {
 	ClientRef
-	Wish
+	ConnectOptions
 }
 
 // ChangeRef names a change of a client's file.
@@ -32,17 +31,17 @@ type ChangeRef struct {
 	Change string `json:"change" required:"true" doc:"The id of the change."`
 }
 
-// ListClients says of every client how it stands with MCPProxy.
+// ListClients returns every known client and its connection to MCPProxy.
 func (o *ClientOperations) ListClients(context.Context, Caller, Nothing) (ClientList, error) {
 	return o.Account.List()
 }
 
 // ConnectClient writes MCPProxy into a client's file.
-func (o *ClientOperations) ConnectClient(ctx context.Context, c Caller, in ClientWish) (FileChange, error) {
-	return o.change(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.Connect(in.Client, in.Wish) })
+func (o *ClientOperations) ConnectClient(ctx context.Context, c Caller, in ConnectRequest) (FileChange, error) {
+	return o.change(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.Connect(in.Client, in.ConnectOptions) })
 }
 
-// DisconnectClient takes MCPProxy out of a client's file.
+// DisconnectClient removes MCPProxy from a client's file.
 func (o *ClientOperations) DisconnectClient(ctx context.Context, c Caller, in ClientRef) (FileChange, error) {
 	return o.change(ctx, c, "disconnect_client", in, func() (ConnectPlan, error) { return o.Account.Disconnect(in.Client) })
 }
@@ -53,36 +52,35 @@ func (o *ClientOperations) change(ctx context.Context, c Caller, action string, 
 		return plan.FileChange, err
 	}
 	out := plan.FileChange
-	err = o.act(c, action, plan.Client, func() error {
+	err = o.runUserAction(c, action, plan.Client, func() error {
 		out, err = o.Account.Apply(ctx, c, plan)
 		return err
 	})
 	return out, err
 }
 
-// UndoClientChange takes a change of a client's file back.
+// UndoClientChange undoes a change of a client's file.
 func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in ChangeRef) (change PastChange, err error) {
-	err = o.act(c, "undo_client_change", in.Change, func() error {
+	err = o.runUserAction(c, "undo_client_change", in.Change, func() error {
 		change, err = o.Account.Undo(in.Change)
 		return err
 	})
 	return change, err
 }
 
-// WritePermissions writes the rules into a client's file with which reads run unasked
-// and the rest asks.
+// WritePermissions writes permission rules into a client's file: reads run without asking, the rest asks.
 func (o *ClientOperations) WritePermissions(_ context.Context, c Caller, in ClientRef) (permission.Outcome, error) {
 	out, err := o.Account.Write(in.Client, true)
 	if err != nil || in.DryRun || !out.Changed {
 		return out, err
 	}
-	err = o.act(c, "write_permissions", out.Client, func() error {
+	err = o.runUserAction(c, "write_permissions", out.Client, func() error {
 		out, err = o.Account.Write(in.Client, false)
 		return err
 	})
 	return out, err
 }
 
-func (o *ClientOperations) act(c Caller, action, detail string, do func() error) error {
-	return o.Journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, action, detail), do)
+func (o *ClientOperations) runUserAction(c Caller, action, detail string, do func() error) error {
+	return o.Journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
 }

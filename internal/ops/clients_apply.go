@@ -13,10 +13,10 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// commandTime bounds a client's own command.
-const commandTime = 60 * time.Second
+// commandTimeout limits a client's own command.
+const commandTimeout = 60 * time.Second
 
-// Apply makes the change, and reads the file again. A token is made in the name of by.
+// Apply makes the planned change and reads the file again. A token is created in the name of by.
 func (a *ClientAccount) Apply(ctx context.Context, by Caller, p ConnectPlan) (FileChange, error) {
 	if !p.Changed {
 		return p.FileChange, nil
@@ -25,20 +25,19 @@ func (a *ClientAccount) Apply(ctx context.Context, by Caller, p ConnectPlan) (Fi
 	if err != nil {
 		return p.FileChange, err
 	}
-	if p.wish.Token != "" {
-		return a.withToken(ctx, by, p, j)
+	if p.options.Token != "" {
+		return a.applyWithToken(ctx, by, p, j)
 	}
 	if p.disconnects() {
-		if err := a.withdraw(&p, j); err != nil {
+		if err := a.removeRules(&p, j); err != nil {
 			return p.FileChange, err
 		}
 	}
-	return a.make(ctx, p, j)
+	return a.applyPlan(ctx, p, j)
 }
 
-// withdraw takes the rules out that were written for a client before it is
-// disconnected, and reads its file again, which may have held them.
-func (a *ClientAccount) withdraw(p *ConnectPlan, j *clients.Journal) error {
+// removeRules removes the permission rules written for a client before it is disconnected, then reads its file again, which may contain them.
+func (a *ClientAccount) removeRules(p *ConnectPlan, j *clients.Journal) error {
 	done, err := permission.Withdraw(j, a.Env, p.Client, p.Server, a.Tools())
 	if err != nil {
 		p.Warnings = append(p.Warnings, "Its permission rules stay: "+problem.From(err).Message+" "+problem.From(err).Hint)
@@ -57,19 +56,19 @@ func (a *ClientAccount) withdraw(p *ConnectPlan, j *clients.Journal) error {
 	return err
 }
 
-// make makes the change.
-func (a *ClientAccount) make(ctx context.Context, p ConnectPlan, j *clients.Journal) (FileChange, error) {
+// applyPlan makes the change, with the client's command if there is one.
+func (a *ClientAccount) applyPlan(ctx context.Context, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	if p.Command != nil {
-		if done, err := a.byCommand(ctx, &p, j); done || err != nil {
+		if done, err := a.runClientCommand(ctx, &p, j); done || err != nil {
 			return p.FileChange, err
 		}
 	}
 	return p.write(j)
 }
 
-// withToken makes a token and writes it; one that is not written is revoked.
-func (a *ClientAccount) withToken(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
-	token, err := a.Tokens.Make(ctx, by, p.wish.Token, p.wish.Profile)
+// applyWithToken creates a token and writes it into the file. It revokes the token if the write fails.
+func (a *ClientAccount) applyWithToken(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
+	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
 	if err != nil {
 		return p.FileChange, err
 	}
@@ -79,49 +78,50 @@ func (a *ClientAccount) withToken(ctx context.Context, by Caller, p ConnectPlan,
 		out, err = p.write(j)
 	}
 	if err != nil {
-		err = p.named(err)
-		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.wish.Token); late != nil {
-			out.Warnings = append(out.Warnings, "The token "+p.wish.Token+" was made and could not be revoked: "+problem.From(late).Message)
+		err = p.withPath(err)
+		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.options.Token); late != nil {
+			out.Warnings = append(out.Warnings, "The token "+p.options.Token+" was made and could not be revoked: "+problem.From(late).Message)
 		}
 	}
 	return out, err
 }
 
-// disconnects reports whether the plan takes MCPProxy out.
+// disconnects reports whether the plan removes MCPProxy.
 func (p ConnectPlan) disconnects() bool { return strings.HasPrefix(p.what, "disconnect ") }
 
 // write edits the file.
 func (p ConnectPlan) write(j *clients.Journal) (FileChange, error) {
 	if p.text == nil && p.disconnects() {
-		change, err := j.Remove(p.from, p.what, p.entry())
+		change, err := j.Remove(p.from, p.what, p.entryPath())
 		if err != nil {
 			return p.FileChange, err
 		}
-		return p.written(change), nil
+		return p.markWritten(change), nil
 	}
-	change, err := j.Write(p.from, p.text, p.what, p.entry())
+	change, err := j.Write(p.from, p.text, p.what, p.entryPath())
 	if err != nil {
 		return p.FileChange, err
 	}
 	p.Command = nil
-	return p.written(change), nil
+	return p.markWritten(change), nil
 }
 
-// entry is where MCPProxy stands in the file.
-func (p ConnectPlan) entry() []string { return append(slices.Clone(p.before.ServersKey()), p.Server) }
+// entryPath returns the keys that lead to MCPProxy's entry in the file.
+func (p ConnectPlan) entryPath() []string {
+	return append(slices.Clone(p.before.ServersKey()), p.Server)
+}
 
-func (p ConnectPlan) written(change clients.Change) FileChange {
+func (p ConnectPlan) markWritten(change clients.Change) FileChange {
 	p.Written, p.Change, p.Backup = true, change.ID, change.Backup
 	return p.FileChange
 }
 
-// byCommand has the client make the change. One that fails, or does something else,
-// is said, and the file is edited instead.
-func (a *ClientAccount) byCommand(ctx context.Context, p *ConnectPlan, j *clients.Journal) (done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTime)
+// runClientCommand lets the client make the change. If its command fails or does something else, the plan gets a warning and the file is edited instead.
+func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j *clients.Journal) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	said, failed := a.Run(ctx, p.Command)
-	change, err := j.Record(p.from, p.what, p.entry())
+	change, err := j.Record(p.from, p.what, p.entryPath())
 	if err != nil {
 		return false, err
 	}
@@ -134,8 +134,8 @@ func (a *ClientAccount) byCommand(ctx context.Context, p *ConnectPlan, j *client
 	if err != nil {
 		return false, err
 	}
-	if p.holds(now) {
-		p.FileChange = p.written(change)
+	if p.matches(now) {
+		p.FileChange = p.markWritten(change)
 		return true, nil
 	}
 	why := "it did something else"
@@ -148,19 +148,19 @@ func (a *ClientAccount) byCommand(ctx context.Context, p *ConnectPlan, j *client
 	return false, err
 }
 
-// holds reports whether the file says what it is to say.
-func (p ConnectPlan) holds(now clients.Doc) bool {
+// matches reports whether the file contains the planned change.
+func (p ConnectPlan) matches(now clients.Doc) bool {
 	there := now.Entry(p.Server)
 	if p.address.URL == "" {
 		return !there.Exists()
 	}
-	return there.IsObject() && clients.PointsToMCPProxy(there, p.place.ours) && clients.EntryURL(there) == p.address.URL
+	return there.IsObject() && clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) && clients.EntryURL(there) == p.address.URL
 }
 
-// connectKinds are what is done to files of clients, as the first word of a change says.
-var connectKinds = []string{"connect", "disconnect", "permissions", "import"}
+// changeKinds are the kinds of changes to client files: the first word of a change.
+var changeKinds = []string{"connect", "disconnect", "permissions", "import"}
 
-// PastChange is a change of a client's file that was made.
+// PastChange is a change that was made to a client's file.
 type PastChange struct {
 	ID       string     `json:"id"`
 	Client   string     `json:"client"`
@@ -173,7 +173,7 @@ type PastChange struct {
 	Undoable bool       `json:"undoable" doc:"Whether it is the last one of its file that is not undone: only that one can be"`
 }
 
-// Changes are the latest changes, the newest first.
+// Changes returns the latest changes, newest first.
 func (a *ClientAccount) Changes() ([]PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
@@ -185,11 +185,11 @@ func (a *ClientAccount) Changes() ([]PastChange, error) {
 	}
 	out := []PastChange{}
 	seen := map[string]bool{}
-	for _, c := range all[:min(len(all), maxShown)] {
-		if what, _, _ := strings.Cut(c.What, " "); !slices.Contains(connectKinds, what) {
+	for _, c := range all[:min(len(all), maxListedChanges)] {
+		if what, _, _ := strings.Cut(c.What, " "); !slices.Contains(changeKinds, what) {
 			continue
 		}
-		past := pastOf(c)
+		past := newPastChange(c)
 		past.Undoable = c.Undone == nil && !seen[c.Path]
 		out = append(out, past)
 		seen[c.Path] = seen[c.Path] || c.Undone == nil
@@ -197,32 +197,30 @@ func (a *ClientAccount) Changes() ([]PastChange, error) {
 	return out, nil
 }
 
-// maxShown is how many changes are listed.
-const maxShown = 50
+// maxListedChanges limits the listed changes.
+const maxListedChanges = 50
 
-// Undo takes a change back, byte for byte; of a file that was changed since the entry
-// alone.
+// Undo undoes a change. An unchanged file is restored byte for byte; in a changed file only the entry is restored.
 func (a *ClientAccount) Undo(id string) (PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
 		return PastChange{}, err
 	}
 	c, err := j.Undo(id, a.Env.RestoreEntries)
-	past := pastOf(c)
+	past := newPastChange(c)
 	if p := problem.From(err); err != nil && p.Code == problem.Conflict && past.What == "connect" && c.Undone == nil {
 		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` takes the entry alone out. "+p.Hint)
 	}
 	return past, err
 }
 
-func pastOf(c clients.Change) PastChange {
+func newPastChange(c clients.Change) PastChange {
 	what, client, _ := strings.Cut(c.What, " ")
 	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone, Partly: c.PartlyUndone}
 }
 
-// UndoLast takes the last connecting or disconnecting of a client back that is not
-// undone, and before it the rules that were written for the client since, which say
-// nothing without the entry. It returns what it has taken back, the last change first.
+// UndoLast undoes the last connect or disconnect of a client, and before it the permission rules written since. It returns the undone changes, newest
+// first.
 func (a *ClientAccount) UndoLast(word string) ([]PastChange, error) {
 	c, err := clients.Find(word)
 	if err != nil {

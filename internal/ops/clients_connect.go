@@ -12,29 +12,29 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ClientAccount are the clients of one account, and where they find MCPProxy.
+// ClientAccount has the MCP clients of one OS account and the address of MCPProxy for them.
 type ClientAccount struct {
 	*permission.Account
-	Place func() Place
-	// Run runs a client's own command, and returns what it said.
+	Endpoint func() ProxyEndpoint
+	// Run runs a client's own command and returns its output.
 	Run func(ctx context.Context, argv []string) (said string, err error)
-	// Tokens makes agent tokens; nil where there are none.
+	// Tokens creates agent tokens; nil without a daemon.
 	Tokens Tokens
 }
 
-// Tokens makes agent tokens and revokes them.
+// Tokens creates and revokes agent tokens.
 type Tokens interface {
 	Make(ctx context.Context, by Caller, name, profile string) (text string, err error)
 	Revoke(ctx context.Context, by Caller, name string) error
 }
 
-// Wish is what a client is to be connected to.
-type Wish struct {
+// ConnectOptions selects the profile and the token of a connection.
+type ConnectOptions struct {
 	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
 	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
 }
 
-// FileChange is a change of a client's file, made or not.
+// FileChange is a planned or made change of a client's file.
 type FileChange struct {
 	Client     string   `json:"client"`
 	Name       string   `json:"name"`
@@ -52,54 +52,53 @@ type FileChange struct {
 	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// ConnectPlan is a change of a client's file that is not made.
+// ConnectPlan is a change of a client's file that was not made yet.
 type ConnectPlan struct {
 	FileChange
 
-	client  clients.Client
-	place   Place
-	address clients.Address // without a token; its zero value when MCPProxy is taken out
-	wish    Wish
-	edit    func(clients.Doc, clients.Address) ([]byte, error)
-	before  clients.Doc
-	from    clients.UserFile
-	text    []byte
-	what    string
+	client   clients.Client
+	endpoint ProxyEndpoint
+	address  clients.Address // without a token; zero to disconnect
+	options  ConnectOptions
+	edit     func(clients.Doc, clients.Address) ([]byte, error)
+	before   clients.Doc
+	from     clients.UserFile
+	text     []byte
+	what     string
 }
 
-// unmade stands in a difference for a token that is not made yet.
-const unmade = "mcpp_t_made-when-this-is-written"
+// tokenPlaceholder stands in the shown difference for a token that does not exist yet.
+const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 
-// Connect plans to write MCPProxy into a client's file. The error is a
-// *problem.Problem: NOT_FOUND for a client that is not known, INVALID_CONFIG or
-// CONFLICT for a file that cannot be changed.
-func (a *ClientAccount) Connect(word string, w Wish) (ConnectPlan, error) {
-	p, err := a.plan(word, "connect")
+// Connect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
+// a file that cannot be changed.
+func (a *ClientAccount) Connect(word string, w ConnectOptions) (ConnectPlan, error) {
+	p, err := a.newPlan(word, "connect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if p.address, err = p.place.address(p.client, w.Profile); err != nil {
+	if p.address, err = p.endpoint.address(p.client, w.Profile); err != nil {
 		return ConnectPlan{}, err
 	}
-	p.wish, p.Transport, p.Next = w, transport(p.client), p.client.Reload
+	p.options, p.Transport, p.Next = w, transport(p.client), p.client.Reload
 	shown := p.address
 	if w.Token != "" {
 		if a.Tokens == nil {
 			return ConnectPlan{}, problem.New(problem.DaemonNotRunning, "Without a running MCPProxy no agent token can be made.", "Start it: `mcpproxy serve`.")
 		}
-		if err := private(p.from); err != nil {
+		if err := checkPrivate(p.from); err != nil {
 			return ConnectPlan{}, err
 		}
-		shown.Token = unmade
+		shown.Token = tokenPlaceholder
 	}
-	a.warn(&p)
-	if p.place.Locked && w.Token == "" {
+	a.addWarnings(&p)
+	if p.endpoint.Locked && w.Token == "" {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
 	p.edit = func(d clients.Doc, at clients.Address) ([]byte, error) {
-		return p.client.WithServer(d, p.Server, at, p.place.ours)
+		return p.client.WithServer(d, p.Server, at, p.endpoint.isOwnURL)
 	}
-	if err := p.settle(shown); err != nil {
+	if err := p.computeDifference(shown); err != nil {
 		return ConnectPlan{}, err
 	}
 	if !p.before.Entry(p.Server).Exists() {
@@ -108,10 +107,9 @@ func (a *ClientAccount) Connect(word string, w Wish) (ConnectPlan, error) {
 	return p, nil
 }
 
-// Disconnect plans to take MCPProxy out of a client's file. What is not in it is
-// NOT_FOUND.
+// Disconnect plans to remove MCPProxy from a client's file. It returns NOT_FOUND if MCPProxy is not in it.
 func (a *ClientAccount) Disconnect(word string) (ConnectPlan, error) {
-	p, err := a.plan(word, "disconnect")
+	p, err := a.newPlan(word, "disconnect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
@@ -119,20 +117,20 @@ func (a *ClientAccount) Disconnect(word string) (ConnectPlan, error) {
 		return ConnectPlan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
 	}
 	first := a.firstConnect(p.FileChange)
-	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return p.without(d, first) }
+	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return p.removeEntry(d, first) }
 	p.Next = p.client.Reload
-	if err := p.settle(clients.Address{}); err != nil {
+	if err := p.computeDifference(clients.Address{}); err != nil {
 		return ConnectPlan{}, err
 	}
 	p.Command = p.client.RemoveCommand(a.Env, p.Server)
-	if rules, err := a.rules(p.Client); err == nil && len(rules) > 0 {
+	if rules, err := a.ruleChanges(p.Client); err == nil && len(rules) > 0 {
 		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
 	}
 	return p, nil
 }
 
-// rules are the changes with which permission rules were written for a client.
-func (a *ClientAccount) rules(client string) ([]clients.Change, error) {
+// ruleChanges returns the changes that wrote permission rules for a client.
+func (a *ClientAccount) ruleChanges(client string) ([]clients.Change, error) {
 	j, err := a.Open()
 	if err != nil {
 		return nil, err
@@ -140,8 +138,7 @@ func (a *ClientAccount) rules(client string) ([]clients.Change, error) {
 	return permission.WrittenChanges(j, a.Env, client)
 }
 
-// firstConnect is the oldest change that connected the client since it was disconnected
-// last; nil when none is on record.
+// firstConnect returns the oldest connect of the client since its last disconnect; nil when none is recorded.
 func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
 	j, err := a.Open()
 	if err != nil {
@@ -164,20 +161,19 @@ func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
 	return first
 }
 
-// without is the file without MCPProxy, and without the empty objects that connecting
-// made: no text when connecting made the file.
-func (p *ConnectPlan) without(d clients.Doc, first *clients.Change) ([]byte, error) {
+// removeEntry returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
+func (p *ConnectPlan) removeEntry(d clients.Doc, first *clients.Change) ([]byte, error) {
 	text, err := d.WithoutServer(p.Server)
 	if err != nil {
 		return nil, err
 	}
-	if text = append([]byte{}, text...); first == nil { // never nil, which is no file
+	if text = append([]byte{}, text...); first == nil { // never nil, which means no file
 		return text, nil
 	}
 	var before []byte
 	if !first.Created {
 		if before, err = os.ReadFile(first.Backup); err != nil {
-			return text, nil // the copy is gone: what was there before is not known
+			return text, nil // the backup is gone, so the earlier text is unknown
 		}
 	}
 	if text, err = textedit.Prune(text, before, d.Format, d.ServersKey()...); err != nil || first.Created && clients.IsBlank(text) {
@@ -186,13 +182,13 @@ func (p *ConnectPlan) without(d clients.Doc, first *clients.Change) ([]byte, err
 	return append([]byte{}, text...), nil
 }
 
-// plan reads the client's file.
-func (a *ClientAccount) plan(word, what string) (ConnectPlan, error) {
+// newPlan reads the client's file.
+func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.Find(word)
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	p := ConnectPlan{client: c, place: a.Place(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
+	p := ConnectPlan{client: c, endpoint: a.Endpoint(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
 	target := c.Target(a.Env)
 	p.Path = target.Path
 	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...); err != nil {
@@ -204,7 +200,7 @@ func (a *ClientAccount) plan(word, what string) (ConnectPlan, error) {
 	if p.before, err = target.Parse(p.from.Text); err != nil {
 		return ConnectPlan{}, err
 	}
-	at, _ := clients.FindRegistration([]clients.Doc{p.before}, p.place.ours)
+	at, _ := clients.FindRegistration([]clients.Doc{p.before}, p.endpoint.isOwnURL)
 	p.Server = at.Server
 	return p, nil
 }
@@ -216,8 +212,8 @@ func transport(c clients.Client) string {
 	return "stdio"
 }
 
-// private refuses to write a token into a file that others can read.
-func private(f clients.UserFile) error {
+// checkPrivate rejects a file that other users can read, because the token would leak.
+func checkPrivate(f clients.UserFile) error {
 	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
 		return nil
 	}
@@ -225,10 +221,10 @@ func private(f clients.UserFile) error {
 		WithHint("Take it from them with chmod 600, then try again.")
 }
 
-// warn says what the change does besides.
-func (a *ClientAccount) warn(p *ConnectPlan) {
+// addWarnings adds warnings about the change.
+func (a *ClientAccount) addWarnings(p *ConnectPlan) {
 	there := p.before.Entry(p.Server)
-	if there.IsObject() && !clients.PointsToMCPProxy(there, p.place.ours) {
+	if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
 		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
 	}
 	for _, f := range p.client.Files(a.Env) {
@@ -241,18 +237,18 @@ func (a *ClientAccount) warn(p *ConnectPlan) {
 	}
 }
 
-// settle makes the text, and says whether there is anything to change, and what.
-func (p *ConnectPlan) settle(at clients.Address) (err error) {
+// computeDifference edits the text and sets Changed and Difference.
+func (p *ConnectPlan) computeDifference(at clients.Address) (err error) {
 	if p.text, err = p.edit(p.before, at); err != nil {
-		return p.named(err)
+		return p.withPath(err)
 	}
 	p.Changed = !slices.Equal(p.text, p.from.Text)
 	p.Difference = textedit.Diff(p.from.Text, p.text)
 	return nil
 }
 
-// named is an error of an edit with the file that it is about.
-func (p *ConnectPlan) named(err error) error {
+// withPath adds the file's path to an error.
+func (p *ConnectPlan) withPath(err error) error {
 	was := problem.From(err)
 	return problem.New(was.Code, p.Path+": "+was.Message, was.Hint)
 }

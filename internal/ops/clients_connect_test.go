@@ -30,7 +30,7 @@ func write(t *testing.T, a *ops.ClientAccount, name, text string, mode os.FileMo
 }
 
 // connected connects a client and returns its file.
-func connected(t *testing.T, a *ops.ClientAccount, client string, w ops.Wish) (ops.FileChange, string) {
+func connected(t *testing.T, a *ops.ClientAccount, client string, w ops.ConnectOptions) (ops.FileChange, string) {
 	t.Helper()
 	plan, err := a.Connect(client, w)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestAnEntryIsMended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := account(t)
 			write(t, a, c.file, c.text, 0o600)
-			done, text := connected(t, a, c.client, ops.Wish{})
+			done, text := connected(t, a, c.client, ops.ConnectOptions{})
 			if text != c.want || !done.Written || (c.warns == "") != (len(done.Warnings) == 0) || !strings.Contains(strings.Join(done.Warnings, " "), c.warns) {
 				t.Errorf("%+v\n%s", done, text)
 			}
@@ -78,13 +78,13 @@ func TestAnEntryIsMended(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	a := account(t)
-	if _, text := connected(t, a, "cursor", ops.Wish{Profile: "research"}); !strings.Contains(text, `"http://127.0.0.1:8080/mcp/p/research"`) {
+	if _, text := connected(t, a, "cursor", ops.ConnectOptions{Profile: "research"}); !strings.Contains(text, `"http://127.0.0.1:8080/mcp/p/research"`) {
 		t.Error(text)
 	}
-	if _, text := connected(t, a, "claude-desktop", ops.Wish{Profile: "research"}); !strings.Contains(text, `["stdio", "--profile", "research"]`) {
+	if _, text := connected(t, a, "claude-desktop", ops.ConnectOptions{Profile: "research"}); !strings.Contains(text, `["stdio", "--profile", "research"]`) {
 		t.Error(text)
 	}
-	_, err := a.Connect("cursor", ops.Wish{Profile: "none"})
+	_, err := a.Connect("cursor", ops.ConnectOptions{Profile: "none"})
 	wants(t, err, problem.NotFound, "mcpproxy profile list")
 }
 
@@ -108,16 +108,16 @@ func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
 // when it was not written.
 func TestTokens(t *testing.T) {
 	a, made := account(t), &tokens{}
-	_, err := a.Connect("cursor", ops.Wish{Token: "one"})
+	_, err := a.Connect("cursor", ops.ConnectOptions{Token: "one"})
 	wants(t, err, problem.DaemonNotRunning, "mcpproxy serve")
 	a.Tokens = made
 	path := write(t, a, ".cursor/mcp.json", `{}`, 0o644)
-	_, err = a.Connect("cursor", ops.Wish{Token: "one"})
+	_, err = a.Connect("cursor", ops.ConnectOptions{Token: "one"})
 	wants(t, err, problem.Conflict, "chmod 600")
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := a.Connect("cursor", ops.Wish{Token: "one"})
+	plan, err := a.Connect("cursor", ops.ConnectOptions{Token: "one"})
 	if err != nil || len(made.good) != 0 {
 		t.Fatal(err, made.good)
 	}
@@ -129,14 +129,14 @@ func TestTokens(t *testing.T) {
 	if len(made.good) != 0 {
 		t.Error("the token of a file that was not written is good")
 	}
-	done, text := connected(t, a, "cursor", ops.Wish{Token: "one"})
+	done, text := connected(t, a, "cursor", ops.ConnectOptions{Token: "one"})
 	if !strings.Contains(text, `"Authorization": "Bearer mcpp_t_5a5a`) || strings.Contains(done.Difference, "5a5a") || len(made.good) != 1 {
 		t.Errorf("%s\n%s", text, done.Difference)
 	}
-	if _, text := connected(t, a, "goose", ops.Wish{Token: "two"}); !strings.Contains(text, "Authorization: Bearer mcpp_t_5a5a") {
+	if _, text := connected(t, a, "goose", ops.ConnectOptions{Token: "two"}); !strings.Contains(text, "Authorization: Bearer mcpp_t_5a5a") {
 		t.Error(text)
 	}
-	if _, text := connected(t, a, "claude-desktop", ops.Wish{Token: "three"}); !strings.Contains(text, `"MCPPROXY_TOKEN": "mcpp_t_5a5a`) {
+	if _, text := connected(t, a, "claude-desktop", ops.ConnectOptions{Token: "three"}); !strings.Contains(text, `"MCPPROXY_TOKEN": "mcpp_t_5a5a`) {
 		t.Error(text)
 	}
 }
@@ -167,7 +167,7 @@ func TestOwnCommands(t *testing.T) {
 				}
 				return "said", c.err
 			}
-			done, text := connected(t, a, "claude-code", ops.Wish{})
+			done, text := connected(t, a, "claude-code", ops.ConnectOptions{})
 			if len(ran) == 0 || !done.Written || !strings.Contains(text, `"http://127.0.0.1:8080/mcp"`) || !strings.Contains(text, `"other": 1`) ||
 				(c.warns == "") != (len(done.Warnings) == 0) || !strings.Contains(strings.Join(done.Warnings, " "), c.warns) || (done.Command == nil) != (c.warns != "") {
 				t.Errorf("%v: %+v\n%s", ran, done, text)
@@ -187,7 +187,7 @@ func TestOwnCommands(t *testing.T) {
 func TestUndo(t *testing.T) {
 	a := account(t)
 	path := write(t, a, ".cursor/mcp.json", `{}`, 0o600)
-	connected(t, a, "cursor", ops.Wish{})
+	connected(t, a, "cursor", ops.ConnectOptions{})
 	if err := os.WriteFile(path, []byte(strings.Replace(read(t, path), "{", "{ ", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestUndo(t *testing.T) {
 	}
 	_, err := a.Disconnect("cursor")
 	wants(t, err, problem.NotFound, "mcpproxy connect cursor")
-	connected(t, a, "cursor", ops.Wish{})
+	connected(t, a, "cursor", ops.ConnectOptions{})
 	write(t, a, ".cursor/mcp.json", "{ broken", 0o600)
 	_, err = a.UndoLast("cursor")
 	wants(t, err, problem.InvalidConfig, "line 1")
@@ -235,7 +235,7 @@ func TestUndoWithRulesInAChangedFile(t *testing.T) {
 			a := account(t)
 			a.Tools = func() []permission.Tool { return []permission.Tool{{Name: "call_tool_write"}} }
 			path := write(t, a, c.file, c.before, 0o600)
-			connected(t, a, client, ops.Wish{})
+			connected(t, a, client, ops.ConnectOptions{})
 			if out, err := a.Write(client, false); err != nil || !out.Written {
 				t.Fatal(out, err)
 			}
@@ -299,7 +299,7 @@ func TestEntriesOfProjects(t *testing.T) {
 	a.Env.Dir = a.Env.InHome("project")
 	write(t, a, ".claude.json", `{"projects": {"`+a.Env.Dir+`": {"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}}}`, 0o600)
 	write(t, a, "project/.mcp.json", `{"mcpServers": {"mcpproxy": {"command": "x"}}}`, 0o600)
-	plan, err := a.Connect("claude", ops.Wish{})
+	plan, err := a.Connect("claude", ops.ConnectOptions{})
 	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
 		t.Errorf("%q, %v", plan.Warnings, err)
 	}
@@ -314,7 +314,7 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 			a.Tools = func() []permission.Tool {
 				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
 			}
-			done, _ := connected(t, a, client, ops.Wish{})
+			done, _ := connected(t, a, client, ops.ConnectOptions{})
 			rules, err := a.Write(client, false)
 			if err != nil && problem.From(err).Code != problem.NotFound {
 				t.Fatal(err)
@@ -352,7 +352,7 @@ func TestDisconnectLeavesTheUsers(t *testing.T) {
 			}
 			path := write(t, a, c.file, c.servers, 0o600)
 			rules := write(t, a, c.rules, c.before, 0o600)
-			connected(t, a, c.client, ops.Wish{})
+			connected(t, a, c.client, ops.ConnectOptions{})
 			if out, err := a.Write(c.client, false); err != nil || !out.Written {
 				t.Fatal(out, err)
 			}

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// account makes an account in a directory of its own.
+// oauthAccount makes an account in a directory of its own.
 func account(t *testing.T) *ops.ClientAccount {
 	t.Helper()
 	home, data := t.TempDir(), t.TempDir()
@@ -31,8 +31,8 @@ func account(t *testing.T) *ops.ClientAccount {
 			Tools: func() []permission.Tool { return nil },
 			Open:  func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(data, "client_changes")) },
 		},
-		Place: func() ops.Place {
-			return ops.Place{Base: "http://127.0.0.1:8080", Command: "/usr/bin/mcpproxy", Profiles: []string{"research"}}
+		Endpoint: func() ops.ProxyEndpoint {
+			return ops.ProxyEndpoint{Base: "http://127.0.0.1:8080", Command: "/usr/bin/mcpproxy", Profiles: []string{"research"}}
 		},
 		Run: func(context.Context, []string) (string, error) { panic("there is no program to run") },
 	}
@@ -170,7 +170,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 			t.Fatal(err)
 		}
 	}
-	plan, err := a.Connect(c.ID, ops.Wish{})
+	plan, err := a.Connect(c.ID, ops.ConnectOptions{})
 	if err == nil {
 		_, err = a.Apply(t.Context(), ops.Caller{}, plan)
 	}
@@ -193,7 +193,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 	if info, err := os.Stat(where); err != nil || info.Mode().Perm() != mode {
 		t.Errorf("the mode: %v, %v", info, err)
 	}
-	if again, err := a.Connect(c.ID, ops.Wish{}); err != nil || again.Changed {
+	if again, err := a.Connect(c.ID, ops.ConnectOptions{}); err != nil || again.Changed {
 		t.Errorf("once more it changes %q, %v", again.Difference, err)
 	}
 	plan, err = a.Disconnect(c.ID)

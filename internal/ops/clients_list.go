@@ -11,13 +11,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ClientList is every client, and what was changed in their files.
+// ClientList lists every known client and the latest changes of their files.
 type ClientList struct {
 	Clients []ClientView `json:"clients"`
 	Changes []PastChange `json:"changes" doc:"The latest 50, the newest first"`
 }
 
-// ClientView is a client, and how it stands with MCPProxy.
+// ClientView is a client and its connection to MCPProxy.
 type ClientView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
@@ -34,27 +34,27 @@ type ClientView struct {
 	Entry     ClientEntry `json:"entry" doc:"MCPProxy as it is written into its file by hand"`
 	Command   []string    `json:"command,omitempty" doc:"Its own command that adds MCPProxy"`
 	Next      string      `json:"next,omitempty" doc:"What a person does until a change counts"`
-	// Permissions are looked at where the client is installed.
+	// Permissions is set if the client is installed.
 	Permissions *ClientPermissions `json:"permissions,omitempty" doc:"What it does with calls of MCPProxy's tools, if it is installed"`
 }
 
-// ClientEntry is what belongs into a file.
+// ClientEntry is MCPProxy's entry for a client's file.
 type ClientEntry struct {
 	Path string `json:"path"`
 	Text string `json:"text"`
 }
 
-// ClientPermissions are what a client does with MCPProxy's tools.
+// ClientPermissions says what a client does with calls of MCPProxy's tools.
 type ClientPermissions struct {
 	permission.Report
 	Writable bool `json:"writable" doc:"Whether there is a file for them"`
 }
 
-// List looks at every client.
+// List returns every known client.
 func (a *ClientAccount) List() (ClientList, error) {
 	out := ClientList{Clients: []ClientView{}, Changes: []PastChange{}}
 	for _, c := range clients.All() {
-		v, err := a.view(c)
+		v, err := a.clientView(c)
 		if err != nil {
 			return ClientList{}, err
 		}
@@ -65,8 +65,8 @@ func (a *ClientAccount) List() (ClientList, error) {
 	return out, err
 }
 
-func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
-	target, place := c.Target(a.Env), a.Place()
+func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
+	target, place := c.Target(a.Env), a.Endpoint()
 	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transport(c), Next: c.Reload, Broken: []string{}}
 	v.FoundBy, v.Found = c.Installed(a.Env)
 	var docs []clients.Doc
@@ -78,13 +78,13 @@ func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
 			}
 		}
 	}
-	at, connected := clients.FindRegistration(docs, place.ours)
+	at, connected := clients.FindRegistration(docs, place.isOwnURL)
 	v.Server, v.Connected = at.Server, connected
 	if connected {
-		v.stands(at, a.Env, place)
+		v.describeEntry(at, a.Env, place)
 	}
 	address, err := place.address(c, "")
-	if err != nil { // it cannot be connected now; how it would look is said all the same
+	if err != nil { // not connectable now; the example is shown all the same
 		address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
 	}
 	if v.Command = c.AddCommand(a.Env, v.Server, address); connected {
@@ -99,13 +99,13 @@ func (a *ClientAccount) view(c clients.Client) (ClientView, error) {
 	if err != nil || !v.Found {
 		return v, err
 	}
-	return v, a.permissions(&v)
+	return v, a.setPermissions(&v)
 }
 
-// stands says what the entry that is there leads to.
-func (v *ClientView) stands(at clients.Registration, e clients.Env, place Place) {
+// describeEntry sets what the existing entry leads to.
+func (v *ClientView) describeEntry(at clients.Registration, e clients.Env, place ProxyEndpoint) {
 	v.Path, v.LeadsTo = at.Doc.Path, clients.DescribeEntry(at.Entry)
-	v.Foreign = !clients.PointsToMCPProxy(at.Entry, place.ours)
+	v.Foreign = !clients.PointsToMCPProxy(at.Entry, place.isOwnURL)
 	command, _ := clients.EntryCommand(at.Entry)
 	if command == "" {
 		return
@@ -119,7 +119,7 @@ func (v *ClientView) stands(at clients.Registration, e clients.Env, place Place)
 	}
 }
 
-func (a *ClientAccount) permissions(v *ClientView) error {
+func (a *ClientAccount) setPermissions(v *ClientView) error {
 	report, err := permission.Check(a.Env, v.ID, a.Tools())
 	if err != nil {
 		return err

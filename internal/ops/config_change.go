@@ -14,17 +14,17 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Match names the text that a change is about.
-type Match struct {
+// Precondition names the version of the file that a change is based on.
+type Precondition struct {
 	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file that the change is made from, as GET /config gives it."`
 }
 
-// etag is the etag that was named, with or without quotes.
-func (m Match) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
+// etag returns the etag without quotes.
+func (m Precondition) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
 
-// KeyChanges are changes of single settings.
+// KeyChanges changes single settings.
 type KeyChanges struct {
-	Match
+	Precondition
 	Keys
 }
 
@@ -33,25 +33,25 @@ type Keys struct {
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
 }
 
-// NewText is the whole file.
-type NewText struct {
-	Match
+// ConfigReplacement replaces the whole file.
+type ConfigReplacement struct {
+	Precondition
 	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 }
 
-// Candidate is a text that is to be looked at.
+// Candidate is a text to validate.
 type Candidate struct {
 	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
 	Draft
 }
 
-// Draft is a text, and what is to be set in it.
+// Draft is a text and the settings to change in it.
 type Draft struct {
 	Text string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 	Set  map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
 }
 
-// Validation is what would come of a text.
+// Validation is the result of validating a text.
 type Validation struct {
 	OK           bool            `json:"ok"`
 	Mistakes     []Mistake       `json:"mistakes"`
@@ -65,8 +65,8 @@ type Validation struct {
 // Change sets settings in the file and applies it.
 func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "set_config", brief(keys)), func() error {
-		if err := s.changeable(keys); err != nil {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", keyList(keys)), func() error {
+		if err := s.checkChangeable(keys); err != nil {
 			return err
 		}
 		text, err := s.live.Read()
@@ -76,9 +76,9 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.hide(text, s.live.AppliedText().Data)
+		shown := s.masker.mask(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.refusal(err, shown.mistakes(mistakes), shown)
+		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -86,8 +86,8 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 	return s.Config(ctx, c, Nothing{})
 }
 
-// changeable refuses keys that are changed in the text only.
-func (s *Settings) changeable(keys []string) error {
+// checkChangeable rejects keys that can be changed only in the text.
+func (s *Settings) checkChangeable(keys []string) error {
 	if len(keys) == 0 {
 		return problem.New(problem.InvalidParameter, "There is nothing to set.", `Send {"set": {"tools_limit": 15}}.`).With("parameter", "set")
 	}
@@ -104,12 +104,12 @@ func (s *Settings) changeable(keys []string) error {
 	return nil
 }
 
-// brief names keys on a record.
-func brief(keys []string) string { return problem.Brief(strings.Join(keys, ", ")) }
+// keyList formats keys for a record.
+func keyList(keys []string) string { return problem.Brief(strings.Join(keys, ", ")) }
 
-// Replace puts a text in the place of the file and applies it.
-func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, error) {
-	whole, shown, refused := s.whole(in.etag(), in.Text)
+// Replace replaces the file and applies it.
+func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
+	whole, shown, refused := s.restoreSecrets(in.etag(), in.Text)
 	var keys []string
 	if refused == nil {
 		_, a := s.live.CheckText(whole)
@@ -117,10 +117,10 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 			keys = append(keys, d.Key)
 		}
 		if a.Err != nil {
-			refused = s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+			refused = s.maskedProblem(a.Err, shown.maskMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "replace_config", brief(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", keyList(keys)), func() error {
 		if refused != nil {
 			return refused
 		}
@@ -129,7 +129,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 			return nil
 		}
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.refusal(err, shown.mistakes(mistakes), shown)
+		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -137,8 +137,8 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 	return s.Config(ctx, c, Nothing{})
 }
 
-// whole returns a text with the secrets of the file, whose etag is match; "" is any.
-func (s *Settings) whole(match, text string) ([]byte, masked, error) {
+// restoreSecrets puts the file's secrets into a text. A nonempty match must be the etag of the file.
+func (s *Settings) restoreSecrets(match, text string) ([]byte, masked, error) {
 	file, err := s.live.Read()
 	if err != nil {
 		return nil, masked{}, err
@@ -148,23 +148,23 @@ func (s *Settings) whole(match, text string) ([]byte, masked, error) {
 			WithHint("Read it again, and make the change there.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data
-	back, mistakes := s.masker.hide(file, before).restore(text)
+	back, mistakes := s.masker.mask(file, before).restore(text)
 	if mistakes == nil {
-		mistakes = back.exposed(before)
+		mistakes = back.exposedSecrets(before)
 	}
 	if mistakes != nil {
-		return nil, back.masked, s.refusal(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.masked)
+		return nil, back.masked, s.maskedProblem(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.masked)
 	}
 	return back.whole, back.masked, nil
 }
 
-// Validate tells what would come of a text, and changes nothing.
+// Validate checks a text without changing anything.
 func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validation, error) {
 	v, err := s.validate(in.IfMatch, in.Text)
 	if err != nil || !v.OK || len(in.Set) == 0 {
 		return v, err
 	}
-	if err := s.changeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
+	if err := s.checkChangeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
 		return v, err
 	}
 	text, err := config.WithKeys([]byte(in.Text), in.Set)
@@ -177,7 +177,7 @@ func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validati
 }
 
 func (s *Settings) validate(match, text string) (Validation, error) {
-	whole, shown, err := s.whole(Match{match}.etag(), text)
+	whole, shown, err := s.restoreSecrets(Precondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
@@ -189,12 +189,12 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 	}
 	_, a := s.live.CheckText(whole)
 	if v.OK = a.Err == nil; !v.OK {
-		if v.Mistakes = shown.mistakes(a.Mistakes); v.Mistakes == nil {
-			v.Mistakes = []Mistake{{Message: shown.scrub(problem.From(a.Err).Message), Hint: shown.scrub(problem.From(a.Err).Hint)}}
+		if v.Mistakes = shown.maskMistakes(a.Mistakes); v.Mistakes == nil {
+			v.Mistakes = []Mistake{{Message: shown.redactText(problem.From(a.Err).Message), Hint: shown.redactText(problem.From(a.Err).Hint)}}
 		}
 		return v, nil
 	}
-	v.Warnings = shown.scrubAll(a.Warnings)
+	v.Warnings = shown.redactTexts(a.Warnings)
 	v.Changes = s.differences(shown, a.Differences)
 	for _, d := range a.Grants {
 		v.Widens = append(v.Widens, d.Key)
@@ -205,27 +205,26 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 	return v, nil
 }
 
-// Candidate returns the configuration that a text would be, in which placeholders stand
-// for the secrets of the file. The error says with places why it would be refused.
+// Candidate parses a text whose placeholders stand for secrets of the file. The error has the positions of the mistakes.
 func (s *Settings) Candidate(text string) (*config.Config, error) {
-	whole, shown, err := s.whole("", text)
+	whole, shown, err := s.restoreSecrets("", text)
 	if err != nil {
 		return nil, err
 	}
 	next, a := s.live.CheckText(whole)
 	if a.Err != nil {
-		return nil, s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+		return nil, s.maskedProblem(a.Err, shown.maskMistakes(a.Mistakes), shown)
 	}
 	return next, nil
 }
 
-// Confirm has all of the file in force, what widens too: a person permits it.
+// Confirm applies the changes of the file that grant more access. With presence, a user must permit them.
 func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, error) {
 	var keys []string
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "confirm_config", brief(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", keyList(keys)), func() error {
 		text, err := s.live.Read()
 		if err == nil {
 			_, err = s.live.Confirm(s.gateway.Permit(ctx))
@@ -233,9 +232,9 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.hide(text, s.live.AppliedText().Data)
+		shown := s.masker.mask(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.refusal(err, shown.mistakes(mistakes), shown)
+		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -243,20 +242,19 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 	return s.Config(ctx, c, Nothing{})
 }
 
-// differences are differences as they are shown.
+// differences converts differences for display, with secrets masked.
 func (s *Settings) differences(of masked, all []config.Difference) []KeyDifference {
 	out := []KeyDifference{}
 	for _, d := range all {
-		out = append(out, KeyDifference{d.Key, s.presentable(of, d.From), s.presentable(of, d.To)})
+		out = append(out, KeyDifference{d.Key, s.displayValue(of, d.From), s.displayValue(of, d.To)})
 	}
 	return out
 }
 
-// presentable is a value without what looks like a credential, and without what is
-// one elsewhere in the text.
-func (s *Settings) presentable(of masked, value json.RawMessage) json.RawMessage {
+// displayValue masks a value: what looks like a credential, and the secrets of the text.
+func (s *Settings) displayValue(of masked, value json.RawMessage) json.RawMessage {
 	value = redact.JSON(value)
-	if scrubbed := json.RawMessage(of.scrub(string(value))); json.Valid(scrubbed) {
+	if scrubbed := json.RawMessage(of.redactText(string(value))); json.Valid(scrubbed) {
 		return scrubbed
 	}
 	return json.RawMessage(`"***"`)

@@ -18,43 +18,45 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// State is how something is.
-type State string
+// CheckState is the result of a check.
+type CheckState string
 
 // The states.
 const (
-	stateOK   State = "ok"
-	stateWarn State = "warn"
-	stateBad  State = "bad"
+	stateOK   CheckState = "ok"
+	stateWarn CheckState = "warn"
+	stateBad  CheckState = "bad"
 )
 
-// Words are all states.
-func (State) Words() []string { return []string{string(stateOK), string(stateWarn), string(stateBad)} }
-
-// Check is one thing that was looked at.
-type Check struct {
-	Code   string `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
-	Title  string `json:"title"`
-	State  State  `json:"state" doc:"ok, warn or bad."`
-	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty" doc:"A command that helps, or what to do."`
+// Words returns all states.
+func (CheckState) Words() []string {
+	return []string{string(stateOK), string(stateWarn), string(stateBad)}
 }
 
-// Diagnostics is what was looked at, in a fixed order.
+// Check is one check of the diagnostics.
+type Check struct {
+	Code   string     `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
+	Title  string     `json:"title"`
+	State  CheckState `json:"state" doc:"ok, warn or bad."`
+	Detail string     `json:"detail"`
+	Fix    string     `json:"fix,omitempty" doc:"A command that helps, or what to do."`
+}
+
+// Diagnostics lists the checks in a fixed order.
 type Diagnostics struct {
 	Checks []Check `json:"checks"`
 }
 
-// Bounds on what is said.
+// Thresholds and limits.
 const (
-	littleSpace, noSpace = 1 << 30, 100 << 20 // bytes
-	maxSaid              = 200                // servers
-	databaseTime         = 2 * time.Second
+	lowDiskSpace, criticalDiskSpace = 1 << 30, 100 << 20 // bytes
+	maxServerChecks                 = 200                // servers
+	databaseTimeout                 = 2 * time.Second
 )
 
-// Diagnostics looks at everything that can be wrong. It contacts nobody.
+// Diagnostics runs all checks. It contacts no server.
 func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ Nothing) (Diagnostics, error) {
-	trust := s.gateway.TrustWarnings() // before the status, which has them too: what has passed meanwhile is told once
+	trust := s.gateway.TrustWarnings() // before Status, which includes them: reading clears those that are over
 	status, err := s.gateway.Status(ctx, c, Nothing{})
 	if err != nil {
 		return Diagnostics{}, err
@@ -87,7 +89,7 @@ func (s *Settings) logCheck(status Status) Check {
 }
 
 func (s *Settings) databaseCheck(ctx context.Context) Check {
-	ctx, cancel := context.WithTimeout(ctx, databaseTime)
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	page, err := s.gateway.Log.List(ctx, activity.Filter{Limit: 1})
 	switch {
@@ -106,10 +108,10 @@ func (s *Settings) diskCheck() Check {
 		return check
 	}
 	check.Detail = fmt.Sprintf("%d MB are free where the data is, in %s.", free>>20, s.dataDir)
-	if free < littleSpace {
-		check.State, check.Fix = stateWarn, "df -h "+quoted(s.dataDir)
+	if free < lowDiskSpace {
+		check.State, check.Fix = stateWarn, "df -h "+shellQuote(s.dataDir)
 	}
-	if free < noSpace {
+	if free < criticalDiskSpace {
 		check.State = stateBad
 	}
 	return check
@@ -123,28 +125,30 @@ func (s *Settings) keyCheck() Check {
 	path := filepath.Join(s.dataDir, auth.KeyFile)
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+reason(err), "ls -l "+quoted(path)
-	case lax(info):
-		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+quoted(path)
+		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+errorWithoutPath(err), "ls -l "+shellQuote(path)
+	case accessibleToOthers(info):
+		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+shellQuote(path)
 	default:
 		check.Detail = path + " is closed to others."
 	}
 	return check
 }
 
-// lax reports whether other users can get at a file.
-func lax(info os.FileInfo) bool { return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 }
+// accessibleToOthers reports whether other users can access a file.
+func accessibleToOthers(info os.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
+}
 
-// reason is an error without the path, which stands before it.
-func reason(err error) string {
+// errorWithoutPath returns the error text without the path.
+func errorWithoutPath(err error) string {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return path.Err.Error()
 	}
 	return err.Error()
 }
 
-// quoted is a path as a shell takes it.
-func quoted(path string) string {
+// shellQuote quotes a path for a shell.
+func shellQuote(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
@@ -162,15 +166,15 @@ func (s *Settings) fileChecks(ctx context.Context, c Caller) []Check {
 		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
 		file.State, file.Detail, file.Fix = stateBad, "It is refused, and what was in force stays: "+shown.Error, "mcpproxy config validate"
-	case statErr == nil && lax(info):
-		file.State, file.Fix = stateWarn, "chmod 600 "+quoted(s.live.Path())
+	case statErr == nil && accessibleToOthers(info):
+		file.State, file.Fix = stateWarn, "chmod 600 "+shellQuote(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can get at %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
 	case statErr != nil:
 		file.Detail = "There is no file " + s.live.Path() + ": the defaults hold."
 	}
 	past := Check{"config_history", "Earlier configurations", stateOK, "They are kept in " + s.history.dir + ".", ""}
 	if err := s.history.failure(); err != nil {
-		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be kept: "+err.Error(), "ls -ld "+quoted(s.history.dir)
+		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be kept: "+err.Error(), "ls -ld "+shellQuote(s.history.dir)
 	}
 	return []Check{file, past}
 }
@@ -188,7 +192,7 @@ func (s *Settings) addressCheck(status Status) Check {
 		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
 		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
 		at, _, _ := strings.Cut(rest, "/")
-		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && port(wanted) != port(at) && len(status.NeedsRestart) == 0 {
+		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOf(wanted) != portOf(at) && len(status.NeedsRestart) == 0 {
 			check.State, check.Fix = stateWarn, "Free the port, then start MCPProxy anew."
 			check.Detail += " It should be " + wanted + ", which was in use."
 		}
@@ -196,10 +200,9 @@ func (s *Settings) addressCheck(status Status) Check {
 	return check
 }
 
-func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// clockCheck compares how long MCPProxy runs by the clock and by one that only goes
-// on. It looks for jumps back alone: forward goes every machine that was asleep.
+// clockCheck compares the wall clock with the monotonic clock. It reports only jumps backwards, because a machine that slept jumps forward.
 func clockCheck(clock, steady time.Duration) Check {
 	const most = time.Minute
 	if back := steady - clock; back > most {
@@ -210,7 +213,7 @@ func clockCheck(clock, steady time.Duration) Check {
 
 func unconfirmedCheck(waits config.Unconfirmed) Check {
 	confirm := "mcpproxy config confirm"
-	if waits.Remedy != "" { // which is among what is said
+	if waits.Remedy != "" { // which is one of the warnings
 		confirm = "mcpproxy presence test"
 	}
 	switch said := waits.Warnings(); {
@@ -223,7 +226,7 @@ func unconfirmedCheck(waits config.Unconfirmed) Check {
 }
 
 func serverChecks(status Status, servers ServerViews) (out []Check) {
-	waits := map[string]bool{} // told of with the approvals and the logins
+	waits := map[string]bool{} // reported with the approvals and the logins
 	for _, v := range servers.Servers {
 		waits[v.Name] = v.Quarantined || v.NeedsLogin
 	}
@@ -242,8 +245,8 @@ func serverChecks(status Status, servers ServerViews) (out []Check) {
 			out = append(out, Check{"login", "Login to " + v.Name, stateWarn, "The server asks for a login.", "mcpproxy upstream login " + v.Name})
 		}
 	}
-	if more := len(out) - maxSaid; more > 0 {
-		out = append(out[:maxSaid], Check{"server", "Servers", stateBad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
+	if more := len(out) - maxServerChecks; more > 0 {
+		out = append(out[:maxServerChecks], Check{"server", "Servers", stateBad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
 	}
 	if out == nil {
 		out = append(out, Check{"server", "Servers", stateOK, fmt.Sprintf("%d of %d enabled ones can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
@@ -286,7 +289,7 @@ func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []st
 		said[w] = true
 	}
 	for _, w := range status.Warnings {
-		if !said[w] && len(out) < maxSaid {
+		if !said[w] && len(out) < maxServerChecks {
 			out = append(out, Check{"warning", "Warning", stateWarn, w, "mcpproxy status"})
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// HistoryQuery asks for a page of the history.
+// HistoryQuery selects a page of the configuration history.
 type HistoryQuery struct {
 	Limit  int `query:"limit" min:"1" max:"100" default:"50" doc:"How many versions at most."`
 	Offset int `query:"offset" min:"0" max:"1000" doc:"How many versions to leave out."`
 }
 
-// VersionList is a page of the history, the newest first.
+// VersionList is a page of the history, newest first.
 type VersionList struct {
 	Versions []Version `json:"versions"`
 	Total    int       `json:"total"`
@@ -54,5 +54,5 @@ func (s *Settings) Version(_ context.Context, _ Caller, in VersionRef) (VersionT
 		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.Brief(in.ID)).
 			WithHint("GET /config/history lists them.")
 	}
-	return VersionText{in.ID, s.masker.hide(text, nil).text}, nil
+	return VersionText{in.ID, s.masker.mask(text, nil).text}, nil
 }

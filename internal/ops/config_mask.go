@@ -17,39 +17,36 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// A placeholder stands for a secret where the file is shown. Its number follows
-// from the secret and the key of this installation, so that it is the same in every
-// text that holds the secret, and another one for every other secret: a
-// placeholder of an earlier text never stands for a different secret of this one.
+// A placeholder replaces a secret where the file is shown. Its number is derived from the secret and a key of this installation: the same secret always
+// has the same placeholder, and different secrets have different ones.
 var placeholder = regexp.MustCompile(`\*\*\*masked:[0-9]{1,20}\*\*\*`)
 
-// masker makes placeholders.
+// masker creates placeholders.
 type masker struct{ key []byte }
 
-// masked is a text of the file without its secrets.
+// masked is a text of the file with placeholders instead of secrets.
 type masked struct {
-	text  string
-	swaps []swap
-	by    map[string]string // placeholder → what it stands for
+	text         string
+	replacements []replacement
+	secrets      map[string]string // placeholder → secret
 }
 
-// swap is a place where text and secret stand for one another.
-type swap struct {
+// replacement is a secret and the placeholder that replaces it.
+type replacement struct {
 	at                  int // of the secret, in the text with secrets
 	line, column        int // of the secret
 	secret, placeholder string
 }
 
-// hide puts placeholders in the place of the secrets of a text. before is an
-// earlier text, which tells what may be shown of one that cannot be parsed.
-func (m masker) hide(text, before []byte) masked {
+// mask replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
+func (m masker) mask(text, before []byte) masked {
 	places := config.SecretSpans(text, before)
-	for _, p := range placeholder.FindAllIndex(text, -1) { // as somebody has saved it
+	for _, p := range placeholder.FindAllIndex(text, -1) { // that a user has saved
 		places = append(places, config.Span{From: p[0], To: p[1]})
 	}
-	shown := m.swap(text, apart(places))
-	if back, _ := shown.putBack(shown.text); !bytes.Equal(back, text) {
-		// What stands around a secret makes another placeholder of it.
+	shown := m.replaceSecrets(text, mergePlaces(places))
+	if back, _ := shown.unmask(shown.text); !bytes.Equal(back, text) {
+		// The text next to a secret forms another placeholder with it, so whole lines are masked.
 		var lines []config.Span
 		for at := 0; at < len(text); {
 			n := bytes.IndexByte(text[at:], '\n')
@@ -61,13 +58,13 @@ func (m masker) hide(text, before []byte) masked {
 			}
 			at += n + 1
 		}
-		shown = m.swap(text, lines)
+		shown = m.replaceSecrets(text, lines)
 	}
 	return shown
 }
 
-// apart returns places in order, those that overlap as one.
-func apart(places []config.Span) (out []config.Span) {
+// mergePlaces sorts places and merges those that overlap.
+func mergePlaces(places []config.Span) (out []config.Span) {
 	slices.SortFunc(places, func(a, b config.Span) int { return a.From - b.From })
 	for _, p := range places {
 		if n := len(out); n > 0 && p.From < out[n-1].To {
@@ -79,27 +76,27 @@ func apart(places []config.Span) (out []config.Span) {
 	return out
 }
 
-func (m masker) swap(text []byte, places []config.Span) masked {
-	out := masked{by: map[string]string{}}
+func (m masker) replaceSecrets(text []byte, places []config.Span) masked {
+	out := masked{secrets: map[string]string{}}
 	var b strings.Builder
 	at := 0
 	for _, p := range places {
 		secret := string(text[p.From:p.To])
 		b.Write(text[at:p.From])
-		sign := m.sign(secret, out.by)
-		out.by[sign] = secret
+		sign := m.placeholderFor(secret, out.secrets)
+		out.secrets[sign] = secret
 		b.WriteString(sign)
-		out.swaps = append(out.swaps, swap{at: p.From, secret: secret, placeholder: sign})
+		out.replacements = append(out.replacements, replacement{at: p.From, secret: secret, placeholder: sign})
 		at = p.To
 	}
 	b.Write(text[at:])
 	out.text = b.String()
-	place(out.swaps, text)
+	setPositions(out.replacements, text)
 	return out
 }
 
-// sign is the placeholder of a secret, none that stands for another one.
-func (m masker) sign(secret string, taken map[string]string) string {
+// placeholderFor returns the placeholder of a secret that no other secret has.
+func (m masker) placeholderFor(secret string, taken map[string]string) string {
 	for try := byte(0); ; try++ {
 		mac := hmac.New(sha256.New, m.key)
 		mac.Write(append([]byte(secret), try))
@@ -111,8 +108,8 @@ func (m masker) sign(secret string, taken map[string]string) string {
 	}
 }
 
-// place finds the lines and columns of swaps, which are in order.
-func place(swaps []swap, text []byte) {
+// setPositions sets the lines and columns of swaps, which are sorted.
+func setPositions(swaps []replacement, text []byte) {
 	at, line, start := 0, 1, 0
 	for i := range swaps {
 		for ; at < swaps[i].at; at++ {
@@ -124,39 +121,38 @@ func place(swaps []swap, text []byte) {
 	}
 }
 
-// putBack returns a text with what its placeholders stand for in their places, and
-// the mistakes of those that stand for nothing.
-func (t masked) putBack(text string) (whole []byte, unknown []Mistake) {
+// unmask replaces the placeholders of a text with their secrets, and reports unknown placeholders as mistakes.
+func (t masked) unmask(text string) (whole []byte, unknown []Mistake) {
 	back, unknown := t.restore(text)
 	return back.whole, unknown
 }
 
-// restored is a text in which placeholders were put back.
+// restored is a text with secrets, and the places where they were restored.
 type restored struct {
 	whole []byte
 	masked
 }
 
-// restore is putBack with the places.
+// restore is unmask, with the places.
 func (t masked) restore(text string) (restored, []Mistake) {
-	out := restored{masked: masked{text: text, by: t.by}}
-	var unknown []swap
+	out := restored{masked: masked{text: text, secrets: t.secrets}}
+	var unknown []replacement
 	at := 0
 	for _, p := range placeholder.FindAllStringIndex(text, -1) {
 		sign := text[p[0]:p[1]]
-		secret, found := t.by[sign]
+		secret, found := t.secrets[sign]
 		if !found {
-			unknown = append(unknown, swap{at: p[0], placeholder: sign})
+			unknown = append(unknown, replacement{at: p[0], placeholder: sign})
 			continue
 		}
 		out.whole = append(out.whole, text[at:p[0]]...)
-		out.swaps = append(out.swaps, swap{at: len(out.whole), secret: secret, placeholder: sign})
+		out.replacements = append(out.replacements, replacement{at: len(out.whole), secret: secret, placeholder: sign})
 		out.whole = append(out.whole, secret...)
 		at = p[1]
 	}
 	out.whole = append(out.whole, text[at:]...)
-	place(out.swaps, out.whole)
-	place(unknown, []byte(text))
+	setPositions(out.replacements, out.whole)
+	setPositions(unknown, []byte(text))
 	var mistakes []Mistake
 	for _, u := range unknown {
 		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " stands for nothing that is in the file", "write the value itself"})
@@ -164,28 +160,27 @@ func (t masked) restore(text string) (restored, []Mistake) {
 	return out, mistakes
 }
 
-// exposed returns the mistakes of secrets that were put back where they would be
-// shown: who may not see a secret shall not move it to where it can be seen.
-func (t restored) exposed(before []byte) (out []Mistake) {
+// exposedSecrets reports secrets that were restored where the text would be shown unmasked. A client that may not see a secret must not move it to where
+// it can.
+func (t restored) exposedSecrets(before []byte) (out []Mistake) {
 	hidden := config.SecretSpans(t.whole, before)
-	for _, s := range t.swaps {
+	for _, s := range t.replacements {
 		end := s.at + len(s.secret)
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
-			line, column := t.shownAt(s.line, s.column)
+			line, column := t.maskedPosition(s.line, s.column)
 			out = append(out, Mistake{line, column, "", s.placeholder + " stands where its value would be shown", "write the value itself, or leave it where it was: in env, headers and the like"})
 		}
 	}
 	return out
 }
 
-// shownAt returns where a place of the text with secrets is in the one that is
-// shown.
-func (t masked) shownAt(line, column int) (int, int) {
+// maskedPosition converts a position in the text with secrets to the masked text.
+func (t masked) maskedPosition(line, column int) (int, int) {
 	shift := 0
-	i, _ := slices.BinarySearchFunc(t.swaps, line, func(s swap, line int) int { return s.line - line })
-	for ; i < len(t.swaps) && t.swaps[i].line == line && t.swaps[i].column < column; i++ {
-		s := t.swaps[i]
+	i, _ := slices.BinarySearchFunc(t.replacements, line, func(s replacement, line int) int { return s.line - line })
+	for ; i < len(t.replacements) && t.replacements[i].line == line && t.replacements[i].column < column; i++ {
+		s := t.replacements[i]
 		length := utf8.RuneCountInString(s.secret)
 		if column < s.column+length {
 			return line, s.column + shift
@@ -195,26 +190,26 @@ func (t masked) shownAt(line, column int) (int, int) {
 	return line, column + shift
 }
 
-// mistakes are those of the text with secrets, as they are shown.
-func (t masked) mistakes(all []config.Mistake) (out []Mistake) {
+// maskMistakes converts mistakes of the text with secrets to the masked text.
+func (t masked) maskMistakes(all []config.Mistake) (out []Mistake) {
 	for _, m := range all {
 		line, column := m.Line, m.Column
 		if line > 0 {
-			line, column = t.shownAt(line, column)
+			line, column = t.maskedPosition(line, column)
 		}
-		out = append(out, Mistake{line, column, t.scrub(m.Path), t.scrub(m.Message), t.scrub(m.Hint)})
+		out = append(out, Mistake{line, column, t.redactText(m.Path), t.redactText(m.Message), t.redactText(m.Hint)})
 	}
 	return out
 }
 
-// telling is what a secret has that is no word.
-var telling = regexp.MustCompile(`[^A-Za-z]`)
+// nonLetter matches what distinguishes a secret from a word.
+var nonLetter = regexp.MustCompile(`[^A-Za-z]`)
 
-// scrub takes the secrets out of what is said about the text.
-func (t masked) scrub(said string) string {
-	const shortest = 6 // shorter ones, and words, stand in what is said by chance
-	for _, secret := range t.by {
-		if len(secret) < shortest || !telling.MatchString(secret) {
+// redactText removes the secrets from a message about the text.
+func (t masked) redactText(said string) string {
+	const shortest = 6 // shorter ones, and words, occur by chance
+	for _, secret := range t.secrets {
+		if len(secret) < shortest || !nonLetter.MatchString(secret) {
 			continue
 		}
 		said = strings.ReplaceAll(said, secret, "***")
@@ -229,11 +224,11 @@ func (t masked) scrub(said string) string {
 	return redact.Text(said)
 }
 
-// scrubAll is scrub of many.
-func (t masked) scrubAll(said []string) []string {
+// redactTexts scrubs several messages.
+func (t masked) redactTexts(said []string) []string {
 	out := []string{}
 	for _, one := range said {
-		out = append(out, t.scrub(one))
+		out = append(out, t.redactText(one))
 	}
 	return out
 }

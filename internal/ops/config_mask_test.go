@@ -65,7 +65,7 @@ func letters(s *secrets) string {
 	return string(b)
 }
 
-// broken are ways to break a file so that it cannot be parsed.
+// breakAtLine are ways to break a file so that it cannot be parsed.
 var broken = map[string]func(r *rand.Rand, text string) string{
 	"whole":      func(_ *rand.Rand, text string) string { return text },
 	"cut off":    func(r *rand.Rand, text string) string { return text[:r.IntN(len(text))] },
@@ -81,7 +81,7 @@ var broken = map[string]func(r *rand.Rand, text string) string{
 	"BOM":  func(_ *rand.Rand, text string) string { return "\uFEFF" + text },
 }
 
-// without takes one occurrence out.
+// removeEntry takes one occurrence out.
 func without(r *rand.Rand, text, what string) string {
 	pieces := strings.SplitAfter(text, what)
 	i := r.IntN(len(pieces))
@@ -99,7 +99,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				s := &secrets{Rand: rand.New(rand.NewPCG(seed, 7))}
 				whole := s.file()
 				text := breaks(s.Rand, whole)
-				shown := m.hide([]byte(text), []byte(whole))
+				shown := m.mask([]byte(text), []byte(whole))
 				said := placeholder.ReplaceAllString(shown.text, "#")
 				for i, secret := range s.made {
 					if (i == 1 || i == 3) && !strings.Contains("whole CRLF BOM", way) {
@@ -112,7 +112,7 @@ func TestNoSecretIsShown(t *testing.T) {
 						}
 					}
 				}
-				if back, mistakes := shown.putBack(shown.text); string(back) != text || mistakes != nil {
+				if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
 					t.Fatalf("seed %d: put back: %v\n%s\nwant\n%s", seed, mistakes, back, text)
 				}
 				if n := strings.Count(shown.text, "\n"); n != strings.Count(text, "\n") {
@@ -136,7 +136,7 @@ func TestWhatIsShown(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "env": {"A": "***masked:5***"}}}} // ***masked:1***`:                 `{"mcpServers": {"a": {"command": "x", "env": {"A": "#"}}}} // #`,
 		`{"mcpServers": {"new": {"command" "node", "env": {"A": "x"}, "lazy": true, "call_timeout": "2m"}}, "a": 7`: `{"mcpServers": {"new": {"command" "#", "env": {"#": "#"}, "lazy": true, "call_timeout": "#"}}, "#": 7`,
 	} {
-		if got := placeholder.ReplaceAllString(m.hide([]byte(text), []byte(before)).text, "#"); got != want {
+		if got := placeholder.ReplaceAllString(m.mask([]byte(text), []byte(before)).text, "#"); got != want {
 			t.Errorf("shown\n%s\nwant\n%s", got, want)
 		}
 	}
@@ -145,18 +145,18 @@ func TestWhatIsShown(t *testing.T) {
 // A secret has the same placeholder in every text, and no other secret has it.
 func TestPlaceholdersAreOfSecrets(t *testing.T) {
 	m := masker{[]byte("key")}
-	one := m.hide([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
-	two := m.hide([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
-	if one.swaps[1].placeholder != two.swaps[0].placeholder || one.swaps[0].placeholder == one.swaps[1].placeholder {
-		t.Errorf("%v, %v", one.swaps, two.swaps)
+	one := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
+	two := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
+	if one.replacements[1].placeholder != two.replacements[0].placeholder || one.replacements[0].placeholder == one.replacements[1].placeholder {
+		t.Errorf("%v, %v", one.replacements, two.replacements)
 	}
-	other := masker{[]byte("other")}.hide([]byte(`{"api_key": "second"}`), nil)
-	if other.swaps[0].placeholder == one.swaps[1].placeholder {
+	other := masker{[]byte("other")}.mask([]byte(`{"api_key": "second"}`), nil)
+	if other.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Error("the placeholder does not depend on the key")
 	}
 	// A text of another time: what is not there any more is a mistake with its place.
-	_, mistakes := two.putBack("{\n  " + one.text)
-	if len(mistakes) != 1 || mistakes[0].Line != 2 || mistakes[0].Column != strings.Index(one.text, "***")+3 || !strings.Contains(mistakes[0].Message, one.swaps[0].placeholder) {
+	_, mistakes := two.unmask("{\n  " + one.text)
+	if len(mistakes) != 1 || mistakes[0].Line != 2 || mistakes[0].Column != strings.Index(one.text, "***")+3 || !strings.Contains(mistakes[0].Message, one.replacements[0].placeholder) {
 		t.Errorf("%+v", mistakes)
 	}
 }
@@ -164,8 +164,8 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 // A secret is not put back where it would be shown.
 func TestSecretsAreNotMoved(t *testing.T) {
 	text := []byte(`{"mcpServers": {"a": {"command": "x", "args": [], "env": {"A": "hidden words"}}}}`)
-	shown := masker{[]byte("key")}.hide(text, nil)
-	sign := shown.swaps[0].placeholder
+	shown := masker{[]byte("key")}.mask(text, nil)
+	sign := shown.replacements[0].placeholder
 	for moved, ok := range map[string]bool{
 		shown.text: true,
 		`{"mcpServers": {"b": {"url": "http://x/", "headers": {"X": "` + sign + `"}}}}`: true,
@@ -179,7 +179,7 @@ func TestSecretsAreNotMoved(t *testing.T) {
 		if mistakes != nil {
 			t.Fatal(mistakes)
 		}
-		got := back.exposed(nil)
+		got := back.exposedSecrets(nil)
 		if (got == nil) != ok {
 			t.Errorf("%s: %+v", moved, got)
 		}
@@ -192,20 +192,20 @@ func TestSecretsAreNotMoved(t *testing.T) {
 // Places of a text with secrets become those of the text that is shown.
 func TestPlacesAreShifted(t *testing.T) {
 	text := "{\n" + `"mcpServers": {"a": {"command": "ä", "env": {"A": "kürzer", "B": "` + strings.Repeat("ß1", 40) + `"}, "oops": 1}}}`
-	shown := masker{[]byte("key")}.hide([]byte(text), nil)
+	shown := masker{[]byte("key")}.mask([]byte(text), nil)
 	at := func(text, what string) int {
 		line := strings.Split(text, "\n")[1]
 		return len([]rune(line[:strings.Index(line, what)])) + 1
 	}
 	for _, what := range []string{`"mcpServers"`, `"A"`, `"B"`, `"oops"`, "}}}"} {
-		if _, column := shown.shownAt(2, at(text, what)); column != at(shown.text, what) {
+		if _, column := shown.maskedPosition(2, at(text, what)); column != at(shown.text, what) {
 			t.Errorf("%s: column %d, want %d", what, column, at(shown.text, what))
 		}
 	}
-	if _, column := shown.shownAt(2, at(text, "ürzer")); column != at(shown.text, shown.swaps[0].placeholder) {
+	if _, column := shown.maskedPosition(2, at(text, "ürzer")); column != at(shown.text, shown.replacements[0].placeholder) {
 		t.Errorf("inside: column %d", column)
 	}
-	got := shown.mistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
+	got := shown.maskMistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
 	if want := []Mistake{{2, at(shown.text, `"oops"`), "", `bad value "***"`, ""}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -216,8 +216,8 @@ func FuzzHide(f *testing.F) {
 	f.Add((&secrets{Rand: rand.New(rand.NewPCG(1, 2))}).file())
 	m := masker{[]byte("key")}
 	f.Fuzz(func(t *testing.T, text string) {
-		shown := m.hide([]byte(text), nil)
-		if back, mistakes := shown.putBack(shown.text); string(back) != text || mistakes != nil {
+		shown := m.mask([]byte(text), nil)
+		if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
 			t.Fatalf("%q became %q", text, back)
 		}
 	})
@@ -233,12 +233,12 @@ func BenchmarkHide(b *testing.B) {
 	text := []byte(`{"mcpServers": {` + strings.Join(servers, "\n,") + "}}")
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		masker{[]byte("key")}.hide(text, nil)
+		masker{[]byte("key")}.mask(text, nil)
 	}
 	b.Run("broken", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			masker{[]byte("key")}.hide(text[:len(text)-1], text)
+			masker{[]byte("key")}.mask(text[:len(text)-1], text)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// Bounds on the history.
+// Limits on the history.
 const (
 	maxVersions = 50
 	maxHistory  = 5 << 20 // bytes, on disk
@@ -38,30 +38,28 @@ type Version struct {
 	ETag  string    `json:"etag" doc:"As in GET /config."`
 }
 
-// history keeps texts in a folder, each in a file of its own that begins with a line
-// of JSON about it. Nothing depends on it: what cannot be kept is logged.
+// history stores texts in a folder, one file each, with a first line of JSON metadata. Errors are logged only: nothing depends on the history.
 type history struct {
 	dir    string
 	logger *slog.Logger
 
-	mu   sync.Mutex // guards the folder, and what follows
+	mu   sync.Mutex // guards the folder and the fields below
 	last string     // the newest id
-	err  error      // why the last text was not kept
+	err  error      // why the last text was not stored
 }
 
 const (
 	idForm    = "20060102T150405.000000000Z"
 	extension = ".jsonc"
-	// next is the file that is being written: one name, so that what a crash has
-	// left is cleared away.
-	next = ".next"
+	// tempName is the file being written. It has one name, so that the leftover of a crash is overwritten.
+	tempName = ".next"
 )
 
 var idPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}Z$`)
 
 func newHistory(dir string, logger *slog.Logger) *history { return &history{dir: dir, logger: logger} }
 
-// add keeps a text; none is nothing to keep.
+// add stores a text, unless it is nil.
 func (h *history) add(f config.AppliedText) {
 	if f.Data == nil {
 		return
@@ -73,7 +71,7 @@ func (h *history) add(f config.AppliedText) {
 	}
 }
 
-// write is add. The caller holds mu.
+// write stores a text. The caller holds mu.
 func (h *history) write(f config.AppliedText) error {
 	if err := h.open(); err != nil {
 		return err
@@ -92,23 +90,23 @@ func (h *history) write(f config.AppliedText) error {
 	}
 	if len(head) >= maxHead {
 		v.Keys = []string{}
-		head, _ = json.Marshal(v) // it was encoded before
+		head, _ = json.Marshal(v) // encoding succeeded before
 	}
-	temporary := filepath.Join(h.dir, next)
+	temporary := filepath.Join(h.dir, tempName)
 	if err := ondisk.WriteNew(temporary, head, []byte("\n"), f.Data); err != nil {
-		_ = os.Remove(temporary) // a disk that is full keeps a part of it
+		_ = os.Remove(temporary) // a full disk leaves a part of it
 		return err
 	}
 	if err := os.Rename(temporary, h.path(v.ID)); err != nil {
 		return err
 	}
-	_ = ondisk.SyncDir(h.dir) // not every file system can; the file itself is synced
+	_ = ondisk.SyncDir(h.dir) // not every file system supports it; the file itself is synced
 	h.last = v.ID
 	h.prune()
 	return nil
 }
 
-// open makes the folder, for nobody else.
+// open creates the folder, accessible only to its owner.
 func (h *history) open() error {
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return err
@@ -127,8 +125,7 @@ func (h *history) open() error {
 
 func (h *history) path(id string) string { return filepath.Join(h.dir, id+extension) }
 
-// prune removes the oldest texts that are too many, or too large together; the
-// newest stays.
+// prune removes the oldest texts above the limits. The newest stays.
 func (h *history) prune() {
 	size := int64(0)
 	for i, id := range h.ids() {
@@ -138,14 +135,14 @@ func (h *history) prune() {
 		}
 		size += info.Size()
 		if i > 0 && (i >= maxVersions || size > maxHistory) {
-			_ = os.Remove(h.path(id)) // tried again with the next text
+			_ = os.Remove(h.path(id)) // retried with the next text
 		}
 	}
 }
 
-// ids are the names of what is kept, the newest first.
+// ids returns the stored ids, newest first.
 func (h *history) ids() (ids []string) {
-	entries, _ := os.ReadDir(h.dir) // what cannot be read is not there
+	entries, _ := os.ReadDir(h.dir) // an unreadable folder has no versions
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), extension); ok && idPattern.MatchString(id) && e.Type().IsRegular() {
 			ids = append(ids, id)
@@ -156,7 +153,7 @@ func (h *history) ids() (ids []string) {
 	return ids[:min(len(ids), 2*maxVersions)]
 }
 
-// versions are all that can be read, the newest first.
+// versions returns all readable versions, newest first.
 func (h *history) versions() (all []Version) {
 	for _, id := range h.ids() {
 		if v, _, err := h.read(id, false); err == nil {
@@ -166,7 +163,7 @@ func (h *history) versions() (all []Version) {
 	return all
 }
 
-// read reads one file, with its text if that is wanted.
+// read reads one version, with its text if whole is set.
 func (h *history) read(id string, whole bool) (v Version, text []byte, err error) {
 	if info, err := os.Lstat(h.path(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
 		return v, nil, errors.Join(err, fs.ErrNotExist)
@@ -197,7 +194,7 @@ func (h *history) read(id string, whole bool) (v Version, text []byte, err error
 	return v, text, err
 }
 
-// readLine reads the first line, which has a bound.
+// readLine reads the first line, up to a limit.
 func readLine(r *bufio.Reader) (line []byte, err error) {
 	for len(line) <= maxHead {
 		part, err := r.ReadSlice('\n')
@@ -221,7 +218,7 @@ func (h *history) newest() (Version, []byte, bool) {
 	return Version{}, nil, false
 }
 
-// failure is why the last text was not kept.
+// failure returns why the last text was not stored.
 func (h *history) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

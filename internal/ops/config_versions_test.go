@@ -123,7 +123,7 @@ func TestHistoryOfABadFolder(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	for clock, want := range map[time.Duration]State{time.Hour: stateOK, 59*time.Minute + time.Second: stateOK, 10 * time.Hour: stateOK, 30 * time.Minute: stateWarn, -time.Hour: stateWarn} {
+	for clock, want := range map[time.Duration]CheckState{time.Hour: stateOK, 59*time.Minute + time.Second: stateOK, 10 * time.Hour: stateOK, 30 * time.Minute: stateWarn, -time.Hour: stateWarn} {
 		if got := clockCheck(clock, time.Hour); got.State != want {
 			t.Errorf("an hour is %s by the clock: %+v", clock, got)
 		}

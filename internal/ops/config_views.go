@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Config is the configuration file.
+// Config is the configuration file and its settings.
 type Config struct {
 	Path         string    `json:"path"`
 	Text         string    `json:"text" doc:"The file. Literal secrets stand as ***masked:N***, and are put back where a placeholder comes back in a place for secrets."`
@@ -15,21 +15,20 @@ type Config struct {
 	Error        string    `json:"error,omitempty" doc:"Why the file as it is now is refused; what was in force stays."`
 	Mistakes     []Mistake `json:"mistakes,omitempty"`
 	NeedsRestart []string  `json:"needs_restart" doc:"Changed settings that take effect at the next start."`
-	// Unconfirmed is sorted as the file is.
+	// Unconfirmed has the order of the file.
 	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"What of the file is not in force, since it widens what a person has confirmed: with presence, POST /config/confirm needs a person. From is what is in force."`
 	UnconfirmedWhy string          `json:"unconfirmed_why,omitempty" doc:"Why nothing counts that was confirmed."`
 	Settings       []Setting       `json:"settings" doc:"All settings besides the servers, in the order of the reference."`
 }
 
-// KeyDifference is a key whose value is another one.
+// KeyDifference is a key whose value differs.
 type KeyDifference struct {
 	Key  string          `json:"key" doc:"Such as tools_limit or mcpServers.github.args; mcpServers.github of a server that is added or removed."`
 	From json.RawMessage `json:"from" doc:"Null where there is none. Secrets are masked."`
 	To   json.RawMessage `json:"to"`
 }
 
-// Mistake is one thing that is wrong with a text. Line and Column are those of the
-// text as it is shown or was sent, with its placeholders.
+// Mistake is one mistake in a text. Line and Column refer to the text as it was shown or sent, with placeholders.
 type Mistake struct {
 	Line    int    `json:"line" doc:"From 1; 0 when the mistake has no place in the text."`
 	Column  int    `json:"column" doc:"From 1, in characters."`

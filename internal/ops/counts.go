@@ -8,27 +8,24 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Counts tells how many tools of a server have each status. In JSON it is an
-// object with a member for each: callable, and reasons with any tool. The last
-// counts are of those ForClients and Blocked.
+// Counts counts the tools of a server by status. In JSON it is an object with callable and each status that has tools. The last two counts are
+// ForClients and Blocked.
 type Counts [policy.StatusCount + 2]int
 
-// ForClients is the status of a tool that nothing locks, but that its server has
-// only for clients that it can ask something, on the server's own address: who
-// looks here cannot call it (ADR 0053).
+// ForClients is the status of an unlocked tool that works only for clients that can answer requests of the server, on the server's own address (ADR
+// 0053).
 const ForClients = "for_clients"
 
-// CountForClients is the index of their number in Counts.
+// CountForClients is the index of ForClients in Counts.
 const CountForClients = policy.StatusCount
 
-// Blocked is the status of a tool that would wait for approval, but whose definition a user
-// has refused: it waits for no one.
+// Blocked is the status of a tool whose definition a user has blocked. It waits for no one.
 const Blocked = "blocked"
 
-// CountBlocked is the index of their number in Counts.
+// CountBlocked is the index of Blocked in Counts.
 const CountBlocked = policy.StatusCount + 1
 
-// StatusOf returns the status of a tool as it is shown; "" for one that can be called.
+// StatusOf returns the displayed status of a tool; "" when it can be called.
 func StatusOf(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
@@ -36,7 +33,7 @@ func StatusOf(t *catalog.Tool) string {
 	return statusWord(t.Status, t.Blocked)
 }
 
-// statusWord returns a status as it is shown, of a definition that a user has blocked or not.
+// statusWord returns the displayed status of a definition.
 func statusWord(s policy.Status, blocked bool) string {
 	if s == policy.PendingApproval && blocked {
 		return Blocked
@@ -56,7 +53,7 @@ func (c *Counts) Add(t *catalog.Tool) {
 	}
 }
 
-// ForAgents returns the counts in the statuses that agents know: a blocked tool waits for approval.
+// ForAgents returns the counts in the statuses that agents know: a blocked tool counts as pending approval.
 func (c *Counts) ForAgents() *Counts {
 	if c == nil || c[CountBlocked] == 0 {
 		return c
@@ -67,7 +64,7 @@ func (c *Counts) ForAgents() *Counts {
 	return &told
 }
 
-// ByWord returns the counts of those there are, by their words.
+// ByWord returns the nonzero counts by status.
 func (c *Counts) ByWord() map[string]int {
 	all := map[string]int{}
 	for i, n := range c {
@@ -84,8 +81,8 @@ func (c *Counts) ByWord() map[string]int {
 	return all
 }
 
-// count is nil when every tool can be called.
-func count(tools []*catalog.Tool) *Counts {
+// countStatuses counts tools by status; nil when every tool can be called.
+func countStatuses(tools []*catalog.Tool) *Counts {
 	var c Counts
 	for _, t := range tools {
 		c.Add(t)
@@ -96,7 +93,7 @@ func count(tools []*catalog.Tool) *Counts {
 	return &c
 }
 
-// Words are the members, first the one that is always there.
+// Words returns the JSON members, callable first.
 func (Counts) Words() []string {
 	words := []string{policy.Callable.Word()}
 	for _, s := range policy.Statuses() {

@@ -14,27 +14,27 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// Credential is a part of a launch that looks like a secret.
+// Credential is a secret found in a launch.
 type Credential struct {
 	Place    string // env.NAME, headers.NAME, args.INDEX, command or url
-	Wish     string // the name of a variable, or secret, that it would best have
-	Kind     string // what it looks like, such as github-token; secret where that is not known
-	From, To int    // of the text at the place
+	Name     string // the suggested name of a variable or stored secret
+	Kind     string // such as github-token; secret when unknown
+	From, To int    // byte range in the text at the place
 	Value    string
 }
 
-// credentialText is a string of a launch, with what package redact makes of it.
+// credentialText is a string of a launch and its masked form.
 type credentialText struct {
 	place, wish   string
 	value, masked string
 }
 
-// texts are the strings of a launch in which secrets are looked for.
-func texts(server string, l config.Launch) (all []credentialText) {
+// launchTexts returns the strings of a launch to search for secrets.
+func launchTexts(server string, l config.Launch) (all []credentialText) {
 	named := func(place string, values map[string]string, wish func(name string) string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			t := credentialText{place: place + "." + name, wish: wish(name), value: values[name]}
-			t.masked = maskedAs(name, t.value)
+			t.masked = maskNamedValue(name, t.value)
 			all = append(all, t)
 		}
 	}
@@ -52,14 +52,14 @@ func texts(server string, l config.Launch) (all []credentialText) {
 	})
 	masked := redact.Args(l.Args)
 	for i := range l.Args {
-		all = append(all, credentialText{fmt.Sprintf("args.%d", i), CredentialName(server + "_" + flagOf(l.Args, i)), l.Args[i], masked[i]})
+		all = append(all, credentialText{fmt.Sprintf("args.%d", i), CredentialName(server + "_" + flagName(l.Args, i)), l.Args[i], masked[i]})
 	}
 	all = append(all, credentialText{"command", CredentialName(server + "_TOKEN"), l.Command, redact.Text(l.Command)})
 	return append(all, credentialText{"url", CredentialName(server + "_URL_TOKEN"), l.URL, redact.URL(l.URL)})
 }
 
-// flagOf is what an argument is called: by the flag in it or before it.
-func flagOf(args []string, i int) string {
+// flagName returns the name of an argument: the flag in it or before it.
+func flagName(args []string, i int) string {
 	name, _, assigned := strings.Cut(args[i], "=")
 	switch {
 	case assigned:
@@ -70,45 +70,44 @@ func flagOf(args []string, i int) string {
 	return "TOKEN"
 }
 
-// maskedAs is the value of a variable or header with its secrets masked.
-func maskedAs(name, value string) string {
+// maskNamedValue masks a variable or header by its name and value.
+func maskNamedValue(name, value string) string {
 	raw, err := json.Marshal(map[string]string{name: value})
 	var shown map[string]string
 	if err != nil || json.Unmarshal(redact.JSON(raw), &shown) != nil {
 		return "[masked]"
 	}
-	if shown[name] == value && redact.Tells(name) && !aSwitch(value) && !aPath(value) {
+	if shown[name] == value && redact.Tells(name) && !isSwitch(value) && !isPath(value) {
 		return "[masked secret 00000000]"
 	}
 	return shown[name]
 }
 
-// aSwitch reports whether a value is too little to be a secret.
-func aSwitch(value string) bool {
+// isSwitch reports whether a value is a switch and therefore no secret.
+func isSwitch(value string) bool {
 	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"}, strings.ToLower(value))
 }
 
-func aPath(value string) bool {
+func isPath(value string) bool {
 	return slices.ContainsFunc([]string{"/", "~/", "./", "../", `C:\`}, func(start string) bool { return strings.HasPrefix(value, start) })
 }
 
-// maskKind finds the kind in a mask of package redact.
+// maskKind matches the kind in a mask of package redact.
 var maskKind = regexp.MustCompile(`\[masked ([a-z0-9-]+) [0-9a-f]{8}\]`)
 
-// CredentialsIn finds what looks like a secret, and is no reference to one, in the launch of a
-// server: in the order of places, and in a place from the left.
+// CredentialsIn returns the secrets in a server's launch that are not references, ordered by place and offset.
 func CredentialsIn(server string, l config.Launch) (all []Credential) {
-	for _, t := range texts(server, l) {
+	for _, t := range launchTexts(server, l) {
 		kind := "secret"
 		if m := maskKind.FindStringSubmatch(t.masked); m != nil {
 			kind = m[1]
 		}
 		for _, part := range redact.Hidden(t.value, t.masked) {
-			if part[0] > 0 && t.value[part[0]-1] == '$' { // "$${" is no reference
+			if part[0] > 0 && t.value[part[0]-1] == '$' { // "$${" is an escape, not a reference
 				part[0]--
 			}
 			value := t.value[part[0]:part[1]]
-			if !aSwitch(value) && !strings.Contains(value, "${") {
+			if !isSwitch(value) && !strings.Contains(value, "${") {
 				all = append(all, Credential{t.place, t.wish, kind, part[0], part[1], value})
 			}
 		}
@@ -116,11 +115,10 @@ func CredentialsIn(server string, l config.Launch) (all []Credential) {
 	return all
 }
 
-// ReplaceCredentials returns a launch with something else in the place of its secrets, which are
-// those that In has found in it: the text for each, in their order.
+// ReplaceCredentials replaces the secrets found by CredentialsIn with the texts of instead, by index.
 func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) string) config.Launch {
 	l.Args, l.Env, l.Headers = slices.Clone(l.Args), maps.Clone(l.Env), maps.Clone(l.Headers)
-	for i, c := range slices.Backward(all) { // so that the places before it stay
+	for i, c := range slices.Backward(all) { // from the end, so that offsets stay valid
 		put := func(s string) string { return s[:c.From] + instead(i) + s[c.To:] }
 		kind, name, _ := strings.Cut(c.Place, ".")
 		switch kind {
@@ -130,7 +128,7 @@ func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) s
 			l.Headers[name] = put(l.Headers[name])
 		case "args":
 			var at int
-			_, _ = fmt.Sscan(name, &at) // which was written from an index
+			_, _ = fmt.Sscan(name, &at) // written from an index
 			l.Args[at] = put(l.Args[at])
 		case "command":
 			l.Command = put(l.Command)
@@ -160,7 +158,7 @@ func CredentialAt(l config.Launch, place string) string {
 	return l.URL
 }
 
-// CredentialName makes a name that a variable, and a secret, can have.
+// CredentialName converts a text to a valid name of a variable and of a stored secret.
 func CredentialName(s string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -9,7 +9,7 @@ import (
 // EventKind is the name of an event.
 type EventKind string
 
-// The kinds. After EventReset the listener has to load everything again.
+// The kinds. After EventReset the listener must reload everything.
 const (
 	EventCallStarted    EventKind = "activity.tool_call.started"
 	EventCallCompleted  EventKind = "activity.tool_call.completed"
@@ -18,18 +18,17 @@ const (
 	EventServerChanged  EventKind = "server.changed"
 	EventToolChanged    EventKind = "tool.changed"
 	EventConfigChanged  EventKind = "config.changed"
-	EventPendingChanged EventKind = "pending.changed" // calls that wait for a person, or leases
+	EventPendingChanged EventKind = "pending.changed" // pending calls or leases changed
 	EventReset          EventKind = "reset"
 )
 
-// Words are the kinds that can be asked for.
+// Words returns the kinds that a client can select.
 func (EventKind) Words() []string {
 	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
 		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged)}
 }
 
-// EventRecord is the data of an event of what is on record: a record without
-// arguments and response.
+// EventRecord is the data of an activity event: a record without arguments and response.
 type EventRecord struct {
 	ID              string          `json:"id"`
 	Type            activity.Type   `json:"type"`
@@ -48,7 +47,7 @@ type EventRecord struct {
 	Reason          string          `json:"reason,omitempty"`
 }
 
-// EventQuery says which events to send.
+// EventQuery selects the events of a stream.
 type EventQuery struct {
 	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last event that was read: what has happened since comes first."`
 	Types       []EventKind `query:"types" split:"," doc:"Only events of these types; reset comes in any case."`

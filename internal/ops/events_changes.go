@@ -12,39 +12,39 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// changedBy is who looks: who may listen to events may see all servers.
-var changedBy = Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: auth.REST}
+// eventCaller is the caller that reads servers for events. Listeners may see all servers.
+var eventCaller = Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: auth.REST}
 
-// about is what changed of a server.
-type about uint8
+// changeScope says what changed about a server.
+type changeScope uint8
 
 const (
-	aboutServer about = 1 << iota // what a list of servers shows
-	aboutTools                    // its tools, or what is decided about them
+	serverChanged changeScope = 1 << iota // the server's entry in a list
+	toolsChanged                          // its tools, or decisions about them
 )
 
-// changes are what is to be told that is no record.
+// changes collects changes to announce that are not records.
 type changes struct {
-	servers map[string]about // "" is every one
+	servers map[string]changeScope // "" is all servers
 	config  bool
 	keys    []string
 	refused string
-	pending bool // calls that wait for a person, or leases
+	pending bool // pending calls or leases
 }
 
-func (c *changes) none() bool { return len(c.servers) == 0 && !c.config && !c.pending }
+func (c *changes) empty() bool { return len(c.servers) == 0 && !c.config && !c.pending }
 
-func (c *changes) add(server string, what about) {
+func (c *changes) add(server string, what changeScope) {
 	if c.servers == nil {
-		c.servers = map[string]about{}
+		c.servers = map[string]changeScope{}
 	}
 	c.servers[server] |= what
 }
 
-// removed is the state of a server that is not there any more.
+// removed is the state of a server that no longer exists.
 const removed = "removed"
 
-// eventsMaxKeys is how many keys an event names.
+// eventsMaxKeys limits the keys in an event.
 const eventsMaxKeys = 1000
 
 func (c *changes) addConfig(keys []string, refused error) {
@@ -59,25 +59,25 @@ func (c *changes) addConfig(keys []string, refused error) {
 	}
 }
 
-// compare adds what differs between two snapshots.
+// compare adds the differences between two snapshots.
 func (c *changes) compare(old, now *catalog.Snapshot) {
 	for _, s := range now.Servers() {
 		was := old.Server(s.Name)
 		if was == nil {
-			c.add(s.Name, aboutServer|aboutTools)
+			c.add(s.Name, serverChanged|toolsChanged)
 			continue
 		}
 		if !sameTools(was.Tools, s.Tools) {
-			c.add(s.Name, aboutServer|aboutTools) // a list of servers shows how many
+			c.add(s.Name, serverChanged|toolsChanged) // a list of servers shows their number
 		}
 		a, b := *was, *s
 		if a.Tools, b.Tools = nil, nil; !reflect.DeepEqual(a, b) {
-			c.add(s.Name, aboutServer)
+			c.add(s.Name, serverChanged)
 		}
 	}
 	for _, s := range old.Servers() {
 		if now.Server(s.Name) == nil {
-			c.add(s.Name, aboutServer|aboutTools)
+			c.add(s.Name, serverChanged|toolsChanged)
 		}
 	}
 }
@@ -88,23 +88,23 @@ func sameTools(a, b []*catalog.Tool) bool {
 	})
 }
 
-// all is that everything may have changed.
-func all() changes {
-	return changes{servers: map[string]about{"": aboutServer | aboutTools}, config: true, pending: true}
+// allChanges reports that everything may have changed.
+func allChanges() changes {
+	return changes{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
 }
 
-// tell adds the events of changes to a chunk that ends at its place.
-func (c *changes) tell(ctx context.Context, to *chunk, servers Servers) {
+// appendTo appends the events of changes to a chunk, at the chunk's end position.
+func (c *changes) appendTo(ctx context.Context, to *chunk, servers Servers) {
 	say := func(kind EventKind, change any) {
 		to.data = appendChange(to.data, to.to, kind, change)
-		to.note(kind, to.to)
+		to.addEvent(kind, to.to)
 	}
-	list, _ := servers.Servers(ctx, changedBy, Nothing{}) // those there are
+	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // on an error, no server
 	states := map[string]string{}
 	for _, s := range list.Servers {
 		states[s.Name] = s.State
 	}
-	names := map[string]about{}
+	names := map[string]changeScope{}
 	if every := c.servers[""]; every != 0 {
 		for name := range states {
 			names[name] = every
@@ -115,14 +115,14 @@ func (c *changes) tell(ctx context.Context, to *chunk, servers Servers) {
 	}
 	delete(names, "")
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if names[name]&aboutServer != 0 {
+		if names[name]&serverChanged != 0 {
 			state, there := states[name]
 			if !there {
 				state = removed
 			}
 			say(EventServerChanged, serverChange{name, state})
 		}
-		if names[name]&aboutTools != 0 {
+		if names[name]&toolsChanged != 0 {
 			say(EventToolChanged, toolChange{name})
 		}
 	}

@@ -8,18 +8,17 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// appendHead writes what stands before the data of an event.
+// appendHead appends the lines in front of an event's data.
 func appendHead(dst []byte, at activity.Place, kind EventKind) []byte {
 	dst = at.Append(append(dst, "id: "...))
 	dst = append(append(dst, "\nevent: "...), kind...)
 	return append(dst, "\ndata: "...)
 }
 
-// kindOf returns the kind of the event of an entry; "" for one that is none. A call
-// that is on record whole has nothing to start.
+// kindOf returns the event kind of a log entry; "" when it has no event. A call recorded as a whole has no start event.
 func kindOf(s *activity.Step) EventKind {
 	switch {
-	case s.Kind == activity.KindRepeat: // a count, which lists have
+	case s.Kind == activity.KindRepeat: // lists show the count
 		return ""
 	case s.Facts.Type == activity.PolicyDecision:
 		return EventPolicyDecision
@@ -31,7 +30,7 @@ func kindOf(s *activity.Step) EventKind {
 	return EventCallCompleted
 }
 
-// appendStep writes the event of an entry. Its data is a Record.
+// appendStep appends the event of a log entry. Its data is an EventRecord.
 func appendStep(dst []byte, kind EventKind, s *activity.Step) []byte {
 	f := &s.Facts
 	dst = appendHead(dst, s.Place, kind)
@@ -61,7 +60,7 @@ func appendStep(dst []byte, kind EventKind, s *activity.Step) []byte {
 	return append(dst, "}\n\n"...)
 }
 
-// What is said of changes that are no record: look again.
+// Data of change events. The listener reloads the details.
 type (
 	serverChange struct {
 		Server string `json:"server"`
@@ -76,18 +75,16 @@ type (
 	}
 )
 
-// appendChange writes the event of a change. It has the place of the last entry
-// that was told.
+// appendChange appends a change event. It has the position of the last sent entry.
 func appendChange(dst []byte, at activity.Place, kind EventKind, change any) []byte {
 	data, err := wirejson.Marshal(change)
 	if err != nil {
-		data = []byte("{}") // which cannot be: it has texts only
+		data = []byte("{}") // unreachable: the data has strings only
 	}
 	return append(append(appendHead(dst, at, kind), data...), "\n\n"...)
 }
 
-// appendReset writes that everything is to be loaded again. What follows comes
-// after the place.
+// appendReset appends a reset event. Later events follow the position.
 func appendReset(dst []byte, at activity.Place) []byte {
 	return append(appendHead(dst, at, EventReset), "{}\n\n"...)
 }

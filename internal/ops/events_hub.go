@@ -8,38 +8,37 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// HubDeps is what a Hub is made of.
+// HubDeps are the dependencies of a Hub.
 type HubDeps struct {
 	Log     *activity.Log
 	Catalog *catalog.Catalog
 	Servers Servers
-	// Shared reports whether other instances share the log: what they do is in no chain of
-	// this one, so that who comes back loads again.
-	Shared bool
+	// SharedLog reports whether other instances write to the log. Their events are not in this instance's chain, so a listener that reconnects must reload.
+	SharedLog bool
 }
 
-// maxListeners is how many may listen at a time.
+// maxListeners limits the concurrent listeners.
 const maxListeners = 64
 
-// Hub tells listeners what happens, once Run runs.
+// Hub streams events to listeners while Run runs.
 type Hub struct {
 	HubDeps
-	wake   chan struct{} // there is something for Run
-	closed chan struct{} // the streams end
+	wake   chan struct{} // wakes Run
+	closed chan struct{} // ends the streams
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	ended     bool       // closed is closed
 	listeners int
-	recent    eventsRecent
+	buffer    eventBuffer
 	changes   changes
 }
 
-// NewHub makes a Hub.
+// NewHub returns a Hub.
 func NewHub(d HubDeps) *Hub {
-	return &Hub{HubDeps: d, wake: make(chan struct{}, 1), closed: make(chan struct{}), recent: eventsRecent{more: make(chan struct{})}}
+	return &Hub{HubDeps: d, wake: make(chan struct{}, 1), closed: make(chan struct{}), buffer: eventBuffer{more: make(chan struct{})}}
 }
 
-// Close ends the streams, and lets nobody listen any more.
+// Close ends the streams and rejects new listeners.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,20 +48,18 @@ func (h *Hub) Close() {
 	}
 }
 
-// Decided tells that something is decided about a server, or what it offers, or
-// that some of that waits for a decision. It waits for nothing. "" is every server.
-func (h *Hub) Decided(server string) {
+// DecisionChanged announces that a decision about a server or its definitions was made or is required. It does not block. "" is all servers.
+func (h *Hub) DecisionChanged(server string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners == 0 {
-		return // who comes is told everything
+		return // a new listener reloads everything
 	}
-	h.changes.add(server, aboutServer|aboutTools)
-	h.raise()
+	h.changes.add(server, serverChanged|toolsChanged)
+	h.wakeRun()
 }
 
-// ConfigChanged tells that the configuration changed, in these keys, or why a file
-// was refused. It waits for nothing.
+// ConfigChanged announces changed configuration keys, or why a file was rejected. It does not block.
 func (h *Hub) ConfigChanged(keys []string, refused error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,11 +67,10 @@ func (h *Hub) ConfigChanged(keys []string, refused error) {
 		return
 	}
 	h.changes.addConfig(keys, refused)
-	h.raise()
+	h.wakeRun()
 }
 
-// PendingChanged tells that other calls wait for a person, or that there are other leases. It
-// waits for nothing.
+// PendingChanged announces that the pending calls or the leases changed. It does not block.
 func (h *Hub) PendingChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,21 +78,20 @@ func (h *Hub) PendingChanged() {
 		return
 	}
 	h.changes.pending = true
-	h.raise()
+	h.wakeRun()
 }
 
-// Listening reports whether anybody listens.
-func (h *Hub) Listening() bool { return h.listening() > 0 }
+// HasListeners reports whether there are listeners.
+func (h *Hub) HasListeners() bool { return h.listenerCount() > 0 }
 
-// Elsewhere tells what has happened on other instances; missed, that there was more. It
-// waits for nothing.
-func (h *Hub) Elsewhere(steps []activity.Step, missed bool) {
+// AddRemoteSteps announces log entries of other instances. missed reports that there were more. It does not block.
+func (h *Hub) AddRemoteSteps(steps []activity.Step, missed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.recent.live {
+	if !h.buffer.live {
 		return
 	}
-	at := h.recent.head
+	at := h.buffer.head
 	c := &chunk{from: at, to: at}
 	for i := range steps {
 		steps[i].Place = at
@@ -104,23 +99,23 @@ func (h *Hub) Elsewhere(steps []activity.Step, missed bool) {
 	}
 	if missed {
 		c.data = appendReset(c.data, at)
-		c.note(EventReset, at)
+		c.addEvent(EventReset, at)
 	}
 	if len(c.data) > 0 {
-		h.recent.add(c)
+		h.buffer.add(c)
 	}
 }
 
-// raise wakes Run.
-func (h *Hub) raise() {
+// wakeRun wakes Run.
+func (h *Hub) wakeRun() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-// enter lets one more listen.
-func (h *Hub) enter() error {
+// addListener adds a listener, or rejects it above the limit.
+func (h *Hub) addListener() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -131,30 +126,29 @@ func (h *Hub) enter() error {
 			WithHint("Close one, such as a page that shows MCPProxy, and try again.")
 	}
 	h.listeners++
-	h.raise()
+	h.wakeRun()
 	return nil
 }
 
-func (h *Hub) leave() {
+func (h *Hub) removeListener() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listeners--
-	h.raise()
+	h.wakeRun()
 }
 
-// chunks returns those from a number on, and what is closed when there are more.
+// chunks returns the chunks from a number on, and a channel that is closed when there are more.
 func (h *Hub) chunks(from uint64) (chunks []*chunk, more <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	chunks, ok = h.recent.since(from)
-	return chunks, h.recent.more, ok
+	chunks, ok = h.buffer.since(from)
+	return chunks, h.buffer.more, ok
 }
 
-// join finds the chunk that continues a place up to which a listener was told
-// everything. It is ahead when it has read what is not in the chunks yet.
-func (h *Hub) join(at activity.Place) (next uint64, ok, ahead bool, more <-chan struct{}) {
+// findChunk returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
+func (h *Hub) findChunk(at activity.Place) (next uint64, ok, ahead bool, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, ok = h.recent.join(at)
-	return next, ok, at.Seq > h.recent.head.Seq, h.recent.more
+	next, ok = h.buffer.chunkAfter(at)
+	return next, ok, at.Seq > h.buffer.head.Seq, h.buffer.more
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Servers returns the servers as they are shown.
+// Servers lists the servers for events.
 type Servers interface {
 	Servers(context.Context, Caller, Nothing) (ServerViews, error)
 }

@@ -9,29 +9,27 @@ import (
 )
 
 const (
-	// maxMissed is how many entries who comes back is told one by one: with more,
-	// loading again is less.
-	maxMissed = 50_000
+	// maxReplay limits the entries that are replayed to a listener that reconnects. Above it, a reload is cheaper.
+	maxReplay = 50_000
 
-	eventsPingEvery = 15 * time.Second
-	maxWrite        = 64 << 10 // in bytes, about
+	eventPingInterval = 15 * time.Second
+	maxWriteBytes     = 64 << 10 // in bytes, about
 )
 
-// Events streams what happens, until the listener leaves. Its error is an
-// OVERLOADED problem when too many listen.
+// Events streams events until the listener disconnects. It returns an OVERLOADED problem when there are too many listeners.
 func (h *Hub) Events(_ context.Context, _ Caller, in EventQuery) (Stream, error) {
 	return newListener(h, in).listen, nil
 }
 
-// listener is one stream.
+// listener is one stream of events.
 type listener struct {
-	hub   *Hub
-	since string             // the id of the last event that was read; "" for who comes anew
-	kinds map[EventKind]bool // nil: all
-	at    activity.Place     // up to which everything is told
-	next  uint64             // the number of the chunk that follows
-	w     io.Writer
-	ping  *time.Timer
+	hub      *Hub
+	since    string             // the last event id that the client has; "" for a new listener
+	kinds    map[EventKind]bool // nil: all
+	position activity.Place     // position up to which everything was sent
+	next     uint64             // the number of the next chunk
+	w        io.Writer
+	ping     *time.Timer
 }
 
 func newListener(h *Hub, in EventQuery) *listener {
@@ -45,21 +43,21 @@ func newListener(h *Hub, in EventQuery) *listener {
 	return l
 }
 
-// listen is the life of a stream, a ops.Stream.
+// listen runs the stream. It is a Stream.
 func (l *listener) listen(ctx context.Context, w io.Writer) error {
-	if err := l.hub.enter(); err != nil {
+	if err := l.hub.addListener(); err != nil {
 		return err
 	}
-	defer l.hub.leave()
+	defer l.hub.removeListener()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	l.w, l.ping = w, time.NewTimer(eventsPingEvery)
+	l.w, l.ping = w, time.NewTimer(eventPingInterval)
 	defer l.ping.Stop()
 	if !l.awaitHub(ctx) {
 		return nil
 	}
 	err := l.begin(ctx)
-	for err == nil && l.goesOn(ctx) {
+	for err == nil && l.active(ctx) {
 		chunks, more, ok := l.hub.chunks(l.next)
 		switch {
 		case !ok: // too slow
@@ -73,8 +71,8 @@ func (l *listener) listen(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// goesOn reports whether the stream has not come to its end.
-func (l *listener) goesOn(ctx context.Context) bool {
+// active reports whether the stream continues.
+func (l *listener) active(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -85,12 +83,12 @@ func (l *listener) goesOn(ctx context.Context) bool {
 	}
 }
 
-// awaitHub waits until what happens is put into chunks.
+// awaitHub waits until the hub collects events.
 func (l *listener) awaitHub(ctx context.Context) bool {
 	for {
 		l.hub.mu.Lock()
-		live, more := l.hub.recent.live, l.hub.recent.more
-		l.at, l.next = l.hub.recent.head, l.hub.recent.next
+		live, more := l.hub.buffer.live, l.hub.buffer.more
+		l.position, l.next = l.hub.buffer.head, l.hub.buffer.next
 		l.hub.mu.Unlock()
 		if live {
 			return true
@@ -105,33 +103,31 @@ func (l *listener) awaitHub(ctx context.Context) bool {
 	}
 }
 
-// begin begins where the listener has stopped, or with what happens from now on:
-// then it gets an id to come back with, in any case.
+// begin resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
 func (l *listener) begin(ctx context.Context) error {
 	if l.since == "" {
-		return l.write(append(l.at.Append([]byte("id: ")), "\n\n"...))
+		return l.write(append(l.position.Append([]byte("id: ")), "\n\n"...))
 	}
 	at, ok := activity.ParsePlace(l.since)
 	if !ok {
 		return l.reset()
 	}
-	l.at = at
+	l.position = at
 	return l.catchUp(ctx)
 }
 
-// catchUp tells from the log what is not in the chunks any more, and what may have
-// changed besides.
+// catchUp replays from the log what the buffer no longer has, and announces that the rest may have changed.
 func (l *listener) catchUp(ctx context.Context) error {
-	if l.hub.Shared {
+	if l.hub.SharedLog {
 		return l.reset()
 	}
-	r := l.hub.Log.ReadFrom(l.at)
+	r := l.hub.Log.ReadFrom(l.position)
 	defer r.Close()
-	if l.hub.Log.Place().Seq-l.at.Seq > maxMissed {
+	if l.hub.Log.Place().Seq-l.position.Seq > maxReplay {
 		return l.reset()
 	}
 	var steps []activity.Step
-	for l.goesOn(ctx) {
+	for l.active(ctx) {
 		var err error
 		if steps, err = r.Next(ctx, steps[:0]); err != nil {
 			return l.reset()
@@ -139,25 +135,24 @@ func (l *listener) catchUp(ctx context.Context) error {
 		if err := l.writeSteps(steps); err != nil {
 			return err
 		}
-		l.at = r.At()
-		if joined, err := l.join(ctx); joined || err != nil {
+		l.position = r.At()
+		if joined, err := l.joinLive(ctx); joined || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// join goes on with the chunks, if what follows is there: the hub tells it a little
-// later than the log has it.
-func (l *listener) join(ctx context.Context) (joined bool, err error) {
-	for l.goesOn(ctx) {
-		next, ok, ahead, more := l.hub.join(l.at)
+// joinLive continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
+func (l *listener) joinLive(ctx context.Context) (joined bool, err error) {
+	for l.active(ctx) {
+		next, ok, ahead, more := l.hub.findChunk(l.position)
 		switch {
 		case ok:
 			l.next = next
-			c, what := &chunk{from: l.at, to: l.at}, all()
-			what.tell(ctx, c, l.hub.Servers)
-			return true, l.write(c.after(l.at.Seq, l.kinds))
+			c, what := &chunk{from: l.position, to: l.position}, allChanges()
+			what.appendTo(ctx, c, l.hub.Servers)
+			return true, l.write(c.eventsAfter(l.position.Seq, l.kinds))
 		case !ahead:
 			return false, nil
 		}
@@ -168,21 +163,21 @@ func (l *listener) join(ctx context.Context) (joined bool, err error) {
 	return false, nil
 }
 
-// reset has everything loaded again, and goes on with what happens from now on.
+// reset makes the client reload everything, and continues with new events.
 func (l *listener) reset() error {
 	l.hub.mu.Lock()
-	l.at, l.next = l.hub.recent.head, l.hub.recent.next
+	l.position, l.next = l.hub.buffer.head, l.hub.buffer.next
 	l.hub.mu.Unlock()
-	return l.write(appendReset(nil, l.at))
+	return l.write(appendReset(nil, l.position))
 }
 
 func (l *listener) writeSteps(steps []activity.Step) error {
 	c := &chunk{}
 	for i := range steps {
-		if c.add(&steps[i]); len(c.data) < maxWrite && i < len(steps)-1 {
+		if c.add(&steps[i]); len(c.data) < maxWriteBytes && i < len(steps)-1 {
 			continue
 		}
-		if err := l.write(c.after(0, l.kinds)); err != nil {
+		if err := l.write(c.eventsAfter(0, l.kinds)); err != nil {
 			return err
 		}
 		*c = chunk{data: c.data[:0], events: c.events[:0]}
@@ -192,15 +187,15 @@ func (l *listener) writeSteps(steps []activity.Step) error {
 
 func (l *listener) writeChunks(ctx context.Context, chunks []*chunk) error {
 	for _, c := range chunks {
-		if !l.goesOn(ctx) {
+		if !l.active(ctx) {
 			break
 		}
-		if err := l.write(c.after(l.at.Seq, l.kinds)); err != nil {
+		if err := l.write(c.eventsAfter(l.position.Seq, l.kinds)); err != nil {
 			return err
 		}
 		l.next++
-		if c.to.Seq > l.at.Seq {
-			l.at = c.to
+		if c.to.Seq > l.position.Seq {
+			l.position = c.to
 		}
 	}
 	return nil
@@ -210,12 +205,12 @@ func (l *listener) write(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	l.ping.Reset(eventsPingEvery)
+	l.ping.Reset(eventPingInterval)
 	_, err := l.w.Write(p)
 	return err
 }
 
-// wait waits for something to tell.
+// wait waits for a new chunk and sends pings.
 func (l *listener) wait(ctx context.Context, more <-chan struct{}) error {
 	select {
 	case <-more:

@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// collectTime is how long is waited for more before the first of what happens is
-	// told. As long as more happens it is told every busyTime, and busyMore later
-	// for each further listener: to wake up and to send is what costs.
-	collectTime = 10 * time.Millisecond
-	busyTime    = 50 * time.Millisecond
-	busyMore    = 10 * time.Millisecond
+	// The first event of a burst is sent after firstDelay. During a burst events are sent every busyInterval, plus busyIntervalPerListener for each further
+	// listener, because each send costs CPU time.
+	firstDelay              = 10 * time.Millisecond
+	busyInterval            = 50 * time.Millisecond
+	busyIntervalPerListener = 10 * time.Millisecond
 
-	// changesEvery is how often at most it is told that something changed.
-	changesEvery = 300 * time.Millisecond
+	// changesInterval is the minimum interval between change events.
+	changesInterval = 300 * time.Millisecond
 
 	maxChunk = 128 << 10 // in bytes, about
 )
 
-// Run tells what happens, until ctx ends. It sleeps while nobody listens.
+// Run publishes events until ctx ends. It is idle while there are no listeners.
 func (h *Hub) Run(ctx context.Context) {
 	defer h.Close()
 	t := &notifier{Hub: h, later: time.NewTimer(0)}
-	defer t.rest()
+	defer t.stop()
 	defer t.later.Stop()
 	for {
 		select {
@@ -37,23 +36,23 @@ func (h *Hub) Run(ctx context.Context) {
 		case <-h.wake:
 		case <-t.appended:
 		case <-t.replaced:
-			t.replaced = nil // until that is told
+			t.replaced = nil // until that is published
 		case <-t.later.C:
 		}
 		switch {
-		case t.listening() == 0:
-			t.rest()
+		case t.listenerCount() == 0:
+			t.stop()
 		case t.reader == nil:
-			t.begin()
+			t.start()
 		default:
-			t.tellAll(ctx)
+			t.publishUntilIdle(ctx)
 		}
 	}
 }
 
-// tellAll tells what happens, until for a moment nothing does.
-func (t *notifier) tellAll(ctx context.Context) {
-	for pause := collectTime; ; pause = busyTime + time.Duration(t.listening()-1)*busyMore {
+// publishUntilIdle publishes events until none are left.
+func (t *notifier) publishUntilIdle(ctx context.Context) {
+	for pause := firstDelay; ; pause = busyInterval + time.Duration(t.listenerCount()-1)*busyIntervalPerListener {
 		select {
 		case <-ctx.Done():
 			return
@@ -61,41 +60,41 @@ func (t *notifier) tellAll(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if !t.tell(ctx) || t.listening() == 0 {
+		if !t.publish(ctx) || t.listenerCount() == 0 {
 			return
 		}
 	}
 }
 
-func (h *Hub) listening() int {
+func (h *Hub) listenerCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.listeners
 }
 
-// notifier puts what happens into the hub's chunks, in one goroutine.
+// notifier publishes log entries and changes as chunks, in one goroutine.
 type notifier struct {
 	*Hub
-	reader   *activity.Reader // nil while nobody listens
+	reader   *activity.Reader // nil without listeners
 	appended <-chan struct{}
 	steps    []activity.Step
 
-	snapshot *catalog.Snapshot // that the listeners know
-	replaced <-chan struct{}   // nil when it is known that there is another one
-	changed  time.Time         // when changes were told
-	later    *time.Timer       // when they may be told again
+	snapshot *catalog.Snapshot // the one that listeners know
+	replaced <-chan struct{}   // nil when it is known to be replaced
+	changed  time.Time         // when changes were last published
+	later    *time.Timer       // fires when changes may be published again
 }
 
-func (t *notifier) begin() {
+func (t *notifier) start() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
 	t.replaced = t.snapshot.Replaced()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.recent.begin(t.reader.At())
+	t.buffer.begin(t.reader.At())
 }
 
-func (t *notifier) rest() {
+func (t *notifier) stop() {
 	if t.reader == nil {
 		return
 	}
@@ -103,33 +102,32 @@ func (t *notifier) rest() {
 	t.reader, t.appended, t.replaced, t.snapshot = nil, nil, nil, nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.recent.end()
+	t.buffer.end()
 	t.changes = changes{}
 }
 
-// tell tells what there is, and reports whether anything happened.
-func (t *notifier) tell(ctx context.Context) (happened bool) {
+// publish publishes what is there, and reports whether there were log entries.
+func (t *notifier) publish(ctx context.Context) (happened bool) {
 	was := t.reader.At()
-	for ctx.Err() == nil && t.tellSteps(ctx) {
+	for ctx.Err() == nil && t.publishSteps(ctx) {
 	}
 	happened = t.reader.At() != was
 	t.mu.Lock()
-	none := t.changes.none()
+	none := t.changes.empty()
 	t.mu.Unlock()
 	if none && t.snapshot == t.Catalog.Current() {
 		return happened
 	}
-	if wait := time.Until(t.changed.Add(changesEvery)); wait > 0 {
+	if wait := time.Until(t.changed.Add(changesInterval)); wait > 0 {
 		t.later.Reset(wait)
 		return happened
 	}
-	t.tellChanges(ctx)
+	t.publishChanges(ctx)
 	return happened
 }
 
-// tellSteps makes a chunk of what was appended to the log, and reports whether
-// there may be more.
-func (t *notifier) tellSteps(ctx context.Context) (more bool) {
+// publishSteps publishes new log entries as a chunk, and reports whether there may be more.
+func (t *notifier) publishSteps(ctx context.Context) (more bool) {
 	c := &chunk{from: t.reader.At(), to: t.reader.At()}
 	for len(c.data) < maxChunk {
 		var err error
@@ -146,25 +144,24 @@ func (t *notifier) tellSteps(ctx context.Context) (more bool) {
 	}
 	clear(t.steps)
 	if c.to != c.from {
-		t.put(c)
+		t.addChunk(c)
 	}
 	return more
 }
 
-// startOver goes on at the end of the log: what is between cannot be read, and
-// everybody has to load again.
+// startOver continues at the end of the log after a read error. All listeners must reload.
 func (t *notifier) startOver() {
 	t.reader.Close()
 	t.reader, t.appended = t.Log.Follow()
 	at := t.reader.At()
 	c := &chunk{from: at, to: at}
 	c.data = appendReset(c.data, at)
-	c.note(EventReset, at)
-	t.put(c)
+	c.addEvent(EventReset, at)
+	t.addChunk(c)
 }
 
-// tellChanges makes a chunk of what is no record.
-func (t *notifier) tellChanges(ctx context.Context) {
+// publishChanges publishes the collected changes as a chunk.
+func (t *notifier) publishChanges(ctx context.Context) {
 	now := t.Catalog.Current()
 	t.mu.Lock()
 	what := t.changes
@@ -172,16 +169,16 @@ func (t *notifier) tellChanges(ctx context.Context) {
 	t.mu.Unlock()
 	what.compare(t.snapshot, now)
 	t.snapshot, t.replaced, t.changed = now, now.Replaced(), time.Now()
-	if what.none() {
+	if what.empty() {
 		return
 	}
 	c := &chunk{from: t.reader.At(), to: t.reader.At()}
-	what.tell(ctx, c, t.Servers)
-	t.put(c)
+	what.appendTo(ctx, c, t.Servers)
+	t.addChunk(c)
 }
 
-func (t *notifier) put(c *chunk) {
+func (t *notifier) addChunk(c *chunk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.recent.add(c)
+	t.buffer.add(c)
 }

@@ -259,7 +259,7 @@ func TestAListenerThatDoesNotRead(t *testing.T) {
 	slow, leave := w.open(EventQuery{}, block)
 	defer leave()
 	var begun []string
-	for n := 0; n < 3*maxRecent/2; n += 2 * 900 {
+	for n := 0; n < 3*maxBufferBytes/2; n += 2 * 900 {
 		begun = append(begun, w.call(strings.Repeat("because ", 100)))
 	}
 	await(t, "the other is told", func() bool { return len(ids(other.String(), "activity.tool_call.completed")) == len(begun) })
@@ -267,9 +267,9 @@ func TestAListenerThatDoesNotRead(t *testing.T) {
 		t.Fatalf("it has read %.200s", got)
 	}
 	w.hub.mu.Lock()
-	kept := w.hub.recent.bytes
+	kept := w.hub.buffer.bytes
 	w.hub.mu.Unlock()
-	if kept > maxRecent {
+	if kept > maxBufferBytes {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	close(block)
@@ -322,7 +322,7 @@ type held struct {
 	heap                    uint64
 }
 
-// holds returns what the process holds after two collections, of which the second empties pools.
+// matches returns what the process holds after two collections, of which the second empties pools.
 func holds() held {
 	runtime.GC()
 	runtime.GC()

@@ -16,24 +16,26 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Prospects are the operation.
-type Prospects struct {
+// Explainer explains what would happen to a call.
+type Explainer struct {
 	Gateway *Gateway
 	Tokens  *auth.Tokens
-	Account *permission.Account // whose clients are looked at
+	Account *permission.Account // the account whose MCP clients are examined
 }
 
-// Question is a call that somebody might make.
-type Question struct {
+// ExplainRequest is a call to explain.
+type ExplainRequest struct {
 	Who  string          `json:"who" required:"true" doc:"A client (claude-code), a profile, or a token as agent:NAME. client:NAME and profile:NAME say which is meant where both have the name; else the profile is."`
 	Name string          `json:"name" required:"true" doc:"The tool id: server:tool."`
 	Args json.RawMessage `json:"args" type:"object" doc:"The arguments, to be held to the tool's schema; without them they are not checked."`
 }
 
-// Example is what a question looks like.
-func (Question) Example() string { return `{"who": "claude-code", "name": "server:tool", "args": {}}` }
+// Example returns an example for the OpenAPI document.
+func (ExplainRequest) Example() string {
+	return `{"who": "claude-code", "name": "server:tool", "args": {}}`
+}
 
-// Prospect is what would become of the call.
+// Prospect explains what would happen to a call.
 type Prospect struct {
 	Name string      `json:"name" doc:"The tool id."`
 	As   ProspectWho `json:"as"`
@@ -46,7 +48,7 @@ type Prospect struct {
 	Notes          []string       `json:"notes" doc:"What should be known besides."`
 }
 
-// ProspectWho is who would call.
+// ProspectWho is the caller of the explained call.
 type ProspectWho struct {
 	Kind      string `json:"kind" enum:"client,profile,agent"`
 	Name      string `json:"name"`
@@ -56,7 +58,7 @@ type ProspectWho struct {
 	Address   string `json:"address,omitempty" doc:"Of a client: the path of MCPProxy's address that it uses."`
 }
 
-// ProspectLane is what would become of the call by one of the calling tools.
+// ProspectLane explains the call in one lane.
 type ProspectLane struct {
 	Tool     string           `json:"tool" words:"variant"`
 	Outcome  activity.Verdict `json:"outcome" doc:"What MCPProxy decides."`
@@ -65,29 +67,28 @@ type ProspectLane struct {
 	Why      string           `json:"why" doc:"The rule that decides, in words."`
 	Hint     string           `json:"hint,omitempty" doc:"What a person does about a refusal."`
 	Warnings []string         `json:"warnings,omitempty"`
-	// Client is there for a client.
-	Client *ProspectClient `json:"client,omitempty" doc:"What the client does before that, by its files."`
+	Client   *ProspectClient  `json:"client,omitempty" doc:"What the client does before that, by its files."`
 }
 
-// ProspectClient is what a client does when its model uses the calling tool.
+// ProspectClient is what an MCP client does when its model uses the calling tool.
 type ProspectClient struct {
 	Verdict permission.Verdict `json:"verdict" enum:"runs,asks,denied,unknown"`
 	Rule    permission.Rule    `json:"rule" doc:"What decides."`
 	Why     string             `json:"why,omitempty" doc:"What the rule alone does not say."`
 }
 
-// Can says what would become of a call.
-func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, error) {
+// Explain explains what would happen to a call in each lane.
+func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (Prospect, error) {
 	id, err := tool.ParseID(in.Name)
 	if err != nil {
 		return Prospect{}, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", problem.Brief(in.Name), err).
 			WithHint("Write server:tool, as `mcpproxy tools list` shows it.")
 	}
-	who, err := p.who(ctx, in.Who)
+	who, err := p.findCaller(ctx, in.Who)
 	if err != nil {
 		return Prospect{}, err
 	}
-	if err := p.known(id); err != nil {
+	if err := p.checkToolKnown(id); err != nil {
 		return Prospect{}, err
 	}
 	a := Prospect{Name: id.String(), As: who.ProspectWho, Lanes: []ProspectLane{}, Notes: append([]string{}, who.notes...)}
@@ -95,12 +96,12 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 		asked := gate.Request{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
 		asked.Declared.Add("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
 		would := p.Gateway.Evaluate(asked)
-		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allows(v, &would.Facts)}
+		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allowReason(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:
 			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.ForUser(refused.Message), p.remedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
-				lane.Why, lane.Hint = who.outside(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
+				lane.Why, lane.Hint = who.scopeReason(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
 			}
 		case would.Asks.Asked():
 			lane.Why = "It would wait for a person, by " + would.Asks.String() + "."
@@ -109,7 +110,7 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 		}
 		a.Can = a.Can || would.Problem == nil
 		if who.report != nil {
-			lane.Client = who.client(v)
+			lane.Client = who.clientVerdict(v)
 		}
 		a.Facts, a.Status, a.Further, a.ConfigRevision = would.Facts.Facts, would.Facts.Status, would.Facts.Further, would.Facts.ConfigRevision
 		a.Lanes = append(a.Lanes, lane)
@@ -117,9 +118,8 @@ func (p *Prospects) Can(ctx context.Context, _ Caller, in Question) (Prospect, e
 	return a, nil
 }
 
-// known refuses a tool that is not there, with the nearest names; of a server that has not
-// told its tools, the gate says what becomes of a call.
-func (p *Prospects) known(id tool.ID) error {
+// checkToolKnown rejects an unknown tool with the nearest names. For a server whose tools are unknown, the gate decides.
+func (p *Explainer) checkToolKnown(id tool.ID) error {
 	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.Proposed(id.Server) {
 		return nil
 	}
@@ -134,8 +134,8 @@ func (p *Prospects) known(id tool.ID) error {
 	return err
 }
 
-// allows says which rule lets a call through.
-func allows(v policy.Variant, d *activity.Decision) string {
+// allowReason returns the rule that allows a call.
+func allowReason(v policy.Variant, d *activity.Decision) string {
 	said := func(f *tool.HintFact, name string) string {
 		value := " said not to be "
 		if f.Value {
@@ -159,8 +159,8 @@ func allows(v policy.Variant, d *activity.Decision) string {
 	}
 }
 
-// remedy is what a person does about a tool that is locked, or about another refusal.
-func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
+// remedy returns what a user can do about a refusal.
+func (p *Explainer) remedy(id tool.ID, d *activity.Decision) string {
 	switch policy.ParseCheck(d.Check) {
 	case policy.CheckCallable:
 		for _, s := range policy.Statuses() {
@@ -180,8 +180,8 @@ func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
 	return ""
 }
 
-// who is who would call, with what a call of theirs is decided by.
-type who struct {
+// prospectCaller is the caller of the explained call, and what decides about its calls.
+type prospectCaller struct {
 	ProspectWho
 	caller auth.Caller
 	token  *auth.ActiveToken
@@ -189,8 +189,8 @@ type who struct {
 	notes  []string
 }
 
-// who finds out who is meant.
-func (p *Prospects) who(ctx context.Context, word string) (who, error) {
+// findCaller finds a client, profile or token by name.
+func (p *Explainer) findCaller(ctx context.Context, word string) (prospectCaller, error) {
 	kind, name, said := strings.Cut(word, ":")
 	if !said || kind != "client" && kind != "profile" && kind != "agent" {
 		kind, name = "", word
@@ -199,15 +199,15 @@ func (p *Prospects) who(ctx context.Context, word string) (who, error) {
 	profile := p.Gateway.Config().Profile(name) != nil
 	token, tokens, err := p.Tokens.LookupByName(ctx, name)
 	if err != nil {
-		return who{}, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+		return prospectCaller{}, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	}
 	switch {
 	case profile && (kind == "" || kind == "profile"):
-		return p.bounded(who{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
+		return p.withScope(prospectCaller{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
 	case clientErr == nil && (kind == "" || kind == "client"):
-		return p.client(ctx, client)
+		return p.clientCaller(ctx, client)
 	case token != nil && (kind == "" || kind == "agent"):
-		return p.bounded(who{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
+		return p.withScope(prospectCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
 	}
 	names := clients.IDs()
 	for _, one := range p.Gateway.Config().Profiles {
@@ -220,11 +220,11 @@ func (p *Prospects) who(ctx context.Context, word string) (who, error) {
 	if near := search.ClosestName(word, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
-	return who{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.Brief(word)).WithHint(hint).With("parameter", "who")
+	return prospectCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.Brief(word)).WithHint(hint).With("parameter", "who")
 }
 
-// bounded fills in the caller, at the address of a profile ("": of none).
-func (p *Prospects) bounded(w who, profile string) who {
+// withScope sets the caller's scope, at the address of a profile ("" is none).
+func (p *Explainer) withScope(w prospectCaller, profile string) prospectCaller {
 	w.caller = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: auth.MCP}
 	if w.token != nil {
 		w.Token = w.token.Name
@@ -238,14 +238,14 @@ func (p *Prospects) bounded(w who, profile string) who {
 	return w
 }
 
-// client is a client as its files connect it.
-func (p *Prospects) client(ctx context.Context, c clients.Client) (who, error) {
+// clientCaller returns a client as its files connect it.
+func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (prospectCaller, error) {
 	env := p.Account.Env
 	report, err := permission.Check(env, c.ID, p.Account.Tools())
 	if err != nil {
-		return who{}, err
+		return prospectCaller{}, err
 	}
-	w := who{ProspectWho: ProspectWho{Kind: "client", Name: c.ID}, report: &report, notes: report.Notes}
+	w := prospectCaller{ProspectWho: ProspectWho{Kind: "client", Name: c.ID}, report: &report, notes: report.Notes}
 	var docs []clients.Doc
 	for _, f := range c.Files(env) {
 		if d, there := f.Read(); there {
@@ -254,12 +254,12 @@ func (p *Prospects) client(ctx context.Context, c clients.Client) (who, error) {
 	}
 	at, connected := clients.FindRegistration(docs, nil)
 	if w.Connected = connected; !connected {
-		return p.bounded(w, ""), nil
+		return p.withScope(w, ""), nil
 	}
 	use := clients.ConnectionOf(at.Entry)
 	w.Address = use.Path
 	if w.token, err = p.Tokens.Lookup(ctx, use.Token); err != nil {
-		return who{}, err
+		return prospectCaller{}, err
 	}
 	switch {
 	case use.Token != "" && w.token == nil:
@@ -267,18 +267,18 @@ func (p *Prospects) client(ctx context.Context, c clients.Client) (who, error) {
 	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
 		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
 	}
-	return p.bounded(w, use.Profile), nil
+	return p.withScope(w, use.Profile), nil
 }
 
-// builtIn reports whether the calling tools are at an address.
-func builtIn(path string) bool {
+// hasCallingTools reports whether an address serves the calling tools.
+func hasCallingTools(path string) bool {
 	profile, ok := strings.CutPrefix(path, "/mcp/p/")
 	return path == "" || path == "/mcp" || ok && !strings.Contains(profile, "/")
 }
 
-// client is what the client does with a calling tool.
-func (w *who) client(v policy.Variant) *ProspectClient {
-	if !builtIn(w.Address) {
+// clientVerdict returns what the client does with a calling tool.
+func (w *prospectCaller) clientVerdict(v policy.Variant) *ProspectClient {
+	if !hasCallingTools(w.Address) {
 		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool stands under its own name, and not behind the calling tools"}
 	}
 	for _, lane := range w.report.Lanes {
@@ -289,8 +289,8 @@ func (w *who) client(v policy.Variant) *ProspectClient {
 	return &ProspectClient{Verdict: permission.Unknown}
 }
 
-// outside says which of the bounds a call is outside of.
-func (w *who) outside(id tool.ID, v policy.Variant, g *Gateway) string {
+// scopeReason returns which scope rejects a call.
+func (w *prospectCaller) scopeReason(id tool.ID, v policy.Variant, g *Gateway) string {
 	if w.token != nil && w.token.HasEnded() {
 		return "The token '" + w.Token + "' has expired."
 	}

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// Upstreams is what the gateway needs of upstream.Set.
+// Upstreams is implemented by upstream.Set.
 type Upstreams interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
@@ -26,7 +26,7 @@ type Upstreams interface {
 	Deviations(server string) []string
 }
 
-// Log is what the gateway needs of activity.Log.
+// Log is implemented by activity.Log.
 type Log interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
@@ -37,70 +37,67 @@ type Log interface {
 	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
 }
 
-// Deps is what a Gateway is made of.
-type Deps struct {
-	*gate.Gate // which calls tools; it has the configuration and the catalog
+// GatewayDeps are the dependencies of a Gateway.
+type GatewayDeps struct {
+	*gate.Gate // calls tools; has the configuration and the catalog
 	Book       *approval.Book
 	Upstreams  Upstreams
 	Log        Log
-	Logins     *oauth.Accounts // nil: no server takes a login
-	About      About
-	Presence   *presence.Gate // which asks for a person's presence; nil asks for nobody's
-	// Timed is told how long each search took.
+	Logins     *oauth.Accounts // nil: no server needs a login
+	About      DaemonInfo
+	Presence   *presence.Gate // requires proof of presence; nil requires none
+	// Timed is called with the duration of each search.
 	Timed func(time.Duration)
 }
 
-// About is what Status tells of the process itself. The functions are asked
-// each time.
-type About struct {
+// DaemonInfo describes the process for Status. Its functions are called each time.
+type DaemonInfo struct {
 	Version      string
 	StartedAt    time.Time
 	ConfigPath   string
 	Surfaces     func() []Surface
 	ConfigError  func() error
 	NeedsRestart func() []string
-	Unconfirmed  func() config.Unconfirmed // nil: nothing waits for a person
+	Unconfirmed  func() config.Unconfirmed // nil: nothing waits for confirmation
 	Warnings     func() []string
 	Held         func(ctx context.Context) StatusHeld
-	Loaded       func() int // how many bytes the list of tools has that agents get on /mcp
+	Loaded       func() int // size in bytes of the tool list that agents get on /mcp
 }
 
-// Gateway is the operations that look and operate.
+// Gateway has the operations that read state and call tools.
 type Gateway struct {
-	Deps
+	GatewayDeps
 	habits atomic.Pointer[map[string]*search.Habits] // by learner
-	calls  atomic.Pointer[map[string]int64]          // of each server
+	calls  atomic.Pointer[map[string]int64]          // calls per server
 }
 
-// New makes a Gateway.
-func New(d Deps) *Gateway { return &Gateway{Deps: d} }
+// NewGateway returns a Gateway.
+func NewGateway(d GatewayDeps) *Gateway { return &Gateway{GatewayDeps: d} }
 
-// Action is the beginning of a record of what a caller does.
-func Action(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
+// NewActionRecord returns the begin record of a caller's action.
+func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
 	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
 	r.By(&c)
 	return r
 }
 
-// record puts on record what is done to a server.
-func (g *Gateway) record(c Caller, server, action string) error {
-	r := Action(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+// recordServerAction records an action on a server.
+func (g *Gateway) recordServerAction(c Caller, server, action string) error {
+	r := NewActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
 }
 
-// FindServer returns a server of the configuration, or SERVER_NOT_FOUND with the
-// nearest names.
+// FindServer returns a configured server, or SERVER_NOT_FOUND with the nearest names.
 func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
 	if s := g.Catalog.Current().Server(name); s != nil {
 		return s, nil
 	}
-	return nil, g.NoServer(name)
+	return nil, g.ServerNotFound(name)
 }
 
-// findFor is FindServer for a caller, who is told of what is in its scope alone: a
-// server that is not is OUT_OF_SCOPE, whether there is one or not.
-func (g *Gateway) findFor(c *Caller, name string) (*catalog.Server, error) {
+// findServerInScope is FindServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
+func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, error) {
 	if p := gate.OutOfScope(c, name); p != nil {
 		return nil, p
 	}
@@ -111,11 +108,10 @@ func (g *Gateway) findFor(c *Caller, name string) (*catalog.Server, error) {
 	return nil, gate.NoServer(snapshot, name)
 }
 
-// NoServer is the problem of a name that no server has.
-func (g *Gateway) NoServer(name string) error { return gate.NoServer(g.Catalog.Current(), name) }
+// ServerNotFound returns the problem for an unknown server name.
+func (g *Gateway) ServerNotFound(name string) error { return gate.NoServer(g.Catalog.Current(), name) }
 
-// FindTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
-// names.
+// FindTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
 func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	snapshot := g.Catalog.Current()
 	t := snapshot.Tool(id)
@@ -123,7 +119,7 @@ func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	case t != nil:
 		return t, nil
 	case snapshot.Server(id.Server) == nil:
-		return nil, g.NoServer(id.Server)
+		return nil, g.ServerNotFound(id.Server)
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.Brief(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")

@@ -31,7 +31,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
 	w.gate = gate.New(gatetest.Deps(w.World))
-	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
+	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
 	return w
 }
 

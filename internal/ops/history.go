@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// HistoryLog is what History needs of activity.Log.
+// HistoryLog is implemented by activity.Log.
 type HistoryLog interface {
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
@@ -21,30 +21,30 @@ type HistoryLog interface {
 	Key() *activity.Key
 }
 
-// History is the operations.
+// History has the operations on the activity log as a whole.
 type History struct {
 	log HistoryLog
 	now func() time.Time
 }
 
-// NewHistory makes a History.
+// NewHistory returns a History.
 func NewHistory(l HistoryLog) *History { return &History{log: l, now: time.Now} }
 
-// most is how many records are counted for one request, the newest.
-const most = 2_000_000
+// maxCountedRecords limits the records that one request counts, newest first.
+const maxCountedRecords = 2_000_000
 
 // Verify checks the whole log.
 func (h *History) Verify(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
 	return h.log.Verify(ctx)
 }
 
-// RedactInput names what is to be erased.
+// RedactInput names the fields to erase.
 type RedactInput struct {
 	ID     string           `path:"id"`
 	Fields []activity.Field `json:"fields" required:"true" doc:"What to erase of it, for good."`
 }
 
-// Redact erases fields of a record, and puts that on record.
+// Redact erases fields of a record, and records that.
 func (h *History) Redact(ctx context.Context, c Caller, in RedactInput) (activity.Record, error) {
 	by := activity.Record{}
 	by.By(&c)
@@ -53,7 +53,7 @@ func (h *History) Redact(ctx context.Context, c Caller, in RedactInput) (activit
 	return r, err
 }
 
-// SessionQuery asks for sessions.
+// SessionQuery selects sessions.
 type SessionQuery struct {
 	Period string `query:"period" doc:"How far back from now: 90s, 30m, 24h, 7d, 2w. 24h when it is left out."`
 	Limit  int    `query:"limit" min:"1" max:"1000" default:"50" doc:"How many sessions at most."`
@@ -70,31 +70,31 @@ type SessionList struct {
 	Incomplete bool               `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
 }
 
-// Sessions returns the sessions that have records in a period, the newest first.
+// Sessions returns the sessions with records in a period, newest first.
 func (h *History) Sessions(ctx context.Context, _ Caller, in SessionQuery) (SessionList, error) {
-	period, err := span("period", in.Period, historyDay)
+	period, err := parsePeriod("period", in.Period, historyDay)
 	if err != nil {
 		return SessionList{}, err
 	}
 	now := h.now()
-	p, err := h.log.Sessions(ctx, activity.SessionQuery{Since: now.Add(-period), Limit: in.Limit, Offset: in.Offset, Most: most})
+	p, err := h.log.Sessions(ctx, activity.SessionQuery{Since: now.Add(-period), Limit: in.Limit, Offset: in.Offset, Most: maxCountedRecords})
 	return SessionList{p.Sessions, p.Total, in.Limit, in.Offset, p.Cut, p.Incomplete}, err
 }
 
 const historyDay = 24 * time.Hour
 
-// span reads a duration, preset when there is none.
-func span(name, s string, preset time.Duration) (time.Duration, error) {
+// parsePeriod parses a duration; preset is the default.
+func parsePeriod(name, s string, preset time.Duration) (time.Duration, error) {
 	if s == "" {
 		return preset, nil
 	}
 	if d, ok := activity.ParseSpan(s); ok && d >= time.Second && d%time.Second == 0 {
 		return d, nil
 	}
-	return 0, invalid(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")
+	return 0, invalidValue(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")
 }
 
-func invalid(name, value, allowed string) *problem.Problem {
+func invalidValue(name, value, allowed string) *problem.Problem {
 	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, allowed).
 		With("parameter", name).With("value", problem.Brief(value)).With("allowed", []string{allowed})
 }

@@ -16,14 +16,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ExportQuery asks for records as a file.
+// ExportQuery selects records to export.
 type ExportQuery struct {
 	activity.Filter
 	Format Format `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, with what proves it in the place of its place in the chain; behind the records, in lines without id, what proves the whole. Or csv (text/csv): a table of what matters. jsonl when it is left out."`
 	Bodies bool   `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
 }
 
-// Format is how an export is written.
+// Format is the format of an export.
 type Format string
 
 // The formats.
@@ -32,10 +32,10 @@ const (
 	CSV   Format = "csv"
 )
 
-// Words are all formats.
+// Words returns all formats.
 func (Format) Words() []string { return []string{string(JSONL), string(CSV)} }
 
-// Export returns the records that are there by now, the newest first, as a file.
+// Export returns the present records as a file, newest first.
 func (h *History) Export(_ context.Context, _ Caller, in ExportQuery) (File, error) {
 	if in.Format == "" {
 		in.Format = JSONL
@@ -50,7 +50,7 @@ func (h *History) Export(_ context.Context, _ Caller, in ExportQuery) (File, err
 	}, nil
 }
 
-// exportWrite is how many bytes are written at a time, about.
+// exportWrite is the approximate size of one write.
 const exportWrite = 64 << 10
 
 func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) error {
@@ -59,12 +59,12 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 	}
 	var buf bytes.Buffer
 	table := csv.NewWriter(&buf)
-	if err := table.Write(columns(in.Bodies)); err != nil {
+	if err := table.Write(csvColumns(in.Bodies)); err != nil {
 		return err
 	}
 	err := h.log.Each(ctx, in.Filter, func(r *activity.Record) error {
 		completeIntent(r)
-		if err := table.Write(cells(r, in.Bodies)); err != nil {
+		if err := table.Write(csvCells(r, in.Bodies)); err != nil {
 			return err
 		}
 		table.Flush()
@@ -82,8 +82,7 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 	return err
 }
 
-// exportLines writes records in lines, each with its proof, and behind them what proves
-// the whole.
+// exportLines writes records as lines with their proofs, then what proves the whole export.
 func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
 	out := lineWriter{to: w, sum: sha256.New()}
 	end := exportEnd{Format: exportFormat, Filtered: !in.Filter.All(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.Key().String()}
@@ -98,19 +97,19 @@ func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer)
 	if err != nil {
 		return err
 	}
-	end.at(at)
-	if err := h.log.Marks(ctx, func(p activity.ChainPart) error { return out.add(markLine(&p)) }); err != nil {
+	end.setPosition(at)
+	if err := h.log.Marks(ctx, func(p activity.ChainPart) error { return out.add(encodeChainPart(&p)) }); err != nil {
 		return err
 	}
 	end.SHA256 = hex.EncodeToString(out.sum.Sum(nil))
-	line, err := end.line(h.log.Key().SignText)
+	line, err := end.signedLine(h.log.Key().SignText)
 	if err == nil {
 		err = out.add(line)
 	}
 	return errors.Join(err, out.flush())
 }
 
-// lineWriter writes lines, some at a time.
+// lineWriter buffers and hashes lines.
 type lineWriter struct {
 	to  io.Writer
 	sum hash.Hash
@@ -133,7 +132,7 @@ func (w *lineWriter) flush() error {
 	return err
 }
 
-func columns(bodies bool) []string {
+func csvColumns(bodies bool) []string {
 	all := []string{"id", "time", "type", "status", "server", "tool", "operation_type", "duration_ms", "own_us", "session", "actor", "client", "error_code", "reason"}
 	if bodies {
 		all = append(all, "arguments", "response")
@@ -141,8 +140,8 @@ func columns(bodies bool) []string {
 	return all
 }
 
-// cells is a record as columns says.
-func cells(r *activity.Record, bodies bool) []string {
+// csvCells returns the cells of a record, in the order of csvColumns.
+func csvCells(r *activity.Record, bodies bool) []string {
 	intent := activity.Intent{}
 	if r.Metadata.Intent != nil {
 		intent = *r.Metadata.Intent
@@ -155,14 +154,13 @@ func cells(r *activity.Record, bodies bool) []string {
 		all = append(all, string(r.Arguments), string(r.Response))
 	}
 	for i, cell := range all {
-		all[i] = plain(cell)
+		all[i] = escapeFormula(cell)
 	}
 	return all
 }
 
-// plain makes sure that a program for tables shows a cell and does not run it as a
-// formula (OWASP, "CSV Injection").
-func plain(cell string) string {
+// escapeFormula prevents that a spreadsheet runs a cell as a formula (OWASP, "CSV Injection").
+func escapeFormula(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
 		return "'" + cell
 	}

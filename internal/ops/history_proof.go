@@ -23,17 +23,16 @@ import (
 
 // An export in lines is
 //
-//	a record, with the member "proof": its line and its entries
+//	a record, with the member "proof": its line number and its log entries
 //	…
-//	{"gone":…}        entries in a row that are not in the log any more
-//	{"checkpoint":…}  a place that was signed
+//	{"gone":…}        a range of entries that are no longer in the log
+//	{"checkpoint":…}  a signed position
 //	…
 //	{"end":…}         the end of the chain, the key, the SHA-256 of all lines before, a signature
 //
-// Every line is held against what it would be when it was written from what it says, so
-// that no byte can differ.
+// Verification encodes every line again from its content and compares the bytes, so no byte can differ.
 
-// exportFormat is the number of this format.
+// exportFormat is the version of this format.
 const exportFormat = 1
 
 // exportEnd is the last line of an export.
@@ -50,7 +49,7 @@ type exportEnd struct {
 	SHA256   string    `json:"sha256"`
 }
 
-func (e *exportEnd) at(p activity.Position) {
+func (e *exportEnd) setPosition(p activity.Position) {
 	e.Chain, e.Seq, e.Hash = p.Chain, p.Seq, hex.EncodeToString(p.Hash[:])
 }
 
@@ -67,8 +66,8 @@ const (
 	endStart       = `{"end":`
 )
 
-// line is {"end":{…},"signature":"…"}. What is signed is all before the signature's comma.
-func (e *exportEnd) line(sign func([]byte) []byte) ([]byte, error) {
+// signedLine returns {"end":{…},"signature":"…"}. The signature covers everything before its comma.
+func (e *exportEnd) signedLine(sign func([]byte) []byte) ([]byte, error) {
 	text, err := wirejson.Marshal(e)
 	line := append([]byte(endStart), text...)
 	signature := sign(line)
@@ -76,13 +75,13 @@ func (e *exportEnd) line(sign func([]byte) []byte) ([]byte, error) {
 	return append(line, `"}`...), err
 }
 
-// recordLine is a record with its proof.
+// recordLine encodes a record with its proof.
 func recordLine(s *activity.Stored, n int64, bodies bool) ([]byte, error) {
 	r := activity.DecodeAny(s.Entry, s.Outcome)
-	return lineOf(&r, n, s.Export(bodies), bodies)
+	return exportLine(&r, n, s.Export(bodies), bodies)
 }
 
-func lineOf(r *activity.Record, n int64, entries []activity.Exported, bodies bool) ([]byte, error) {
+func exportLine(r *activity.Record, n int64, entries []activity.Exported, bodies bool) ([]byte, error) {
 	completeIntent(r)
 	if !bodies {
 		r.Arguments, r.Response = nil, nil
@@ -105,13 +104,13 @@ func appendProof(line []byte, n int64, entries []activity.Exported) []byte {
 	return append(line, "]}}"...)
 }
 
-// mark is a line that is neither a record nor the end.
-type mark struct {
-	Gone       *gone       `json:"gone,omitempty"`
-	Checkpoint *checkpoint `json:"checkpoint,omitempty"`
+// chainLine is a line with a part of the chain: neither a record nor the end.
+type chainLine struct {
+	Gone       *goneEntries `json:"gone,omitempty"`
+	Checkpoint *checkpoint  `json:"checkpoint,omitempty"`
 }
 
-type gone struct {
+type goneEntries struct {
 	First  int64  `json:"first"`
 	Seq    int64  `json:"seq"`
 	Hash   string `json:"hash"`
@@ -128,20 +127,20 @@ type checkpoint struct {
 	Signature string    `json:"signature"`
 }
 
-func markLine(p *activity.ChainPart) []byte {
-	m := mark{}
+func encodeChainPart(p *activity.ChainPart) []byte {
+	m := chainLine{}
 	if c := p.Checkpoint; c != nil {
 		m.Checkpoint = &checkpoint{c.Chain, c.Seq, hex.EncodeToString(c.Hash[:]), c.Time, c.Pruned, hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)}
 	} else {
-		m.Gone = &gone{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
+		m.Gone = &goneEntries{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
 	}
-	line, _ := wirejson.Marshal(m) // texts, numbers and a time: it never fails
+	line, _ := wirejson.Marshal(m) // it never fails: strings, numbers and a time
 	return line
 }
 
-// readMark reads what markLine has written.
-func readMark(line []byte) (p activity.ChainPart, ok bool) {
-	var m mark
+// parseChainPart parses what encodeChainPart wrote.
+func parseChainPart(line []byte) (p activity.ChainPart, ok bool) {
+	var m chainLine
 	if json.Unmarshal(line, &m) != nil {
 		return p, false
 	}
@@ -162,10 +161,10 @@ func readMark(line []byte) (p activity.ChainPart, ok bool) {
 	default:
 		return p, false
 	}
-	return p, errors.Join(errs...) == nil && bytes.Equal(markLine(&p), line)
+	return p, errors.Join(errs...) == nil && bytes.Equal(encodeChainPart(&p), line)
 }
 
-// FileVerification is what was found in an export.
+// FileVerification is the result of verifying an export.
 type FileVerification struct {
 	OK         bool            `json:"ok"`
 	Records    int64           `json:"records"`
@@ -181,11 +180,10 @@ type FileVerification struct {
 	FirstBreak *activity.Break `json:"first_break,omitempty"`
 }
 
-// maxLine is how long a line of an export may be.
+// maxLine limits the length of a line.
 const maxLine = 256 << 20
 
-// VerifyFile checks an export in lines, with nothing but itself. What it says of who has
-// signed it is true of whom has that key: key, when it is not empty, must be it.
+// VerifyFile verifies an export in lines without the log. It proves the signer only if the user knows the signer's key: a nonempty key must match.
 func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
 	v := fileVerifier{key: key, sum: sha256.New()}
 	for _, read := range []func(io.Reader) (*activity.Break, error){v.readTail, v.readLines} {
@@ -198,7 +196,7 @@ func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
 			return v.found, problem.Newf(problem.Internal, "The export cannot be read: %v.", err)
 		}
 		if b == nil {
-			b = v.ended()
+			b = v.finishPass()
 		}
 		if b != nil {
 			v.found.FirstBreak, v.found.Line = b, v.n
@@ -209,41 +207,41 @@ func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
 	return v.found, nil
 }
 
-// fileVerifier reads a file twice: first what stands behind the records.
+// fileVerifier reads a file twice: first the lines after the records, then all.
 type fileVerifier struct {
-	key      string
-	n        int64 // the line
-	end      *exportEnd
-	endLine  []byte
-	closed   bool // the last line was read
-	audit    *activity.Audit
-	sum      hash.Hash
-	marks    []activity.ChainPart
-	last     string // the id of the record before
-	lastSeq  int64
-	proofs   int64
-	checking bool
-	found    FileVerification
+	key        string
+	n          int64 // line number
+	end        *exportEnd
+	endLine    []byte
+	closed     bool // the last line was read
+	audit      *activity.Audit
+	sum        hash.Hash
+	chainParts []activity.ChainPart
+	last       string // id of the previous record
+	lastSeq    int64
+	proofs     int64
+	checking   bool
+	found      FileVerification
 }
 
-// readTail reads what stands behind the records.
+// readTail reads the lines after the records.
 func (v *fileVerifier) readTail(f io.Reader) (*activity.Break, error) {
-	return v.cutOff(eachLine(f, func(line []byte) bool {
+	return v.truncatedBreak(eachLine(f, func(line []byte) bool {
 		v.n++
-		v.tail(line)
+		v.readTailLine(line)
 		return true
 	}))
 }
 
-// readLines checks the lines, each by itself on all processors, and then in their order.
+// readLines checks each line by itself on all processors, then in order.
 func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error) {
 	processors := runtime.GOMAXPROCS(0)
-	work, inOrder, stop := make(chan *batch, 2*processors), make(chan *batch, 2*processors), make(chan struct{})
+	work, inOrder, stop := make(chan *lineBatch, 2*processors), make(chan *lineBatch, 2*processors), make(chan struct{})
 	var running sync.WaitGroup
 	for range processors {
 		running.Go(func() {
 			for b := range work {
-				b.look(v.end != nil, v.found.Bodies)
+				b.check(v.end != nil, v.found.Bodies)
 			}
 		})
 	}
@@ -251,7 +249,7 @@ func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error)
 	running.Go(func() {
 		defer close(inOrder)
 		defer close(work)
-		cut, err = eachBatch(f, func(b *batch) bool {
+		cut, err = eachBatch(f, func(b *lineBatch) bool {
 			select {
 			case <-stop:
 				return false
@@ -262,10 +260,10 @@ func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error)
 		})
 	})
 	for b := range inOrder {
-		<-b.looked
+		<-b.checked
 		for i := 0; i < len(b.lines) && first == nil; i++ {
 			v.n++
-			if first = v.line(b.lines[i], &b.said[i]); first != nil {
+			if first = v.checkLine(b.lines[i], &b.checks[i]); first != nil {
 				close(stop)
 			}
 		}
@@ -274,20 +272,19 @@ func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error)
 	if first != nil {
 		return first, nil
 	}
-	return v.cutOff(cut, err)
+	return v.truncatedBreak(cut, err)
 }
 
-// cutOff is what comes of it that the last line has no end.
-func (v *fileVerifier) cutOff(cut bool, err error) (*activity.Break, error) {
+// truncatedBreak reports a last line without an end.
+func (v *fileVerifier) truncatedBreak(cut bool, err error) (*activity.Break, error) {
 	if err != nil || !cut {
 		return nil, err
 	}
 	v.n++
-	return v.broken("The last line is cut off."), nil
+	return v.breakAtLine("The last line is cut off."), nil
 }
 
-// eachLine calls fn for the lines, until it returns false. cut reports whether the last one has
-// no end.
+// eachLine calls fn for each line until it returns false. cut reports that the last line has no end.
 func eachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	var long []byte
@@ -313,34 +310,34 @@ func eachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	}
 }
 
-// batch is some lines, with what each says by itself.
-type batch struct {
-	lines  [][]byte
-	said   []said
-	looked chan struct{} // closed when said is known
+// lineBatch is a batch of lines and the checks of each line by itself.
+type lineBatch struct {
+	lines   [][]byte
+	checks  []recordLineCheck
+	checked chan struct{} // closed when checks are done
 }
 
-// said is what a line with a record says.
-type said struct {
-	n        int64  // the number of the line
-	id       string // of the record
-	firstSeq int64  // of its entries
+// recordLineCheck is the content of a record line, and whether it is valid.
+type recordLineCheck struct {
+	n        int64  // line number in the proof
+	id       string // record id
+	firstSeq int64  // of the first entry
 	entries  []activity.Exported
-	ok       bool // it is what is written
-	same     bool // as its entries, where it is known what is left out
+	valid    bool // the line has a valid proof
+	matches  bool // the record matches its entries
 }
 
-// batchBytes is how much is looked at at a time, about.
+// batchBytes is the approximate size of a batch.
 const batchBytes = 256 << 10
 
-// eachBatch is eachLine for some at a time, which stay valid.
-func eachBatch(f io.Reader, fn func(*batch) bool) (cut bool, err error) {
-	b, size, goesOn := &batch{looked: make(chan struct{})}, 0, true
+// eachBatch is eachLine for batches. The lines stay valid.
+func eachBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err error) {
+	b, size, goesOn := &lineBatch{checked: make(chan struct{})}, 0, true
 	cut, err = eachLine(f, func(line []byte) bool {
 		b.lines = append(b.lines, bytes.Clone(line))
 		if size += len(line); size >= batchBytes {
 			goesOn = fn(b)
-			b, size = &batch{looked: make(chan struct{})}, 0
+			b, size = &lineBatch{checked: make(chan struct{})}, 0
 		}
 		return goesOn
 	})
@@ -350,23 +347,23 @@ func eachBatch(f io.Reader, fn func(*batch) bool) (cut bool, err error) {
 	return cut, err
 }
 
-// look reads the records among the lines.
-func (b *batch) look(known, bodies bool) {
-	defer close(b.looked)
-	b.said = make([]said, len(b.lines))
+// check parses and checks the records among the lines.
+func (b *lineBatch) check(known, bodies bool) {
+	defer close(b.checked)
+	b.checks = make([]recordLineCheck, len(b.lines))
 	for i, line := range b.lines {
-		if s := &b.said[i]; bytes.HasPrefix(line, []byte(recordStart)) {
-			s.read(line)
-			s.same = !s.ok || !known || s.is(line, bodies)
+		if s := &b.checks[i]; bytes.HasPrefix(line, []byte(recordStart)) {
+			s.parse(line)
+			s.matches = !s.valid || !known || s.matchesLine(line, bodies)
 		}
 	}
 }
 
-// is reports whether the line is what is written of a record with these entries.
-func (s *said) is(line []byte, bodies bool) bool {
+// matchesLine reports whether encoding the entries again gives the same line.
+func (s *recordLineCheck) matchesLine(line []byte, bodies bool) bool {
 	again, err := []byte(nil), error(nil)
 	if r, proven := activity.RecordOf(s.entries); proven {
-		again, err = lineOf(&r, s.n, s.entries, bodies)
+		again, err = exportLine(&r, s.n, s.entries, bodies)
 	} else {
 		at := bytes.LastIndex(line, []byte(proofMember))
 		again = appendProof(bytes.Clone(line[:max(at, 0)]), s.n, s.entries)
@@ -374,21 +371,21 @@ func (s *said) is(line []byte, bodies bool) bool {
 	return err == nil && bytes.Equal(again, line)
 }
 
-// broken is a break at the line.
-func (v *fileVerifier) broken(reason string, args ...any) *activity.Break {
+// breakAtLine returns a break at the current line.
+func (v *fileVerifier) breakAtLine(reason string, args ...any) *activity.Break {
 	return &activity.Break{ID: v.last, Seq: v.lastSeq, Reason: fmt.Sprintf("Line %d: ", v.n) + fmt.Sprintf(reason, args...)}
 }
 
-// tail reads a line that stands behind the records. Records it leaves for later.
-func (v *fileVerifier) tail(line []byte) {
+// readTailLine reads a line after the records. The second pass reads the records.
+func (v *fileVerifier) readTailLine(line []byte) {
 	switch {
 	case v.end != nil:
-		v.end = nil // it was not the last line; the second time finds out what it is
+		v.end = nil // not the last line; the second pass reports what it is
 	case bytes.HasPrefix(line, []byte(endStart)):
 		v.readEnd(line)
 	case !bytes.HasPrefix(line, []byte(recordStart)):
-		if p, ok := readMark(line); ok {
-			v.marks = append(v.marks, p)
+		if p, ok := parseChainPart(line); ok {
+			v.chainParts = append(v.chainParts, p)
 		}
 	}
 }
@@ -401,11 +398,11 @@ func (v *fileVerifier) readEnd(line []byte) {
 	}
 }
 
-// ended is called after each reading.
-func (v *fileVerifier) ended() *activity.Break {
+// finishPass ends each of the two passes.
+func (v *fileVerifier) finishPass() *activity.Break {
 	if v.checking {
 		if !v.closed {
-			return v.broken("The export ends without its last line: it was cut off.")
+			return v.breakAtLine("The export ends without its last line: it was cut off.")
 		}
 		return v.audit.Finish()
 	}
@@ -417,14 +414,14 @@ func (v *fileVerifier) ended() *activity.Break {
 	at, ok := e.position()
 	signer, err := hex.DecodeString(e.Signer)
 	if v.end != nil && (!ok || err != nil || len(signer) != ed25519.PublicKeySize) {
-		return v.broken("The end of the export was changed, or is not signed.")
+		return v.breakAtLine("The end of the export was changed, or is not signed.")
 	}
 	v.found.Filtered, v.found.Bodies, v.found.Written, v.found.Signer = e.Filtered, e.Bodies, e.Time, e.Signer
 	if v.key != "" && v.key != e.Signer {
 		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", orNone(e.Signer), v.key)}
 	}
 	v.audit = activity.NewAudit(e.Filtered, signer, at)
-	for _, p := range v.marks {
+	for _, p := range v.chainParts {
 		if b := v.audit.Mark(p); b != nil {
 			return b
 		}
@@ -439,20 +436,20 @@ func orNone(s string) string {
 	return s
 }
 
-// line checks a line.
-func (v *fileVerifier) line(line []byte, s *said) *activity.Break {
+// checkLine checks a line in order.
+func (v *fileVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Break {
 	if v.closed {
-		return v.broken("It stands behind the last line.")
+		return v.breakAtLine("It stands behind the last line.")
 	}
 	var b *activity.Break
 	switch {
 	case bytes.HasPrefix(line, []byte(endStart)):
 		return v.checkEnd(line)
 	case bytes.HasPrefix(line, []byte(recordStart)):
-		b = v.record(s)
+		b = v.checkRecord(s)
 	default:
-		if _, ok := readMark(line); !ok {
-			b = v.broken("It is none of an export, or was changed.")
+		if _, ok := parseChainPart(line); !ok {
+			b = v.breakAtLine("It is none of an export, or was changed.")
 		}
 	}
 	v.sum.Write(line)
@@ -460,15 +457,15 @@ func (v *fileVerifier) line(line []byte, s *said) *activity.Break {
 	return b
 }
 
-func (v *fileVerifier) record(s *said) *activity.Break {
+func (v *fileVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 	v.last, v.lastSeq = s.id, s.firstSeq
-	if !s.ok {
-		return v.broken("The record was changed.")
+	if !s.valid {
+		return v.breakAtLine("The record was changed.")
 	}
 	v.found.Records++
 	v.proofs++
 	if s.n != v.proofs {
-		return v.broken("It was written as line %d: what was before it is missing, or it was moved or inserted.", s.n)
+		return v.breakAtLine("It was written as line %d: what was before it is missing, or it was moved or inserted.", s.n)
 	}
 	for i := range s.entries {
 		if b := v.audit.Add(v.last, &s.entries[i]); b != nil {
@@ -476,14 +473,14 @@ func (v *fileVerifier) record(s *said) *activity.Break {
 		}
 	}
 	v.found.Entries, v.found.Linked, v.found.Withheld, v.found.Erased = v.audit.Entries, v.audit.Linked, v.audit.Withheld, v.audit.Erased
-	if !s.same {
-		return v.broken("The record is not what its entries say.")
+	if !s.matches {
+		return v.breakAtLine("The record is not what its entries say.")
 	}
 	return nil
 }
 
-// read reads the proof of a record. What it names is the place of what is wrong.
-func (s *said) read(line []byte) {
+// parse parses the proof of a record.
+func (s *recordLineCheck) parse(line []byte) {
 	var proof []byte
 	err := wirejson.Members(line, func(name, value []byte) error {
 		switch string(name) {
@@ -497,10 +494,10 @@ func (s *said) read(line []byte) {
 	if err != nil || proof == nil {
 		return
 	}
-	s.ok = true
+	s.valid = true
 	err = wirejson.Members(proof, func(name, value []byte) error {
 		if string(name) == "line" {
-			s.n, s.ok = wirejson.Int(value)
+			s.n, s.valid = wirejson.Int(value)
 			return nil
 		}
 		return wirejson.Elements(value, func(value []byte) error {
@@ -509,22 +506,22 @@ func (s *said) read(line []byte) {
 				s.firstSeq = e.Seq
 			}
 			s.entries = append(s.entries, e)
-			s.ok = s.ok && good
+			s.valid = s.valid && good
 			return nil
 		})
 	})
-	s.ok = s.ok && err == nil
+	s.valid = s.valid && err == nil
 }
 
 // checkEnd checks the last line.
 func (v *fileVerifier) checkEnd(line []byte) *activity.Break {
 	v.closed = true
 	if v.end == nil || !bytes.Equal(line, v.endLine) {
-		return v.broken("The end of the export was changed, or something stands behind it.")
+		return v.breakAtLine("The end of the export was changed, or something stands behind it.")
 	}
 	var signature []byte
-	signed, _ := v.end.line(func(text []byte) []byte {
-		signature, _ = hex.DecodeString(v.signature())
+	signed, _ := v.end.signedLine(func(text []byte) []byte {
+		signature, _ = hex.DecodeString(v.endSignature())
 		if v.audit.Key != nil && !ed25519.Verify(v.audit.Key, text, signature) {
 			return nil
 		}
@@ -532,16 +529,16 @@ func (v *fileVerifier) checkEnd(line []byte) *activity.Break {
 	})
 	switch {
 	case !bytes.Equal(signed, line):
-		return v.broken("The signature of the export does not fit.")
+		return v.breakAtLine("The signature of the export does not fit.")
 	case v.end.Records != v.found.Records:
-		return v.broken("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
+		return v.breakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
 	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):
-		return v.broken("The lines before are not those that were signed.")
+		return v.breakAtLine("The lines before are not those that were signed.")
 	}
 	return nil
 }
 
-func (v *fileVerifier) signature() string {
+func (v *fileVerifier) endSignature() string {
 	_, rest, _ := bytes.Cut(v.endLine, []byte(signatureStart))
 	return string(bytes.TrimSuffix(rest, []byte(`"}`)))
 }

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// SummaryQuery asks what calls came to.
+// SummaryQuery selects the calls to summarize.
 type SummaryQuery struct {
 	activity.Filter
 	Period string         `query:"period" doc:"How far back from end_time, or from now: 90s, 30m, 24h, 7d, 2w. 24h when it and start_time are left out."`
@@ -17,7 +17,7 @@ type SummaryQuery struct {
 	Group  activity.Group `query:"group" doc:"What to count by, besides."`
 }
 
-// Summary is what calls came to in a time.
+// Summary summarizes the calls of a period.
 type Summary struct {
 	Since       time.Time `json:"since"`
 	Until       time.Time `json:"until"`
@@ -26,30 +26,30 @@ type Summary struct {
 	Last *time.Time `json:"last,omitempty" doc:"The last call that the filters select, also when it was before since."`
 }
 
-// The bounds of the number of buckets: when it is asked for, and else.
+// The maximum number of buckets: when the client sets the step, and otherwise.
 const (
-	maxBuckets = 400
-	buckets    = 60
+	maxBuckets     = 400
+	defaultBuckets = 60
 )
 
-// steps are the lengths of buckets that are chosen from; then whole days.
-var steps = []time.Duration{
+// bucketLengths are the automatic lengths of buckets. Above them, whole days.
+var bucketLengths = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
 	30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, historyDay,
 }
 
-// Summary counts the calls of a time, in buckets that begin at round times.
+// Summary summarizes the calls of a period in buckets that start at round times.
 func (h *History) Summary(ctx context.Context, _ Caller, in SummaryQuery) (Summary, error) {
-	f, err := in.times(h.now())
+	f, err := in.timeRange(h.now())
 	if err != nil {
 		return Summary{}, err
 	}
-	step, err := in.step(f.Since, f.Until)
+	step, err := in.bucketLength(f.Since, f.Until)
 	if err != nil {
 		return Summary{}, err
 	}
 	s := Summary{Since: f.Since.UTC(), Until: f.Until.UTC(), StepSeconds: int64(step / time.Second)}
-	s.Summary, err = h.log.Summary(ctx, activity.SummaryQuery{Filter: f, Step: step, Group: in.Group, Most: most})
+	s.Summary, err = h.log.Summary(ctx, activity.SummaryQuery{Filter: f, Step: step, Group: in.Group, Most: maxCountedRecords})
 	if err != nil || len(f.Types) > 0 && !slices.Contains(f.Types, activity.ToolCall) {
 		return s, err
 	}
@@ -61,16 +61,16 @@ func (h *History) Summary(ctx context.Context, _ Caller, in SummaryQuery) (Summa
 	return s, err
 }
 
-// times returns the filter with the time that is meant.
-func (in *SummaryQuery) times(now time.Time) (activity.Filter, error) {
+// timeRange returns the filter with its start and end set.
+func (in *SummaryQuery) timeRange(now time.Time) (activity.Filter, error) {
 	f := in.Filter
 	if f.Until.IsZero() {
 		f.Until = now
 	}
 	if !f.Since.IsZero() && in.Period != "" {
-		return f, invalid("period", in.Period, "left out when start_time is given")
+		return f, invalidValue("period", in.Period, "left out when start_time is given")
 	}
-	period, err := span("period", in.Period, historyDay)
+	period, err := parsePeriod("period", in.Period, historyDay)
 	if err != nil {
 		return f, err
 	}
@@ -78,32 +78,32 @@ func (in *SummaryQuery) times(now time.Time) (activity.Filter, error) {
 		f.Since = f.Until.Add(-period)
 	}
 	if f.Since.Unix() < 0 || !f.Since.Before(f.Until) {
-		return f, invalid("start_time", f.Since.Format(time.RFC3339), "a time after 1970 and before end_time (or now)")
+		return f, invalidValue("start_time", f.Since.Format(time.RFC3339), "a time after 1970 and before end_time (or now)")
 	}
 	return f, nil
 }
 
-// step returns the length of a bucket.
-func (in *SummaryQuery) step(since, until time.Time) (time.Duration, error) {
+// bucketLength returns the length of a bucket.
+func (in *SummaryQuery) bucketLength(since, until time.Time) (time.Duration, error) {
 	if in.Step == "" {
-		for _, step := range steps {
-			if countCalls(since, until, step) <= buckets {
+		for _, step := range bucketLengths {
+			if bucketCount(since, until, step) <= defaultBuckets {
 				return step, nil
 			}
 		}
-		return time.Duration((until.Unix()-since.Unix())/int64(buckets*historyDay/time.Second)+1) * historyDay, nil
+		return time.Duration((until.Unix()-since.Unix())/int64(defaultBuckets*historyDay/time.Second)+1) * historyDay, nil
 	}
-	step, err := span("step", in.Step, 0)
-	if err == nil && countCalls(since, until, step) > maxBuckets {
+	step, err := parsePeriod("step", in.Step, 0)
+	if err == nil && bucketCount(since, until, step) > maxBuckets {
 		least := time.Duration((until.Unix()-since.Unix())/(maxBuckets-2)+1) * time.Second
-		return 0, invalid("step", in.Step, fmt.Sprintf("at least %ds for this time: there are at most %d buckets", least/time.Second, maxBuckets)).
+		return 0, invalidValue("step", in.Step, fmt.Sprintf("at least %ds for this time: there are at most %d buckets", least/time.Second, maxBuckets)).
 			WithHint("Leave step out for a fitting one.")
 	}
 	return step, err
 }
 
-// countCalls is how many buckets a time takes.
-func countCalls(since, until time.Time, step time.Duration) int64 {
+// bucketCount returns how many buckets a period takes.
+func bucketCount(since, until time.Time, step time.Duration) int64 {
 	s := int64(step / time.Second)
 	return (until.Unix()+s)/s - since.Unix()/s
 }

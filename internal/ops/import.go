@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// ImportOptions say how servers are taken over.
+// ImportOptions are the options of an import.
 type ImportOptions struct {
 	Keyring   bool `json:"keyring" doc:"Keep the secrets that stand in clear in the keyring, and refer to them."`
 	Remove    bool `json:"remove" doc:"Take them out of the clients' files, once they are here."`
@@ -19,7 +19,7 @@ type ImportOptions struct {
 	DryRun    bool `json:"dry_run" doc:"Only say what would be done."`
 }
 
-// Result is what became of a server.
+// Result is the result for one server.
 type Result struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name" doc:"What it is called here."`
@@ -31,28 +31,27 @@ type Result struct {
 	Problem *Trouble `json:"problem,omitempty"`
 }
 
-// Trouble is why something was not done for a server.
+// Trouble is why something failed for a server.
 type Trouble struct {
 	Code    problem.Code `json:"code"`
 	Message string       `json:"message"`
 	Hint    string       `json:"hint,omitempty"`
 }
 
-func troubleOf(err error) *Trouble {
+func newTrouble(err error) *Trouble {
 	p := problem.From(err)
 	return &Trouble{p.Code, p.Message, p.Hint}
 }
 
-// Results are those of an import, in the order of the ids.
+// Results are the results of an import, in the order of the ids.
 type Results struct {
 	Results []Result `json:"results"`
 }
 
-// Import takes over the servers with these ids: what fails for one is in its result, and
-// keeps no other from being taken over. The error is a *problem.Problem for ids that are
-// none, or where a person has to permit all of it, and then nothing was done.
+// Import imports the servers with these ids. A failure of one is in its result and does not stop the others. It returns an error, and does nothing, for
+// unknown ids or without the required permission. The error is a *problem.Problem.
 func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (Results, error) {
-	chosen, err := h.chosen(ids)
+	chosen, err := h.selectIDs(ids)
 	if err != nil {
 		return Results{}, err
 	}
@@ -68,16 +67,16 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 		defer release()
 	}
 	out := Results{make([]Result, len(chosen))}
-	t := taking{here: h.here, ImportOptions: o}
-	done := map[int]int{}  // candidates to results
-	again := map[int]int{} // results to those that they are as
+	t := importRun{here: h.here, ImportOptions: o}
+	done := map[int]int{}  // candidate to result
+	again := map[int]int{} // result of a duplicate to the first result
 	for at, i := range chosen {
 		c := h.all[i]
 		r := &out.Results[at]
 		*r = Result{ID: c.ID, Name: c.Name, Secrets: []string{}}
 		first := i
-		if c.twin >= 0 {
-			first = c.twin
+		if c.duplicateOf >= 0 {
+			first = c.duplicateOf
 		}
 		before, twice := done[first]
 		switch {
@@ -107,27 +106,27 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 	return out, nil
 }
 
-// taking is an import that goes on.
-type taking struct {
-	here Here
+// importRun is a running import.
+type importRun struct {
+	here ImportTarget
 	ImportOptions
-	ready []ready
+	prepared []preparedServer
 }
 
-// ready is a server that can be added, whose secrets are kept.
-type ready struct {
+// preparedServer is a server that can be added. Its secrets are stored.
+type preparedServer struct {
 	candidate
 	server NewServer
 	kept   []string
 	result *Result
 }
 
-// prepare makes one server ready, with its secrets.
-func (t *taking) prepare(ctx context.Context, c candidate, r *Result) {
+// prepare stores the secrets of one server and prepares its entry.
+func (t *importRun) prepare(ctx context.Context, c candidate, r *Result) {
 	launch := c.entry.Launch
 	if t.Keyring {
-		launch = with(launch, c.secret, reference)
-		for _, s := range c.secret {
+		launch = replaceSecrets(launch, c.secrets, keyringReference)
+		for _, s := range c.secrets {
 			r.Secrets = append(r.Secrets, s.name)
 		}
 		slices.Sort(r.Secrets)
@@ -136,54 +135,53 @@ func (t *taking) prepare(ctx context.Context, c candidate, r *Result) {
 	if t.DryRun {
 		return
 	}
-	kept, err := t.keep(ctx, c)
-	review := !t.Confirmed || c.entry.Quarantined || hides(c.secret) || len(c.changes()) > 0
+	kept, err := t.storeSecrets(ctx, c)
+	review := !t.Confirmed || c.entry.Quarantined || hidesArguments(c.secrets) || len(c.restrictions()) > 0
 	if err != nil {
-		r.Problem = troubleOf(err)
-		t.forget(ctx, kept)
+		r.Problem = newTrouble(err)
+		t.deleteSecrets(ctx, kept)
 		return
 	}
-	t.ready = append(t.ready, ready{c, NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review}, kept, r})
+	t.prepared = append(t.prepared, preparedServer{c, NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review}, kept, r})
 }
 
-// add adds all that are ready, and sets what narrows them.
-func (t *taking) add(ctx context.Context) error {
-	if len(t.ready) == 0 {
+// add adds all prepared servers and applies their restrictions.
+func (t *importRun) add(ctx context.Context) error {
+	if len(t.prepared) == 0 {
 		return nil
 	}
-	servers := make([]NewServer, len(t.ready))
-	for i, one := range t.ready {
+	servers := make([]NewServer, len(t.prepared))
+	for i, one := range t.prepared {
 		servers[i] = one.server
 	}
 	views, refused, err := t.here.Add(ctx, servers)
-	for i, one := range t.ready {
+	for i, one := range t.prepared {
 		r := one.result
 		switch {
 		case err != nil:
-			t.forget(ctx, one.kept)
+			t.deleteSecrets(ctx, one.kept)
 			continue
 		case refused[i] != nil:
-			r.Problem = troubleOf(refused[i])
-			t.forget(ctx, one.kept)
+			r.Problem = newTrouble(refused[i])
+			t.deleteSecrets(ctx, one.kept)
 			continue
 		}
 		r.Added, r.State = true, views[i].State
 		if one.server.Quarantined {
 			r.State = "review"
 		}
-		for _, change := range append(one.changes(), one.timeout()...) {
+		for _, change := range append(one.restrictions(), one.timeoutChange()...) {
 			if err := t.here.Change(ctx, change); err != nil && r.Problem == nil {
-				r.Problem = troubleOf(err)
+				r.Problem = newTrouble(err)
 			}
 		}
 	}
 	return err
 }
 
-// keep puts the secrets of a server into the keyring that are not there, and returns
-// their names. It asks anew what is there: a person has taken their time since.
-func (t *taking) keep(ctx context.Context, c candidate) (names []string, err error) {
-	for _, s := range c.secret {
+// storeSecrets stores the missing secrets of a server and returns their names. It checks again what exists, because time has passed since the scan.
+func (t *importRun) storeSecrets(ctx context.Context, c candidate) (names []string, err error) {
+	for _, s := range c.secrets {
 		if !t.Keyring {
 			break
 		}
@@ -197,31 +195,30 @@ func (t *taking) keep(ctx context.Context, c candidate) (names []string, err err
 			err = t.here.Keep(ctx, s.name, s.Value)
 		}
 		if err != nil {
-			return names, notKept(s.name, err)
+			return names, secretNotStored(s.name, err)
 		}
 		names = append(names, s.name)
 	}
 	return names, nil
 }
 
-// notKept is why a secret is not in the keyring.
-func notKept(name string, err error) error {
+// secretNotStored converts an error of the keyring.
+func secretNotStored(name string, err error) error {
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		return p
 	}
 	return problem.Newf(problem.Conflict, "The secret %s cannot be kept: %v.", name, err).WithHint("Unlock the keyring, or import without it.").Because(err)
 }
 
-// forget takes secrets back that no server needs.
-func (t *taking) forget(ctx context.Context, names []string) {
+// deleteSecrets deletes secrets that no server needs.
+func (t *importRun) deleteSecrets(ctx context.Context, names []string) {
 	for _, name := range names {
-		_ = t.here.Forget(ctx, name) // a name too many does no harm, and the result has a problem already
+		_ = t.here.Forget(ctx, name) // a leftover does no harm, and the result has a problem already
 	}
 }
 
-// changes are what narrows a server beside its launch. It is set while the server
-// waits for review.
-func (c candidate) changes() (all []ServerChange) {
+// restrictions returns the changes that restrict a server in addition to its launch. They are applied while it waits for review.
+func (c candidate) restrictions() (all []ServerChange) {
 	e := c.entry
 	set := func(key string, value any) {
 		raw, err := wirejson.Marshal(value)
@@ -241,8 +238,8 @@ func (c candidate) changes() (all []ServerChange) {
 	return all
 }
 
-// timeout is the change for how long a call may take.
-func (c candidate) timeout() []ServerChange {
+// timeoutChange returns the change that sets the call timeout.
+func (c candidate) timeoutChange() []ServerChange {
 	if c.entry.CallTimeout == "" {
 		return nil
 	}

@@ -8,18 +8,17 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Entry is what the entry of a server in the configuration file names and holds.
-type Entry struct {
+// EntryReferences lists the variables and secrets in a server's entry in the configuration file.
+type EntryReferences struct {
 	Server    string
 	Variables []string  // environment variables that it refers to
-	Clear     []InClear // credentials in clear
+	Clear     []InClear // secrets in clear text
 }
 
-var referred = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+var envReference = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Entries reads the servers of a configuration file; of one that cannot be read there are
-// none.
-func Entries(text []byte) (all []Entry) {
+// ReadEntryReferences reads the servers of a configuration file; nil if it cannot be parsed.
+func ReadEntryReferences(text []byte) (all []EntryReferences) {
 	tree, err := clients.ParseTree(text, textedit.JSON)
 	if err != nil {
 		return nil
@@ -29,17 +28,17 @@ func Entries(text []byte) (all []Entry) {
 	if file, err := at.Servers("", ""); err == nil {
 		for _, s := range file.Servers {
 			for _, c := range CredentialsIn(s.Name, s.Entry.Launch) {
-				clear[s.OriginalName] = append(clear[s.OriginalName], InClear{c.Place, c.Wish})
+				clear[s.OriginalName] = append(clear[s.OriginalName], InClear{c.Place, c.Name})
 			}
 		}
 	}
 	for name, entry := range at.Members() {
-		all = append(all, Entry{name, variables(entry), clear[name]})
+		all = append(all, EntryReferences{name, variables(entry), clear[name]})
 	}
 	return all
 }
 
-// variables are the environment variables that the texts of a tree refer to.
+// variables returns the environment variables that the texts of a tree refer to.
 func variables(t clients.Tree) (all []string) {
 	add := func(names ...string) {
 		for _, name := range names {
@@ -48,7 +47,7 @@ func variables(t clients.Tree) (all []string) {
 			}
 		}
 	}
-	for _, m := range referred.FindAllStringSubmatch(t.Text(), -1) {
+	for _, m := range envReference.FindAllStringSubmatch(t.Text(), -1) {
 		add(m[1])
 	}
 	for _, item := range t.Items() {

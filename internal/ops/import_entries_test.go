@@ -9,15 +9,15 @@ import (
 
 // TestEntries: which variables an entry refers to, and which credentials it holds.
 func TestEntries(t *testing.T) {
-	got := ops.Entries([]byte(`{"mcpServers": {
+	got := ops.ReadEntryReferences([]byte(`{"mcpServers": {
 		"my.gh": {"command": "x", "args": ["${env:A}/${env:B}"], "env": {"C": "${env:A}", "GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}},
 		"r": {"url": "https://e.example/mcp", "headers": {"Authorization": "Bearer ${keyring:K}"}}, // mine
 	}}`))
-	want := []ops.Entry{{Server: "my.gh", Variables: []string{"A", "B"}, Clear: []ops.InClear{{Place: "env.GITHUB_TOKEN", Name: "GITHUB_TOKEN"}}}, {Server: "r"}}
+	want := []ops.EntryReferences{{Server: "my.gh", Variables: []string{"A", "B"}, Clear: []ops.InClear{{Place: "env.GITHUB_TOKEN", Name: "GITHUB_TOKEN"}}}, {Server: "r"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if got := ops.Entries([]byte("{")); got != nil {
+	if got := ops.ReadEntryReferences([]byte("{")); got != nil {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,51 +8,48 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ImportOperations are the operations on clients' servers in the daemon. What they change is
-// for people, and on record.
+// ImportOperations has the daemon's operations to import servers from MCP clients. Only users may change anything; changes are recorded.
 type ImportOperations struct {
-	account *ImportAccount
-	here    func(Caller) Here
-	record  func(c Caller, servers string, do func() error) error
-	one     sync.Mutex // imports, one after the other: each sees what the one before has added
+	account  *ImportAccount
+	here     func(Caller) ImportTarget
+	record   func(c Caller, servers string, do func() error) error
+	importMu sync.Mutex // serializes imports: each sees what the previous one has added
 }
 
-// NewOperations makes Operations. here is the daemon, as somebody may use it; record
-// does something that is put on record before.
-func NewOperations(a *ImportAccount, here func(Caller) Here, record func(c Caller, servers string, do func() error) error) *ImportOperations {
+// NewImportOperations returns ImportOperations. here gives access to the daemon for a caller; record runs an action with a begin record.
+func NewImportOperations(a *ImportAccount, here func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
 	return &ImportOperations{account: a, here: here, record: record}
 }
 
-// ImportRequest says which servers are to be taken over, and how.
+// ImportRequest selects the servers to import.
 type ImportRequest struct {
 	IDs []string `json:"ids" required:"true" doc:"From the list of what was found, 1 to 1000."`
 	ImportOptions
 }
 
-// Example is what an import looks like.
+// Example returns an example for the OpenAPI document.
 func (ImportRequest) Example() string {
 	return `{"ids": ["…"], "keyring": true, "confirmed": true} with ids of GET /clients/servers`
 }
 
-// FindServers finds the servers that the clients of this account have.
+// FindServers finds the servers in the files of this account's MCP clients.
 func (o *ImportOperations) FindServers(ctx context.Context, c Caller, _ Nothing) (Findings, error) {
-	h, err := o.account.Look(ctx, o.here(c), "")
+	h, err := o.account.FindServers(ctx, o.here(c), "")
 	if err != nil {
 		return Findings{}, err
 	}
 	return h.Findings, nil
 }
 
-// ImportServers takes servers over. The clients' files are read again: an id that is
-// not there any more is an error, and then nothing is done.
+// ImportServers imports servers. It reads the clients' files again; an unknown id is an error, and then nothing is done.
 func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in ImportRequest) (out Results, err error) {
-	o.one.Lock()
-	defer o.one.Unlock()
-	h, err := o.account.Look(ctx, o.here(c), "")
+	o.importMu.Lock()
+	defer o.importMu.Unlock()
+	h, err := o.account.FindServers(ctx, o.here(c), "")
 	if err != nil {
 		return Results{}, err
 	}
-	chosen, err := h.chosen(in.IDs)
+	chosen, err := h.selectIDs(in.IDs)
 	if err != nil {
 		return Results{}, err
 	}

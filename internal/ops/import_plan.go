@@ -15,19 +15,17 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// ImportSet is what was found, and how it would be taken over. It is of the moment at
-// which it was made.
+// ImportSet is the servers found at one moment, and how they would be imported.
 type ImportSet struct {
 	Findings
 
 	account *ImportAccount
-	here    Here
+	here    ImportTarget
 	all     []candidate
 }
 
-// Look finds the servers of one client, or with "" those of all. The error is a
-// *problem.Problem NOT_FOUND for a client that is not known.
-func (a *ImportAccount) Look(ctx context.Context, here Here, client string) (*ImportSet, error) {
+// FindServers finds the servers of one client; "" is all clients. The error is a *problem.Problem: NOT_FOUND for an unknown client.
+func (a *ImportAccount) FindServers(ctx context.Context, here ImportTarget, client string) (*ImportSet, error) {
 	all := clients.ImportSources()
 	if client != "" {
 		one, err := clients.FindImportSource(client)
@@ -38,38 +36,37 @@ func (a *ImportAccount) Look(ctx context.Context, here Here, client string) (*Im
 	}
 	s := fileScan{account: a, seen: map[string]bool{}}
 	for _, c := range all {
-		s.client(c)
+		s.scanClient(c)
 	}
-	return s.haul(ctx, here)
+	return s.newImportSet(ctx, here)
 }
 
-// Read finds the servers of a text that a person has given: a client's file, a part
-// of one, a command or a URL. Nothing can be taken out of it. The error is a
-// *problem.Problem.
-func (a *ImportAccount) Read(ctx context.Context, here Here, name string, text []byte) (*ImportSet, error) {
+// ParseServers finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
+// error is a *problem.Problem.
+func (a *ImportAccount) ParseServers(ctx context.Context, here ImportTarget, name string, text []byte) (*ImportSet, error) {
 	found, _, err := clients.ParsePasted(text)
 	if err != nil {
 		return nil, err
 	}
 	s := fileScan{account: a}
 	for _, n := range found.Notes {
-		s.broken = append(s.broken, BrokenFile{Path: name, Message: noted(n)})
+		s.broken = append(s.broken, BrokenFile{Path: name, Message: noteText(n)})
 	}
 	for _, server := range found.Servers {
 		s.add(candidate{Found: Found{ClientName: found.Client, Path: name, Scope: clients.User}}, server)
 	}
-	return s.haul(ctx, here)
+	return s.newImportSet(ctx, here)
 }
 
-// haul gives the candidates their names.
-func (s *fileScan) haul(ctx context.Context, here Here) (*ImportSet, error) {
-	p, err := newPlan(ctx, here)
+// newImportSet assigns names to the candidates.
+func (s *fileScan) newImportSet(ctx context.Context, here ImportTarget) (*ImportSet, error) {
+	p, err := newImportPlan(ctx, here)
 	if err != nil {
 		return nil, err
 	}
 	h := &ImportSet{Findings{[]Found{}, append([]BrokenFile{}, s.broken...)}, s.account, here, s.all}
 	for i := range h.all {
-		if err := p.place(ctx, h.all, i); err != nil {
+		if err := p.assignName(ctx, h.all, i); err != nil {
 			return nil, err
 		}
 		h.Found = append(h.Found, h.all[i].Found)
@@ -77,18 +74,18 @@ func (s *fileScan) haul(ctx context.Context, here Here) (*ImportSet, error) {
 	return h, nil
 }
 
-// plan is what is known here while candidates get their names.
-type plan struct {
-	here     Here
+// importPlan has what is known about this MCPProxy while candidates get their names.
+type importPlan struct {
+	here     ImportTarget
 	existing []clients.ServerEntry
 	names    clients.ServerNames
-	launches map[string]int     // candidates by their launch
-	values   map[string]*string // of secrets; nil for none
-	claims   map[string]*string // secrets that candidates are to have
-	unknown  map[string]bool    // secrets that cannot be asked for
+	launches map[string]int     // candidates by launch
+	values   map[string]*string // values of stored secrets; nil for none
+	claims   map[string]*string // values assigned to secret names by candidates
+	unknown  map[string]bool    // secrets that could not be read
 }
 
-func newPlan(ctx context.Context, here Here) (*plan, error) {
+func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) {
 	text, err := here.Text()
 	if err != nil {
 		return nil, err
@@ -105,7 +102,7 @@ func newPlan(ctx context.Context, here Here) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{here, file.Servers, clients.ServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
+	p := &importPlan{here, file.Servers, clients.ServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
 	for _, name := range names {
 		p.names.Add(name)
 	}
@@ -115,28 +112,27 @@ func newPlan(ctx context.Context, here Here) (*plan, error) {
 	return p, nil
 }
 
-// place says of a candidate whether its server is here or among those before it, and
-// else what it and its secrets are to be called.
-func (p *plan) place(ctx context.Context, all []candidate, i int) error {
+// assignName detects whether a candidate exists here or is a duplicate, and otherwise assigns names to it and its secrets.
+func (p *importPlan) assignName(ctx context.Context, all []candidate, i int) error {
 	c := &all[i]
 	launch, err := wirejson.Marshal(c.entry.Launch)
 	if err != nil {
 		return err
 	}
-	c.secret = credentials(c.Name, c.entry.Launch)
-	c.Launch = with(c.entry.Launch, c.secret, mask)
+	c.secrets = credentials(c.Name, c.entry.Launch)
+	c.Launch = replaceSecrets(c.entry.Launch, c.secrets, maskedText)
 	if isOurs(*c, p.here.Itself) {
-		c.Ours, c.secret = true, nil
+		c.Ours, c.secrets = true, nil
 		return nil
 	}
 	if first, again := p.launches[string(launch)]; again {
-		c.twinOf(all, first)
+		c.markDuplicateOf(all, first)
 		return nil
 	}
 	p.launches[string(launch)] = i
 	for _, s := range p.existing {
-		if like, exact := p.same(ctx, s.Entry.Launch, c.entry.Launch); like {
-			c.Have, c.here, c.Name, c.secret = true, exact, s.Name, nil
+		if like, exact := p.sameLaunch(ctx, s.Entry.Launch, c.entry.Launch); like {
+			c.Have, c.exactlyHere, c.Name, c.secrets = true, exact, s.Name, nil
 			return nil
 		}
 	}
@@ -146,20 +142,20 @@ func (p *plan) place(ctx context.Context, all []candidate, i int) error {
 	if c.Name != c.Called {
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")
 	}
-	if hides(c.secret) {
+	if hidesArguments(c.secrets) {
 		c.Notes = append(c.Notes, "what is masked among its arguments is not shown here: it waits for review, which shows it")
 	}
-	for k := range c.secret {
-		p.keep(ctx, c.Name, &c.secret[k])
-		c.Secrets = append(c.Secrets, InClear{c.secret[k].Place, c.secret[k].name})
+	for k := range c.secrets {
+		p.assignSecretName(ctx, c.Name, &c.secrets[k])
+		c.Secrets = append(c.Secrets, InClear{c.secrets[k].Place, c.secrets[k].name})
 	}
 	return nil
 }
 
-// twinOf makes a candidate one more of a server that another one is.
-func (c *candidate) twinOf(all []candidate, first int) {
+// markDuplicateOf marks a candidate as the same server as another candidate.
+func (c *candidate) markDuplicateOf(all []candidate, first int) {
 	other := all[first]
-	c.twin, c.Name, c.Have, c.here, c.Secrets, c.secret = first, other.Name, other.Have, other.here, other.Secrets, other.secret
+	c.duplicateOf, c.Name, c.Have, c.exactlyHere, c.Secrets, c.secrets = first, other.Name, other.Have, other.exactlyHere, other.Secrets, other.secrets
 	where := other.ClientName
 	if where == "" {
 		where = other.Path
@@ -167,22 +163,22 @@ func (c *candidate) twinOf(all []candidate, first int) {
 	c.Notes = append(c.Notes, "it is the same server as "+other.Called+" of "+where)
 }
 
-// maxNames is how many names are tried for a secret; the last is taken as it is.
-const maxNames = 50
+// maxSecretNames limits the names tried for a secret. The last is used as it is.
+const maxSecretNames = 50
 
-// keep gives a secret a name that no other value has.
-func (p *plan) keep(ctx context.Context, server string, c *inClear) {
-	longer := CredentialName(server + "_" + c.Wish)
-	for n := range maxNames {
+// assignSecretName gives a secret a name that no other value has.
+func (p *importPlan) assignSecretName(ctx context.Context, server string, c *clearSecret) {
+	longer := CredentialName(server + "_" + c.Name)
+	for n := range maxSecretNames {
 		switch n {
 		case 0:
-			c.name = c.Wish
+			c.name = c.Name
 		case 1:
 			c.name = longer
 		default:
 			c.name = fmt.Sprintf("%s_%d", longer, n)
 		}
-		value := p.value(ctx, c.name)
+		value := p.secretValue(ctx, c.name)
 		if claim := p.claims[c.name]; claim != nil {
 			value = claim
 		}
@@ -193,8 +189,8 @@ func (p *plan) keep(ctx context.Context, server string, c *inClear) {
 	p.claims[c.name] = &c.Value
 }
 
-// value returns a secret, nil when there is none.
-func (p *plan) value(ctx context.Context, name string) *string {
+// secretValue returns a stored secret, nil when there is none.
+func (p *importPlan) secretValue(ctx context.Context, name string) *string {
 	if value, asked := p.values[name]; asked {
 		return value
 	}
@@ -209,9 +205,8 @@ func (p *plan) value(ctx context.Context, name string) *string {
 	return p.values[name]
 }
 
-// same reports whether a server that is here is like another: launched alike, with
-// what our references stand for; exact says that this is certain.
-func (p *plan) same(ctx context.Context, ours, theirs config.Launch) (like, exact bool) {
+// sameLaunch reports whether two launches are equal once references to secrets are resolved. exact is false when a secret could not be read.
+func (p *importPlan) sameLaunch(ctx context.Context, ours, theirs config.Launch) (like, exact bool) {
 	a := slices.Concat([]string{ours.Command, ours.URL, ours.WorkingDir}, ours.Args)
 	b := slices.Concat([]string{theirs.Command, theirs.URL, theirs.WorkingDir}, theirs.Args)
 	if len(ours.Args) != len(theirs.Args) || len(ours.Env) != len(theirs.Env) || len(ours.Headers) != len(theirs.Headers) {
@@ -228,7 +223,7 @@ func (p *plan) same(ctx context.Context, ours, theirs config.Launch) (like, exac
 	}
 	exact = true
 	for i := range a {
-		equal, sure := p.alike(ctx, a[i], b[i])
+		equal, sure := p.sameText(ctx, a[i], b[i])
 		if !equal {
 			return false, false
 		}
@@ -237,16 +232,15 @@ func (p *plan) same(ctx context.Context, ours, theirs config.Launch) (like, exac
 	return true, exact
 }
 
-// alike compares a text of ours, which may refer to secrets, with another. Where one
-// is not known they are alike when all around it is, but that is not sure.
-func (p *plan) alike(ctx context.Context, ours, theirs string) (alike, sure bool) {
+// sameText compares a text of ours, which may refer to secrets, with another. With an unreadable secret it compares the rest, and sure is false.
+func (p *importPlan) sameText(ctx context.Context, ours, theirs string) (alike, sure bool) {
 	before, rest, refers := strings.Cut(ours, "${keyring:")
 	name, after, closed := strings.Cut(rest, "}")
 	if ours == theirs || !refers || !closed {
 		return ours == theirs, ours == theirs
 	}
 	theirs, begins := strings.CutPrefix(theirs, before)
-	value := p.value(ctx, name)
+	value := p.secretValue(ctx, name)
 	if begins && value == nil {
 		return strings.HasSuffix(theirs, after) && theirs != after, false
 	}
@@ -256,11 +250,11 @@ func (p *plan) alike(ctx context.Context, ours, theirs string) (alike, sure bool
 	if !begins {
 		return false, false
 	}
-	return p.alike(ctx, after, theirs)
+	return p.sameText(ctx, after, theirs)
 }
 
-// chosen are the candidates with these ids. The error is a *problem.Problem.
-func (h *ImportSet) chosen(ids []string) ([]int, error) {
+// selectIDs returns the candidates with these ids. The error is a *problem.Problem.
+func (h *ImportSet) selectIDs(ids []string) ([]int, error) {
 	if len(ids) == 0 || len(ids) > maxFound {
 		return nil, problem.Newf(problem.InvalidParameter, "There must be 1 to %d ids.", maxFound).WithHint("Take them from the list of what was found.").With("parameter", "ids")
 	}

@@ -10,48 +10,47 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// what begins the name of a change in the journal; the client's id follows.
-const what = "import "
+// importPrefix starts the description of a change in the journal. The client's id follows.
+const importPrefix = "import "
 
-// remove takes those out of their files that are here now.
+// remove removes the imported servers from their clients' files.
 func (h *ImportSet) remove(j *clients.Journal, chosen []int, results []Result) {
 	for at, i := range chosen {
 		r := &results[at]
 		switch c := h.all[i]; {
-		case c.stays(), r.Problem != nil:
-		case c.Have && !c.here:
-			r.Problem = troubleOf(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
-		case c.keys == nil:
-			r.Problem = troubleOf(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
+		case c.notRemovable(), r.Problem != nil:
+		case c.Have && !c.exactlyHere:
+			r.Problem = newTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
+		case c.entryPath == nil:
+			r.Problem = newTrouble(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
 		}
 	}
 	run := j.WithGroup(time.Now().UTC().Format("20060102T150405.000000000"))
 	for at, i := range chosen {
-		if h.leaves(i, results[at]) {
+		if h.removable(i, results[at]) {
 			h.removeFrom(run, h.all[i], chosen, results)
 		}
 	}
 }
 
-// leaves reports whether a candidate is yet to be taken out of its file.
-func (h *ImportSet) leaves(i int, r Result) bool {
-	return !h.all[i].stays() && r.Problem == nil && !r.Removed
+// removable reports whether a candidate can still be removed from its file.
+func (h *ImportSet) removable(i int, r Result) bool {
+	return !h.all[i].notRemovable() && r.Problem == nil && !r.Removed
 }
 
-// stays reports whether a server is of a file that is not the user's alone: a project's
-// is for others, too, and a text is nobody's.
-func (c candidate) stays() bool { return c.Client == "" || c.Scope == clients.Project }
+// notRemovable reports whether a server is in a file that is not the user's alone: a project's file, or a pasted text.
+func (c candidate) notRemovable() bool { return c.Client == "" || c.Scope == clients.Project }
 
-// removeFrom takes all that is chosen of one file out of it, in one change.
+// removeFrom removes all selected servers of one file in one change.
 func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int, results []Result) {
 	var mine []int // of results
 	fail := func(err error) {
 		for _, at := range mine {
-			results[at].Problem = troubleOf(err)
+			results[at].Problem = newTrouble(err)
 		}
 	}
 	for at, i := range chosen {
-		if h.all[i].Path == first.Path && h.leaves(i, results[at]) {
+		if h.all[i].Path == first.Path && h.removable(i, results[at]) {
 			mine = append(mine, at)
 		}
 	}
@@ -64,7 +63,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 	if file.Target != file.Path {
 		target = file.Target
 	}
-	now, err := h.account.entriesIn(first, file.Text)
+	now, err := h.account.entryIDs(first, file.Text)
 	if err != nil {
 		fail(err)
 		return
@@ -81,18 +80,18 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 		case !slices.Contains(now, c.ID):
 			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" meanwhile, and stays there.", "Look at it, and import it again.")
 		default:
-			next, err = textedit.Remove(text, c.file.Format, c.keys...)
+			next, err = textedit.Remove(text, c.file.Format, c.entryPath...)
 		}
 		if err != nil {
-			results[at].Problem = troubleOf(err)
+			results[at].Problem = newTrouble(err)
 			continue
 		}
-		text, taken, entries = next, append(taken, at), append(entries, c.keys)
+		text, taken, entries = next, append(taken, at), append(entries, c.entryPath)
 	}
 	if mine = taken; len(mine) == 0 {
 		return
 	}
-	change, err := j.Write(file, text, what+first.Client, entries...)
+	change, err := j.Write(file, text, importPrefix+first.Client, entries...)
 	if err != nil {
 		fail(err)
 		return
@@ -102,8 +101,8 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 	}
 }
 
-// entriesIn are the ids of what stands in a file now.
-func (a *ImportAccount) entriesIn(c candidate, text []byte) (ids []string, err error) {
+// entryIDs returns the ids of the entries in a file now.
+func (a *ImportAccount) entryIDs(c candidate, text []byte) (ids []string, err error) {
 	doc, err := c.file.Parse(text)
 	if err != nil {
 		return nil, err
@@ -113,24 +112,21 @@ func (a *ImportAccount) entriesIn(c candidate, text []byte) (ids []string, err e
 		return nil, err
 	}
 	s := fileScan{account: a, seen: map[string]bool{}}
-	s.doc(client, doc, c.file.Scope, c.Target)
+	s.scanDoc(client, doc, c.file.Scope, c.Target)
 	for _, one := range s.all {
 		ids = append(ids, one.ID)
 	}
 	return ids, nil
 }
 
-// Undo puts back what the last import that took servers out of clients' files took
-// out: of one client, or with "" of all. The files are what they were, byte for byte; in
-// one that was changed since, what was taken out is there again beside what is new. What
-// cannot be put back does not keep the rest from it; the error is then a
-// *problem.Problem.
+// Undo restores what the last import removed from clients' files; "" is all clients. An unchanged file is restored byte for byte; in a changed file the
+// entries are added again. It continues after failures and returns the last error, a *problem.Problem.
 func (a *ImportAccount) Undo(client string) ([]clients.Change, error) {
 	j, err := a.open()
 	if err != nil {
 		return nil, err
 	}
-	wanted := what
+	wanted := importPrefix
 	if client != "" {
 		c, err := clients.FindImportSource(client)
 		if err != nil {
@@ -143,7 +139,7 @@ func (a *ImportAccount) Undo(client string) ([]clients.Change, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(c clients.Change) bool {
-		return c.Undone != nil || !strings.HasPrefix(c.What, what) || client != "" && c.What != wanted
+		return c.Undone != nil || !strings.HasPrefix(c.What, importPrefix) || client != "" && c.What != wanted
 	})
 	if len(all) == 0 {
 		return nil, problem.New(problem.NotFound, "There is no import to undo: nothing was taken out of a client's file.", "Only what `mcpproxy upstream import --remove` took out can be put back.")

@@ -15,83 +15,82 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxFound bounds how many servers are looked at.
+// maxFound limits the servers that one scan reads.
 const maxFound = 1000
 
-// candidate is a server that could be taken over.
+// candidate is a server that can be imported.
 type candidate struct {
 	Found
 
-	entry  clients.Entry
-	file   clients.File
-	keys   []string  // lead to it in the file; none where it stands in a list
-	here   bool      // exactly this server is here already
-	twin   int       // which candidate before it is the same server; -1 for none
-	secret []inClear // of what is to be added
+	entry       clients.Entry
+	file        clients.File
+	entryPath   []string      // path of its entry in the file; nil when it is in a list
+	exactlyHere bool          // this exact server exists here
+	duplicateOf int           // index of the earlier candidate that is the same server; -1 for none
+	secrets     []clearSecret // secrets to store
 }
 
-// fileScan gathers candidates.
+// fileScan collects candidates from clients' files.
 type fileScan struct {
 	account *ImportAccount
 	all     []candidate
 	broken  []BrokenFile
-	seen    map[string]bool // path and keys: two clients may read one file
+	seen    map[string]bool // path and keys already read: two clients may share a file
 }
 
-func (s *fileScan) wrong(c clients.Client, path string, err error) {
+func (s *fileScan) addBroken(c clients.Client, path string, err error) {
 	p := problem.From(err)
 	s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: path, Message: strings.TrimPrefix(p.Message, path+": "), Unread: true})
 }
 
-// client reads all files of a client that are the user's own. What an administrator
-// or the whole machine has is not theirs to move.
-func (s *fileScan) client(c clients.Client) {
+// scanClient reads the user's own files of a client. Files of an administrator or the whole machine are not the user's to change.
+func (s *fileScan) scanClient(c clients.Client) {
 	paths := []string{}
 	for _, f := range c.Files(s.account.env) {
 		own := f.Scope == clients.User || f.Scope == clients.Project || f.Scope == clients.Local
 		if own && filepath.IsAbs(f.Path) && !slices.Contains(paths, f.Path) {
 			paths = append(paths, f.Path)
-			s.path(c, f)
+			s.scanFile(c, f)
 		}
 	}
 }
 
-// path reads one file of a client, with all that it holds of it.
-func (s *fileScan) path(c clients.Client, f clients.File) {
+// scanFile reads one file of a client.
+func (s *fileScan) scanFile(c clients.Client, f clients.File) {
 	read, err := clients.ReadUserFile(f.Path, f.AllowedRoots(s.account.env)...)
 	if err != nil || !read.Exists {
 		if err != nil {
-			s.wrong(c, f.Path, err)
+			s.addBroken(c, f.Path, err)
 		}
 		return
 	}
 	doc, err := f.Parse(read.Text)
 	if err != nil {
-		s.wrong(c, f.Path, err)
+		s.addBroken(c, f.Path, err)
 		return
 	}
 	target := ""
 	if read.Target != f.Path {
 		target = read.Target
 	}
-	s.doc(c, doc, f.Scope, target)
+	s.scanDoc(c, doc, f.Scope, target)
 }
 
-// doc reads all servers in a file of a client.
-func (s *fileScan) doc(c clients.Client, doc clients.Doc, scope clients.Scope, target string) {
-	s.section(c, doc, scope, target, "", doc.ServersKey())
+// scanDoc reads all servers in a client's file.
+func (s *fileScan) scanDoc(c clients.Client, doc clients.Doc, scope clients.Scope, target string) {
+	s.scanSection(c, doc, scope, target, "", doc.ServersKey())
 	for _, f := range c.Files(s.account.env) {
 		if f.Path != doc.Path || f.Scope != clients.Local {
 			continue
 		}
 		for project := range doc.Tree.Get("projects").Members() {
-			s.section(c, doc, clients.Local, target, project, []string{"projects", project, "mcpServers"})
+			s.scanSection(c, doc, clients.Local, target, project, []string{"projects", project, "mcpServers"})
 		}
 	}
 }
 
-// section reads the servers under one key of a file.
-func (s *fileScan) section(c clients.Client, doc clients.Doc, scope clients.Scope, target, project string, keys []string) {
+// scanSection reads the servers under one key of a file.
+func (s *fileScan) scanSection(c clients.Client, doc clients.Doc, scope clients.Scope, target, project string, keys []string) {
 	place := fmt.Sprintf("%q", append([]string{doc.Path}, keys...))
 	if s.seen[place] {
 		return
@@ -100,16 +99,16 @@ func (s *fileScan) section(c clients.Client, doc clients.Doc, scope clients.Scop
 	at := doc.Tree.Get(keys...)
 	found, err := at.Servers(c.Name, project)
 	if err != nil {
-		s.wrong(c, doc.Path, err)
+		s.addBroken(c, doc.Path, err)
 		return
 	}
 	for _, n := range found.Notes {
-		s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: noted(n)})
+		s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: noteText(n)})
 	}
 	for _, server := range found.Servers {
 		one := candidate{Found: Found{Client: c.ID, ClientName: c.Name, Path: doc.Path, Target: target, Scope: scope}, file: doc.File}
 		if at.IsObject() {
-			one.keys = append(slices.Clone(keys), server.OriginalName)
+			one.entryPath = append(slices.Clone(keys), server.OriginalName)
 		}
 		if !s.add(one, server) {
 			s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
@@ -118,18 +117,18 @@ func (s *fileScan) section(c clients.Client, doc clients.Doc, scope clients.Scop
 	}
 }
 
-// add adds a server that was read, unless there are too many.
+// add adds a server unless the limit is reached.
 func (s *fileScan) add(c candidate, server clients.ServerEntry) bool {
 	if len(s.all) == maxFound {
 		return false
 	}
-	c.Name, c.Called, c.entry, c.twin, c.Notes, c.Secrets = server.Name, server.OriginalName, server.Entry, -1, []string{}, []InClear{}
+	c.Name, c.Called, c.entry, c.duplicateOf, c.Notes, c.Secrets = server.Name, server.OriginalName, server.Entry, -1, []string{}, []InClear{}
 	for _, n := range server.Notes {
-		c.Notes = append(c.Notes, noted(n))
+		c.Notes = append(c.Notes, noteText(n))
 	}
-	c.Notes = append(c.Notes, narrowed(server.Entry)...)
+	c.Notes = append(c.Notes, restrictionNotes(server.Entry)...)
 	var err error
-	if c.ID, err = s.account.id(c); err != nil {
+	if c.ID, err = s.account.entryID(c); err != nil {
 		s.broken = append(s.broken, BrokenFile{Client: c.Client, Path: c.Path, Message: problem.From(err).Message})
 		return true
 	}
@@ -137,7 +136,7 @@ func (s *fileScan) add(c candidate, server clients.ServerEntry) bool {
 	return true
 }
 
-func noted(n clients.Note) string {
+func noteText(n clients.Note) string {
 	text := n.Message
 	if n.Line > 0 {
 		text = fmt.Sprintf("line %d: %s", n.Line, text)
@@ -148,8 +147,8 @@ func noted(n clients.Note) string {
 	return text
 }
 
-// narrowed says what of an entry has the server wait for review, whoever confirms it.
-func narrowed(e clients.Entry) (notes []string) {
+// restrictionNotes explains which settings of an entry require a review of the server.
+func restrictionNotes(e clients.Entry) (notes []string) {
 	if e.Enabled != nil && !*e.Enabled {
 		notes = append(notes, "the client has it switched off: it stays off, and waits for review")
 	}
@@ -162,13 +161,13 @@ func narrowed(e clients.Entry) (notes []string) {
 	return notes
 }
 
-// id identifies a server as it stands in a client.
-func (a *ImportAccount) id(c candidate) (string, error) {
+// entryID identifies a server's entry in a client's file.
+func (a *ImportAccount) entryID(c candidate) (string, error) {
 	entry, err := wirejson.Marshal(c.entry)
 	if err != nil {
 		return "", err
 	}
-	keys, err := wirejson.Marshal(append([]string{c.Client, c.Path, c.Called}, c.keys...))
+	keys, err := wirejson.Marshal(append([]string{c.Client, c.Path, c.Called}, c.entryPath...))
 	if err != nil {
 		return "", err
 	}

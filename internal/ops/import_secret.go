@@ -7,22 +7,22 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// inClear is a secret that stands in clear in a launch.
-type inClear struct {
+// clearSecret is a secret in clear text in a launch.
+type clearSecret struct {
 	Credential
-	name string // under which the keyring is to keep it
+	name string // name in the keyring
 }
 
-// credentials are the secrets of a launch.
-func credentials(server string, l config.Launch) (all []inClear) {
+// credentials returns the secrets of a launch.
+func credentials(server string, l config.Launch) (all []clearSecret) {
 	for _, c := range CredentialsIn(server, l) {
-		all = append(all, inClear{Credential: c})
+		all = append(all, clearSecret{Credential: c})
 	}
 	return all
 }
 
-// with is a launch with something else in the place of its secrets.
-func with(l config.Launch, all []inClear, instead func(inClear) string) config.Launch {
+// replaceSecrets returns a launch with its secrets replaced.
+func replaceSecrets(l config.Launch, all []clearSecret, instead func(clearSecret) string) config.Launch {
 	found := make([]Credential, len(all))
 	for i, c := range all {
 		found[i] = c.Credential
@@ -30,12 +30,11 @@ func with(l config.Launch, all []inClear, instead func(inClear) string) config.L
 	return ReplaceCredentials(l, found, func(i int) string { return instead(all[i]) })
 }
 
-// hides reports whether what is masked could be more than a secret: among the arguments
-// it may as well be what is to run.
-func hides(all []inClear) bool {
-	return slices.ContainsFunc(all, func(c inClear) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
+// hidesArguments reports whether a masked text is in the command or its arguments, where it could be what is executed instead of a secret.
+func hidesArguments(all []clearSecret) bool {
+	return slices.ContainsFunc(all, func(c clearSecret) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }
 
-func mask(inClear) string { return "[masked]" }
+func maskedText(clearSecret) string { return "[masked]" }
 
-func reference(c inClear) string { return "${keyring:" + c.name + "}" }
+func keyringReference(c clearSecret) string { return "${keyring:" + c.name + "}" }

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// Found is a server that a client has.
+// Found is a server in a client's file.
 type Found struct {
 	ID         string        `json:"id" doc:"Names this server as it stands there now: another launch has another id."`
 	Client     string        `json:"client" doc:"The client's id; empty for a text that was given."`
@@ -25,46 +25,45 @@ type Found struct {
 	Notes      []string      `json:"notes" doc:"What is different here from what the client's file says."`
 }
 
-// InClear is a secret that stands in a client's file.
+// InClear is a secret in clear text in a client's file.
 type InClear struct {
 	Place string `json:"place" doc:"Where: env.NAME, headers.NAME, args.INDEX from 0, command, or url."`
 	Name  string `json:"name" doc:"Under which name the keyring would keep it."`
 }
 
-// BrokenFile is a file, or a server in it, that cannot be taken over.
+// BrokenFile is a file, or a server in it, that cannot be imported.
 type BrokenFile struct {
 	Client  string `json:"client"`
 	Path    string `json:"path"`
 	Message string `json:"message"`
-	Unread  bool   `json:"-"` // the file as a whole, not a server in it
+	Unread  bool   `json:"-"` // the whole file cannot be read
 }
 
-// Findings are all servers that were found.
+// Findings lists all servers found.
 type Findings struct {
 	Found  []Found      `json:"found"`
 	Broken []BrokenFile `json:"broken" doc:"What cannot be read, and servers that are left out."`
 }
 
-// Here is the MCPProxy that servers are taken over to.
-type Here struct {
-	// Text is the configuration file, nil without one.
+// ImportTarget is the access of an import to this MCPProxy.
+type ImportTarget struct {
+	// Text returns the configuration file, nil without one.
 	Text func() ([]byte, error)
-	// Names are those that servers have, proposed ones too.
+	// Names returns the names of all servers, including proposed ones.
 	Names func(ctx context.Context) ([]string, error)
-	// Itself refuses a launch that leads back to this MCPProxy.
+	// Itself rejects a launch that connects back to this MCPProxy.
 	Itself func(config.Launch) error
 	// Secret returns the value of a secret, or secret.ErrMissing.
 	Secret func(ctx context.Context, name string) (string, error)
 	Keep   func(ctx context.Context, name, value string) error
 	Forget func(ctx context.Context, name string) error
-	// Add adds servers. What is wrong with one of them is in its place of refused, and keeps
-	// no other from being added; with err none was.
+	// Add adds servers. refused has the error of each server, by index; the others are added. If err is not nil, none is added.
 	Add    func(context.Context, []NewServer) (views []ServerView, refused []error, err error)
 	Change func(context.Context, ServerChange) error
 }
 
-// OneByOne is Add where servers are added one after the other.
-func OneByOne(add func(NewServer) (ServerView, error)) func(context.Context, []NewServer) ([]ServerView, []error, error) {
+// AddEach returns an Add that adds servers one after the other.
+func AddEach(add func(NewServer) (ServerView, error)) func(context.Context, []NewServer) ([]ServerView, []error, error) {
 	return func(_ context.Context, all []NewServer) ([]ServerView, []error, error) {
 		views, refused := make([]ServerView, len(all)), make([]error, len(all))
 		for i, s := range all {
@@ -74,15 +73,15 @@ func OneByOne(add func(NewServer) (ServerView, error)) func(context.Context, []N
 	}
 }
 
-// ImportAccount are the clients of one account, and where changes of their files are kept.
+// ImportAccount has the MCP clients of one OS account and the journal of changes to their files.
 type ImportAccount struct {
 	env  clients.Env
 	open func() (*clients.Journal, error)
-	key  [32]byte // of the ids: they are of secrets too, and must not tell them
+	key  [32]byte // key of the ids, which cover secrets and must not reveal them
 }
 
-// NewImport makes an Account. open opens the journal.
-func NewImport(env clients.Env, open func() (*clients.Journal, error)) *ImportAccount {
+// NewImportAccount returns an ImportAccount. open opens the journal.
+func NewImportAccount(env clients.Env, open func() (*clients.Journal, error)) *ImportAccount {
 	a := &ImportAccount{env: env, open: open}
 	rand.Read(a.key[:]) // never fails
 	return a

@@ -216,7 +216,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	path := w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}`)
 	h := w.look("")
 	seen := ids(h)
-	if other, err := ops.NewImport(w.env(), w.journal).Look(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
+	if other, err := ops.NewImportAccount(w.env(), w.journal).FindServers(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
 		t.Error("the ids of another process are the same: they tell of secrets", err)
 	}
 	w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "evil"}, "b": {"command": "b"}}}`)
@@ -446,7 +446,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "npx", "args": ["a"]}}}`, "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"a\"]\n", `npx a`} {
 		w := newWorld(t, "{}")
-		h, err := w.account.Read(t.Context(), w.here, "-", []byte(text))
+		h, err := w.account.ParseServers(t.Context(), w.here, "-", []byte(text))
 		if err != nil || len(h.Found) != 1 {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -456,10 +456,10 @@ func TestRead(t *testing.T) {
 	}
 	w := newWorld(t, "{}")
 	var p *problem.Problem
-	if _, err := w.account.Read(t.Context(), w.here, "-", []byte("{")); !errors.As(err, &p) || p.Code != problem.InvalidConfig {
+	if _, err := w.account.ParseServers(t.Context(), w.here, "-", []byte("{")); !errors.As(err, &p) || p.Code != problem.InvalidConfig {
 		t.Error(err)
 	}
-	if _, err := w.account.Look(t.Context(), w.here, "../etc"); !errors.As(err, &p) || p.Code != problem.NotFound {
+	if _, err := w.account.FindServers(t.Context(), w.here, "../etc"); !errors.As(err, &p) || p.Code != problem.NotFound {
 		t.Error(err)
 	}
 }

@@ -21,7 +21,7 @@ type world struct {
 	live    *config.Live
 	store   *secret.Store
 	account *ops.ImportAccount
-	here    ops.Here
+	here    ops.ImportTarget
 	sets    int // how often a secret was stored
 }
 
@@ -37,9 +37,9 @@ func newWorld(t *testing.T, configuration string) *world {
 		t.Fatal(err)
 	}
 	w.live, w.store = live, secret.Open(w.dir, nil)
-	w.account = ops.NewImport(w.env(), w.journal)
-	file := ops.NewFile(live)
-	w.here = ops.Here{
+	w.account = ops.NewImportAccount(w.env(), w.journal)
+	file := ops.NewConfigFile(live)
+	w.here = ops.ImportTarget{
 		Text: live.Read, Itself: live.CheckNotSelf, Secret: w.store.Get,
 		Names: func(context.Context) (names []string, err error) {
 			for _, s := range live.Current().Servers {
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, configuration string) *world {
 			return err
 		},
 		Forget: w.store.Delete,
-		Add:    ops.OneByOne(file.AddServer),
+		Add:    ops.AddEach(file.AddServer),
 		Change: func(_ context.Context, c ops.ServerChange) error { _, err := file.ChangeServer(c); return err },
 	}
 	return w
@@ -91,7 +91,7 @@ func (w *world) read(path string) string {
 
 func (w *world) look(client string) *ops.ImportSet {
 	w.t.Helper()
-	h, err := w.account.Look(w.t.Context(), w.here, client)
+	h, err := w.account.FindServers(w.t.Context(), w.here, client)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (w *world) undo(client string) []clients.Change {
 	return undone
 }
 
-// value is a secret, "" when there is none.
+// secretValue is a secret, "" when there is none.
 func (w *world) value(name string) string {
 	w.t.Helper()
 	value, err := w.store.Get(w.t.Context(), name)

@@ -14,10 +14,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Caller is who calls and from where. Without a SessionID it gets one.
+// Caller is the actor of an operation, and the surface it uses. Without a SessionID it gets one.
 type Caller = auth.Caller
 
-// Nothing is the input of an operation that needs none.
+// Nothing is the input of an operation without input.
 type Nothing struct{}
 
 // RecordRef names a record of the log.
@@ -39,13 +39,12 @@ type ToolRef struct {
 // ID is the id of the tool.
 func (r ToolRef) ID() tool.ID { return tool.ID(r) }
 
-// StatsQuery asks for statistics since a time; the zero time is as far back as
-// the log is read.
+// StatsQuery selects the calls for statistics: since a time; zero is the whole log.
 type StatsQuery struct {
 	Since time.Time `query:"start_time" doc:"Only calls from this time on."`
 }
 
-// RetrieveRequest asks for tools that fit a query, as an agent does.
+// RetrieveRequest searches for tools, as an agent does.
 type RetrieveRequest struct {
 	Query           string
 	Limit           int              // 0 = the configured one; clamped to 1–100
@@ -53,8 +52,7 @@ type RetrieveRequest struct {
 	Detail          config.Detail    // "" = the configured one
 	IncludeDisabled bool
 	Caller          Caller
-	// Told notes the instructions that an answer has, and reports whether the client had
-	// the same before. Nil is a client of which that is not known.
+	// Told records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.
 	Told func(usage string) bool
 }
 
@@ -64,50 +62,47 @@ type ReadRequest struct {
 	Path   string
 	Offset int
 	Limit  int    // 0 = result.DefaultBytes or DefaultElements
-	Select string // an expression of jq, instead of Offset and Limit; "": none
+	Select string // a jq expression instead of Offset and Limit; "" is none
 	Caller Caller
 }
 
-// NewServer is a server to add. Its texts are as in the file: they may hold
-// references (${env:NAME}), which are resolved by the configuration alone.
+// NewServer is a server to add. Its texts may have references (${env:NAME}), which only the configuration resolves.
 type NewServer struct {
 	Name string `json:"name" required:"true" doc:"The name of the server."`
 	config.Launch
-	// Trust is not for agents to say.
+	// Trust is ignored for agents.
 	Trust string `json:"trust" words:"trust" doc:"What becomes of tools that nobody has approved."`
-	// Quarantined lets a person add a server that is to be reviewed first. What
-	// an agent adds always is.
+	// Quarantined requires a review before the server starts. Servers that agents add always require it.
 	Quarantined bool `json:"quarantined" doc:"Review the server before it is started."`
 }
 
-// Example is what a server to add looks like.
+// Example returns an example for the OpenAPI document.
 func (NewServer) Example() string {
 	return `{"name": "files", "command": "npx", "args": ["-y", "…"]} or {"name": "remote", "url": "https://…"}`
 }
 
-// MostTogether is how many servers are added, or definitions approved, in one request.
-const MostTogether = 500
+// MaxBatch limits the servers or definitions in one request.
+const MaxBatch = 500
 
-// NewServers are servers to add together.
+// NewServers are servers to add in one request.
 type NewServers struct {
 	Servers []NewServer `json:"servers" required:"true" doc:"From 1 to 500 servers."`
 }
 
-// Example is what servers to add look like.
+// Example returns an example for the OpenAPI document.
 func (NewServers) Example() string {
 	return `{"servers": [{"name": "files", "command": "npx", "args": ["-y", "…"]}]}`
 }
 
-// ServerChange is a key of a server with its new value; nil takes it out.
+// ServerChange sets a key of a server; a nil value removes it.
 type ServerChange struct {
 	ServerRef
 	Key   string
 	Value json.RawMessage
 }
 
-// Changeable is what can be changed about a server, one thing at a time. A launch
-// that a person has reviewed and that changes is reviewed again; what is approved
-// of its tools stays.
+// Changeable are the server settings that a request can change. A changed launch that a user has reviewed needs a new review; the approvals of its tools
+// stay.
 type Changeable struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
@@ -124,7 +119,7 @@ type Changeable struct {
 	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"Headers to set, by their names; null for one takes it out, the others stay."`
 }
 
-// ChangeableKeys are the keys of a server that can be set and taken out.
+// ChangeableKeys returns the server keys that can be set and removed.
 func ChangeableKeys() (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Changeable]()) {
 		if f.Tag.Get("null") != "" {
@@ -134,12 +129,12 @@ func ChangeableKeys() (keys []string) {
 	return keys
 }
 
-// Seen is what a decision is about: the fingerprint of what was seen.
+// Seen names the fingerprint that the user saw when deciding.
 type Seen struct {
 	Fingerprint string `json:"fingerprint" required:"true" doc:"What was seen. When it is another by now, nothing happens: 409 CONFLICT."`
 }
 
-// Example is what a decision looks like.
+// Example returns an example for the OpenAPI document.
 func (Seen) Example() string {
 	return `{"fingerprint": "…"} with the fingerprint of what you have seen`
 }
@@ -162,15 +157,14 @@ type ToolApproval struct {
 	Keep string `json:"keep" enum:"destructive" doc:"destructive: the tool is called with call_tool_destructive from now on, whatever its server says. That is written into hint_overrides first; then the definition is approved."`
 }
 
-// NamedDefinition is a tool by its id, or something else that a server offers, and the
-// definition of it that was seen.
+// NamedDefinition names a definition and the fingerprint that the user saw.
 type NamedDefinition struct {
 	Name        string    `json:"name" doc:"The tool id, server:tool; of a prompt, resource or template the server, a colon and its name or address; of instructions the server."`
 	Kind        tool.Kind `json:"kind,omitempty" doc:"prompt, resource, template or instructions; absent for a tool."`
 	Fingerprint string    `json:"fingerprint" doc:"What was seen of it."`
 }
 
-// Ref is what it names. Its error is a *problem.Problem.
+// Ref parses the name. The error is a *problem.Problem.
 func (d NamedDefinition) Ref() (OfferRef, error) {
 	if d.Kind == tool.KindTool {
 		id, err := tool.ParseID(d.Name)
@@ -200,31 +194,30 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 	return OfferRef{server, d.Kind, name}, nil
 }
 
-// ToolsApproval is the approval of many definitions, each by itself.
+// ToolsApproval approves several definitions.
 type ToolsApproval struct {
 	Tools []NamedDefinition `json:"tools" required:"true" doc:"From 1 to 500 definitions."`
 }
 
-// Example is what an approval of many looks like.
+// Example returns an example for the OpenAPI document.
 func (ToolsApproval) Example() string {
 	return `{"tools": [{"name": "server:tool", "fingerprint": "…"}]}`
 }
 
-// WaitingQuery asks for a page of what waits.
+// WaitingQuery selects a page of the pending approvals.
 type WaitingQuery struct {
 	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"How many tools, and how many offers, at most."`
 	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
 }
 
-// OfferRef names something that a server offers beside tools. Instructions have no
-// name.
+// OfferRef names a prompt, resource or template of a server, or its instructions, which have no name.
 type OfferRef struct {
 	Server string `path:"name" doc:"The name of the server."`
 	Kind   tool.Kind
 	Name   string `path:"item"`
 }
 
-// OfferDecision is a decision about it.
+// OfferDecision is a decision about the definition of a prompt, resource, template or instructions.
 type OfferDecision struct {
 	OfferRef
 	Seen

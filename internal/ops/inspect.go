@@ -9,52 +9,51 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// InspectorLog is what is needed of activity.Log.
+// InspectorLog is implemented by activity.Log.
 type InspectorLog interface {
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error)
 	ToolUse(ctx context.Context) (map[[2]string]activity.Use, error)
 }
 
-// InspectorUpstreams is what is needed of upstream.Set.
+// InspectorUpstreams is implemented by upstream.Set.
 type InspectorUpstreams interface {
 	LogTail(server string, lines int) ([]process.LogLine, error)
 	ReadLog(server string) *process.LogReader
 }
 
-// InspectorDeps is what an Inspector is made of.
+// InspectorDeps are the dependencies of an Inspector.
 type InspectorDeps struct {
 	*Gateway
 	Log       InspectorLog
 	Upstreams InspectorUpstreams
 }
 
-// Inspector is the operations.
+// Inspector has the read-only operations for the web UI: servers and tools with their use, logs, search.
 type Inspector struct {
 	gateway   *Gateway
 	log       InspectorLog
 	upstreams InspectorUpstreams
-	lists     lists
-	follows   chan struct{} // has a place for each log that is followed
+	lists     listCache
+	follows   chan struct{} // semaphore of the followed logs
 	closed    chan struct{}
 	close     sync.Once
 }
 
-// maxFollows is how many logs are followed at a time.
+// maxFollows limits the logs followed at a time.
 const maxFollows = 64
 
-// NewInspector makes an Inspector.
+// NewInspector returns an Inspector.
 func NewInspector(d InspectorDeps) *Inspector {
 	return &Inspector{gateway: d.Gateway, log: d.Log, upstreams: d.Upstreams, follows: make(chan struct{}, maxFollows), closed: make(chan struct{})}
 }
 
-// Close ends what is followed.
+// Close ends the followed logs.
 func (i *Inspector) Close() { i.close.Do(func() { close(i.closed) }) }
 
-// logPatience is how long is waited for what the log knows of a list: it is shown
-// without when the database takes longer, or cannot be read.
-const logPatience = time.Second
+// logTimeout limits how long a list waits for the log. Afterwards it is shown without usage.
+const logTimeout = time.Second
 
-// tokensIn is about how many tokens JSON of so many bytes is for a model: a quarter. Tokenizers
-// differ; for definitions of tools they are between three and a half and four and a half.
-func tokensIn(bytes int) int { return (bytes + 3) / 4 }
+// tokenCount estimates the tokens of JSON of this size: a quarter of the bytes. For tool definitions tokenizers differ between 3.5 and 4.5 bytes per
+// token.
+func tokenCount(bytes int) int { return (bytes + 3) / 4 }

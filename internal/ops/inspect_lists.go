@@ -9,15 +9,14 @@ import (
 	"mcpproxy/internal/catalog"
 )
 
-// lists are those that somebody pages through. They hold tools of snapshots that are
-// over, so that they are few and not kept for long.
-type lists struct {
-	mu  sync.Mutex // guards all
-	all []*list    // oldest first
+// listCache has the tool lists that clients page through. Lists hold tools of old snapshots, so the cache is small and short-lived.
+type listCache struct {
+	mu  sync.Mutex     // guards all
+	all []*toolListing // oldest first
 }
 
-// list is the tools that a filter selected.
-type list struct {
+// toolListing is the tools that a filter selected.
+type toolListing struct {
 	id       string
 	filter   ToolFilter
 	tools    []*catalog.Tool
@@ -28,26 +27,26 @@ type list struct {
 }
 
 const (
-	maxLists  = 8
-	listsKept = time.Minute // after the last page
+	maxLists     = 8
+	listLifetime = time.Minute // since the last page
 )
 
-// keep gives a list an id under which it is found for a while.
-func (l *lists) keep(one *list) {
+// add stores a list under a new id.
+func (l *listCache) add(one *toolListing) {
 	one.id, one.used = rand.Text(), time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tidy()
+	l.removeExpired()
 	if l.all = append(l.all, one); len(l.all) > maxLists {
 		l.all = slices.Delete(l.all, 0, 1)
 	}
 }
 
-// kept returns the list of an id that was selected by this filter, or nil.
-func (l *lists) kept(id string, f ToolFilter) *list {
+// find returns the list with this id and filter, or nil.
+func (l *listCache) find(id string, f ToolFilter) *toolListing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tidy()
+	l.removeExpired()
 	for _, one := range l.all {
 		if id != "" && one.id == id && one.filter == f {
 			one.used = time.Now()
@@ -57,7 +56,7 @@ func (l *lists) kept(id string, f ToolFilter) *list {
 	return nil
 }
 
-// tidy forgets those that nobody has paged through for a while.
-func (l *lists) tidy() {
-	l.all = slices.DeleteFunc(l.all, func(one *list) bool { return time.Since(one.used) > listsKept })
+// removeExpired removes the lists that were not used for a while.
+func (l *listCache) removeExpired() {
+	l.all = slices.DeleteFunc(l.all, func(one *toolListing) bool { return time.Since(one.used) > listLifetime })
 }

@@ -11,13 +11,13 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// LogQuery asks for the end of a server's log.
+// LogQuery selects the last lines of a server's log.
 type LogQuery struct {
 	ServerRef
 	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"How many lines."`
 }
 
-// LogTail is the end of a server's log.
+// LogTail is the last lines of a server's log.
 type LogTail struct {
 	Server  string    `json:"server"`
 	Lines   []string  `json:"lines" doc:"Oldest first, as people read them: what is not of its standard error says so."`
@@ -48,21 +48,19 @@ func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTai
 	return tail, nil
 }
 
-// viewLine masks a line and returns it as it is shown.
+// viewLine converts a log line and masks secrets.
 func viewLine(l *process.LogLine) LogLine {
 	l.Text = redact.Text(l.Text)
-	return LogLine{At: whenSet(l.At), Stream: string(l.Stream), Text: l.Text}
+	return LogLine{At: timeOrNil(l.At), Stream: string(l.Stream), Text: l.Text}
 }
 
-// How often a log is looked at that is followed, and how often a stream that is
-// quiet says that it is alive.
+// The poll interval of a followed log, and the interval of pings on an idle stream.
 const (
-	followEvery = 250 * time.Millisecond
-	pingEvery   = 15 * time.Second
+	followInterval = 250 * time.Millisecond
+	pingInterval   = 15 * time.Second
 )
 
-// FollowLogs returns the last whole lines of a server's log, and those that come, as
-// the data of events. It ends when there is no such server any more.
+// FollowLogs streams the last lines of a server's log and new ones as events. It ends when the server is removed.
 func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream, error) {
 	if _, err := i.gateway.FindServer(in.Name); err != nil {
 		return nil, err
@@ -80,7 +78,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 		if err == nil {
 			err = writeLines(w, lines)
 		}
-		look := time.NewTicker(followEvery)
+		look := time.NewTicker(followInterval)
 		defer look.Stop()
 		for wrote := time.Now(); err == nil; {
 			select {
@@ -103,7 +101,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 			if err == nil && gone != nil {
 				return nil
 			}
-			if err == nil && time.Since(wrote) >= pingEvery {
+			if err == nil && time.Since(wrote) >= pingInterval {
 				wrote, err = time.Now(), writeLines(w, nil)
 			}
 		}
@@ -111,8 +109,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 	}, nil
 }
 
-// writeLines writes an event for each line; without any a comment, which says that
-// the stream is alive.
+// writeLines writes an event for each line; without lines, a ping comment.
 func writeLines(w io.Writer, lines []process.LogLine) error {
 	var out []byte
 	for n := range lines {

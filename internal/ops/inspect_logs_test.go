@@ -68,7 +68,7 @@ func (w *inspectorWorld) follow(t *testing.T, ctx context.Context) *follows {
 	return f
 }
 
-// next returns the text of the next line; "" for a ping.
+// tempName returns the text of the next line; "" for a ping.
 func (f *follows) next() string {
 	f.t.Helper()
 	if !f.lines.Scan() {
@@ -145,7 +145,7 @@ func TestAQuietStreamIsAlive(t *testing.T) {
 			if got := f.next(); got != "" {
 				t.Fatalf("%q", got)
 			}
-			if took := time.Since(began); i > 0 && took != pingEvery {
+			if took := time.Since(began); i > 0 && took != pingInterval {
 				t.Errorf("%v between two pings", took)
 			}
 		}

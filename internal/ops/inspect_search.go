@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// SearchQuery is what people search for. Empty fields are as configured.
+// SearchQuery is a search by a user. Empty fields have the configured defaults.
 type SearchQuery struct {
 	Query     string `query:"q" required:"true" doc:"What the tool should do, in words."`
 	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
@@ -17,7 +17,7 @@ type SearchQuery struct {
 	Locked    bool   `query:"include_disabled" doc:"Whether locked has the tools that fit and cannot be called."`
 }
 
-// SearchAnswer is what a search found. Total counts the callable matches.
+// SearchAnswer is the result of a search. Total counts the callable matches.
 type SearchAnswer struct {
 	Query     string      `json:"query"`
 	Total     int         `json:"total"`
@@ -37,9 +37,9 @@ type FoundTool struct {
 	Remedy  string `json:"remedy,omitempty" doc:"What would unlock it."`
 }
 
-// SearchTools finds what retrieve_tools finds, in the same order.
+// SearchTools returns the same tools as retrieve_tools, in the same order.
 func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (SearchAnswer, error) {
-	operation, _ := policy.ParseOperation(q.Operation) // which the surface has checked
+	operation, _ := policy.ParseOperation(q.Operation) // validated by the surface
 	began := time.Now()
 	found := i.gateway.Find(&RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
 	var locked []catalog.Hit
@@ -48,14 +48,14 @@ func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (S
 	}
 	took := time.Since(began)
 	a := SearchAnswer{Query: q.Query, Total: found.Total, TookMS: float64(took.Microseconds()) / 1000,
-		AllTokens: tokensIn(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
+		AllTokens: tokenCount(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
 	detail, use := i.gateway.Config().ToolsDetail, i.toolUse(ctx)
 	shown := func(h catalog.Hit) FoundTool {
-		return FoundTool{ToolView: viewTool(h.Tool, h.Score), Used: use.of(h.Tool), Guessed: h.Tool.Undeclared()}
+		return FoundTool{ToolView: viewTool(h.Tool, h.Score), Used: use.used(h.Tool), Guessed: h.Tool.Undeclared()}
 	}
 	for n, h := range found.Hits {
 		one := shown(h)
-		one.Tokens = tokensIn(bytesAt(n, h, detail))
+		one.Tokens = tokenCount(matchBytes(n, h, detail))
 		if q.Explain {
 			one.Why = found.Why(h)
 		}

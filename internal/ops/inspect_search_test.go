@@ -47,7 +47,7 @@ func TestASearchIsAnAgents(t *testing.T) {
 		if most := len(answer.Tools)/4 + len(a.Tools); tokens != a.Tokens || tokens > most || tokens < len(answer.Tools)/4-len(a.Tools) {
 			t.Errorf("%d tokens, in all %d, of %d bytes", tokens, a.Tokens, len(answer.Tools))
 		}
-		if want := tokensIn(w.Catalog.Current().DefinitionBytes()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
+		if want := tokenCount(w.Catalog.Current().DefinitionBytes()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
 			t.Errorf("%d tokens of all, want %d; %v ms", a.AllTokens, want, a.TookMS)
 		}
 		if len(a.Locked) != 1 || a.Locked[0].Tool != "wipe_note" || a.Locked[0].Status != "disabled_by_config" ||

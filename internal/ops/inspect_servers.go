@@ -13,14 +13,14 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// ServerRow is a server in the list of all.
+// ServerRow is a server in the list.
 type ServerRow struct {
 	ServerView
 	Calls   *ServerCalls `json:"calls,omitempty" doc:"How the server was called in the last 24 hours. Absent when it was not, or the log cannot be read."`
 	Waiting int          `json:"waiting,omitempty" doc:"How many of its tools, prompts, resources, templates and instructions wait for a person."`
 }
 
-// ServerCalls is how a server was called.
+// ServerCalls summarizes the calls of a server.
 type ServerCalls struct {
 	Hours  []HourCalls `json:"hours" doc:"24, oldest first; the last one is the hour that it is now."`
 	Calls  int64       `json:"calls" doc:"Calls that have ended, in these hours."`
@@ -28,18 +28,18 @@ type ServerCalls struct {
 	P95    int64       `json:"p95_ms" format:"int64" doc:"At most one call in twenty took longer, to within 4 %."`
 }
 
-// HourCalls is how it was called in one hour.
+// HourCalls counts the calls of one hour.
 type HourCalls struct {
 	Calls  int64 `json:"calls"`
 	Errors int64 `json:"errors"`
 }
 
-// ServerList is all servers.
+// ServerList lists all servers.
 type ServerList struct {
 	Servers []ServerRow `json:"servers"`
 }
 
-// ServerDetail is one server with how it is configured.
+// ServerDetail is one server with its configuration.
 type ServerDetail struct {
 	ServerRow
 	Launch          *LaunchView     `json:"launch,omitempty" doc:"How it is launched or reached; secrets are masked."`
@@ -52,17 +52,16 @@ type ServerDetail struct {
 	Availability    []Turn          `json:"availability,omitempty" doc:"Its states in the last 24 hours by the log, oldest first, at most the last 1,000. The first one is that in which these hours began, where it is known, with its own time."`
 }
 
-// Turn is when a server entered a state.
+// Turn is a change of a server's state.
 type Turn struct {
 	At    time.Time `json:"at"`
 	State string    `json:"state" doc:"stopped, ready, failed or idle."`
 }
 
-// day is how many hours are shown.
-const day = 24
+// hoursShown is the number of hours shown.
+const hoursShown = 24
 
-// Servers returns all servers, by name: those that are configured, and those that
-// agents propose.
+// Servers returns all configured and proposed servers by name.
 func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerList, error) {
 	all, err := i.gateway.Servers(ctx, c, in)
 	if err != nil {
@@ -71,7 +70,7 @@ func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerLi
 	snapshot, use := i.gateway.Catalog.Current(), i.serverUse(ctx)
 	list := ServerList{make([]ServerRow, 0, len(all.Servers))}
 	for _, v := range all.Servers {
-		list.Servers = append(list.Servers, i.row(v, snapshot.Server(v.Name), use))
+		list.Servers = append(list.Servers, i.serverRow(v, snapshot.Server(v.Name), use))
 	}
 	return list, nil
 }
@@ -83,24 +82,24 @@ func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerD
 		return ServerDetail{}, err
 	}
 	s := i.gateway.Catalog.Current().Server(in.Name)
-	d := ServerDetail{ServerRow: i.row(v, s, i.serverUse(ctx)), Availability: i.availability(ctx, in.Name)}
+	d := ServerDetail{ServerRow: i.serverRow(v, s, i.serverUse(ctx)), Availability: i.availability(ctx, in.Name)}
 	if s != nil {
 		d.DefinitionBytes = s.DefinitionBytes()
 	}
 	if configured := i.gateway.Config().Server(in.Name); configured != nil {
-		d.configure(configured)
+		d.setConfiguration(configured)
 		return d, nil
 	}
 	for _, p := range i.gateway.Proposals() {
 		if p.Config.Name == in.Name {
-			d.configure(&p.Config)
+			d.setConfiguration(&p.Config)
 		}
 	}
 	return d, nil
 }
 
-// configure adds what the configuration says.
-func (d *ServerDetail) configure(s *config.Server) {
+// setConfiguration adds the server's configuration.
+func (d *ServerDetail) setConfiguration(s *config.Server) {
 	launch := LaunchView(s.ShownLaunch())
 	d.Launch, d.EnabledTools, d.DisabledTools, d.InferHints = &launch, s.EnabledTools, s.DisabledTools, string(s.InferHints)
 	for n, o := range s.HintOverrides {
@@ -116,9 +115,8 @@ func (d *ServerDetail) configure(s *config.Server) {
 	}
 }
 
-// row is a server with what the log and the decisions say; s is nil of one that is
-// only proposed.
-func (i *Inspector) row(v ServerView, s *catalog.Server, use map[string]activity.ServerUse) ServerRow {
+// serverRow returns a server with its usage and the number of waiting definitions. s is nil for a proposed server.
+func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]activity.ServerUse) ServerRow {
 	row := ServerRow{ServerView: v}
 	if s == nil {
 		return row
@@ -143,35 +141,33 @@ func (i *Inspector) row(v ServerView, s *catalog.Server, use map[string]activity
 	return row
 }
 
-// serverUse is how servers were called; nil when the log does not say, which is in
-// the daemon's own log then.
+// serverUse returns how servers were called; nil when the log cannot be read.
 func (i *Inspector) serverUse(ctx context.Context) map[string]activity.ServerUse {
-	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	use, _ := i.log.ServerUse(ctx, time.Now(), day)
+	use, _ := i.log.ServerUse(ctx, time.Now(), hoursShown)
 	return use
 }
 
-// availability is in which states a server was. What the log does not say is left
-// out.
+// availability returns the state changes of a server, as far as the log has them.
 func (i *Inspector) availability(ctx context.Context, server string) (turns []Turn) {
-	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	since := time.Now().Add(-day * time.Hour)
+	since := time.Now().Add(-hoursShown * time.Hour)
 	f := activity.Filter{Types: []activity.Type{activity.ServerChange}, Servers: []string{server}, Since: since, Limit: activity.MaxLimit}
 	within, err := i.log.List(ctx, f)
 	if err != nil {
 		return nil
 	}
 	for n := range within.Records {
-		if t, ok := turnOf(&within.Records[n]); ok {
+		if t, ok := stateChange(&within.Records[n]); ok {
 			turns = append(turns, t)
 		}
 	}
 	f.Since, f.Until, f.Limit = time.Time{}, since, activity.DefaultLimit
 	if before, err := i.log.List(ctx, f); err == nil && within.NextCursor == "" {
 		for n := range before.Records {
-			if t, ok := turnOf(&before.Records[n]); ok {
+			if t, ok := stateChange(&before.Records[n]); ok {
 				turns = append(turns, t)
 				break
 			}
@@ -181,8 +177,8 @@ func (i *Inspector) availability(ctx context.Context, server string) (turns []Tu
 	return slices.CompactFunc(turns, func(a, b Turn) bool { return a.State == b.State })
 }
 
-// turnOf returns the state that a record of a server tells of, if it does.
-func turnOf(r *activity.Record) (Turn, bool) {
+// stateChange returns the state change in a record, if it has one.
+func stateChange(r *activity.Record) (Turn, bool) {
 	switch phase := upstream.Phase(r.Metadata.Action); phase {
 	case upstream.Stopped, upstream.Ready, upstream.Failed, upstream.Idle:
 		return Turn{r.Timestamp, string(phase)}, true

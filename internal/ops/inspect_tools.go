@@ -14,13 +14,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Tools returns a page of the known tools that a filter selects.
+// Tools returns a page of the tools that a filter selects.
 func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList, error) {
-	l := i.lists.kept(q.Snapshot, q.ToolFilter)
+	l := i.lists.find(q.Snapshot, q.ToolFilter)
 	if l == nil {
-		l = i.list(ctx, q.ToolFilter)
+		l = i.selectTools(ctx, q.ToolFilter)
 		if len(l.tools) > q.Limit {
-			i.lists.keep(l)
+			i.lists.add(l)
 		}
 	}
 	page := l.tools[min(q.Offset, len(l.tools)):]
@@ -29,7 +29,7 @@ func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList,
 	for n, t := range page {
 		out.Tools[n] = l.row(t)
 		if q.Detail == Full {
-			out.Tools[n].ToolMore = i.more(t)
+			out.Tools[n].ToolMore = i.fullDetail(t)
 		}
 	}
 	return out, nil
@@ -41,18 +41,18 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).of(t), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(), Signature: Signature(t),
-		Tokens: tokensIn(bytesOf(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokensIn(bytesOf(catalog.Hit{Tool: t}, config.Compact))}
+	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).used(t), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(), Signature: Signature(t),
+		Tokens: tokenCount(toolBytes(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokenCount(toolBytes(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
 	}
 	return d, nil
 }
 
-// list selects tools from what there is now.
-func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
+// selectTools filters, counts and sorts the tools of the current snapshot.
+func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing {
 	snapshot := i.gateway.Catalog.Current()
-	l := &list{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.toolUse(ctx)}
+	l := &toolListing{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.toolUse(ctx)}
 	text, servers, lately := strings.ToLower(f.Text), []*catalog.Server{}, time.Now().Add(-recent)
 	lanes, statuses := map[policy.Variant]int{}, Counts{}
 	for _, s := range snapshot.Servers() {
@@ -64,7 +64,7 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 			if text != "" && !strings.Contains(strings.ToLower(t.ID.String()), text) && !strings.Contains(strings.ToLower(t.Title), text) {
 				continue
 			}
-			hints, use := hintsOf(t), l.use.when(t, lately)
+			hints, use := hintSource(t), l.use.recency(t, lately)
 			fits := [...]bool{ofServer,
 				(f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String()),
 				f.Status == "" || f.Status == cmp.Or(StatusOf(t), policy.Callable.Word()),
@@ -77,7 +77,7 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 					misses++
 				}
 			}
-			// A facet counts what all filters but its own let through.
+			// A facet counts the tools that all other filters select.
 			counts := func(own int) bool { return misses == 0 || misses == 1 && !fits[own] }
 			if counts(0) {
 				inServer++
@@ -101,7 +101,7 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 		if inServer > 0 {
 			l.facets.Server[s.Name] = inServer
 		}
-		if f.Sort != "" { // by name; the servers are
+		if f.Sort != "" { // by name; the servers are sorted already
 			slices.SortFunc(l.tools[begin:], func(a, b *catalog.Tool) int { return strings.Compare(a.ID.Tool, b.ID.Tool) })
 		}
 	}
@@ -124,18 +124,16 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 	return l
 }
 
-// toolUse returns what the log knows. Without it nothing was called; why is in the
-// daemon's own log.
+// toolUse returns how tools were called; empty when the log cannot be read.
 func (i *Inspector) toolUse(ctx context.Context) toolUse {
-	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	use, _ := i.log.ToolUse(ctx)
 	return use
 }
 
-// sortUsed puts the tools first that were called, in an order; the others, and those
-// that are alike, stay in theirs.
-func (l *list) sortUsed(order func(a, b activity.Use) int) {
+// sortUsed moves the called tools to the front, in order. The sort is stable.
+func (l *toolListing) sortUsed(order func(a, b activity.Use) int) {
 	type called struct {
 		*catalog.Tool
 		activity.Use
@@ -155,8 +153,8 @@ func (l *list) sortUsed(order func(a, b activity.Use) int) {
 	copy(l.tools[len(used):], others)
 }
 
-// hintsOf returns who says what a tool does.
-func hintsOf(t *catalog.Tool) string {
+// hintSource returns where a tool's hints come from: guessed, corrected or said.
+func hintSource(t *catalog.Tool) string {
 	if t.Undeclared() {
 		return "guessed"
 	}
@@ -166,10 +164,10 @@ func hintsOf(t *catalog.Tool) string {
 	return "said"
 }
 
-// maxSummary is how many bytes of a description a list shows.
+// maxSummary limits the description in a list, in bytes.
 const maxSummary = 240
 
-func (l *list) row(t *catalog.Tool) ToolRow {
+func (l *toolListing) row(t *catalog.Tool) ToolRow {
 	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	if cut := wirejson.Clip(summary, maxSummary); cut != summary {
 		summary = cut + "…"
@@ -178,12 +176,12 @@ func (l *list) row(t *catalog.Tool) ToolRow {
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
 		Status: StatusOf(t), Deprecated: t.Deprecated(),
-		Tokens: tokensIn(len(t.Raw)), Used: l.use.of(t),
+		Tokens: tokenCount(len(t.Raw)), Used: l.use.used(t),
 	}
 }
 
-// more is what a full list has beside.
-func (i *Inspector) more(t *catalog.Tool) *ToolMore {
+// fullDetail returns the fields that only a full list has.
+func (i *Inspector) fullDetail(t *catalog.Tool) *ToolMore {
 	v := i.gateway.ViewTrusted(t)
 	return &ToolMore{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
 		Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations,

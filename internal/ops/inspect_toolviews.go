@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ToolQuery asks for a page of the tools. Empty fields select everything.
+// ToolQuery selects a page of tools. Empty fields select everything.
 type ToolQuery struct {
 	ToolFilter
 	Detail   string `query:"detail" enum:"slim,full" doc:"slim (when not given): what a list shows. full: also the description, schemas, hints and what is decided."`
@@ -14,10 +14,10 @@ type ToolQuery struct {
 	Snapshot string `query:"snapshot" doc:"That of an earlier page: then this is a page of the same list, while that is kept. The filters are to be the same."`
 }
 
-// Full is the detail of a list with everything.
+// Full is the detail of a list with all fields.
 const Full = "full"
 
-// ToolFilter selects tools and says in which order.
+// ToolFilter selects and sorts tools.
 type ToolFilter struct {
 	Server    string `query:"server" doc:"Only tools of this server."`
 	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
@@ -30,7 +30,7 @@ type ToolFilter struct {
 	Reverse   bool   `query:"reverse" doc:"The other way round."`
 }
 
-// ToolList is a page of the tools that a filter selects.
+// ToolList is a page of tools.
 type ToolList struct {
 	Tools    []ToolRow  `json:"tools"`
 	Total    int        `json:"total"`
@@ -41,8 +41,7 @@ type ToolList struct {
 	Unhinted []Unhinted `json:"unhinted,omitempty" doc:"The servers for which infer_hints: enforce would be good for something, where it is most first."`
 }
 
-// Facets count the tools by what can be chosen. Each counts those that all filters
-// but its own select.
+// Facets count tools by filter value. Each counts the tools that all other filters select.
 type Facets struct {
 	Lane   map[string]int `json:"lane" doc:"By operation_type; call_with counts as that filter, too."`
 	Status map[string]int `json:"status" doc:"callable, and the statuses."`
@@ -68,13 +67,13 @@ type ToolRow struct {
 	*ToolMore
 }
 
-// Used is how a tool was called.
+// Used says how often and when a tool was called.
 type Used struct {
 	Calls    int64      `json:"calls" doc:"How often it was called, as far back as the log goes."`
 	LastUsed *time.Time `json:"last_used,omitempty"`
 }
 
-// ToolDetail is one tool, with what a page about it shows.
+// ToolDetail is one tool with the details of its page.
 type ToolDetail struct {
 	ToolView
 	Used
@@ -86,7 +85,7 @@ type ToolDetail struct {
 	CompactTokens int             `json:"compact_tokens" doc:"The same with the signature."`
 }
 
-// ToolMore is the rest of a tool, with detail full.
+// ToolMore has the fields of detail full.
 type ToolMore struct {
 	Description         *string         `json:"description,omitempty"`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
@@ -98,7 +97,7 @@ type ToolMore struct {
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool."`
 }
 
-// View returns the tool of a full list as one that is shown by itself.
+// View converts a row of a full list to a ToolView.
 func (r *ToolRow) View() ToolView {
 	v := ToolView{Name: r.Name, Server: r.Server, Tool: r.Tool, Title: r.Title, CallWith: r.CallWith, Status: r.Status, Deprecated: r.Deprecated}
 	if m := r.ToolMore; m != nil {

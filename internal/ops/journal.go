@@ -9,20 +9,19 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Journal has on record what is decided, and who decided.
+// Journal records user actions with their authors.
 type Journal struct {
 	Log    Log
 	Logger *slog.Logger
 }
 
-// claim is what a person signs.
+// claim is a statement that a user signs.
 type claim = presence.Claim
 
-// Act does what only a person may do, and has it on record: who asked is
-// durable before anything changes, and how it went after.
-func (j Journal) Act(c Caller, r activity.Record, do func() error) error {
+// RunUserAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
+func (j Journal) RunUserAction(c Caller, r activity.Record, do func() error) error {
 	if c.Person() {
-		return j.Recorded(r, do)
+		return j.RunRecorded(r, do)
 	}
 	p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",
 		"Ask the user to do it.")
@@ -33,8 +32,8 @@ func (j Journal) Act(c Caller, r activity.Record, do func() error) error {
 	return p
 }
 
-// Recorded does something between the beginning and the end of its record.
-func (j Journal) Recorded(r activity.Record, do func() error) error {
+// RunRecorded writes the begin record, runs do, and writes the outcome.
+func (j Journal) RunRecorded(r activity.Record, do func() error) error {
 	started := time.Now()
 	if err := j.Log.Begin(&r); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// LoginView is how far the login of a person to a server is.
+// LoginView is the progress of a user's login to a server.
 type LoginView struct {
 	Server    string     `json:"server"`
 	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the person, done, or failed."`
@@ -21,13 +21,13 @@ type LoginView struct {
 func viewLogin(server string, p oauth.Progress) LoginView {
 	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
 	if p.Phase == oauth.Waiting {
-		v.URL, v.ExpiresAt = p.URL, whenSet(p.Expires)
+		v.URL, v.ExpiresAt = p.URL, timeOrNil(p.Expires)
 	}
 	return v
 }
 
-// account finds the account at a server.
-func (g *Gateway) account(name string) (*oauth.Account, error) {
+// oauthAccount returns the OAuth account of a server.
+func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 	if _, err := g.FindServer(name); err != nil {
 		return nil, err
 	}
@@ -38,16 +38,16 @@ func (g *Gateway) account(name string) (*oauth.Account, error) {
 		WithHint("Only a server with a url does, which is enabled and not quarantined, and whose headers have no Authorization of their own.")
 }
 
-// forgetTime is how long the end of a login may take when its server is removed.
-const forgetTime = 5 * time.Second
+// logoutTimeout limits the logout from a removed server.
+const logoutTimeout = 5 * time.Second
 
-// WithoutLogin removes a server, and forgets the login to it once it has gone.
-func (g *Gateway) WithoutLogin(ctx context.Context, name string, remove func() error) error {
+// RemoveWithLogin removes a server, then deletes its login.
+func (g *Gateway) RemoveWithLogin(ctx context.Context, name string, remove func() error) error {
 	a := g.Logins.Account(name)
 	if err := remove(); a == nil || err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, forgetTime)
+	ctx, cancel := context.WithTimeout(ctx, logoutTimeout)
 	defer cancel()
 	if err := a.Logout(ctx); err != nil {
 		g.Logger.Warn("the login to a removed server was not forgotten", "server", name, "error", err)
@@ -55,18 +55,17 @@ func (g *Gateway) WithoutLogin(ctx context.Context, name string, remove func() e
 	return nil
 }
 
-// personsAccount is account for what only a person can do.
-func (g *Gateway) personsAccount(c Caller, name, what string) (*oauth.Account, error) {
+// accountForUser is account for operations that only a user may do.
+func (g *Gateway) accountForUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
 		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
-	return g.account(name)
+	return g.oauthAccount(name)
 }
 
-// LoginServer begins the login of a person to a server, or returns the one that
-// waits already. When it is done the server is connected anew.
+// LoginServer starts a login to a server, or returns the running one. The server reconnects after it.
 func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
-	a, err := g.personsAccount(c, in.Name, "log in to a server")
+	a, err := g.accountForUser(c, in.Name, "log in to a server")
 	if err != nil {
 		return LoginView{}, err
 	}
@@ -82,9 +81,9 @@ func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (Logi
 	return viewLogin(in.Name, progress), nil
 }
 
-// LoginProgress tells how far the last login to a server is.
+// LoginProgress returns the progress of the last login to a server.
 func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (LoginView, error) {
-	a, err := g.account(in.Name)
+	a, err := g.oauthAccount(in.Name)
 	if err != nil {
 		return LoginView{}, err
 	}
@@ -96,9 +95,9 @@ func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (Logi
 	return viewLogin(in.Name, progress), nil
 }
 
-// LogoutServer forgets the login to a server, and connects it anew without.
+// LogoutServer deletes the login to a server and reconnects it.
 func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	a, err := g.personsAccount(c, in.Name, "log out of a server")
+	a, err := g.accountForUser(c, in.Name, "log out of a server")
 	if err != nil {
 		return ServerView{}, err
 	}
@@ -112,9 +111,9 @@ func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (Ser
 	return g.Server(ctx, c, in)
 }
 
-// recordLogin puts on record what a login has come to.
+// recordLogin records a login or logout.
 func (g *Gateway) recordLogin(server, action string, c Caller) {
-	if err := g.record(c, server, action); err != nil {
+	if err := g.recordServerAction(c, server, action); err != nil {
 		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
 	}
 }

@@ -88,7 +88,7 @@ func TestLoginIsAPersons(t *testing.T) {
 
 func TestNeedsLoginIsShown(t *testing.T) {
 	w, _ := loginWorld(t)
-	w.gateway.About = About{Loaded: func() int { return 0 }, Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
+	w.gateway.About = DaemonInfo{Loaded: func() int { return 0 }, Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
 		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
 	shown := func(phase upstream.Phase) ServerView {
 		w.Catalog.StateChanged(upstream.State{Name: "s", Phase: phase})

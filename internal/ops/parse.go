@@ -12,18 +12,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxPasted bounds a text that is parsed, in bytes.
+// maxPasted limits a pasted text, in bytes.
 const maxPasted = 256 << 10
 
-// Pasted is a text from which servers are to be read.
-type Pasted struct {
+// PastedText is a text with servers.
+type PastedText struct {
 	Text string `json:"text" required:"true" maxLength:"262144" doc:"A part of a client's file (JSON, with or without comments, TOML, YAML), one command line, or a URL; at most 256 KiB."`
 }
 
-// Example is what such a text looks like.
-func (Pasted) Example() string { return `{"text": "npx -y @modelcontextprotocol/server-github"}` }
+// Example returns an example for the OpenAPI document.
+func (PastedText) Example() string { return `{"text": "npx -y @modelcontextprotocol/server-github"}` }
 
-// Parsed is the servers of a text. None of them is added by that.
+// Parsed is the servers of a text. None of them is added.
 type Parsed struct {
 	Format   clients.Format `json:"format" doc:"What the text was taken for."`
 	Servers  []ParsedServer `json:"servers"`
@@ -31,8 +31,7 @@ type Parsed struct {
 	Notes    []string       `json:"notes" doc:"What is left out on purpose."`
 }
 
-// ParseMistake is a place of a text. Line and Column count from 1; they are 0 where
-// no place can be named.
+// ParseMistake is a mistake in a text. Line and Column count from 1; they are 0 when unknown.
 type ParseMistake struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
@@ -50,7 +49,7 @@ type ParsedServer struct {
 	Notes   []string      `json:"notes" doc:"What is different here from what the text says."`
 }
 
-// AddedServer is a server to add, as POST /servers takes it.
+// AddedServer is a server to add, as the body of POST /servers.
 type AddedServer struct {
 	Name string `json:"name"`
 	config.Launch
@@ -66,9 +65,8 @@ type ParseSecret struct {
 	Suggestion string `json:"suggestion" doc:"What to write instead of the whole value: a reference to a variable in MCPProxy's environment."`
 }
 
-// parseServers reads the servers of a text that a person has pasted. One that is
-// MCPProxy itself, as itself says, is left out. Nothing is stored.
-func parseServers(in Pasted, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
+// parseServers parses the servers of a pasted text. It leaves out MCPProxy itself, as itself detects. It stores nothing.
+func parseServers(in PastedText, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
 	if len(in.Text) > maxPasted {
 		return Parsed{}, problem.Newf(problem.TooLarge, "The text is larger than %d bytes.", maxPasted).
 			WithHint("Paste only the part with the servers.").With("limit", maxPasted)
@@ -76,7 +74,7 @@ func parseServers(in Pasted, c *config.Config, itself func(config.Launch) error)
 	file, format, err := clients.ParsePasted([]byte(in.Text))
 	out := Parsed{Format: format, Servers: []ParsedServer{}, Mistakes: []ParseMistake{}, Notes: []string{}}
 	if err != nil {
-		out.Mistakes = append(out.Mistakes, mistakeOf(problem.From(err)))
+		out.Mistakes = append(out.Mistakes, newParseMistake(problem.From(err)))
 		return out, nil
 	}
 	for _, n := range file.Notes {
@@ -95,8 +93,8 @@ func parseServers(in Pasted, c *config.Config, itself func(config.Launch) error)
 	return out, nil
 }
 
-// mistakeOf is a mistake with its place, without what its message repeats of that.
-func mistakeOf(p *problem.Problem) ParseMistake {
+// newParseMistake converts a problem, without the position in its message.
+func newParseMistake(p *problem.Problem) ParseMistake {
 	m := ParseMistake{Message: p.Message, Hint: p.Hint}
 	m.Line, _ = p.Detail("line").(int)
 	m.Column, _ = p.Detail("column").(int)
@@ -113,7 +111,7 @@ func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
 	out := ParsedServer{
 		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.ShownLaunch()),
 		Exists:  slices.ContainsFunc(c.Servers, func(other config.Server) bool { return strings.EqualFold(other.Name, s.Name) }),
-		Secrets: secretsOf(s.Name, e.Launch), Notes: []string{},
+		Secrets: parsedSecrets(s.Name, e.Launch), Notes: []string{},
 	}
 	for _, n := range s.Notes {
 		text := n.Message
@@ -125,7 +123,7 @@ func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
 		}
 		out.Notes = append(out.Notes, text)
 	}
-	// What narrows and cannot be added at once has the server wait for a person.
+	// A restriction that cannot be part of add requires a review of the server.
 	narrow := func(there bool, note string) {
 		if there {
 			out.Add.Quarantined = true
@@ -133,8 +131,8 @@ func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
 		}
 	}
 	narrow(e.Enabled != nil && !*e.Enabled, "the client has it switched off: it is added for review, and not started before you approve it")
-	narrow(len(e.EnabledTools) > 0, "the client allows some of its tools only, which is not part of add: it is added for review; set enabled_tools to "+listed(e.EnabledTools)+" before you approve it")
-	narrow(len(e.DisabledTools) > 0, "the client forbids some of its tools, which is not part of add: it is added for review; set disabled_tools to "+listed(e.DisabledTools)+" before you approve it")
+	narrow(len(e.EnabledTools) > 0, "the client allows some of its tools only, which is not part of add: it is added for review; set enabled_tools to "+jsonList(e.EnabledTools)+" before you approve it")
+	narrow(len(e.DisabledTools) > 0, "the client forbids some of its tools, which is not part of add: it is added for review; set disabled_tools to "+jsonList(e.DisabledTools)+" before you approve it")
 	if e.CallTimeout != "" {
 		out.Notes = append(out.Notes, "call_timeout "+e.CallTimeout+" is not part of add: set it afterwards")
 	}
@@ -144,18 +142,18 @@ func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
 	return out
 }
 
-// listed are names as a list, not too many.
-func listed(names []string) string {
-	raw, _ := json.Marshal(names) // texts always encode
+// jsonList formats names as JSON, shortened.
+func jsonList(names []string) string {
+	raw, _ := json.Marshal(names) // strings always encode
 	return problem.Brief(string(raw))
 }
 
-// secretsOf returns what of a launch looks like a credential, one for each place.
-func secretsOf(server string, l config.Launch) []ParseSecret {
+// parsedSecrets returns the values of a launch that look like credentials, one per place.
+func parsedSecrets(server string, l config.Launch) []ParseSecret {
 	found := CredentialsIn(server, l)
 	taken := map[string]int{}
 	said := ReplaceCredentials(l, found, func(i int) string {
-		name := found[i].Wish
+		name := found[i].Name
 		if taken[name]++; taken[name] > 1 {
 			name = fmt.Sprintf("%s_%d", name, taken[name])
 		}

@@ -10,32 +10,30 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Proposal is a server that an agent proposes: it is reviewed before it is in
-// the configuration.
+// Proposal is a server that an agent proposed.
 type Proposal struct {
 	approval.Mark
-	Config  config.Server     // as it would be
-	Edit    config.ServerEdit // as it would be written
-	Client  string            // how the client calls itself that proposed it
-	Session string            // the session that it was proposed in, "" when that is not known
+	Config  config.Server     // as configured once approved
+	Edit    config.ServerEdit // as written into the file once approved
+	Client  string            // the client's own name
+	Session string            // the session of the proposal; "" when unknown
 }
 
-// proposal is what is kept of one.
-type proposal struct {
+// storedProposal is the stored form of a proposal.
+type storedProposal struct {
 	config.ServerEdit
 	Client  string `json:"proposed_with,omitempty"`
 	Session string `json:"proposed_in,omitempty"`
 }
 
-// keptProposal returns what is kept of a proposal.
-func keptProposal(edit config.ServerEdit, client, session string) (json.RawMessage, error) {
-	return json.Marshal(proposal{edit, client, session})
+// encodeProposal returns the stored form of a proposal.
+func encodeProposal(edit config.ServerEdit, client, session string) (json.RawMessage, error) {
+	return json.Marshal(storedProposal{edit, client, session})
 }
 
-// readProposal reads what is kept. Whatever stands there, the server is
-// quarantined and no trust is put in it.
+// readProposal decodes a stored proposal. It always sets the quarantine and clears the trust.
 func readProposal(p approval.Proposal) (Proposal, error) {
-	var kept proposal
+	var kept storedProposal
 	if err := json.Unmarshal(p.Server, &kept); err != nil {
 		return Proposal{}, problem.Newf(problem.Internal, "The proposal of server '%s' cannot be read.", p.Name).
 			WithHint("Remove it with `mcpproxy upstream remove " + p.Name + "`.").Because(err)
@@ -49,15 +47,14 @@ func readProposal(p approval.Proposal) (Proposal, error) {
 	return Proposal{p.Mark, s, edit, kept.Client, kept.Session}, nil
 }
 
-// MayPropose reports whether a caller with its bounds may propose a server: what is
-// said of a name that is taken tells of servers, so that all of them must be in its
-// scope, and the write lane.
+// MayPropose reports whether a caller may propose servers. It needs all servers in its scope, because an error about a taken name reveals servers, and
+// the write lane.
 func MayPropose(c *Caller) bool {
 	within := c.Scope()
 	return within.AllServers() && policy.Within(within, policy.Write)
 }
 
-// Proposals returns the proposed servers whose name is not taken meanwhile.
+// Proposals returns the proposed servers whose names are not configured.
 func (g *Gateway) Proposals() []Proposal {
 	var all []Proposal
 	for _, p := range g.Book.Proposals() {
@@ -74,15 +71,15 @@ func (g *Gateway) Proposals() []Proposal {
 	return all
 }
 
-// view is a proposed server among the others.
-func (p *Proposal) view() ServerView {
-	v := unstarted(p.Config)
+// serverView returns the view of a proposed server.
+func (p *Proposal) serverView() ServerView {
+	v := unstartedView(p.Config)
 	v.Stage, v.ProposedBy = StageLaunch, p.By
 	return v
 }
 
-// unstarted is a server of which nothing but its configuration is known.
-func unstarted(s config.Server) ServerView {
+// unstartedView returns the view of a server from its configuration alone.
+func unstartedView(s config.Server) ServerView {
 	shown := s.ShownLaunch()
 	return ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: string(upstream.Stopped),
@@ -90,8 +87,8 @@ func unstarted(s config.Server) ServerView {
 	}
 }
 
-// onlyProposed refuses what only a server of the configuration has.
-func onlyProposed(name string) error {
+// onlyProposedError rejects an operation that needs a configured server.
+func onlyProposedError(name string) error {
 	return problem.Newf(problem.Conflict, "Server '%s' is only proposed: it waits for review.", name).
 		WithHint("Review it with `mcpproxy upstream approve " + name + "`, or take it away with `mcpproxy upstream remove " + name + "`.")
 }

@@ -10,19 +10,16 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// restartTime is how long RestartServer waits for the new connection.
-const restartTime = 10 * time.Second
+// restartTimeout limits how long RestartServer waits for the new connection.
+const restartTimeout = 10 * time.Second
 
-// RestartServer ends a server's connection and makes a new one. It returns
-// when that is ready or has failed, at the latest after restartTime; how it
-// went is in the server's state. A person's restart happens at once and ends
-// what is in flight; an agent's ends no call of others, and is refused when the
-// server was restarted a moment ago: see upstream.Set.RestartQuietly. Either is
-// on record before it happens; what is refused the surface records.
+// RestartServer reconnects a server. It returns when the server is ready or failed, or after restartTimeout; the server's state has the outcome. A
+// user's restart is immediate and ends running calls. An agent's restart ends no call of other clients, and is rejected shortly after another restart:
+// see upstream.Set.RestartQuietly. Both are recorded before they happen; the surface records rejections.
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
-	begin := func() error { return g.record(c, name, "restart") }
-	asked, err := time.Now(), g.mayRestart(name, c)
+	begin := func() error { return g.recordServerAction(c, name, "restart") }
+	asked, err := time.Now(), g.checkRestart(name, c)
 	switch {
 	case err != nil:
 	case c.Person():
@@ -47,9 +44,9 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 	return g.Server(ctx, c, in)
 }
 
-// mayRestart returns why a server cannot be restarted, nil when it can.
-func (g *Gateway) mayRestart(name string, c Caller) error {
-	s, err := g.findFor(&c, name)
+// checkRestart returns why a server cannot be restarted, nil when it can.
+func (g *Gateway) checkRestart(name string, c Caller) error {
+	s, err := g.findServerInScope(&c, name)
 	if err != nil && problem.From(err).Code == problem.OutOfScope {
 		return err
 	}
@@ -58,7 +55,7 @@ func (g *Gateway) mayRestart(name string, c Caller) error {
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
 	if _, proposed := g.Book.Proposal(name); err != nil && proposed && g.Config().Server(name) == nil {
-		return onlyProposed(name)
+		return onlyProposedError(name)
 	}
 	if err != nil {
 		return err
@@ -71,10 +68,9 @@ func (g *Gateway) mayRestart(name string, c Caller) error {
 	return nil
 }
 
-// awaitServer waits until the server is in a state that it entered after the
-// time given and that is not a step on the way.
+// awaitServer waits until the server has entered a final state after the given time.
 func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time) error {
-	limit := time.NewTimer(restartTime)
+	limit := time.NewTimer(restartTimeout)
 	defer limit.Stop()
 	for {
 		snapshot := g.Catalog.Current()

@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/mcp/result"
 )
 
-// ReadResult returns a part of a result that was cut, as JSON. A handle works
-// only for the actor that made the call, as far as the tool is still in the scope, and
-// not while its server is quarantined.
+// ReadResult returns a part of a stored large result as JSON. A handle works only for the actor of the call, while the tool is in its scope and the
+// server is not quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
 	stored, gone := g.Stored(ctx, &req.Caller, req.Handle)
 	if gone != nil {

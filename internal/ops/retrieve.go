@@ -17,45 +17,44 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of a search's answer.
+// Limits of a search result.
 const (
 	maxTools  = 100
 	maxLocked = 10
-	// maxQuery bounds a query, in bytes; more words than that rank nothing better.
+	// maxQuery limits a query, in bytes. More words do not improve the ranking.
 	maxQuery = 10_000
 )
 
-// SearchResult is what a search finds in one snapshot.
+// SearchResult is the result of a search in one snapshot.
 type SearchResult struct {
-	Hits  []catalog.Hit // that can be called, best first
-	Total int           // of those that match
-	mute  int           // that the operation leaves out, for want of hints
+	Hits     []catalog.Hit // callable tools, best first
+	Total    int           // number of callable matches
+	unhinted int           // matches that the operation filter left out because they have no hints
 
 	snapshot *catalog.Snapshot
 	used     *search.Habits
 	query    string
 	limit    int
-	keep     func(*catalog.Tool) bool // nil keeps all
+	keep     func(*catalog.Tool) bool // nil selects all
 }
 
-// Find ranks the callable tools that fit a query, as agents are shown them.
+// Find ranks the callable tools that match a query, as agents see them.
 func (g *Gateway) Find(req *RetrieveRequest) *SearchResult {
-	f := &SearchResult{snapshot: g.Catalog.Current().Within(req.Caller.Scope()), used: g.learned(req.Caller), query: problem.Shown(req.Query, maxQuery),
-		limit: clamp(req.Limit, g.Config().ToolsLimit), keep: calledFor(req.Operation, nil)}
-	f.Hits, f.Total = f.snapshot.Search(f.used, f.query, f.limit, calledFor(req.Operation, &f.mute))
+	f := &SearchResult{snapshot: g.Catalog.Current().Within(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.Shown(req.Query, maxQuery),
+		limit: clampLimit(req.Limit, g.Config().ToolsLimit), keep: operationFilter(req.Operation, nil)}
+	f.Hits, f.Total = f.snapshot.Search(f.used, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
 	return f
 }
 
-// Locked ranks the tools that fit as well, but cannot be called, as far as keep has
-// it (nil is all): the best, 10 at most, and the number of all.
+// Locked returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
 func (f *SearchResult) Locked(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
-	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), both(f.keep, keep))
+	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), combineFilters(f.keep, keep))
 }
 
-// DefinitionBytes is how many bytes all definitions have that the search was among.
+// DefinitionBytes returns the size of all searched definitions.
 func (f *SearchResult) DefinitionBytes() int { return f.snapshot.DefinitionBytes() }
 
-// Why returns why a hit was found.
+// Why returns why a tool was found.
 func (f *SearchResult) Why(h catalog.Hit) []Why {
 	reasons := f.snapshot.Explain(f.used, f.query, h)
 	out := make([]Why, len(reasons))
@@ -65,20 +64,18 @@ func (f *SearchResult) Why(h catalog.Hit) []Why {
 	return out
 }
 
-// bytesOf returns how many bytes a hit has in the answer to an agent, where there is
-// room for it; detail is Full or Compact.
-func bytesOf(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
+// toolBytes returns the size of a hit in an agent's search result; detail is Full or Compact.
+func toolBytes(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
 
-// bytesAt is bytesOf for the match at this place, from 0.
-func bytesAt(place int, h catalog.Hit, detail config.Detail) int {
-	return len(appendAt(nil, place, h, detail))
+// matchBytes is toolBytes for the match at index.
+func matchBytes(place int, h catalog.Hit, detail config.Detail) int {
+	return len(appendMatch(nil, place, h, detail))
 }
 
 // Signature returns a tool as detail compact shows it.
 func Signature(t *catalog.Tool) string { return signature(t.ID.Tool, t.InputSchema) }
 
-// Retrieve answers retrieve_tools: the callable tools that fit the query best,
-// as the complete JSON object of the contract, in at most discovery_limit bytes.
+// Retrieve implements retrieve_tools: it returns the best matching callable tools as the JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
 	if g.Timed != nil {
 		defer func(began time.Time) { g.Timed(time.Since(began)) }(time.Now())
@@ -93,33 +90,33 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
 		var all int
-		locked, all = found.Locked(g.nameable(snapshot))
+		locked, all = found.Locked(g.nameableFilter(snapshot))
 		if all > 0 && !req.IncludeDisabled {
 			notices = append(notices, fmt.Sprintf(lockedNotice, all))
 		}
 	}
-	if found.mute > 0 {
-		notices = append(notices, fmt.Sprintf(muteNotice, found.mute))
+	if found.unhinted > 0 {
+		notices = append(notices, fmt.Sprintf(unhintedNotice, found.unhinted))
 	}
 	switch none := len(snapshot.Servers()) == 0; {
 	case none && (req.Caller.Scope().Bounded() || !req.Caller.Known()):
-		notices = append(notices, nothingNotice)
+		notices = append(notices, noAccessNotice)
 	case none:
 		notices = append(notices, noServerNotice(len(g.Proposals()), cfg.MCPManagement))
 	case total == 0:
-		notices = append(notices, tryNotice(snapshot, &req, len(notices) > 0, size/20))
+		notices = append(notices, noMatchNotice(snapshot, &req, len(notices) > 0, size/20))
 	}
 
-	// What comes before and after the tools has its part of the room, at most.
-	before := text(nil, `{"query":`, shortened(req.Query, size/10))
+	// The parts before and after the tools have a limited share of the room.
+	before := appendMember(nil, `{"query":`, truncate(req.Query, size/10))
 	before = append(strconv.AppendInt(append(before, `,"total":`...), int64(total), 10), `,"tools":[`...)
 	advice := []byte{']'}
-	if how := usage(cfg.Intent.RequireIntent, hits); req.Told == nil || !req.Told(how) {
-		advice = text(advice, `,"usage_instructions":`, how)
+	if how := usageText(cfg.Intent.RequireIntent, hits); req.Told == nil || !req.Told(how) {
+		advice = appendMember(advice, `,"usage_instructions":`, how)
 	}
-	after := appendNotConnected(nil, snapshot, &req, hits, g.state, size/10)
+	after := appendNotConnected(nil, snapshot, &req, hits, g.serverState, size/10)
 	if req.IncludeDisabled {
-		after = appendLocked(after, locked, g.shownDescription(snapshot), size/3)
+		after = appendLocked(after, locked, g.approvedDescription(snapshot), size/3)
 	}
 	after = append(after, '}')
 
@@ -127,7 +124,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		if len(notices) == 0 {
 			return advice
 		}
-		return text(advice[:len(advice):len(advice)], `,"notice":`, strings.Join(notices, " "))
+		return appendMember(advice[:len(advice):len(advice)], `,"notice":`, strings.Join(notices, " "))
 	}
 	told := hits
 	between := with(notices)
@@ -135,12 +132,12 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	if !fit {
 		cut := cutNotice
 		if len(hits) == 1 {
-			cut = aloneNotice
+			cut = oversizedNotice
 		}
 		between = with(append(notices, cut))
 		tools := fitTools(hits, detail, size-len(before)-len(between)-len(after))
 		told = hits[:len(tools)]
-		out = append(before, commas(tools)...)
+		out = append(before, joinTools(tools)...)
 	}
 	ids := make([]tool.ID, len(told))
 	for i, h := range told {
@@ -150,17 +147,16 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	return append(append(out, between...), after...), nil
 }
 
-func clamp(limit, byDefault int) int {
+func clampLimit(limit, byDefault int) int {
 	if limit == 0 {
 		limit = byDefault
 	}
 	return max(1, min(limit, maxTools))
 }
 
-// calledFor keeps the tools of an operation: those whose call_with is that, and
-// of those that declare nothing the ones that seem to be. It counts in mute those
-// that it leaves out and that declare nothing; nil is not counted. Nil keeps all.
-func calledFor(o policy.Operation, mute *int) func(*catalog.Tool) bool {
+// operationFilter selects the tools of an operation: by call_with, or for tools without hints by the inferred operation. It counts in unhinted the tools
+// without hints that it leaves out, unless nil. A nil filter selects all.
+func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	if o == policy.NoOperation {
 		return nil
 	}
@@ -173,18 +169,16 @@ func calledFor(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	}
 }
 
-// nameable keeps the locked tools that an agent may know of. The names of a
-// server that waits for review are text of its own: only those that were
-// approved before are known.
-func (g *Gateway) nameable(s *catalog.Snapshot) func(*catalog.Tool) bool {
+// nameableFilter selects the locked tools that agents may see by name. Names of a server under review are untrusted text, so only tools that were
+// approved before are visible.
+func (g *Gateway) nameableFilter(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
 		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).Tool(t.ID.Tool).Pin != nil
 	}
 }
 
-// shownDescription is empty unless this very text was approved: what nobody has
-// approved is never shown to a model.
-func (g *Gateway) shownDescription(s *catalog.Snapshot) func(*catalog.Tool) string {
+// approvedDescription returns the description, or "" if it was not approved: a model never sees an unapproved text.
+func (g *Gateway) approvedDescription(s *catalog.Snapshot) func(*catalog.Tool) string {
 	return func(t *catalog.Tool) string {
 		if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).Tool(t.ID.Tool).Approves(t.Fingerprint()) {
 			return ""
@@ -193,8 +187,8 @@ func (g *Gateway) shownDescription(s *catalog.Snapshot) func(*catalog.Tool) stri
 	}
 }
 
-// both keeps what both keep; nil keeps all.
-func both(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
+// combineFilters combines two filters; nil selects all.
+func combineFilters(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
 	if a == nil {
 		return b
 	}

@@ -113,7 +113,7 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 	if a, _ := w.answer(RetrieveRequest{Query: last, Limit: 1}); len(a.Tools) != 1 || a.Tools[0].Name != last || a.Tools[0].InputSchema == nil || a.Notice != "" {
 		t.Errorf("%s alone: %+v", last, a)
 	}
-	if a, _ := w.answer(RetrieveRequest{Query: "s:thing", Limit: 1}); a.Notice != aloneNotice || a.Tools[0].Signature == "" {
+	if a, _ := w.answer(RetrieveRequest{Query: "s:thing", Limit: 1}); a.Notice != oversizedNotice || a.Tools[0].Signature == "" {
 		t.Errorf("what never fits: %+v", a)
 	}
 	w.Reload(func(c *config.Config) { c.DiscoveryLimit = 1 << 20 })

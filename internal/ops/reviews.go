@@ -9,27 +9,27 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// Removed is the answer to a removal.
+// Removed names a removed server.
 type Removed struct {
 	Removed string `json:"removed" doc:"The name of the server that is gone."`
 }
 
-// Waiting is everything that waits for a person.
+// Waiting lists everything that waits for a user's approval.
 type Waiting struct {
 	Servers []WaitingServer `json:"servers"`
 	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, a page of them; the tools of the others are part of the server's review."`
-	// TotalTools counts those that are left out, too.
+	// TotalTools counts the tools of all pages.
 	TotalTools int            `json:"total_tools"`
 	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: a page of them."`
-	// TotalOffers counts those that are left out, too.
+	// TotalOffers counts the primitives of all pages.
 	TotalOffers int `json:"total_offers"`
 	WaitingTotals
-	// Forgotten is absent where no approvals were lost.
+	// Forgotten is absent when no approvals were lost.
 	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database: one approval of such a server is for all that is listed of it."`
 	Warnings  []string    `json:"warnings,omitempty" doc:"Why so much waits, where that is no person's decision."`
 }
 
-// WaitingTotals counts all definitions, also those that a page leaves out.
+// WaitingTotals counts the definitions of all pages.
 type WaitingTotals struct {
 	TotalBlocked  int `json:"total_blocked" doc:"Tools and offers that a user has blocked; they are among the totals, and wait for no one."`
 	TotalFindings int `json:"total_findings" doc:"Tools and offers with a finding that a user has not blocked."`
@@ -50,8 +50,7 @@ func (w *WaitingTotals) Count(reason approval.Why, s Scanned) {
 	}
 }
 
-// Forgotten is a server whose approvals were lost, and that no person has
-// approved since.
+// Forgotten is a server whose approvals were lost and that no user has approved since.
 type Forgotten struct {
 	Name   string `json:"name"`
 	Tools  int    `json:"tools" doc:"How many of its tools wait."`
@@ -74,7 +73,7 @@ type WaitingServer struct {
 	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
 }
 
-// Pending is why a definition waits, and what an approval of it has to name.
+// Pending says why a definition waits and what an approval of it must name.
 type Pending struct {
 	Reason      approval.Why `json:"reason" doc:"new, changed or blocked."`
 	Fingerprint string       `json:"fingerprint" doc:"What an approval has to name."`
@@ -83,14 +82,13 @@ type Pending struct {
 	Together    bool         `json:"together,omitempty" doc:"It may be approved together with others: it is clean, loosens no hint, nobody has refused it, and what was approved before is known."`
 }
 
-// Scanned is what the scanner says of a definition.
+// Scanned is the scanner's result for a definition.
 type Scanned struct {
 	Verdict  scan.Verdict   `json:"verdict"`
 	Findings []scan.Finding `json:"findings"`
 }
 
-// WaitingOffer is a prompt, a resource, a template, or a server's instructions,
-// whose definition nobody has approved.
+// WaitingOffer is a prompt, resource, template or instructions that waits for approval.
 type WaitingOffer struct {
 	Kind   tool.Kind `json:"kind" doc:"prompt, resource, template or instructions."`
 	Server string    `json:"server"`
@@ -99,7 +97,7 @@ type WaitingOffer struct {
 	Scanned
 }
 
-// WaitingTool is a tool whose definition nobody has approved.
+// WaitingTool is a tool that waits for approval.
 type WaitingTool struct {
 	Name   string `json:"name" doc:"The tool id: server:tool."`
 	Server string `json:"server"`
@@ -112,29 +110,28 @@ type WaitingTool struct {
 	Scanned
 }
 
-// DecidedTool is what became of one of many decisions.
+// DecidedTool is the result of one decision of a batch.
 type DecidedTool struct {
 	Name    string
-	Problem error // why it was not made; nil when it was
+	Problem error // nil when the decision was made
 }
 
-// ReviewStage is how far the review of a server is.
+// ReviewStage is the stage of a server's review.
 type ReviewStage string
 
 // The stages.
 const (
-	StageLaunch      ReviewStage = "launch"      // how it is launched waits: it is neither started nor contacted
-	StageDefinitions ReviewStage = "definitions" // it runs for the review only; its definitions wait
-	StageApproved    ReviewStage = "approved"    // it is not quarantined; single tools may wait
+	StageLaunch      ReviewStage = "launch"      // the launch waits for approval: the server is neither started nor contacted
+	StageDefinitions ReviewStage = "definitions" // the definitions wait: the server runs for the review only
+	StageApproved    ReviewStage = "approved"    // not quarantined; single tools may wait
 )
 
-// Words are all stages.
+// Words returns all stages.
 func (ReviewStage) Words() []string {
 	return []string{string(StageLaunch), string(StageDefinitions), string(StageApproved)}
 }
 
-// LaunchView is how a server is launched or reached: what a person approves
-// before it is started or contacted. Secrets are masked once it is approved.
+// LaunchView is how a server is started or reached: what a user approves first. Secrets are masked once it is approved.
 type LaunchView struct {
 	Protocol   string   `json:"protocol"`
 	Command    string   `json:"command,omitempty"`
@@ -145,7 +142,7 @@ type LaunchView struct {
 	Headers    []string `json:"headers,omitempty" doc:"The names of the headers."`
 }
 
-// ServerReview is what a person looks at before approving a server.
+// ServerReview is what a user reviews before approving a server.
 type ServerReview struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage"`
@@ -154,8 +151,7 @@ type ServerReview struct {
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
-	// ProposedEnv has values too: whoever proposed them may make the command do
-	// something else with them.
+	// ProposedEnv includes values, because they can change what the command does.
 	ProposedEnv map[string]string `json:"proposed_env,omitempty" doc:"The environment that is proposed, with its values, as long as the launch waits."`
 	// LaunchApprovedBy and LaunchApprovedAt are set once the launch is approved.
 	LaunchApprovedBy string         `json:"launch_approved_by,omitempty"`
@@ -167,31 +163,31 @@ type ServerReview struct {
 	Verdict          scan.Verdict   `json:"verdict" doc:"Of the instructions."`
 	Findings         []scan.Finding `json:"findings" doc:"In the instructions."`
 	Tools            []ReviewedTool `json:"tools"`
-	// Offers are what waits first, then the others, at most 5,000 in all.
+	// Offers lists waiting primitives first, at most 5,000 in all.
 	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions: those that wait first. At most 5,000; an approval is about those that are shown."`
 	TotalOffers int             `json:"total_offers"`
 }
 
-// Standing is how a definition stands that a review shows.
+// Standing is the approval status of a definition under review.
 type Standing struct {
 	Fingerprint string       `json:"fingerprint"`
 	Status      string       `json:"status,omitempty" words:"shown status"`
 	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 }
 
-// ReviewedOffer is one definition of a server under review that is not a tool's.
+// ReviewedOffer is a prompt, resource, template or instructions of a server under review.
 type ReviewedOffer struct {
 	Kind tool.Kind `json:"kind" doc:"prompt, resource, template or instructions."`
 	Name string    `json:"name,omitempty"`
 	Standing
 	ForClients bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
 	Definition json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
-	// Changes are those of the first 100 that have changed.
+	// Changes is set for the first 100 changed definitions.
 	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
 	Scanned
 }
 
-// ReviewedTool is one definition of a server under review.
+// ReviewedTool is a tool of a server under review.
 type ReviewedTool struct {
 	Tool string `json:"tool"`
 	Standing
@@ -199,8 +195,7 @@ type ReviewedTool struct {
 	Scanned
 }
 
-// Compared is a definition beside the approved one. Changes are never null in
-// JSON.
+// Compared is a definition, the approved one, and the differences. Changes are never null in JSON.
 type Compared struct {
 	Approved   *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
 	Definition json.RawMessage       `json:"definition"`
@@ -208,8 +203,7 @@ type Compared struct {
 	Truncated  bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
 }
 
-// OfferDiff is the approved definition of a prompt, a resource, a template or of
-// instructions beside the one that the server has now.
+// OfferDiff compares the listed and the approved definition of a prompt, resource, template or instructions.
 type OfferDiff struct {
 	Kind        tool.Kind    `json:"kind" doc:"prompt, resource, template or instructions."`
 	Server      string       `json:"server"`
@@ -221,8 +215,7 @@ type OfferDiff struct {
 	Scanned
 }
 
-// ToolDiff is a tool's approved definition beside the one that the server
-// lists now.
+// ToolDiff compares a tool's listed and approved definition.
 type ToolDiff struct {
 	Name        string       `json:"name" doc:"The tool id: server:tool."`
 	Server      string       `json:"server"`
@@ -235,7 +228,7 @@ type ToolDiff struct {
 	Scanned
 }
 
-// ApprovedView is a definition that was approved.
+// ApprovedView is an approved definition.
 type ApprovedView struct {
 	Fingerprint string          `json:"fingerprint"`
 	Definition  json.RawMessage `json:"definition,omitempty"`
@@ -243,7 +236,7 @@ type ApprovedView struct {
 	At          time.Time       `json:"at"`
 }
 
-// Trust is what is decided about a tool, as part of a ToolView.
+// Trust is the decisions about a tool, as part of a ToolView.
 type Trust struct {
 	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server lists."`
 	Approved    string       `json:"approved,omitempty" doc:"The approved fingerprint."`

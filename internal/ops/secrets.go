@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// SecretView is what may be known of a secret. It never has the value.
+// SecretView describes a secret without its value.
 type SecretView struct {
 	Name   string     `json:"name"`
 	State  string     `json:"state" enum:"set,missing,locked" doc:"set; missing: a server needs it, or it was set, and no value is there; locked: in a keyring that cannot be used."`
@@ -22,7 +22,7 @@ type SecretView struct {
 	SetAt  *time.Time `json:"set_at,omitempty" doc:"When it was set last, if that was with MCPProxy."`
 }
 
-// SecretViews are all secrets that are known or needed.
+// SecretViews lists all secrets that are stored or needed.
 type SecretViews struct {
 	Secrets []SecretView `json:"secrets"`
 }
@@ -38,23 +38,23 @@ type NewSecret struct {
 	Value string `json:"value" required:"true" doc:"The value, up to 65536 bytes. It is stored, and never answered."`
 }
 
-// secretsTime is how long a list may ask the keyring.
-const secretsTime = 10 * time.Second
+// secretsTimeout limits how long a list waits for the keyring.
+const secretsTimeout = 10 * time.Second
 
-// Secrets are the operations on secrets, with a daemon or without.
+// Secrets has the operations on secrets, with or without a daemon.
 type Secrets struct {
 	Store *secret.Store
-	// Servers are those of the configuration.
+	// Servers returns the configured servers.
 	Servers func() []config.Server
 }
 
-// List lists the secrets that were set, and those that servers need.
+// List returns the stored secrets and those that servers need.
 func (s Secrets) List(ctx context.Context) (SecretViews, error) {
-	ctx, cancel := context.WithTimeout(ctx, secretsTime)
+	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
 	defer cancel()
 	index, err := s.Store.List()
 	if err != nil {
-		return SecretViews{}, refusedSecret(err)
+		return SecretViews{}, secretError(err)
 	}
 	names := secret.SortedNames(index)
 	for _, server := range s.Servers() {
@@ -64,18 +64,18 @@ func (s Secrets) List(ctx context.Context) (SecretViews, error) {
 	all := SecretViews{[]SecretView{}}
 	for _, name := range slices.Compact(names) {
 		info, there := index[name]
-		v, err := s.view(ctx, name, info, there)
+		v, err := s.secretView(ctx, name, info, there)
 		if err != nil {
-			return SecretViews{}, refusedSecret(err)
+			return SecretViews{}, secretError(err)
 		}
 		all.Secrets = append(all.Secrets, v)
 	}
 	return all, nil
 }
 
-// view looks whether there is a value.
-func (s Secrets) view(ctx context.Context, name string, info secret.Info, there bool) (SecretView, error) {
-	v := SecretView{Name: name, State: "set", UsedBy: s.users(name)}
+// secretView checks whether a secret has a value.
+func (s Secrets) secretView(ctx context.Context, name string, info secret.Info, there bool) (SecretView, error) {
+	v := SecretView{Name: name, State: "set", UsedBy: s.serversUsing(name)}
 	if there {
 		v.Kept, v.SetAt = string(info.Place), &info.SetAt
 	}
@@ -90,8 +90,8 @@ func (s Secrets) view(ctx context.Context, name string, info secret.Info, there 
 	return v, nil
 }
 
-// users are the servers that need a secret.
-func (s Secrets) users(name string) []string {
+// serversUsing returns the servers that need a secret.
+func (s Secrets) serversUsing(name string) []string {
 	used := []string{}
 	for _, server := range s.Servers() {
 		if slices.Contains(server.SecretNames(), name) {
@@ -108,24 +108,23 @@ func (s Secrets) Set(ctx context.Context, in NewSecret) (SecretView, error) {
 	}
 	info, err := s.Store.Set(ctx, in.Name, in.Value)
 	if err != nil {
-		return SecretView{}, refusedSecret(err)
+		return SecretView{}, secretError(err)
 	}
-	return SecretView{Name: in.Name, State: "set", Kept: string(info.Place), UsedBy: s.users(in.Name), SetAt: &info.SetAt}, nil
+	return SecretView{Name: in.Name, State: "set", Kept: string(info.Place), UsedBy: s.serversUsing(in.Name), SetAt: &info.SetAt}, nil
 }
 
-// Delete removes a secret. Servers that need it are not started any more.
+// Delete deletes a secret. Servers that need it can no longer start.
 func (s Secrets) Delete(ctx context.Context, in SecretRef) (SecretView, error) {
 	if err := checkSecretName(in.Name); err != nil {
 		return SecretView{}, err
 	}
 	if err := s.Store.Delete(ctx, in.Name); err != nil {
-		return SecretView{}, refusedSecret(err)
+		return SecretView{}, secretError(err)
 	}
-	return SecretView{Name: in.Name, State: "missing", UsedBy: s.users(in.Name)}, nil
+	return SecretView{Name: in.Name, State: "missing", UsedBy: s.serversUsing(in.Name)}, nil
 }
 
-// CheckSecret refuses a name or a value. It repeats neither: a value may have been
-// given in the place of the name.
+// CheckSecret validates a name and a value. Its errors repeat neither, because a user may have swapped them.
 func CheckSecret(name, value string) error {
 	if err := checkSecretName(name); err != nil {
 		return err
@@ -144,8 +143,8 @@ func checkSecretName(name string) error {
 	return nil
 }
 
-// refusedSecret is an error of the store for people.
-func refusedSecret(err error) error {
+// secretError converts an error of the store.
+func secretError(err error) error {
 	switch {
 	case errors.Is(err, secret.ErrMissing):
 		return problem.New(problem.NotFound, "There is no secret of that name.", "See `mcpproxy secrets list`.").Because(err)
@@ -157,30 +156,29 @@ func refusedSecret(err error) error {
 		WithHint("Check the files secrets.* in the data directory.").Because(err)
 }
 
-// SecretOperations are the operations on secrets in the daemon.
+// SecretOperations has the daemon's operations on secrets.
 type SecretOperations struct {
 	secrets Secrets
 	journal Journal
 	changed func()
 }
 
-// NewSecrets makes Operations. changed is told that a secret may be another one.
-func NewSecrets(s Secrets, journal Journal, changed func()) *SecretOperations {
+// NewSecretOperations returns SecretOperations. changed is called after a secret may have changed.
+func NewSecretOperations(s Secrets, journal Journal, changed func()) *SecretOperations {
 	return &SecretOperations{s, journal, changed}
 }
 
-// ListSecrets lists the secrets that were set, and those that servers need.
+// ListSecrets returns the stored secrets and those that servers need.
 func (s *SecretOperations) ListSecrets(ctx context.Context, _ Caller, _ Nothing) (SecretViews, error) {
 	return s.secrets.List(ctx)
 }
 
-// SetSecret stores a secret and has the servers restarted that need it. The record
-// names it.
+// SetSecret stores a secret and restarts the servers that need it. The record has its name.
 func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in NewSecret) (v SecretView, err error) {
 	if err := CheckSecret(in.Name, in.Value); err != nil {
 		return v, err
 	}
-	err = s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "set_secret", in.Name), func() error {
+	err = s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_secret", in.Name), func() error {
 		v, err = s.secrets.Set(ctx, in)
 		return err
 	})
@@ -188,12 +186,12 @@ func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in NewSecret
 	return v, err
 }
 
-// DeleteSecret removes a secret. Servers that need it are stopped.
+// DeleteSecret deletes a secret. Servers that need it stop.
 func (s *SecretOperations) DeleteSecret(ctx context.Context, c Caller, in SecretRef) (v SecretView, err error) {
 	if err := checkSecretName(in.Name); err != nil {
 		return v, err
 	}
-	err = s.journal.Act(c, Action(c, activity.ConfigChange, tool.ID{}, "delete_secret", in.Name), func() error {
+	err = s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "delete_secret", in.Name), func() error {
 		v, err = s.secrets.Delete(ctx, in)
 		return err
 	})

@@ -15,71 +15,69 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Servers returns all servers in the caller's scope, by name, with what is in it of
-// their tools: those that are configured, and those that agents propose.
+// Servers returns all configured and proposed servers in the caller's scope by name, with the tools in scope.
 func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, error) {
 	within := c.Scope()
 	cfg, snapshot := g.Config(), g.Catalog.Current().Within(within)
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
-		views = append(views, g.viewServer(s, cfg.Server(s.Name)))
+		views = append(views, g.serverView(s, cfg.Server(s.Name)))
 	}
 	for _, p := range g.Proposals() {
 		if within.Server(p.Config.Name) {
-			views = append(views, p.view())
+			views = append(views, p.serverView())
 		}
 	}
 	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
 	return ServerViews{views}, nil
 }
 
-// Server returns one server, with what is in the caller's scope of its tools, or
-// SERVER_NOT_FOUND with the nearest names.
+// Server returns one server with the tools in the caller's scope, or SERVER_NOT_FOUND with the nearest names.
 func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView, error) {
 	cfg := g.Config()
-	s, err := g.findFor(&c, in.Name)
+	s, err := g.findServerInScope(&c, in.Name)
 	if err != nil && problem.From(err).Code == problem.OutOfScope {
 		return ServerView{}, err
 	}
 	if err == nil {
-		return g.viewServer(s, cfg.Server(in.Name)), nil
+		return g.serverView(s, cfg.Server(in.Name)), nil
 	}
 	for _, p := range g.Proposals() {
 		if p.Config.Name == in.Name {
-			return p.view(), nil
+			return p.serverView(), nil
 		}
 	}
-	if c := cfg.Server(in.Name); c != nil { // it was added before the catalog follows the configuration
-		return unstarted(*c), nil
+	if c := cfg.Server(in.Name); c != nil { // added, but not in the catalog yet
+		return unstartedView(*c), nil
 	}
 	return ServerView{}, err
 }
 
-func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
+func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	v := ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
-		State: g.state(s), ToolCount: len(s.Tools),
-		Tools: count(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
-		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
+		State: g.serverState(s), ToolCount: len(s.Tools),
+		Tools: countStatuses(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
+		Since: timeOrNil(s.State.Since), RetryAt: timeOrNil(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
-	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.CurrentPrimitives(s.Name))
+	v.Hint, v.Offers = unlistedToolsHint(s), countPrimitives(g.Catalog.CurrentPrimitives(s.Name))
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
-		v.LastError, v.LastErrorAt, v.Failure = lastError(s), whenSet(st.FailedAt), st.Failure.String()
+		v.LastError, v.LastErrorAt, v.Failure = lastError(s), timeOrNil(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
-	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, whenSet(p.Since), p.QueuedBefore, p.Trouble
-	v.Detail = detail(&v, p)
+	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, timeOrNil(p.Since), p.QueuedBefore, p.Trouble
+	v.Detail = stateDetail(&v, p)
 	if c != nil {
 		shown := c.Shown()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
-		v.Unhinted = unhinted(s, c)
+		v.Unhinted = newUnhinted(s, c)
 		if c.Session == config.SessionShared {
 			v.Session = string(c.Session)
 		}
 		if s.Quarantined {
-			v.Stage = stageOf(*c, g.Book.View(s.Name))
+			v.Stage = reviewStage(*c, g.Book.View(s.Name))
 		}
 	}
 	v.Warnings = append(v.Warnings, g.Upstreams.Deviations(s.Name)...)
@@ -93,12 +91,11 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 	return v
 }
 
-// stateNeedsLogin is the state of a server that cannot be connected before
-// somebody has logged in.
+// stateNeedsLogin is the state of a server that needs a login to connect.
 const stateNeedsLogin = "needs_login"
 
-// state is StateOf with whether somebody has to log in.
-func (g *Gateway) state(s *catalog.Server) string {
+// serverState is StateOf, with the states of a missing login, secret or variable.
+func (g *Gateway) serverState(s *catalog.Server) string {
 	if s.State.Phase == upstream.Failed && g.Logins.NeedsLogin(s.Name) {
 		return stateNeedsLogin
 	}
@@ -111,16 +108,13 @@ func (g *Gateway) state(s *catalog.Server) string {
 	return StateOf(s)
 }
 
-// stateNeedsSecret is the state of a server that cannot be started without a
-// secret.
+// stateNeedsSecret is the state of a server that needs a missing secret to start.
 const stateNeedsSecret = "needs_secret"
 
-// stateNeedsVariable is the state of a server that cannot be started without an
-// environment variable.
+// stateNeedsVariable is the state of a server that needs a missing environment variable to start.
 const stateNeedsVariable = "needs_variable"
 
-// StateOf returns the state of a server as it is shown; nil is one that is only
-// proposed.
+// StateOf returns the displayed state of a server; nil is a proposed one.
 func StateOf(s *catalog.Server) string {
 	if s == nil || s.State.Phase == "" {
 		return string(upstream.Stopped)
@@ -128,8 +122,7 @@ func StateOf(s *catalog.Server) string {
 	return string(s.State.Phase)
 }
 
-// lastError returns what is wrong with a server, with secrets masked. Of one that
-// is ready it is over.
+// lastError returns the last error of a server that is not ready, with secrets masked.
 func lastError(s *catalog.Server) string {
 	if s == nil || s.State.Phase == upstream.Ready {
 		return ""
@@ -137,8 +130,8 @@ func lastError(s *catalog.Server) string {
 	return redact.Text(s.State.LastError)
 }
 
-// stageOf returns how far the review of a server of the configuration is.
-func stageOf(s config.Server, decided *approval.View) ReviewStage {
+// reviewStage returns the review stage of a configured server.
+func reviewStage(s config.Server, decided *approval.View) ReviewStage {
 	switch {
 	case !catalog.Quarantined(s, decided):
 		return StageApproved
@@ -148,9 +141,8 @@ func stageOf(s config.Server, decided *approval.View) ReviewStage {
 	return StageLaunch
 }
 
-// detail says what a server is at that is not ready, or why it is not; "" for
-// one that is ready, or rests, or is switched off.
-func detail(v *ServerView, p upstream.Progress) string {
+// stateDetail explains what a server that is not ready is doing, or why it failed; "" for a ready, idle or disabled one.
+func stateDetail(v *ServerView, p upstream.Progress) string {
 	switch {
 	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
 		return ""
@@ -171,9 +163,8 @@ func detail(v *ServerView, p upstream.Progress) string {
 	return words
 }
 
-// unlistedHint says how the tools of a server become known that was never
-// started.
-func unlistedHint(s *catalog.Server) string {
+// unlistedToolsHint explains how to list the tools of a server that was never started.
+func unlistedToolsHint(s *catalog.Server) string {
 	if s.State.Phase != upstream.Idle || s.Listed {
 		return ""
 	}
@@ -181,16 +172,16 @@ func unlistedHint(s *catalog.Server) string {
 		"`, or upstream_servers with operation restart, starts it and lists them."
 }
 
-// whenSet returns a time, nil when it is zero.
-func whenSet(t time.Time) *time.Time {
+// timeOrNil returns a time, nil when it is zero.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
 }
 
-// countOffers is nil when there are none.
-func countOffers(now *catalog.PrimitivesView) *OfferCounts {
+// countPrimitives counts prompts, resources, templates and instructions; nil when there are none.
+func countPrimitives(now *catalog.PrimitivesView) *OfferCounts {
 	counts := now.Counts()
 	if len(counts) == 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// trialEvaluator judges calls on record under a configuration.
+// trialEvaluator evaluates recorded calls under another configuration.
 type trialEvaluator struct {
 	live, next *config.Config
 	catalog    *catalog.Catalog
@@ -31,17 +31,16 @@ type tokenRule struct {
 	created time.Time
 }
 
-// toolKey is a definition of a tool.
+// toolKey identifies a definition of a tool.
 type toolKey struct {
 	id          tool.ID
 	fingerprint string
 }
 
-// maxTrialTools is how many definitions are kept ready.
+// maxTrialTools limits the cached definitions.
 const maxTrialTools = 50_000
 
-// trialVerdict is what would have become of a call. Of one that is refused it has the check
-// and the problem; of one that is not known, why.
+// trialVerdict is what would have happened to a call: the check and problem of a refusal, or why it is unknown.
 type trialVerdict struct {
 	would   Outcome
 	check   policy.Check
@@ -50,60 +49,60 @@ type trialVerdict struct {
 	why     string
 }
 
-func allowed() trialVerdict { return trialVerdict{would: Allowed, status: policy.Callable} }
-func unknown(why string) trialVerdict {
+func allowedVerdict() trialVerdict { return trialVerdict{would: Allowed, status: policy.Callable} }
+func unknownVerdict(why string) trialVerdict {
 	return trialVerdict{would: Unknown, status: policy.Callable, why: why}
 }
 
-// Why something is unknown.
+// Reasons of an unknown verdict.
 const (
-	whyEarlier  = "The record is from before MCPProxy kept all that judging it again needs."
-	whyName     = "The name of the tool is masked in the record."
-	whyTool     = "It is not known what the server would have listed then."
-	whyApproval = "It is not known whether the definition would have been accepted."
-	whyStatus   = "It could not be told then what was decided about the tool."
-	whyToken    = "The token of that name is gone, or another one, and what it may reach counts."
-	whyMasked   = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
-	whyLane     = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
-	whySchema   = "The definition is not known any more, and the arguments would be held to its schema."
-	whyPlace    = "It was refused as too many calls were waiting, and the limits are others."
-	whyWaited   = "It was refused after it had waited, by what had changed meanwhile."
+	whyEarlier     = "The record is from before MCPProxy kept all that judging it again needs."
+	whyName        = "The name of the tool is masked in the record."
+	whyTool        = "It is not known what the server would have listed then."
+	whyApproval    = "It is not known whether the definition would have been accepted."
+	whyStatus      = "It could not be told then what was decided about the tool."
+	whyToken       = "The token of that name is gone, or another one, and what it may reach counts."
+	whyMasked      = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
+	whyLane        = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
+	whySchema      = "The definition is not known any more, and the arguments would be held to its schema."
+	whyQueueLimits = "It was refused as too many calls were waiting, and the limits are others."
+	whyWaited      = "It was refused after it had waited, by what had changed meanwhile."
 )
 
-// judge says what would have become of a call.
-func (c *trialEvaluator) judge(r *activity.Record) trialVerdict {
+// evaluate returns what would have happened to a recorded call.
+func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	d := r.Metadata.Decision
 	switch {
 	case d == nil || d.Called == "":
-		return unknown(whyEarlier)
+		return unknownVerdict(whyEarlier)
 	case redact.HasMask([]byte(r.ServerName)) || redact.HasMask([]byte(r.ToolName)):
-		return unknown(whyName)
+		return unknownVerdict(whyName)
 	}
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
 	server := c.next.Server(id.Server)
 	t := c.tool(id, d, server)
-	asked := request(r, d, id, t)
+	asked := recordedRequest(r, d, id, t)
 	rules := gate.RulesFor(c.next, t, d.Called == activity.InLane)
-	does, why := c.does(r, d, t, rules)
-	facts, doubt := c.facts(r, d, id, server, t, does)
+	does, why := c.argumentEffect(r, d, t, rules)
+	facts, doubt := c.policyFacts(r, d, id, server, t, does)
 	decided := policy.Decide(asked, facts, rules)
 	switch {
-	case decided.Verdict == policy.Reject && doubt.of == decided.Check && doubt.of != policy.NoCheck:
-		return unknown(doubt.why)
+	case decided.Verdict == policy.Reject && doubt.check == decided.Check && doubt.check != policy.NoCheck:
+		return unknownVerdict(doubt.why)
 	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.LaneRule().Declared:
-		return unknown(why) // what the arguments do might count instead
+		return unknownVerdict(why) // the lane of the arguments could decide instead
 	case decided.Verdict == policy.Reject:
-		return trialVerdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
+		return trialVerdict{Refused, decided.Check, decided.Problem, refusalStatus(decided.Check, facts.Status), ""}
 	case doubt.why != "":
-		return unknown(doubt.why)
+		return unknownVerdict(doubt.why)
 	}
-	if v := c.arguments(r, d, t); v.would != Allowed {
+	if v := c.schemaVerdict(r, d, t); v.would != Allowed {
 		return v
 	}
 	policy.DecideByArguments(&decided, &asked, &facts, &rules)
 	switch {
 	case why != "":
-		return unknown(why)
+		return unknownVerdict(why)
 	case decided.Verdict == policy.Reject:
 		return trialVerdict{Refused, decided.Check, decided.Problem, policy.Callable, ""}
 	}
@@ -112,36 +111,35 @@ func (c *trialEvaluator) judge(r *activity.Record) trialVerdict {
 		if c.sameLimits(id.Server) {
 			return trialVerdict{Refused, policy.CheckPlace, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
 		}
-		return unknown(whyPlace)
+		return unknownVerdict(whyQueueLimits)
 	case r.Type == activity.ToolCall && d.Outcome == activity.Refused:
-		return unknown(whyWaited)
+		return unknownVerdict(whyWaited)
 	}
-	return c.asks(r, d, t, does, asked)
+	return c.askVerdict(r, d, t, does, asked)
 }
 
-// asks reports whether a call that is allowed would wait for a person first.
-func (c *trialEvaluator) asks(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) trialVerdict {
+// askVerdict returns whether an allowed call would wait for an approval first.
+func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) trialVerdict {
 	if t == nil {
-		return allowed()
+		return allowedVerdict()
 	}
 	within, _ := c.scope(r, d)
 	caught := c.next.Asks(t.ID, within, gate.WorstLane(t, asked.Variant, asked.OwnNames, &does))
 	if !caught.Asked() {
-		return allowed()
+		return allowedVerdict()
 	}
 	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
 }
 
-// statusOf is the status for which a call was refused, if it was for one.
-func statusOf(check policy.Check, s policy.Status) policy.Status {
+// refusalStatus returns the tool's status if the call was refused because of it.
+func refusalStatus(check policy.Check, s policy.Status) policy.Status {
 	if check == policy.CheckCallable {
 		return s
 	}
 	return policy.Callable
 }
 
-// tool returns the tool with the definition that was judged, as the configuration has
-// it; nil when none was, or there is no such server.
+// tool returns the tool with the recorded definition, under the candidate configuration; nil without a definition or server.
 func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.Server) *catalog.Tool {
 	if d.Fingerprint == "" || server == nil {
 		return nil
@@ -162,11 +160,10 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 	return t
 }
 
-var errAsItWas = errors.New("as it was then")
+var errRecorded = errors.New("as it was then")
 
-// request is the call as its record tells of it. What was wrong with it whatever the
-// configuration says is wrong with it again.
-func request(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.Request {
+// recordedRequest builds the request from its record. Errors that do not depend on the configuration occur again.
+func recordedRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.Request {
 	asked := policy.Request{Name: id.String(), ID: id, OwnNames: d.Called == activity.ByName}
 	asked.Variant, _ = policy.ParseVariant(r.Metadata.ToolVariant)
 	if asked.OwnNames && t != nil {
@@ -175,7 +172,7 @@ func request(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.To
 	said := policy.Declared{Present: d.Declared, HasOperation: d.Declared, OperationType: asked.Variant.Operation().String()}
 	switch policy.ParseCheck(d.Check) {
 	case policy.CheckName:
-		asked.NameErr = errAsItWas
+		asked.NameErr = errRecorded
 	case policy.CheckIntent:
 		switch problem.Code(r.Metadata.ErrorCode) {
 		case problem.MissingIntent:
@@ -192,21 +189,20 @@ func request(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.To
 	return asked
 }
 
-// doubt is why a decision is not to be relied on: if it refuses by the check, or if it
-// allows.
-type doubt struct {
-	of  policy.Check
-	why string
+// uncertainty is why a verdict is unreliable: if check refuses, or if the call is allowed.
+type uncertainty struct {
+	check policy.Check
+	why   string
 }
 
-// facts are what was known of a call then, with what the configuration says.
-func (c *trialEvaluator) facts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.Arguments) (policy.Facts, doubt) {
+// policyFacts returns the facts of the recorded call under the candidate configuration.
+func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.Arguments) (policy.Facts, uncertainty) {
 	within, known := c.scope(r, d)
 	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
 	check := policy.ParseCheck(d.Check)
-	var open doubt
+	var open uncertainty
 	if !known && (check != policy.NoCheck && check <= policy.CheckScope || t == nil || t.CallWith.String() != d.CallWith) {
-		open = doubt{why: whyToken}
+		open = uncertainty{why: whyToken}
 	}
 	switch {
 	case !facts.InScope || server == nil:
@@ -217,7 +213,7 @@ func (c *trialEvaluator) facts(r *activity.Record, d *activity.Decision, id tool
 		if facts.Status == policy.Callable {
 			facts.Existence = policy.NoTool
 			if check == policy.CheckCallable || problem.Code(r.Metadata.ErrorCode) == problem.ServerNotFound || !c.sameLaunch(*server) {
-				open = doubt{policy.CheckExists, whyTool}
+				open = uncertainty{policy.CheckExists, whyTool}
 			}
 		}
 		return facts, open
@@ -225,17 +221,16 @@ func (c *trialEvaluator) facts(r *activity.Record, d *activity.Decision, id tool
 	had := func(s policy.Status) bool { return d.Status == s.String() || slices.Contains(d.Further, s.String()) }
 	status := catalog.HypotheticalStatus(*server, c.catalog.Approvals.View(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
 	quarantined := status == policy.ServerQuarantined
-	if status == policy.PendingApproval && (c.otherTrust(*server) || had(policy.ServerQuarantined)) {
-		open, status = doubt{why: whyApproval}, policy.Callable
+	if status == policy.PendingApproval && (c.trustDiffers(*server) || had(policy.ServerQuarantined)) {
+		open, status = uncertainty{why: whyApproval}, policy.Callable
 	}
 	if status == policy.Callable && had(policy.DisabledUnknown) {
-		open = doubt{why: whyStatus}
+		open = uncertainty{why: whyStatus}
 	}
 	return gate.FactsOf(t, within, quarantined, status, does), open
 }
 
-// scope is what the caller may reach, and whether that is known: of a token that is
-// gone it is what its profiles let through.
+// scope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.
 func (c *trialEvaluator) scope(r *activity.Record, d *activity.Decision) (within policy.Scope, known bool) {
 	var rules [3]*policy.ScopeRule
 	known = true
@@ -256,19 +251,19 @@ func (c *trialEvaluator) scope(r *activity.Record, d *activity.Decision) (within
 	return policy.ScopeOf(rules[:]...), known
 }
 
-// sameLaunch reports whether the server is the one that is configured now.
+// sameLaunch reports whether the server's launch equals the current one.
 func (c *trialEvaluator) sameLaunch(next config.Server) bool {
 	now := c.live.Server(next.Name)
 	return now != nil && now.LaunchFingerprint() == next.LaunchFingerprint()
 }
 
-// otherTrust reports whether other definitions of the server would be accepted than now.
-func (c *trialEvaluator) otherTrust(next config.Server) bool {
+// trustDiffers reports whether the server's trust differs from the current one.
+func (c *trialEvaluator) trustDiffers(next config.Server) bool {
 	now := c.live.Server(next.Name)
 	return now == nil || now.Trust != next.Trust
 }
 
-// sameLimits reports whether as many calls may run and wait as now.
+// sameLimits reports whether the limits of running and queued calls equal the current ones.
 func (c *trialEvaluator) sameLimits(server string) bool {
 	limits := func(cfg *config.Config) [4]int64 {
 		most := 0
@@ -280,40 +275,39 @@ func (c *trialEvaluator) sameLimits(server string) bool {
 	return limits(c.live) == limits(c.next)
 }
 
-// arguments judges the arguments of a call that policy allows, as the gate does.
-func (c *trialEvaluator) arguments(r *activity.Record, d *activity.Decision, t *catalog.Tool) trialVerdict {
+// schemaVerdict validates the arguments of an allowed call, as the gate does.
+func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool) trialVerdict {
 	switch {
 	case d.Called == activity.ByName:
-		return allowed()
-	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // beside args
+		return allowedVerdict()
+	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // arguments next to args
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
 	}
 	if mode := c.next.Validation(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
-		return allowed()
+		return allowedVerdict()
 	}
 	fit, why := d.Arguments, ""
 	if fit == "" {
-		fit, why = fitOf(r, t)
+		fit, why = checkRecordedArguments(r, t)
 	}
 	switch {
 	case why != "":
-		return unknown(why)
+		return unknownVerdict(why)
 	case fit == activity.Unfit:
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
 	}
-	return allowed()
+	return allowedVerdict()
 }
 
-// does says what the call does by its arguments; why says why that is not known, where it
-// matters.
-func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.Arguments, why string) {
+// argumentEffect returns what the arguments do. why is set when that is unknown and matters.
+func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.Arguments, why string) {
 	if t == nil {
 		return does, ""
 	}
 	rule := t.LaneRule()
 	if rule == nil {
-		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // its schema has shown it then
-			return recorded(d.Lane), ""
+		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
+			return recordedArguments(d.Lane), ""
 		}
 		return does, ""
 	}
@@ -321,12 +315,12 @@ func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catal
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	alone := r.Repeated <= 1 // else it has the arguments of the first of many refusals
+	alone := r.Repeated <= 1 // a repeated refusal has only the arguments of the first
 	if alone && !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
 		return rule.Classify(args), ""
 	}
 	if l := d.Lane; (alone || d.Check == policy.CheckLane.String()) && l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
-		does = recorded(l)
+		does = recordedArguments(l)
 		does.Declared = rule.Declared
 		return does, ""
 	}
@@ -341,21 +335,20 @@ func (c *trialEvaluator) does(r *activity.Record, d *activity.Decision, t *catal
 	return does, whyLane
 }
 
-// recorded is what a record says that the arguments did.
-func recorded(l *activity.ArgumentLane) policy.Arguments {
+// recordedArguments returns the recorded effect of the arguments.
+func recordedArguments(l *activity.ArgumentLane) policy.Arguments {
 	o, _ := policy.ParseOperation(l.Operation)
 	return policy.Arguments{Operation: o, Word: l.Word, By: policy.LaneBy(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
 }
 
-// fitOf holds the arguments of a record to the tool's schema; why says why that cannot
-// be done.
-func fitOf(r *activity.Record, t *catalog.Tool) (fit activity.Fit, why string) {
+// checkRecordedArguments validates recorded arguments against the tool's schema. why is set when that is impossible.
+func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.Fit, why string) {
 	args := r.Arguments
 	switch {
 	case !t.HasSchema():
 		return "", whySchema
 	case t.Arguments().Broken() != nil:
-		return "", "" // nobody holds them to it
+		return "", "" // a broken schema validates nothing
 	case r.ArgumentsTruncated || redact.HasMask(args) || r.HasErased(activity.FieldArguments):
 		return "", whyMasked
 	case len(args) == 0:

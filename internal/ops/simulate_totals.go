@@ -9,11 +9,11 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The bounds of a result.
+// Limits of a result.
 const (
-	maxGroups   = 200
-	maxCounted  = 10_000 // groups that are told apart
-	maxExamples = 3
+	maxGroups        = 200
+	maxCountedGroups = 10_000 // distinct groups
+	maxExamples      = 3
 )
 
 // trialTotals counts verdicts.
@@ -27,7 +27,7 @@ type groupKey struct {
 	would                                           Outcome
 }
 
-// add counts a call, or as many as its record stands for.
+// add counts a call, or all calls that a record stands for.
 func (t *trialTotals) add(r *activity.Record, v trialVerdict) {
 	times := max(1, r.Repeated)
 	t.Calls += times
@@ -55,10 +55,10 @@ func (t *trialTotals) add(r *activity.Record, v trialVerdict) {
 	case Unknown:
 		t.Unknown += times
 	}
-	t.group(r, was, v, times)
+	t.addToGroup(r, was, v, times)
 }
 
-func (t *trialTotals) group(r *activity.Record, was Outcome, v trialVerdict, times int64) {
+func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict, times int64) {
 	d, variant := r.Metadata.Decision, r.Metadata.ToolVariant
 	g := TrialGroup{Tool: r.ServerName + ":" + r.ToolName, Variant: variant, Was: was, Would: v.would, Why: v.why, Last: r.Timestamp}
 	if d != nil {
@@ -81,7 +81,7 @@ func (t *trialTotals) group(r *activity.Record, was Outcome, v trialVerdict, tim
 	key := groupKey{g.Tool, variant, g.Called, g.Check, g.Code, g.Status, v.why, v.would}
 	found := t.groups[key]
 	if found == nil {
-		if len(t.groups) >= maxCounted {
+		if len(t.groups) >= maxCountedGroups {
 			t.LeftOut += times
 			return
 		}
@@ -97,7 +97,7 @@ func (t *trialTotals) group(r *activity.Record, was Outcome, v trialVerdict, tim
 	}
 }
 
-// result is what was counted.
+// result returns the counts and the largest groups.
 func (t *trialTotals) result() Trial {
 	out := t.Trial
 	out.Groups = []TrialGroup{}

@@ -9,16 +9,16 @@ type Outcome string
 const (
 	Allowed Outcome = "allowed"
 	Refused Outcome = "refused"
-	Asked   Outcome = "asked" // it would wait for a person
+	Asked   Outcome = "asked" // it would wait for an approval
 	Unknown Outcome = "unknown"
 )
 
-// Words are all outcomes.
+// Words returns all outcomes.
 func (Outcome) Words() []string {
 	return []string{string(Allowed), string(Refused), string(Asked), string(Unknown)}
 }
 
-// Trial is what a candidate would have done to the calls on record.
+// Trial is what a candidate would have done to the recorded calls.
 type Trial struct {
 	Since    time.Time    `json:"since"`
 	Revision string       `json:"config_revision" doc:"Of the configuration that was tried."`
@@ -35,7 +35,7 @@ type Trial struct {
 	TookMS   int64        `json:"took_ms"`
 }
 
-// TrialGroup is calls of one tool for which the same would be otherwise for the same reason.
+// TrialGroup is calls of one tool whose outcome differs for the same reason.
 type TrialGroup struct {
 	Tool     string    `json:"tool" doc:"server:tool"`
 	Variant  string    `json:"tool_variant" words:"variant"`

@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The bounds of what is looked at for statistics.
+// Limits of statistics.
 const (
-	statsRecords = 20_000 // calls, the latest
+	statsRecords = 20_000 // latest calls
 	statsPage    = 200
-	statsTools   = 1_000 // tools that are named
+	statsTools   = 1_000 // named tools
 )
 
-// ToolStats is how well tools are found and which are used, by the log alone.
+// ToolStats measures from the log how well searches find tools, and which tools are used.
 type ToolStats struct {
 	Since    time.Time `json:"since" doc:"The first call that was looked at, or what was asked for."`
 	Calls    int       `json:"calls" doc:"Calls that were looked at."`
@@ -44,9 +44,9 @@ type ToolUse struct {
 	Last   time.Time `json:"last"`
 }
 
-// ToolStats reads the calls since a time, at most the latest 20,000.
+// ToolStats evaluates the calls since a time, at most the latest 20,000.
 func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
-	t := newTally()
+	t := newCallStats()
 	err := eachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.add(r) })
 	if err != nil {
 		return ToolStats{}, err
@@ -68,7 +68,7 @@ func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolS
 	return s, nil
 }
 
-// eachCall passes the calls since a time, the latest first.
+// eachCall iterates over the calls since a time, latest first.
 func eachCall(ctx context.Context, log Log, since time.Time, do func(*activity.Record)) error {
 	f := activity.Filter{Types: []activity.Type{activity.ToolCall}, Since: since, Limit: statsPage}
 	for n := 0; n < statsRecords; n += statsPage {
@@ -86,24 +86,24 @@ func eachCall(ctx context.Context, log Log, since time.Time, do func(*activity.R
 	return nil
 }
 
-// searchTally counts calls.
-type searchTally struct {
+// callStats accumulates calls.
+type callStats struct {
 	calls    int
 	first    time.Time
 	tools    map[tool.ID]*ToolUse
-	searches map[tallied]map[tool.ID]int // search → the tools called after it → their places
+	searches map[searchKey]map[tool.ID]int // search → tools called after it → their ranks
 }
 
-// tallied is one search: the same words in the same session are one.
-type tallied struct{ session, query string }
+// searchKey identifies a search: the same query in the same session.
+type searchKey struct{ session, query string }
 
-func newTally() *searchTally {
-	return &searchTally{tools: map[tool.ID]*ToolUse{}, searches: map[tallied]map[tool.ID]int{}}
+func newCallStats() *callStats {
+	return &callStats{tools: map[tool.ID]*ToolUse{}, searches: map[searchKey]map[tool.ID]int{}}
 }
 
-func (t *searchTally) add(r *activity.Record) {
+func (t *callStats) add(r *activity.Record) {
 	t.calls++
-	t.first = r.Timestamp // the last to come is the earliest
+	t.first = r.Timestamp // records come latest first
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
 	use := t.tools[id]
 	if use == nil {
@@ -114,7 +114,7 @@ func (t *searchTally) add(r *activity.Record) {
 	if r.Metadata.Search == nil {
 		return
 	}
-	key := tallied{r.SessionID, r.Metadata.Search.Query}
+	key := searchKey{r.SessionID, r.Metadata.Search.Query}
 	called := t.searches[key]
 	if called == nil {
 		called = map[tool.ID]int{}
@@ -125,7 +125,7 @@ func (t *searchTally) add(r *activity.Record) {
 	}
 }
 
-func (t *searchTally) stats() ToolStats {
+func (t *callStats) stats() ToolStats {
 	s := ToolStats{Since: t.first, Calls: t.calls, Cut: t.calls >= statsRecords, Searches: len(t.searches), Tools: []ToolUse{}, Dead: []string{}}
 	for _, called := range t.searches {
 		best := 0

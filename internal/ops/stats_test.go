@@ -38,7 +38,7 @@ func TestRecordsSayHowAToolWasFound(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	at := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
-	tl := newTally()
+	tl := newCallStats()
 	for i, c := range []struct {
 		session, tool, query string
 		rank                 int

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Status tells what runs.
+// Status returns the state of the daemon.
 func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, error) {
 	snapshot, cfg, health := g.Catalog.Current(), g.Config(), g.Log.Health()
 	s := Status{
@@ -44,26 +44,25 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 			s.Servers.Idle++
 			continue
 		}
-		if v := g.viewServer(server, nil); v.Enabled {
+		if v := g.serverView(server, nil); v.Enabled {
 			s.Servers.NotReady = append(s.Servers.NotReady, NotReady{v.Name, v.State, v.Detail, v.Since, v.RetryAt})
 		}
 	}
 	return s, nil
 }
 
-// Forgotten reports whether the approvals of a server were lost, and no person has
-// approved it since.
-func (g *Gateway) Forgotten(s *catalog.Server) bool {
+// ApprovalsLost reports whether the approvals of a server were lost, and no user has approved it since.
+func (g *Gateway) ApprovalsLost(s *catalog.Server) bool {
 	return g.Book.Lost() && !s.Quarantined && g.Book.View(s.Name).Launch() == nil
 }
 
-// TrustWarnings tell why nothing is approved, where that is no person's decision.
+// TrustWarnings explain why approvals are missing, when no user decided that.
 func (g *Gateway) TrustWarnings() []string {
 	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
 	switch {
 	case g.Book.RestrictionsLost():
 		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
-	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.Forgotten):
+	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.ApprovalsLost):
 		return []string{lost + "What was blocked or switched off stays so. " +
 			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
 	}
@@ -75,7 +74,7 @@ func (g *Gateway) TrustWarnings() []string {
 	}
 }
 
-// loginWarnings tell which servers ask for a login.
+// loginWarnings name the servers that need a login.
 func (g *Gateway) loginWarnings() (out []string) {
 	for _, s := range g.Catalog.Current().Servers() {
 		if g.Logins.NeedsLogin(s.Name) {
@@ -85,5 +84,5 @@ func (g *Gateway) loginWarnings() (out []string) {
 	return out
 }
 
-// restrictionsLost is what a person is told whose refusals may not be known.
+// restrictionsLost warns that earlier blocks may be lost.
 const restrictionsLost = "What was blocked or switched off earlier is lost, at least in part: look at each tool before you approve."

@@ -18,13 +18,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Access is the operations.
+// Access has the operations on agent tokens, profiles and presence.
 type Access struct {
 	gateway *Gateway
 	tokens  *auth.Tokens
 }
 
-// NewAccess makes an Access.
+// NewAccess returns an Access.
 func NewAccess(g *Gateway, t *auth.Tokens) *Access { return &Access{g, t} }
 
 // TokenRef names a token.
@@ -32,7 +32,7 @@ type TokenRef struct {
 	Name string `path:"name" doc:"The name of the token."`
 }
 
-// NewToken is a token to make. What is left out does not limit.
+// NewToken is a token to create. An absent list does not limit.
 type NewToken struct {
 	Name      string   `json:"name" required:"true" doc:"The name of the token: what it does is on record as agent:NAME."`
 	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every address."`
@@ -41,12 +41,12 @@ type NewToken struct {
 	ExpiresIn string   `json:"expires_in" doc:"For how long it is good, such as 12h, 30d or 8w."`
 }
 
-// Example is what a token to make looks like.
+// Example returns an example for the OpenAPI document.
 func (NewToken) Example() string {
 	return `{"name": "ci", "profile": "research", "lanes": ["read"], "expires_in": "30d"}`
 }
 
-// TokenView is a token as people see it. What is left out does not limit.
+// TokenView describes a token. An absent list does not limit.
 type TokenView struct {
 	Name       string     `json:"name"`
 	Profile    string     `json:"profile,omitempty" doc:"The profile that it is bound to."`
@@ -61,59 +61,59 @@ type TokenView struct {
 	Warning    string     `json:"warning,omitempty" doc:"Why it reaches nothing, or less than it says."`
 }
 
-// TokenList is all tokens, by name.
+// TokenList lists all tokens by name.
 type TokenList struct {
 	Tokens []TokenView `json:"tokens"`
 }
 
-// CreatedToken is a token that was made, with its text, which is told this once.
+// CreatedToken is a new token with its text, which is shown only once.
 type CreatedToken struct {
 	TokenView
 	Token string `json:"token" doc:"The token itself: it is kept nowhere, and told this once."`
 }
 
-// RevokedToken names a token that is good for nothing any more.
+// RevokedToken names a revoked token.
 type RevokedToken struct {
 	Revoked string `json:"revoked"`
 }
 
-// The bounds of how long a token is good.
+// Limits of a token's lifetime.
 const (
 	shortestLife = time.Minute
 	longestLife  = 10 * 365 * 24 * time.Hour
 )
 
-// Tokens returns all tokens, those that have expired, too.
+// Tokens returns all tokens, including expired ones.
 func (a *Access) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, error) {
 	all, err := a.tokens.All(ctx)
 	if err != nil {
-		return TokenList{}, explained(err, "")
+		return TokenList{}, tokenError(err, "")
 	}
 	views := make([]TokenView, len(all))
 	for i, t := range all {
-		views[i] = a.view(t)
+		views[i] = a.tokenView(t)
 	}
 	return TokenList{views}, nil
 }
 
-// CreateToken makes a token for a person.
+// CreateToken creates a token.
 func (a *Access) CreateToken(ctx context.Context, c Caller, in NewToken) (made CreatedToken, err error) {
 	at, name := a.gateway.Presence.Draft(ctx)
-	wanted, err := a.checked(in, at)
+	wanted, err := a.newToken(in, at)
 	if err != nil {
 		return made, err
 	}
 	wanted.ID, wanted.By = name, c.Actor.String()
-	return made, a.act(c, "create_token", described(wanted), func() error {
+	return made, a.runUserAction(c, "create_token", describeToken(wanted), func() error {
 		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.Require(ctx, TokenClaim(t)) })
 		if err == nil {
-			made = CreatedToken{a.view(t), text}
+			made = CreatedToken{a.tokenView(t), text}
 		}
-		return explained(err, in.Name)
+		return tokenError(err, in.Name)
 	})
 }
 
-// TokenClaim is what a person signs who makes a token: everything that it reaches.
+// TokenClaim returns the statement that a user signs to create a token: everything that it can reach.
 func TokenClaim(t *auth.Token) presence.Claim {
 	limit := func(list []string) string {
 		if list == nil {
@@ -125,20 +125,20 @@ func TokenClaim(t *auth.Token) presence.Claim {
 		"sha256:"+hex.EncodeToString(t.Hash[:]), "id "+t.ID)
 }
 
-// TokenClaims are those of all tokens.
+// TokenClaims returns the claims of all tokens.
 func TokenClaims(ctx context.Context, tokens *auth.Tokens) (all []presence.Claim, err error) {
 	list, err := tokens.All(ctx)
 	for i := range list {
 		all = append(all, TokenClaim(&list[i]))
 	}
-	return all, explained(err, "")
+	return all, tokenError(err, "")
 }
 
-// RevokeToken makes a token good for nothing, at once and for ever: its sessions end.
+// RevokeToken revokes a token permanently and ends its sessions.
 func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
-	return RevokedToken{in.Name}, a.act(c, "revoke_token", problem.Brief(in.Name), func() error {
+	return RevokedToken{in.Name}, a.runUserAction(c, "revoke_token", problem.Brief(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
-		if err = explained(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
+		if err = tokenError(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
 			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.Brief(in.Name)).
 				WithHint("Revoke it once more; see the log of the daemon for the cause.").Because(err)
 		}
@@ -146,14 +146,14 @@ func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (Revoke
 	})
 }
 
-// act does what only a person may do, and has it on record.
-func (a *Access) act(c Caller, action, detail string, do func() error) error {
-	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)
-	return Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}.Act(c, r, do)
+// runUserAction runs an action that only a user may do, and records it.
+func (a *Access) runUserAction(c Caller, action, detail string, do func() error) error {
+	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
+	return Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserAction(c, r, do)
 }
 
-// described is a token as its record has it.
-func described(t auth.Token) string {
+// describeToken describes a token for its record.
+func describeToken(t auth.Token) string {
 	out := t.Name
 	for _, part := range []struct{ name, value string }{
 		{"profile", t.Profile}, {"servers", strings.Join(t.Servers, ",")}, {"lanes", strings.Join(t.Lanes, ",")}, {"expires", whenText(t.Expires)},
@@ -172,8 +172,8 @@ func whenText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// explained says in our words what was wrong with a token.
-func explained(err error, name string) error {
+// tokenError converts an error of package auth.
+func tokenError(err error, name string) error {
 	name = problem.Brief(name)
 	switch {
 	case err == nil:
@@ -192,50 +192,50 @@ func explained(err error, name string) error {
 	return err
 }
 
-// checked is a token that can be made.
-func (a *Access) checked(in NewToken, now time.Time) (t auth.Token, err error) {
-	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: given(in.Servers), Lanes: given(in.Lanes)}
+// newToken validates the input.
+func (a *Access) newToken(in NewToken, now time.Time) (t auth.Token, err error) {
+	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: nilIfEmpty(in.Servers), Lanes: nilIfEmpty(in.Lanes)}
 	if err := tool.CheckServerName(in.Name); err != nil {
-		return t, accessInvalid("name", in.Name, "a name like that of a server: "+err.Error())
+		return t, invalidTokenInput("name", in.Name, "a name like that of a server: "+err.Error())
 	}
 	if in.Profile != "" && a.gateway.Config().Profile(in.Profile) == nil {
-		return t, a.noProfile(in.Profile)
+		return t, a.profileNotFound(in.Profile)
 	}
 	for _, s := range in.Servers {
 		if err := config.CheckServerPattern(s); err != nil {
-			return t, accessInvalid("servers", s, "the name of a server, or a pattern such as web-*")
+			return t, invalidTokenInput("servers", s, "the name of a server, or a pattern such as web-*")
 		}
 	}
 	for _, l := range in.Lanes {
 		if _, ok := auth.ParseLane(l); !ok {
-			return t, accessInvalid("lanes", l, strings.Join(auth.LaneWords(), ", "))
+			return t, invalidTokenInput("lanes", l, strings.Join(auth.LaneWords(), ", "))
 		}
 	}
 	if in.ExpiresIn != "" {
-		life, ok := accessSpan(in.ExpiresIn)
+		life, ok := parseLifetime(in.ExpiresIn)
 		if !ok || life < shortestLife || life > longestLife {
-			return t, accessInvalid("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
+			return t, invalidTokenInput("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
 		}
 		t.Expires = now.Add(life).UTC().Truncate(time.Second)
 	}
 	return t, nil
 }
 
-// given is a list that limits; nil when it does not.
-func given(list []string) []string {
+// nilIfEmpty returns nil for an empty list, which does not limit.
+func nilIfEmpty(list []string) []string {
 	if len(list) == 0 {
 		return nil
 	}
 	return list
 }
 
-func accessInvalid(parameter, value, allowed string) error {
+func invalidTokenInput(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.Brief(value), allowed).
 		WithHint("Give it as allowed, or leave it out where it may be.").
 		With("parameter", parameter).With("value", problem.Brief(value)).With("allowed", allowed)
 }
 
-func (a *Access) noProfile(name string) error {
+func (a *Access) profileNotFound(name string) error {
 	var names []string
 	for _, p := range a.gateway.Config().Profiles {
 		names = append(names, p.Name)
@@ -247,8 +247,8 @@ func (a *Access) noProfile(name string) error {
 	return problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.Brief(name)).WithHint(hint).With("parameter", "profile")
 }
 
-// accessSpan reads a span of time with one unit.
-func accessSpan(text string) (time.Duration, bool) {
+// parseLifetime parses a duration with one unit.
+func parseLifetime(text string) (time.Duration, bool) {
 	for unit, is := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if number, ok := strings.CutSuffix(text, unit); ok && len(number) <= 5 {
 			d, err := time.ParseDuration(number + "h")
@@ -259,23 +259,23 @@ func accessSpan(text string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-func (a *Access) view(t auth.Token) TokenView {
+func (a *Access) tokenView(t auth.Token) TokenView {
 	v := TokenView{
 		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
-		ExpiresAt: whenSet(t.Expires), LastUsedAt: whenSet(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
+		ExpiresAt: timeOrNil(t.Expires), LastUsedAt: timeOrNil(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
 		Answers: a.gateway.Config().ClientMayApprove(t.Name),
 	}
 	switch {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
 		v.Warning = "There is no profile '" + t.Profile + "' any more, so that the token reaches nothing."
 	default:
-		v.Warning = a.strangers(t.Servers)
+		v.Warning = a.unmatchedPatterns(t.Servers)
 	}
 	return v
 }
 
-// NoSuchTokens warns of names in ask.answer_by_client that no token has.
-func NoSuchTokens(c *config.Config, tokens *auth.Tokens) (warnings []string) {
+// MissingTokenWarnings warns of names in ask.answer_by_client that no token has.
+func MissingTokenWarnings(c *config.Config, tokens *auth.Tokens) (warnings []string) {
 	for _, name := range c.AnswerByClient {
 		if !tokens.Has(name) {
 			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client names '%s', and no token has this name, so that no form approves for it; take the name out, or make the token: `mcpproxy token create %[1]s`", name))
@@ -284,8 +284,8 @@ func NoSuchTokens(c *config.Config, tokens *auth.Tokens) (warnings []string) {
 	return warnings
 }
 
-// strangers says which names and patterns fit no server; "" when each does.
-func (a *Access) strangers(patterns []string) string {
+// unmatchedPatterns reports the names and patterns that match no server; "" when all match.
+func (a *Access) unmatchedPatterns(patterns []string) string {
 	var none []string
 	for _, p := range patterns {
 		fits := false

@@ -23,7 +23,7 @@ func TestSpan(t *testing.T) {
 		"30d": 30 * 24 * time.Hour, "8w": 56 * 24 * time.Hour, "12h": 12 * time.Hour, "1h30m": 90 * time.Minute, "0.5d": 12 * time.Hour, "90s": 90 * time.Second,
 		"": -1, "d": -1, "30": -1, "1h2d": -1, "30dd": -1, "x": -1, "9999999999d": -1, "-": -1,
 	} {
-		got, ok := accessSpan(text)
+		got, ok := parseLifetime(text)
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%q: %v, %v", text, got, ok)
 		}
@@ -34,7 +34,7 @@ func TestSpan(t *testing.T) {
 // is made; an agent makes none.
 func TestWhatATokenMayBe(t *testing.T) {
 	w := catalogtest.New(t, func(c *config.Config) { c.Profiles = []config.Profile{{Name: "research"}} })
-	a := NewAccess(New(Deps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewTokens(nil, t.TempDir(), nil, nil))
+	a := NewAccess(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewTokens(nil, t.TempDir(), nil, nil))
 	for _, c := range []struct {
 		in        NewToken
 		code      problem.Code

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PresenceView is how it is proven that a person decides.
+// PresenceView is the state of the proof that a user decides.
 type PresenceView struct {
 	On          bool            `json:"on" doc:"What widens needs a person's signature."`
 	Kind        presence.Kind   `json:"kind" doc:"Of the anchor that is set."`
@@ -34,8 +34,8 @@ type PresenceView struct {
 	Unsigned    []string        `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
 }
 
-// Unproven says what of the decisions is not as a person has signed it; "" when all is.
-func (v *PresenceView) Unproven() string {
+// UnprovenReason explains which decisions lack a valid signature; "" when none does.
+func (v *PresenceView) UnprovenReason() string {
 	switch {
 	case !v.On:
 		return ""
@@ -49,10 +49,10 @@ func (v *PresenceView) Unproven() string {
 	return ""
 }
 
-// maxNamed is how many bytes name what is wrong.
+// maxNamed limits the list in UnprovenReason, in bytes.
 const maxNamed = 2000
 
-// PresencePlace is one place of the fingerprint.
+// PresencePlace is a place that stores the anchor's fingerprint.
 type PresencePlace struct {
 	Name  string              `json:"name"`
 	State presence.PlaceState `json:"state" doc:"How it stands."`
@@ -63,18 +63,18 @@ type NewAnchor struct {
 	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, as GET /presence shows it. It never has the passphrase."`
 }
 
-// Example is what an anchor to set looks like.
+// Example returns an example for the OpenAPI document.
 func (NewAnchor) Example() string {
 	return `{"anchor": {"kind": "none", "since": "2026-11-26T10:00:00Z", "before": "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}`
 }
 
-// Presence returns how presence stands.
+// Presence returns the state of presence.
 func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceView, error) {
 	s, err := a.gateway.Presence.Standing(ctx)
 	if err != nil {
-		return PresenceView{}, unread(err)
+		return PresenceView{}, decisionsUnreadable(err)
 	}
-	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: whenSet(s.Reset),
+	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: timeOrNil(s.Reset),
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
 	if s.Anchor != nil {
 		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
@@ -85,21 +85,21 @@ func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceVie
 	for _, p := range s.Places {
 		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
 	}
-	if s.On { // what somebody has put into the database is told of by nobody
+	if s.On { // the database may have been changed from outside
 		if err := a.gateway.Book.Reload(ctx, approval.Decided{}); err != nil {
-			return PresenceView{}, unread(err)
+			return PresenceView{}, decisionsUnreadable(err)
 		}
-		v.Unsigned, err = a.unsigned(ctx)
+		v.Unsigned, err = a.unsignedDecisions(ctx)
 	}
 	return v, err
 }
 
-func unread(err error) error {
+func decisionsUnreadable(err error) error {
 	return problem.New(problem.ServerUnavailable, "What persons have decided cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
-// unsigned names what is decided and does not count.
-func (a *Access) unsigned(ctx context.Context) (names []string, err error) {
+// unsignedDecisions names the decisions that do not count because they are not signed.
+func (a *Access) unsignedDecisions(ctx context.Context) (names []string, err error) {
 	claims, err := TokenClaims(ctx, a.tokens)
 	for _, c := range append(claims, a.gateway.Book.Unsigned()...) {
 		if !a.gateway.Presence.Confirmed(c) {
@@ -109,37 +109,37 @@ func (a *Access) unsigned(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// SetPresence sets what proves that a person decides.
+// SetPresence sets the anchor that proves a user's decisions.
 func (a *Access) SetPresence(ctx context.Context, c Caller, in NewAnchor) (PresenceView, error) {
 	anchor, err := presence.ParseAnchor(in.Anchor)
 	if err != nil {
 		return PresenceView{}, problem.New(problem.InvalidParameter, "This is no anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
 	}
-	return a.prove(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.Set(ctx, anchor) })
+	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.Set(ctx, anchor) })
 }
 
-// JoinPresence has the anchor be known where its fingerprint is missing.
+// JoinPresence stores the anchor's fingerprint where it is missing.
 func (a *Access) JoinPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
-	return a.prove(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.Join(ctx) })
+	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.Join(ctx) })
 }
 
-// ResetPresence makes everything that was signed void.
+// ResetPresence makes all signatures void.
 func (a *Access) ResetPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
-	return a.prove(ctx, c, "reset_presence", "", func() error { return a.gateway.Presence.Reset(ctx) })
+	return a.changePresence(ctx, c, "reset_presence", "", func() error { return a.gateway.Presence.Reset(ctx) })
 }
 
-// KeepPresence calls a reset off.
+// KeepPresence cancels a reset.
 func (a *Access) KeepPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
-	return a.prove(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CallOff(ctx) })
+	return a.changePresence(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CallOff(ctx) })
 }
 
-func (a *Access) prove(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
-	// Another instance may have set an anchor, and the day of a reset be over.
+func (a *Access) changePresence(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
+	// Another instance may have set an anchor, and the delay of a reset may be over.
 	if err := a.gateway.Presence.Recheck(ctx); err != nil {
-		return PresenceView{}, unread(err)
+		return PresenceView{}, decisionsUnreadable(err)
 	}
-	r := Action(c, activity.ConfigChange, tool.ID{}, action, detail)
-	if err := (Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).Act(c, r, do); err != nil {
+	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
+	if err := (Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserAction(c, r, do); err != nil {
 		return PresenceView{}, err
 	}
 	return a.Presence(ctx, c, Nothing{})

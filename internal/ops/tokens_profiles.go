@@ -6,8 +6,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// ProfileView is a profile of the configuration, and what it lets through now. What
-// is left out of the first does not limit.
+// ProfileView is a profile and what it reaches now. An absent list does not limit.
 type ProfileView struct {
 	Name    string         `json:"name"`
 	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers."`
@@ -16,7 +15,7 @@ type ProfileView struct {
 	Reaches []Reached      `json:"reaches" doc:"The servers that are in it now, by name."`
 }
 
-// ProfileTools narrows the servers that a pattern fits to some tools.
+// ProfileTools limits the servers that match a pattern to some tools.
 type ProfileTools struct {
 	Server   string   `json:"server" doc:"A name or pattern."`
 	Patterns []string `json:"patterns" doc:"Names or patterns of tools."`
@@ -29,7 +28,7 @@ type Reached struct {
 	Callable int    `json:"callable" doc:"Those of them that can be called."`
 }
 
-// ProfileList is all profiles, in the order of the file.
+// ProfileList lists all profiles in the order of the file.
 type ProfileList struct {
 	Profiles []ProfileView `json:"profiles"`
 }

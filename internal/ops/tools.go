@@ -9,8 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
-// names.
+// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
 func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error) {
 	t, err := g.FindTool(tool.ID(in))
 	if err != nil {
@@ -19,8 +18,7 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 	return g.ViewTrusted(t), nil
 }
 
-// viewTool returns what is known of a tool, but not what is decided about it. Score
-// is that of a search, or 0.
+// viewTool returns a tool without the decisions about it. score is that of a search, or 0.
 func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
@@ -33,13 +31,13 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	if in := t.Inferred(); in.Operation != policy.NoOperation {
 		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
 	}
-	if v.LaneBy = laneBy(t); v.LaneBy != "" {
+	if v.LaneBy = laneArgument(t); v.LaneBy != "" {
 		v.LaneDeclared = t.LaneRule().Declared
 	}
 	return v
 }
 
-// ViewTrusted returns viewTool with what is decided.
+// ViewTrusted returns a tool with the decisions about it.
 func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
 	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
 	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.Rules{}, e, t.Candidate()).Why}

@@ -9,17 +9,15 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Unhinted tells what it would be good for to enforce what is inferred of a
-// server's tools.
+// Unhinted counts the tools of a server that would gain from enforcing inferred hints.
 type Unhinted struct {
 	Server string `json:"server"`
 	Tools  int    `json:"tools" doc:"How many tools that can be called say neither readOnlyHint nor destructiveHint."`
 	Reads  int    `json:"reads" doc:"How many of those look like reads."`
 }
 
-// unhinted is nil where a person has chosen what is made of tools that say nothing,
-// and where nothing is gained: no tool would be called as a read that is not now.
-func unhinted(s *catalog.Server, c *config.Server) *Unhinted {
+// newUnhinted returns nil when a user has configured infer_hints, or when no tool would become a read.
+func newUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	if c == nil || c.InferHints != "" {
 		return nil
 	}
@@ -42,10 +40,10 @@ func unhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	return &u
 }
 
-// allUnhinted returns those of some servers, where most is gained first.
+// allUnhinted returns the servers that gain, the largest gain first.
 func allUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
-		if u := unhinted(s, cfg.Server(s.Name)); u != nil {
+		if u := newUnhinted(s, cfg.Server(s.Name)); u != nil {
 			all = append(all, *u)
 		}
 	}

@@ -16,7 +16,7 @@ func TestUsable(t *testing.T) {
 		c.Servers[0].DisabledTools = []string{"destroys"}
 	}, readsTool, destroysTool)
 	got, changed := w.gateway.Usable(&anAgent)
-	if want := []Usable{{"new", false, 0}, {"s", true, 1}}; !slices.Equal(got, want) {
+	if want := []UsableServer{{"new", false, 0}, {"s", true, 1}}; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 	if got, _ := w.gateway.Usable(&auth.Caller{}); got != nil {

@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// ServerView is a server as every surface shows it: the entries of
-// upstream_servers, of GET /servers and of `upstream list`. Secrets are masked.
+// ServerView is a server as upstream_servers, GET /servers and `upstream list` show it. Secrets are masked.
 type ServerView struct {
 	Name            string          `json:"name"`
 	Protocol        string          `json:"protocol" doc:"How the server is reached: stdio, http or sse."`
@@ -47,13 +46,12 @@ type ServerView struct {
 	Warnings        []string        `json:"warnings,omitempty" doc:"What the server does otherwise than the protocol asks. When it is added also: proposals that gave way to it, and what its name looks like."`
 }
 
-// ServerViews is all servers.
+// ServerViews lists all servers.
 type ServerViews struct {
 	Servers []ServerView `json:"servers"`
 }
 
-// OfferCounts tells what a server offers beside tools. Kinds without any are
-// left out.
+// OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds without any are left out.
 type OfferCounts struct {
 	Instructions *OfferCount `json:"instructions,omitempty"`
 	Prompts      *OfferCount `json:"prompts,omitempty"`
@@ -61,7 +59,7 @@ type OfferCounts struct {
 	Templates    *OfferCount `json:"templates,omitempty"`
 }
 
-// OfferCount tells how many there are, and how many wait for a person.
+// OfferCount counts one kind, and how many of it wait for approval.
 type OfferCount struct {
 	Total   int `json:"total"`
 	Waiting int `json:"waiting,omitempty"`
@@ -99,7 +97,7 @@ type Why struct {
 	Share  float64  `json:"share,omitempty" doc:"Part of what the words add to the score; absent for a name, which comes before all words, and for use."`
 }
 
-// Status is the answer to "what runs".
+// Status is the state of the daemon.
 type Status struct {
 	Version       string          `json:"version"`
 	PID           int             `json:"pid"`
@@ -120,13 +118,13 @@ type Status struct {
 	Held          StatusHeld      `json:"held" doc:"Calls that a person is asked about."`
 }
 
-// StatusHeld counts the calls that wait for a person, and the leases that run.
+// StatusHeld counts the pending calls and the active leases.
 type StatusHeld struct {
 	Pending int `json:"pending" doc:"Calls that wait for a person now."`
 	Leases  int `json:"leases" doc:"Leases that run: calls that are not asked about for a while."`
 }
 
-// Definitions tells how large definitions are that agents load.
+// Definitions is the size of the definitions that agents load.
 type Definitions struct {
 	LoadedBytes int `json:"loaded_bytes" doc:"Of the tools that an agent loads on /mcp now."`
 	AllBytes    int `json:"all_bytes" doc:"Of all known tools, as their servers list them."`
@@ -157,7 +155,7 @@ type StatusTools struct {
 	Callable int `json:"callable"`
 }
 
-// Surface is one address that MCPProxy answers on.
+// Surface is an address that MCPProxy serves.
 type Surface struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`

@@ -22,7 +22,7 @@ func TestPackedIsBuilt(t *testing.T) {
 		}
 		return
 	}
-	packed, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	packed, err := zip.NewReader(bytes.NewReader(distZip), int64(len(distZip)))
 	if err != nil {
 		t.Fatal(err)
 	}

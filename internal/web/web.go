@@ -1,12 +1,11 @@
-// Package web serves the web UI under /ui/, from files that are part of the
-// program.
+// Package web serves the web UI under /ui/ from files embedded in the program.
 //
-// It guarantees that nothing but these files is served, that every answer forbids
-// the page whatever is not of its own origin (no script but its own files, no
-// frame, no form, no request elsewhere, no referrer), and that a browser keeps a
-// file for good only when its name holds its hash. It knows nobody: the files are
-// for everyone, and what the page shows it asks REST for. Host and Origin are
-// checked before it, as for everything.
+// Guarantees:
+//   - It serves only these files.
+//   - The Content-Security-Policy restricts a page to its own origin: only its own scripts, no frames, no forms, no other requests, no referrer.
+//   - A browser caches a file permanently only if its name contains its hash.
+//
+// It does not authenticate: the files are public, and the page requests its data from the REST API. The daemon checks Host and Origin before it.
 package web
 
 import (
@@ -32,11 +31,10 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// Path is where the UI is mounted.
+// Path is the path of the web UI.
 const Path = "/ui/"
 
-// Address is where a browser of this machine finds the UI of who listens there; byName is
-// that passkeys are asked for, which an address cannot have.
+// Address returns the URL of the UI for a browser on this machine. With passkeys it has a host name, because passkeys do not work with an IP address.
 func Address(listener net.Addr, byName bool) string {
 	host, port, _ := net.SplitHostPort(listener.String()) // a listener has both
 	if byName {
@@ -50,41 +48,39 @@ func Address(listener net.Addr, byName bool) string {
 
 const (
 	index  = "index.html"
-	assets = "assets/" // whose names hold their hashes
+	assets = "assets/" // file names contain hashes
 )
 
 // policy is the Content-Security-Policy of the UI.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// packed is dist as a zip file, which is a third of it: go test ./internal/web -update.
+// distZip is dist as a zip file, which is a third of it: go test ./internal/web -update.
 //
 //go:embed dist.zip
-var packed []byte
+var distZip []byte
 
-// Handler answers everything under Path, and sends who asks for something else
-// there.
+// Handler serves everything under Path and redirects other requests to it.
 type Handler struct {
-	files  map[string]*file
-	byName func() bool
+	files        map[string]*file
+	usesPasskeys func() bool
 }
 
-// New returns the handler of the files that were built. While byName reports true a page at a
-// loopback address is sent to the name of that.
+// New returns a handler of the embedded files. While usesPasskeys returns true, a page at a loopback address is redirected to the host name.
 func New(byName func() bool) (*Handler, error) {
-	dist, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	dist, err := zip.NewReader(bytes.NewReader(distZip), int64(len(distZip)))
 	if err != nil {
 		return nil, fmt.Errorf("the files of the web UI: %w", err)
 	}
-	return serving(dist, byName)
+	return newHandler(dist, byName)
 }
 
-// serving returns the handler of these files.
-func serving(dist fs.FS, byName func() bool) (*Handler, error) {
-	h := &Handler{files: map[string]*file{}, byName: byName}
+// newHandler returns a handler of these files.
+func newHandler(dist fs.FS, byName func() bool) (*Handler, error) {
+	h := &Handler{files: map[string]*file{}, usesPasskeys: byName}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			h.files[name] = &file{name: name, forms: sync.OnceValues(func() (forms, error) { return formsOf(dist, name) })}
+			h.files[name] = &file{name: name, forms: sync.OnceValues(func() (encodings, error) { return encodeFile(dist, name) })}
 		}
 		return err
 	})
@@ -97,8 +93,7 @@ func serving(dist fs.FS, byName func() bool) (*Handler, error) {
 	return h, nil
 }
 
-// ServeHTTP answers one request. An address without a file is one of the page's
-// own, which knows what to show there.
+// ServeHTTP answers one request. A path without a file is a route of the page.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	for name, value := range map[string]string{
@@ -114,13 +109,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name, under := strings.CutPrefix(r.URL.Path, Path)
 	if !under {
-		header.Set("Location", Path) // without the query, which means nothing to the page
+		header.Set("Location", Path) // without the query, which the page does not use
 		w.WriteHeader(http.StatusFound)
 		return
 	}
 	asset := strings.HasPrefix(name, assets)
-	if origin := named(r.Host); origin != "" && !asset && h.byName() {
-		// The browser takes along what is after the #: the code that signs in.
+	if origin := namedOrigin(r.Host); origin != "" && !asset && h.usesPasskeys() {
+		// The browser keeps the fragment, which has the sign-in code.
 		header.Set("Location", origin+r.URL.RequestURI())
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return
@@ -138,8 +133,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found.serve(w, r)
 }
 
-// named returns the origin by name of a Host that is a loopback address, "" for others.
-func named(host string) string {
+// namedOrigin returns the origin with a host name for a Host that is a loopback address, "" for others.
+func namedOrigin(host string) string {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil {
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
@@ -154,27 +149,26 @@ func named(host string) string {
 	return presence.Origin(strconv.Itoa(int(at.Port())))
 }
 
-// file is one file of the UI. Its forms are made when it is first asked for, so
-// that a start does not wait for them.
+// file is one file of the UI. It is compressed on first use, to keep the start fast.
 type file struct {
 	name  string
-	forms func() (forms, error)
+	forms func() (encodings, error)
 }
 
-// forms are the bytes of a file as they are sent.
-type forms struct {
-	tag           string // of the plain ones, without quotes
-	plain, zipped []byte // zipped is nil where it saves nothing
+// encodings are the bytes of a file as they are sent.
+type encodings struct {
+	tag           string // of the plain bytes, without quotes
+	plain, zipped []byte // zipped is nil when compression saves little
 }
 
-func formsOf(dist fs.FS, name string) (f forms, err error) {
+func encodeFile(dist fs.FS, name string) (f encodings, err error) {
 	if f.plain, err = fs.ReadFile(dist, name); err != nil {
 		return f, err
 	}
 	hash := sha256.Sum256(f.plain)
 	f.tag = hex.EncodeToString(hash[:16])
 	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is one
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
 	if _, err := io.Copy(z, bytes.NewReader(f.plain)); err != nil {
 		return f, err
 	}
@@ -206,7 +200,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// takesGzip reports whether a client says that it takes gzip.
+// takesGzip reports whether a client accepts gzip.
 func takesGzip(values []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
@@ -217,7 +211,7 @@ func takesGzip(values []string) bool {
 	return false
 }
 
-// contentType is the type of a file, the same on every system.
+// contentType returns the media type of a file, the same on every system.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -32,8 +32,8 @@ func serve(t *testing.T, files fs.FS) *httptest.Server {
 
 func serveBy(t *testing.T, files fs.FS, byName bool) *httptest.Server {
 	t.Helper()
-	h, err := serving(files, never)
-	h.byName = func() bool { return byName }
+	h, err := newHandler(files, never)
+	h.usesPasskeys = func() bool { return byName }
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestForms(t *testing.T) {
 
 func TestNoIndexIsNoUI(t *testing.T) {
 	t.Parallel()
-	if _, err := serving(fstest.MapFS{"assets/a.js": {}}, never); err == nil {
+	if _, err := newHandler(fstest.MapFS{"assets/a.js": {}}, never); err == nil {
 		t.Error("a UI without an index is taken")
 	}
 }

@@ -10,15 +10,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Account says whose services are managed, and on which system.
+// Account identifies the user whose services are managed, and the system.
 type Account struct {
 	GOOS   string
 	Home   string // absolute
 	Config string // XDG_CONFIG_HOME; "" = .config in the home directory
 	User   string // the name, on Windows with its domain
 	UID    int    // not on Windows
-	// Run runs a program of the system and returns what it printed, on stdout; nil =
-	// it is run. Its error says what it printed on stderr.
+	// Run runs a system program and returns its stdout; nil uses os/exec. Its error has the program's stderr.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
 
@@ -29,22 +28,22 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if said := strings.TrimSpace(stderr.String()); err != nil && said != "" {
-		err = &failure{err, said}
+		err = &commandError{err, said}
 	}
 	return stdout.String(), err
 }
 
-// failure is a program that failed and said why.
-type failure struct {
+// commandError is a failed program and its output.
+type commandError struct {
 	err  error
 	said string
 }
 
-func (f *failure) Error() string { return f.said }
-func (f *failure) Unwrap() error { return f.err }
+func (f *commandError) Error() string { return f.said }
+func (f *commandError) Unwrap() error { return f.err }
 
-// failed is the problem that a step of the manager failed.
-func failed(step string, err error) error {
+// stepError returns the problem of a failed step.
+func stepError(step string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -253,7 +253,7 @@ func TestForeignFilesStay(t *testing.T) {
 			"masked": func(path string) error { return os.Symlink("/dev/null", path) },
 			"a link to one of ours": func(path string) error {
 				ours := filepath.Join(t.TempDir(), "ours")
-				return errors.Join(os.WriteFile(ours, []byte("# "+mark), 0o600), os.Symlink(ours, path))
+				return errors.Join(os.WriteFile(ours, []byte("# "+fileMarker), 0o600), os.Symlink(ours, path))
 			},
 			"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
 		} {

@@ -10,18 +10,17 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Self returns the path by which this program was started, which stays the same
-// when a package manager puts a later version behind it. One that go run has built
-// is gone when it ends.
+// Self returns the path by which this program was started. A package manager keeps it stable across versions. It rejects a binary of go run, which is
+// deleted when it ends.
 func Self() (string, error) {
 	file, err := os.Executable()
 	if err != nil {
-		return "", failed("The path of this program is not known", err)
+		return "", stepError("The path of this program is not known", err)
 	}
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
 		return "", problem.New(problem.Usage, "This program is one that go run has built, and is gone when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
 	}
-	if named, err := exec.LookPath(os.Args[0]); err == nil && same(named, file) {
+	if named, err := exec.LookPath(os.Args[0]); err == nil && sameFile(named, file) {
 		if named, err = filepath.Abs(named); err == nil {
 			return named, nil
 		}
@@ -29,15 +28,14 @@ func Self() (string, error) {
 	return file, nil
 }
 
-func same(a, b string) bool {
+func sameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// SearchPath returns a PATH for a service: of a shell's PATH the directories that are
-// there, each once. One below a temporary directory, as fnm makes for each shell, is
-// gone with its shell: it is replaced by what it leads to, or left out.
+// SearchPath returns a PATH for a service: the existing directories of a shell's PATH, without duplicates. A directory below a temporary directory, such
+// as fnm creates for each shell, is replaced by its target or left out.
 func SearchPath(path string, temporary ...string) string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {

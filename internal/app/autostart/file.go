@@ -11,53 +11,51 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// mark stands in every file that this package writes.
-const mark = "Written by `mcpproxy service install`"
+// fileMarker is in every file that this package writes.
+const fileMarker = "Written by `mcpproxy service install`"
 
-// write writes the file of the service, and reports whether it said something else
-// or was not there. Only its owner can read it.
-func write(path, text string) (changed bool, err error) {
-	was, err := own(path)
+// writeFile writes the file of the service, readable only by its owner, and reports whether that changed it.
+func writeFile(path, text string) (changed bool, err error) {
+	was, err := readOwnFile(path)
 	if err != nil || was == text {
 		return false, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return false, failed("The file of the service cannot be written", err)
+		return false, stepError("The file of the service cannot be written", err)
 	}
 	if err := ondisk.Replace(path, []byte(text)); err != nil {
-		return false, failed("The file of the service cannot be written", err)
+		return false, stepError("The file of the service cannot be written", err)
 	}
 	return true, nil
 }
 
-// remove removes the file of the service, and reports whether it was there.
-func remove(path string) (was bool, err error) {
-	text, err := own(path)
+// removeFile removes the file of the service, and reports whether it existed.
+func removeFile(path string) (was bool, err error) {
+	text, err := readOwnFile(path)
 	if err != nil || text == "" {
 		return false, err
 	}
 	if err := os.Remove(path); err != nil {
-		return false, failed("The file of the service cannot be removed", err)
+		return false, stepError("The file of the service cannot be removed", err)
 	}
 	return true, nil
 }
 
-// own returns the text of a file that this package has written, "" where there is
-// no file. Any other is somebody's.
-func own(path string) (string, error) {
+// readOwnFile returns the text of a file that this package has written, "" without a file. It rejects any other file.
+func readOwnFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", failed("The file of the service cannot be read", err)
+		return "", stepError("The file of the service cannot be read", err)
 	}
 	if info.Mode().IsRegular() && info.Size() < 1<<20 {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return "", failed("The file of the service cannot be read", err)
+			return "", stepError("The file of the service cannot be read", err)
 		}
-		if strings.Contains(string(text), mark) {
+		if strings.Contains(string(text), fileMarker) {
 			return string(text), nil
 		}
 	}

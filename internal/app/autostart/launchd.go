@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// launchd is the launchd of a user who is logged in.
+// launchd manages agents of a logged-in user.
 type launchd struct{ account Account }
 
 func (l *launchd) file() string {
@@ -31,7 +31,7 @@ func (l *launchd) Install(ctx context.Context, p Program) (changed bool, err err
 	if err != nil {
 		return false, err
 	}
-	if changed, err = write(l.file(), launchdAgent(p)); err != nil {
+	if changed, err = writeFile(l.file(), launchdAgent(p)); err != nil {
 		return false, err
 	}
 	if before.Installed && changed {
@@ -57,7 +57,7 @@ func (l *launchd) Uninstall(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := own(l.file()); err != nil {
+	if _, err := readOwnFile(l.file()); err != nil {
 		return false, err
 	}
 	if before.Installed {
@@ -65,19 +65,17 @@ func (l *launchd) Uninstall(ctx context.Context) (was bool, err error) {
 			return false, err
 		}
 	}
-	was, err = remove(l.file())
+	was, err = removeFile(l.file())
 	return was || before.Installed, err
 }
 
-// The time that launchd needs to end an agent, which gets 20 seconds for it, and
-// how often it is looked whether it has.
+// The time that launchd needs to end an agent, which it gives 20 seconds, and the poll interval.
 const (
 	endTime = 30 * time.Second
 	endLook = 200 * time.Millisecond
 )
 
-// bootout ends the agent, and waits until launchd has forgotten it: until then it
-// takes no other of that name.
+// bootout ends the agent and waits until launchd has removed it. Before that, launchd rejects another agent of that name.
 func (l *launchd) bootout(ctx context.Context) error {
 	if err := l.launchctl(ctx, "bootout", l.target()); err != nil {
 		return err
@@ -93,14 +91,14 @@ func (l *launchd) bootout(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return failed("The agent does not end", ctx.Err())
+			return stepError("The agent does not end", ctx.Err())
 		}
 	}
 }
 
 func (l *launchd) launchctl(ctx context.Context, args ...string) error {
 	if _, err := l.account.Run(ctx, "launchctl", args...); err != nil {
-		return failed("launchctl "+args[0]+" failed", err)
+		return stepError("launchctl "+args[0]+" failed", err)
 	}
 	return nil
 }
@@ -136,7 +134,7 @@ func (l *launchd) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// launchdAgent is the property list of an agent that runs a program.
+// launchdAgent returns the property list of an agent that runs a program.
 func launchdAgent(p Program) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<?xml version="1.0" encoding="UTF-8"?>
@@ -148,22 +146,22 @@ func launchdAgent(p Program) string {
 	<string>%s</string>
 	<key>ProgramArguments</key>
 	<array>
-`, mark, name)
+`, fileMarker, name)
 	for _, word := range append([]string{p.Path}, p.Args...) {
-		fmt.Fprintf(&out, "\t\t<string>%s</string>\n", escaped(word))
+		fmt.Fprintf(&out, "\t\t<string>%s</string>\n", escapeXML(word))
 	}
 	out.WriteString("\t</array>\n")
 	if len(p.Env) > 0 {
 		out.WriteString("\t<key>EnvironmentVariables</key>\n\t<dict>\n")
 		for _, variable := range p.Env {
 			name, value, _ := strings.Cut(variable, "=")
-			fmt.Fprintf(&out, "\t\t<key>%s</key>\n\t\t<string>%s</string>\n", escaped(name), escaped(value))
+			fmt.Fprintf(&out, "\t\t<key>%s</key>\n\t\t<string>%s</string>\n", escapeXML(name), escapeXML(value))
 		}
 		out.WriteString("\t</dict>\n")
 	}
 	for _, path := range [][2]string{{"WorkingDirectory", p.Dir}, {"StandardErrorPath", p.Log}} {
 		if path[1] != "" {
-			fmt.Fprintf(&out, "\t<key>%s</key>\n\t<string>%s</string>\n", path[0], escaped(path[1]))
+			fmt.Fprintf(&out, "\t<key>%s</key>\n\t<string>%s</string>\n", path[0], escapeXML(path[1]))
 		}
 	}
 	out.WriteString(`	<key>RunAtLoad</key>
@@ -181,8 +179,8 @@ func launchdAgent(p Program) string {
 	return out.String()
 }
 
-// escaped is a text within XML.
-func escaped(text string) string {
+// escapeXML escapes a text for XML.
+func escapeXML(text string) string {
 	var out strings.Builder
 	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder takes everything
 	return out.String()

@@ -1,11 +1,13 @@
-// Package autostart has a program started when its user logs in, and started again
-// when it fails: by a systemd user unit, a launchd agent, or a task of the Windows
-// task scheduler.
+// Package autostart starts a program when its user logs in, and restarts it when it fails: with a systemd user unit, a launchd agent, or a task of the
+// Windows Task Scheduler.
 //
-// It guarantees that nothing it does needs more rights than the user has, that
-// installing or removing twice is like once, that a file which it has not written
-// is neither overwritten nor removed, and that State says what the manager of the
-// system says now. It does not look whether the program does its work.
+// Guarantees:
+//   - It needs only the rights of the user.
+//   - Installing and removing are idempotent.
+//   - It does not overwrite or remove a file that it has not written.
+//   - State is what the service manager reports now.
+//
+// It does not check whether the program works.
 package autostart
 
 import (
@@ -14,17 +16,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Manager is the one of a system that starts programs for a user.
+// Manager is a system's service manager for a user.
 type Manager interface {
-	// Install has the program started now and at each login. It reports whether
-	// anything was changed; a service that runs and has changed is started again.
+	// Install starts the program now and at each login. It reports whether anything was changed. It restarts a running service that has changed.
 	Install(ctx context.Context, p Program) (changed bool, err error)
-	// Uninstall stops the service and forgets it. It reports whether there was one.
+	// Uninstall stops and removes the service. It reports whether there was one.
 	Uninstall(ctx context.Context) (was bool, err error)
 	State(ctx context.Context) (State, error)
 }
 
-// New returns the manager of the account's system.
+// New returns the service manager of the account's system.
 func New(a Account) (Manager, error) {
 	if a.Run == nil {
 		a.Run = run

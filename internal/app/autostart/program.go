@@ -7,19 +7,19 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// name is what the managers know the service by.
+// name is the name of the service.
 const name = "mcpproxy"
 
-// Program is what is run. Texts with control characters are refused.
+// Program is the program to run. Texts with control characters are rejected.
 type Program struct {
-	Path string   // of the program, absolute
+	Path string   // absolute path of the program
 	Args []string // without the program
-	Dir  string   // where it runs, absolute; "" = systemd: the home directory
-	Env  []string // NAME=VALUE; not on Windows, where a task has the environment of its user
-	Log  string   // where launchd, which keeps none, has stderr written
+	Dir  string   // absolute working directory; "" is the home directory for systemd
+	Env  []string // NAME=VALUE; ignored on Windows, where a task has the environment of its user
+	Log  string   // file for stderr with launchd, which has no log
 }
 
-// State is what the manager says.
+// State is what the service manager reports.
 type State struct {
 	Manager   string `json:"manager" doc:"systemd, launchd or task scheduler"`
 	File      string `json:"file,omitempty" doc:"the file that says what is started, where there is one"`
@@ -32,7 +32,7 @@ type State struct {
 	Log       string `json:"log,omitempty" doc:"the command that shows what it prints, where that is kept"`
 }
 
-// check refuses what no file of a manager can say.
+// check rejects what a service file cannot express.
 func (p Program) check() error {
 	for _, text := range append(append([]string{p.Path, p.Dir, p.Log}, p.Args...), p.Env...) {
 		if strings.ContainsFunc(text, unicode.IsControl) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// scheduler is the task scheduler of Windows. It keeps the task itself.
+// scheduler is the Windows Task Scheduler, which stores the task itself.
 type scheduler struct{ account Account }
 
 // task is what the scheduler knows it by.
@@ -25,7 +25,7 @@ func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err e
 	}
 	file, err := os.CreateTemp("", "mcpproxy-*.xml")
 	if err != nil {
-		return false, failed("The task cannot be written", err)
+		return false, stepError("The task cannot be written", err)
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(utf16Text(windowsTask(p, s.account.User)))
@@ -33,7 +33,7 @@ func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err e
 		err = closed
 	}
 	if err != nil {
-		return false, failed("The task cannot be written", err)
+		return false, stepError("The task cannot be written", err)
 	}
 	if before.Running {
 		if err := s.schtasks(ctx, "/End"); err != nil {
@@ -61,19 +61,18 @@ func (s *scheduler) Uninstall(ctx context.Context) (was bool, err error) {
 
 func (s *scheduler) schtasks(ctx context.Context, does string, args ...string) error {
 	if _, err := s.account.Run(ctx, "schtasks.exe", append([]string{does, "/TN", task}, args...)...); err != nil {
-		return failed("schtasks "+does+" failed", err)
+		return stepError("schtasks "+does+" failed", err)
 	}
 	return nil
 }
 
-// query prints the number of the task's state, and nothing where there is no task:
-// what schtasks prints is in the language of the system.
+// query prints the number of the task's state, nothing without a task. The output of schtasks is localized.
 const query = "$t = Get-ScheduledTask -TaskName " + task + " -TaskPath '\\' -ErrorAction SilentlyContinue; if ($t) { [int]$t.State }"
 
 func (s *scheduler) State(ctx context.Context) (State, error) {
 	said, err := s.account.Run(ctx, "powershell.exe", "-NoProfile", "-NonInteractive", "-Command", query)
 	if err != nil {
-		return State{}, failed("The task scheduler does not answer", err)
+		return State{}, stepError("The task scheduler does not answer", err)
 	}
 	state := State{Manager: "task scheduler", Installed: true, Enabled: true, Restart: "schtasks /End /TN " + task + " & schtasks /Run /TN " + task}
 	switch number := strings.TrimSpace(said); number {
@@ -93,13 +92,12 @@ func (s *scheduler) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// windowsTask is a task that runs a program from when its user logs in, and looks
-// each minute whether it still runs: for the scheduler a program that ends with an
-// error has ended well.
+// windowsTask returns a task that starts a program at login and checks each minute that it runs, because the scheduler does not restart a program that
+// ends with an error.
 func windowsTask(p Program, user string) string {
 	words := make([]string, len(p.Args))
 	for i, arg := range p.Args {
-		words[i] = windowsWord(arg)
+		words[i] = quoteWindowsArg(arg)
 	}
 	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
@@ -138,12 +136,11 @@ func windowsTask(p Program, user string) string {
     </Exec>
   </Actions>
 </Task>
-`, mark, escaped(user), escaped(p.Path), escaped(strings.Join(words, " ")), escaped(p.Dir))
+`, fileMarker, escapeXML(user), escapeXML(p.Path), escapeXML(strings.Join(words, " ")), escapeXML(p.Dir))
 }
 
-// windowsWord is one word of a command line as programs take it apart. No path has
-// quotes.
-func windowsWord(word string) string {
+// quoteWindowsArg quotes one argument of a command line. Paths have no quotes.
+func quoteWindowsArg(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t") {
 		return word
 	}
@@ -151,7 +148,7 @@ func windowsWord(word string) string {
 	return `"` + word + backslashes + `"`
 }
 
-// utf16Text is a text as the scheduler reads it.
+// utf16Text encodes a text for the scheduler.
 func utf16Text(text string) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(text)) {

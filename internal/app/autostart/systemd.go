@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// systemd is the systemd of a user.
+// systemd is the systemd instance of a user.
 type systemd struct{ account Account }
 
 const unit = name + ".service"
@@ -28,7 +28,7 @@ func (s *systemd) Install(ctx context.Context, p Program) (changed bool, err err
 	if err != nil {
 		return false, err
 	}
-	if changed, err = write(s.file(), "# "+mark+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
+	if changed, err = writeFile(s.file(), "# "+fileMarker+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
 		return false, err
 	}
 	start := "start"
@@ -48,7 +48,7 @@ func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := own(s.file()); err != nil {
+	if _, err := readOwnFile(s.file()); err != nil {
 		return false, err
 	}
 	if before.Installed {
@@ -56,7 +56,7 @@ func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
 			return false, err
 		}
 	}
-	if was, err = remove(s.file()); err != nil || !was {
+	if was, err = removeFile(s.file()); err != nil || !was {
 		return before.Enabled || before.Running, err
 	}
 	if err := s.systemctl(ctx, "daemon-reload"); err != nil {
@@ -68,7 +68,7 @@ func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
 
 func (s *systemd) systemctl(ctx context.Context, args ...string) error {
 	if _, err := s.account.Run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...); err != nil {
-		return failed("systemctl --user "+args[0]+" failed", err)
+		return stepError("systemctl --user "+args[0]+" failed", err)
 	}
 	return nil
 }
@@ -104,8 +104,7 @@ func (s *systemd) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// SystemdUnit is the text of a user unit that runs a program. Servers are stopped by
-// the program, which lets their calls end; what is left is killed after it.
+// SystemdUnit returns a user unit that runs a program. The program stops its servers, so that their calls can end; the rest is killed after it.
 func SystemdUnit(p Program) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `[Unit]
@@ -120,7 +119,7 @@ ExecStart=%s
 		fmt.Fprintf(&out, "WorkingDirectory=%s\n", strings.ReplaceAll(p.Dir, "%", "%%"))
 	}
 	for _, variable := range p.Env {
-		fmt.Fprintf(&out, "Environment=%s\n", systemdWord(variable))
+		fmt.Fprintf(&out, "Environment=%s\n", quoteSystemdArg(variable))
 	}
 	out.WriteString(`Restart=on-failure
 RestartSec=5
@@ -133,17 +132,17 @@ WantedBy=default.target
 	return out.String()
 }
 
-// systemdCommand is a command line in which nothing is expanded.
+// systemdCommand returns a command line without expansion.
 func systemdCommand(p Program) string {
-	words := []string{systemdWord(p.Path)}
+	words := []string{quoteSystemdArg(p.Path)}
 	for _, arg := range p.Args {
-		words = append(words, systemdWord(strings.ReplaceAll(arg, "$", "$$")))
+		words = append(words, quoteSystemdArg(strings.ReplaceAll(arg, "$", "$$")))
 	}
 	return strings.Join(words, " ")
 }
 
-// systemdWord is one word of a unit, in quotes where it needs them.
-func systemdWord(word string) string {
+// quoteSystemdArg quotes one argument of a unit where needed.
+func quoteSystemdArg(word string) string {
 	word = strings.ReplaceAll(word, "%", "%%")
 	if word != "" && !strings.ContainsAny(word, " \t\"'\\;") {
 		return word

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// clientsKnown is the finding of a check of clients where nothing is known of them.
-func clientsKnown(f *Facts) []Finding {
+// skipWithoutClients returns a skipped finding when the clients are unknown; nil otherwise.
+func skipWithoutClients(f *Facts) []Finding {
 	switch {
 	case !f.ClientsKnown:
-		return skipped("Which clients are on this machine is not known here.")
+		return skippedFinding("Which clients are on this machine is not known here.")
 	case f.ClientsErr != "":
-		return skipped("The clients cannot be looked at: " + f.ClientsErr)
+		return skippedFinding("The clients cannot be looked at: " + f.ClientsErr)
 	case f.Clients == nil:
-		return skipped("No MCP client was found on this machine.")
+		return skippedFinding("No MCP client was found on this machine.")
 	}
 	return nil
 }
 
-func noClient(f *Facts) []Finding {
-	if out := clientsKnown(f); out != nil {
+func noClientConnected(f *Facts) []Finding {
+	if out := skipWithoutClients(f); out != nil {
 		return out
 	}
 	var names []string
@@ -30,50 +30,50 @@ func noClient(f *Facts) []Finding {
 		}
 		names = append(names, c.Name)
 	}
-	return one(Finding{State: Warn, What: "None of the clients on this machine uses MCPProxy: " + strings.Join(names, ", ") + ".",
-		Do: "Connect them; what is written is shown first.", Command: f.mcpproxy("connect --all")})
+	return singleFinding(Finding{State: Warn, What: "None of the clients on this machine uses MCPProxy: " + strings.Join(names, ", ") + ".",
+		Do: "Connect them; what is written is shown first.", Command: f.cliCommand("connect --all")})
 }
 
-func clientElsewhere(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+func foreignClientEntry(f *Facts) (out []Finding) {
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Foreign {
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s leads to %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
-				Do: "Connect it again.", Command: f.mcpproxy("connect %s", Quoted(c.ID))})
+				Do: "Connect it again.", Command: f.cliCommand("connect %s", ShellQuote(c.ID))})
 		}
 	}
 	return out
 }
 
-func clientProgram(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+func missingClientProgram(f *Facts) (out []Finding) {
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Missing != "" {
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s starts %s, which is not there.", c.Name, c.Path, c.Missing),
-				Do: "Connect it again.", Command: f.mcpproxy("connect %s", Quoted(c.ID))})
+				Do: "Connect it again.", Command: f.cliCommand("connect %s", ShellQuote(c.ID))})
 		}
 	}
 	return out
 }
 
 func clientPermissions(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if len(c.Lanes) == 0 {
 			continue
 		}
-		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules; what is written is shown first.", Command: f.mcpproxy("permissions %s --write", Quoted(c.ID))}
+		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules; what is written is shown first.", Command: f.cliCommand("permissions %s --write", ShellQuote(c.ID))}
 		if c.Written {
-			found.Do, found.Command = "The rules are written, and something else decides: see which, and what to do about it.", f.mcpproxy("permissions %s --check", Quoted(c.ID))
+			found.Do, found.Command = "The rules are written, and something else decides: see which, and what to do about it.", f.cliCommand("permissions %s --check", ShellQuote(c.ID))
 		}
-		chosen := true // a person has denied it: that is said, and is no fault
+		chosen := true // the user has denied it: a note, not a fault
 		for _, l := range c.Lanes {
 			chosen = chosen && l.Denied
 			found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
 		}
 		if chosen {
 			found.State, found.Do = Note, "MCPProxy takes out no denial: do it there, if it is not meant. A server that its entry switches off is switched on by the command."
-			found.Command = f.mcpproxy("connect %s", Quoted(c.ID))
+			found.Command = f.cliCommand("connect %s", ShellQuote(c.ID))
 		}
 		found.What = fmt.Sprintf("The permissions of %s differ from the lanes: %s.", c.Name, found.Lines[0])
 		out = append(out, found)
@@ -82,12 +82,12 @@ func clientPermissions(f *Facts) (out []Finding) {
 }
 
 func clientFileBroken(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		for _, broken := range c.Broken {
 			path, _, _ := strings.Cut(broken, ": ")
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("A file of %s cannot be read: %s.", c.Name, strings.TrimSuffix(broken, ".")),
-				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineOf(broken), Quoted(path))})
+				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineOf(broken), ShellQuote(path))})
 		}
 	}
 	return out
@@ -95,21 +95,21 @@ func clientFileBroken(f *Facts) (out []Finding) {
 
 var atLine = regexp.MustCompile(`: line (\d+), `)
 
-// lineOf is the line that an error names, 1 without one.
+// lineOf returns the line in an error text, 1 without one.
 func lineOf(text string) int {
 	line := 1
-	_, _ = fmt.Sscan(matched(atLine, text), &line)
+	_, _ = fmt.Sscan(firstSubmatch(atLine, text), &line)
 	return line
 }
 
 func clientBypasses(f *Facts) (out []Finding) {
-	out = clientsKnown(f)
+	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
 			continue
 		}
 		out = append(out, Finding{State: Warn, Subject: c.Name, What: fmt.Sprintf("%s reaches these servers directly, past MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
-			Do: "Take them over, and out of the client's file; what is done is shown first.", Command: f.mcpproxy("upstream import %s --remove", Quoted(c.ID))})
+			Do: "Take them over, and out of the client's file; what is done is shown first.", Command: f.cliCommand("upstream import %s --remove", ShellQuote(c.ID))})
 	}
 	return out
 }

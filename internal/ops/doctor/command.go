@@ -5,32 +5,31 @@ import (
 	"strings"
 )
 
-// mcpproxy is a command of ours for the same daemon. The flags stand first: behind "--"
-// they would be those of a server.
-func (f *Facts) mcpproxy(format string, args ...any) string {
+// cliCommand returns a command for the same daemon. The flags come first: after "--" they would belong to a server.
+func (f *Facts) cliCommand(format string, args ...any) string {
 	return "mcpproxy" + f.Flags + " " + fmt.Sprintf(format, args...)
 }
 
-// edit is a command that opens the configuration file at a line.
-func (f *Facts) edit(line int) string {
-	return fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, max(line, 1), Quoted(f.ConfigPath))
+// editCommand returns a command that opens the configuration file at a line.
+func (f *Facts) editCommand(line int) string {
+	return fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, max(line, 1), ShellQuote(f.ConfigPath))
 }
 
-// sudo is a command that needs other rights than this user's.
-func (f *Facts) sudo(command string) string {
+// sudoCommand returns a command that needs root.
+func (f *Facts) sudoCommand(command string) string {
 	if f.User == 0 {
 		return command
 	}
 	return "sudo " + command
 }
 
-// again is a command that ends a process, waits for it and starts the daemon.
-func (f *Facts) again(pid int) string {
-	return fmt.Sprintf("kill %d; while kill -0 %d 2>/dev/null; do sleep 0.2; done; %s", pid, pid, f.mcpproxy("serve"))
+// restartCommand returns a command that ends a process, waits for it and starts the daemon.
+func (f *Facts) restartCommand(pid int) string {
+	return fmt.Sprintf("kill %d; while kill -0 %d 2>/dev/null; do sleep 0.2; done; %s", pid, pid, f.cliCommand("serve"))
 }
 
-// Quoted is a word as a shell takes it.
-func Quoted(word string) string {
+// ShellQuote quotes a word for a shell.
+func ShellQuote(word string) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("/._-+:@%,=", r) || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 	}
@@ -40,18 +39,18 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func quotedAll(files []File) string {
+func quotePaths(files []File) string {
 	var words []string
 	for _, f := range files {
-		words = append(words, Quoted(f.Path))
+		words = append(words, ShellQuote(f.Path))
 	}
 	return strings.Join(words, " ")
 }
 
-// one is a check's only finding.
-func one(f Finding) []Finding { return []Finding{f} }
+// singleFinding returns a single finding.
+func singleFinding(f Finding) []Finding { return []Finding{f} }
 
-// skipped is the finding of a check that has nothing to look at.
-func skipped(why string) []Finding { return one(Finding{State: Skipped, What: why}) }
+// skippedFinding returns the finding of a check that cannot run.
+func skippedFinding(why string) []Finding { return singleFinding(Finding{State: Skipped, What: why}) }
 
 const needsDaemon = "Only a running daemon knows."

@@ -8,21 +8,21 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// kind is what sort of mistake one of the configuration is.
-type kind uint8
+// mistakeKind is the kind of a configuration mistake.
+type mistakeKind uint8
 
 const (
-	invalid kind = iota
+	invalid mistakeKind = iota
 	unknownKey
 	missingValue
 )
 
-// kindOf sorts a mistake, by the words that package config has for it.
-func kindOf(m Mistake) kind {
+// kindOf classifies a mistake by the message of package config.
+func kindOf(m Mistake) mistakeKind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
-	case variable(m) != "":
+	case mistakeVariable(m) != "":
 		return missingValue
 	}
 	return invalid
@@ -30,18 +30,18 @@ func kindOf(m Mistake) kind {
 
 var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*)(?:, which)? is not set`)
 
-// variable is the environment variable that a mistake is about.
-func variable(m Mistake) string { return matched(unsetVariable, m.Message) }
+// mistakeVariable returns the environment variable that a mistake names.
+func mistakeVariable(m Mistake) string { return firstSubmatch(unsetVariable, m.Message) }
 
-func matched(pattern *regexp.Regexp, s string) string {
+func firstSubmatch(pattern *regexp.Regexp, s string) string {
 	if m := pattern.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-// place is a mistake with its place, as a line.
-func (f *Facts) place(m Mistake) string {
+// formatMistake returns a mistake with its position.
+func (f *Facts) formatMistake(m Mistake) string {
 	at := f.ConfigPath
 	if m.Line > 0 {
 		at += fmt.Sprintf(":%d:%d", m.Line, m.Column)
@@ -53,17 +53,17 @@ func (f *Facts) place(m Mistake) string {
 	return text
 }
 
-// ofKind are the mistakes of a kind as one finding, the first with its place.
-func (f *Facts) ofKind(k kind, do string) []Finding {
+// findingOf returns the mistakes of a kind as one finding with the position of the first.
+func (f *Facts) findingOf(k mistakeKind, do string) []Finding {
 	found := Finding{State: Bad, Do: do}
 	for _, m := range f.Mistakes {
 		if kindOf(m) != k {
 			continue
 		}
 		if found.What == "" {
-			found.What, found.Command = f.place(m)+".", f.edit(m.Line)
+			found.What, found.Command = f.formatMistake(m)+".", f.editCommand(m.Line)
 		}
-		found.Lines = append(found.Lines, f.place(m))
+		found.Lines = append(found.Lines, f.formatMistake(m))
 	}
 	if found.What == "" {
 		return nil
@@ -71,7 +71,7 @@ func (f *Facts) ofKind(k kind, do string) []Finding {
 	if len(found.Lines) == 1 {
 		found.Lines = nil
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 func configInvalid(f *Facts) []Finding {
@@ -82,23 +82,23 @@ func configInvalid(f *Facts) []Finding {
 	if f.Earlier != "" {
 		do += " The last text that was in force is in " + f.Earlier + ", behind its first line."
 	}
-	return f.ofKind(invalid, do)
+	return f.findingOf(invalid, do)
 }
 
 func configUnknownKey(f *Facts) []Finding {
-	return f.ofKind(unknownKey, "Correct the key, or take it out.")
+	return f.findingOf(unknownKey, "Correct the key, or take it out.")
 }
 
 func configMissingValue(f *Facts) []Finding {
 	var out []Finding
 	found := func(what string) {
-		v := matched(unsetVariable, what)
+		v := firstSubmatch(unsetVariable, what)
 		if v == "" {
 			return
 		}
-		run := f.mcpproxy("serve")
+		run := f.cliCommand("serve")
 		if f.Daemon != nil {
-			run = f.again(f.Daemon.PID)
+			run = f.restartCommand(f.Daemon.PID)
 		}
 		what = strings.TrimSuffix(what, ".") + "."
 		if servers := f.Needs[v]; len(servers) > 0 && !strings.HasPrefix(what, "Server ") {
@@ -109,7 +109,7 @@ func configMissingValue(f *Facts) []Finding {
 			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
 	}
 	for _, m := range f.Mistakes {
-		found(f.place(m))
+		found(f.formatMistake(m))
 	}
 	if f.Daemon == nil {
 		for _, w := range f.Warnings {
@@ -117,7 +117,7 @@ func configMissingValue(f *Facts) []Finding {
 		}
 		return out
 	}
-	for i := range f.Servers { // the environment of the daemon counts, not ours
+	for i := range f.Servers { // the environment of the daemon matters, not that of this process
 		if s := &f.Servers[i]; s.failed(upstream.VariableNeeded) {
 			found("Server " + s.Name + " cannot start: " + s.Said)
 		}
@@ -131,9 +131,9 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 	}
 	first := s.Clear[0]
 	kind, name, _ := strings.Cut(first.Place, ".")
-	flag := "--env " + Quoted(name+"=${keyring:"+first.Secret+"}")
+	flag := "--env " + ShellQuote(name+"=${keyring:"+first.Secret+"}")
 	if kind != "env" {
-		flag = "--header " + Quoted(name+": ${keyring:"+first.Secret+"}")
+		flag = "--header " + ShellQuote(name+": ${keyring:"+first.Secret+"}")
 	}
 	var places []string
 	for _, c := range s.Clear {
@@ -141,14 +141,14 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
 		Do:      "Keep it in the keyring, and refer to it. The value is asked for; change it with its issuer if others may have read the file.",
-		Command: f.mcpproxy("secrets set %s", Quoted(first.Secret)) + " && " + f.mcpproxy("upstream set %s %s", Quoted(s.Name), flag)}
+		Command: f.cliCommand("secrets set %s", ShellQuote(first.Secret)) + " && " + f.cliCommand("upstream set %s %s", ShellQuote(s.Name), flag)}
 }
 
-func configTwins(f *Facts) (out []Finding) {
+func duplicateServers(f *Facts) (out []Finding) {
 	for _, s := range f.Servers {
-		if s.Twin != "" {
-			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.Twin, s.Name),
-				Do: "Remove one of them.", Command: f.mcpproxy("upstream remove %s", Quoted(s.Name))})
+		if s.DuplicateOf != "" {
+			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.DuplicateOf, s.Name),
+				Do: "Remove one of them.", Command: f.cliCommand("upstream remove %s", ShellQuote(s.Name))})
 		}
 	}
 	return out
@@ -156,41 +156,41 @@ func configTwins(f *Facts) (out []Finding) {
 
 func configNeedsRestart(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	if len(f.Daemon.NeedsRestart) == 0 {
 		return nil
 	}
-	return one(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
-		Do: "Stop MCPProxy and start it again.", Command: f.again(f.Daemon.PID)})
+	return singleFinding(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
+		Do: "Stop MCPProxy and start it again.", Command: f.restartCommand(f.Daemon.PID)})
 }
 
 func configUnconfirmed(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
-	said := f.Daemon.said("config_unconfirmed")
+	said := f.Daemon.diagnostic("config_unconfirmed")
 	if said.State == OK {
 		return nil
 	}
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
-		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.mcpproxy("config confirm")}
-	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy names what helps
-		found.Do, found.Command = p.Remedy, f.mcpproxy("presence test")
+		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.cliCommand("config confirm")}
+	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
+		found.Do, found.Command = p.Remedy, f.cliCommand("presence test")
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
-var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
+var positionPattern = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
 func configWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
 		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) || f.file(f.ConfigPath).Path == "" {
-			continue // said of the files and of the variables, or there is no file to edit
+			continue // reported by other checks, or there is no file to edit
 		}
 		line := 1
-		_, _ = fmt.Sscan(matched(placed, w), &line)
-		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.edit(line)})
+		_, _ = fmt.Sscan(firstSubmatch(positionPattern, w), &line)
+		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.editCommand(line)})
 	}
 	return out
 }

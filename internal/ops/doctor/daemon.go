@@ -12,31 +12,31 @@ import (
 )
 
 func daemonNotRunning(f *Facts) []Finding {
-	if f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
+	if f.Daemon != nil || f.NoAnswer != "" || f.Holder.Known() {
 		return nil
 	}
-	return one(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
-		Do: "Start it; what is looked at without it is said below.", Command: f.mcpproxy("serve")})
+	return singleFinding(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
+		Do: "Start it; what is looked at without it is said below.", Command: f.cliCommand("serve")})
 }
 
 func daemonSilent(f *Facts) []Finding {
-	if f.Daemon != nil || f.Silence == "" && !f.Holder.Known() {
+	if f.Daemon != nil || f.NoAnswer == "" && !f.Holder.Known() {
 		return nil
 	}
 	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) has the data directory and does not answer.", f.Holder.PID, f.Holder.Name),
 		Do: "End it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
 	if !f.Holder.Known() {
-		found.What, found.Do, found.Command = f.Silence, "Find the process that has the socket, and end it.", "fuser -k "+Quoted(f.Socket)
+		found.What, found.Do, found.Command = f.NoAnswer, "Find the process that has the socket, and end it.", "fuser -k "+ShellQuote(f.Socket)
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 func daemonOtherVersion(f *Facts) []Finding {
 	d := f.Daemon
 	if d == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
-	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.again(d.PID)}
+	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.restartCommand(d.PID)}
 	gone := strings.HasSuffix(d.Executable, " (deleted)")
 	switch {
 	case d.Version != f.Version:
@@ -48,7 +48,7 @@ func daemonOtherVersion(f *Facts) []Finding {
 	default:
 		return nil
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 func sameFile(a, b string) bool {
@@ -62,18 +62,17 @@ func socketOpen(f *Facts) []Finding {
 	if s.Path == "" || s.Mode.Type() != fs.ModeSocket || s.Mode.Perm()&0o077 == 0 {
 		return nil
 	}
-	return one(f.tooOpen(s, "The socket"))
+	return singleFinding(f.tooOpen(s, "The socket"))
 }
 
-// socketStale looks for a socket that nobody listens on. The daemon may be between its
-// lock and its socket: then somebody has the lock.
+// socketStale finds a socket without a listener. A daemon that has the lock may be about to listen.
 func socketStale(f *Facts) []Finding {
-	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.Silence != "" || f.Holder.Known() {
+	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.Known() {
 		return nil
 	}
-	return one(Finding{State: Warn, Subject: f.Socket, What: "Nobody listens on " + f.Socket + ": the daemon that made it was killed.",
-		Do: "Remove it, or start MCPProxy, which replaces it.", Command: "rm " + Quoted(f.Socket),
-		mend: func() error { return removeStale(f.DataDir, f.Socket) }})
+	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "Nobody listens on " + f.Socket + ": the daemon that made it was killed.",
+		Do: "Remove it, or start MCPProxy, which replaces it.", Command: "rm " + ShellQuote(f.Socket),
+		fix: func() error { return removeStale(f.DataDir, f.Socket) }})
 }
 
 // removeStale removes a socket while no daemon can start.
@@ -97,8 +96,8 @@ func removeStale(dataDir, socket string) error {
 
 func portTaken(f *Facts) []Finding {
 	if f.Daemon != nil {
-		if s := f.Daemon.said("address"); s.State != OK {
-			return one(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.again(f.Daemon.PID)})
+		if s := f.Daemon.diagnostic("address"); s.State != OK {
+			return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.restartCommand(f.Daemon.PID)})
 		}
 		return nil
 	}
@@ -109,15 +108,15 @@ func portTaken(f *Facts) []Finding {
 	if f.Port.Known() {
 		who = fmt.Sprintf("Process %d (%s)", f.Port.PID, f.Port.Name)
 	}
-	return one(Finding{State: Bad, Subject: f.Listen, What: who + " listens on " + f.Listen + ", where MCPProxy is to answer.",
-		Do: "End it, or have MCPProxy take another address.", Command: f.mcpproxy("serve --listen %s", f.FreePort)})
+	return singleFinding(Finding{State: Bad, Subject: f.Listen, What: who + " listens on " + f.Listen + ", where MCPProxy is to answer.",
+		Do: "End it, or have MCPProxy take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }
 
 func portOther(f *Facts) []Finding {
 	if f.Daemon != nil || f.Port.DataDir == "" || f.Port.DataDir == f.DataDir {
 		return nil
 	}
-	return one(Finding{State: Bad, Subject: f.Listen,
+	return singleFinding(Finding{State: Bad, Subject: f.Listen,
 		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.Port.PID, f.Listen, f.Port.DataDir),
-		Do:   "Use that one, with --data-dir " + Quoted(f.Port.DataDir) + ", or have this one take another address.", Command: f.mcpproxy("serve --listen %s", f.FreePort)})
+		Do:   "Use that one, with --data-dir " + ShellQuote(f.Port.DataDir) + ", or have this one take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }

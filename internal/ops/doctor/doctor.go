@@ -9,44 +9,42 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Result is a finding with the check that it is of. A check that found nothing has one,
-// whose state is OK or Skipped.
+// Result is a finding with its check. A check without findings has one Result with state OK or Skipped.
 type Result struct {
 	Code  string `json:"code"`
 	Name  string `json:"name"`
 	Group Group  `json:"group"`
 	Finding
 	Why     string `json:"why,omitempty"`
-	Fixable bool   `json:"fixable,omitempty"` // Mend does it
+	Fixable bool   `json:"fixable,omitempty"` // ApplyFixes can fix it
 }
 
-// Report is what all checks say, in the order of the table.
+// Report has the results of all checks, in the order of the table.
 type Report struct {
-	Daemon bool     `json:"daemon"` // one answered
+	Daemon bool     `json:"daemon"` // a daemon answered
 	Checks []Result `json:"checks"`
 	Bad    int      `json:"bad"`
 	Warn   int      `json:"warn"`
 	Fixed  []Fix    `json:"fixed"`
 }
 
-// Fix is what Mend has done, or why it could not.
+// Fix is the result of one automatic fix.
 type Fix struct {
 	Code    string `json:"code"`
 	Subject string `json:"subject,omitempty"`
-	Command string `json:"command"` // what it amounts to
+	Command string `json:"command"` // the equivalent command
 	Error   string `json:"error,omitempty"`
 }
 
-// Examine runs the checks that only names by code or name; none means all. The facts
-// are not changed.
+// Examine runs the checks with these codes or names; none means all. It does not change the facts.
 func Examine(f *Facts, only []string) (Report, error) {
-	chosen, err := choose(only)
+	chosen, err := selectChecks(only)
 	if err != nil {
 		return Report{}, err
 	}
 	r := Report{Daemon: f.Daemon != nil, Checks: []Result{}, Fixed: []Fix{}}
 	for _, c := range chosen {
-		found := c.look(f)
+		found := c.run(f)
 		if len(found) == 0 {
 			found = []Finding{{State: OK, What: c.Well}}
 		}
@@ -58,7 +56,7 @@ func Examine(f *Facts, only []string) (Report, error) {
 }
 
 func (r *Report) add(c check, f Finding) {
-	result := Result{Code: c.Code, Name: c.Name, Group: c.Group, Finding: f, Fixable: f.mend != nil}
+	result := Result{Code: c.Code, Name: c.Name, Group: c.Group, Finding: f, Fixable: f.fix != nil}
 	switch f.State {
 	case Bad:
 		r.Bad++
@@ -71,15 +69,15 @@ func (r *Report) add(c check, f Finding) {
 	r.Checks = append(r.Checks, result)
 }
 
-// Mend does what is safe of a report, and returns what was done.
-func Mend(r Report) []Fix {
+// ApplyFixes applies the safe fixes of a report and returns their results.
+func ApplyFixes(r Report) []Fix {
 	done := []Fix{}
 	for _, c := range r.Checks {
-		if c.mend == nil {
+		if c.fix == nil {
 			continue
 		}
 		fix := Fix{Code: c.Code, Subject: c.Subject, Command: c.Command}
-		if err := c.mend(); err != nil {
+		if err := c.fix(); err != nil {
 			fix.Error = err.Error()
 		}
 		done = append(done, fix)
@@ -87,8 +85,8 @@ func Mend(r Report) []Fix {
 	return done
 }
 
-// choose returns the checks of that code or name, in the order of the table.
-func choose(only []string) ([]check, error) {
+// selectChecks returns the checks with these codes or names, in the order of the table.
+func selectChecks(only []string) ([]check, error) {
 	if len(only) == 0 {
 		return checks, nil
 	}
@@ -109,7 +107,7 @@ func unknownCheck(word string) error {
 		WithHint(cmp.Or(strings.Join(near, ""), "D101") + " is one; `mcpproxy doctor -o json` lists all.")
 }
 
-// Codes are the codes and the names of all checks.
+// Codes returns the codes and names of all checks.
 func Codes() (all []string) {
 	for _, c := range checks {
 		all = append(all, c.Code, c.Name)

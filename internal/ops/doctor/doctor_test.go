@@ -30,7 +30,7 @@ type people struct {
 	at   string        // the address that was said
 }
 
-func (p *people) Look(address string) ([]doctor.Client, error) {
+func (p *people) Examine(address string) ([]doctor.Client, error) {
 	if p.hang != nil {
 		<-p.hang
 	}
@@ -144,8 +144,8 @@ func TestLookIsBounded(t *testing.T) {
 		if took := time.Since(began); took > doctor.TotalTime || took < doctor.PartTime {
 			t.Errorf("it took %s", took)
 		}
-		if !slices.Equal(f.Late, []string{"the daemon", "the clients"}) {
-			t.Errorf("late: %v", f.Late)
+		if !slices.Equal(f.TimedOut, []string{"the daemon", "the clients"}) {
+			t.Errorf("late: %v", f.TimedOut)
 		}
 		r := examine(t, f, "D708", "D205")
 		if r.Warn != 2 || r.Checks[1].Subject != "the daemon" || !strings.Contains(r.Checks[1].What, "within 5s") || r.Checks[0].State != doctor.OK {
@@ -226,7 +226,7 @@ func TestCodesAreUnique(t *testing.T) {
 // TestQuoted: a shell takes words as they are.
 func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{"a-b_c/1.0": "a-b_c/1.0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "x;y": "'x;y'", "~": "'~'"} {
-		if got := doctor.Quoted(word); got != want {
+		if got := doctor.ShellQuote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}
@@ -255,7 +255,7 @@ func TestMendKeepsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	for _, fix := range doctor.Mend(r) {
+	for _, fix := range doctor.ApplyFixes(r) {
 		if fix.Code == "D105" && fix.Error == "" || fix.Code == "D208" {
 			t.Errorf("%+v", fix)
 		}

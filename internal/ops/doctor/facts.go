@@ -10,138 +10,138 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// How long one part of the looking may take, and all together.
+// Timeouts for one part of gathering facts, and for all parts.
 const (
 	PartTime  = 5 * time.Second
 	TotalTime = 15 * time.Second
 )
 
 const (
-	// databaseName is the file of the database in the data directory.
+	// databaseName is the database file in the data directory.
 	databaseName = "mcpproxy.db"
-	// spoolName is the directory of the spool in it.
+	// spoolName is the spool directory in the data directory.
 	spoolName = "spool"
-	// clockLeeway is how far in the future a file may be written.
+	// clockLeeway is how far in the future a file's time may be.
 	clockLeeway = time.Minute
 )
 
-// Facts are what the checks look at. Zero values are what is not known.
+// Facts are the input of the checks. A zero value means unknown.
 type Facts struct {
 	Now     time.Time
 	Version string // of this program
-	User    int    // its id; -1 where there are none
-	Flags   string // of the command line, " --data-dir …", for commands that are proposed
+	User    int    // user id; -1 where there are none
+	Flags   string // of the command line, " --data-dir …", for suggested commands
 
 	ConfigPath string
 	DataDir    string
 	Socket     string
 	Listen     string // host:port, as configured
-	Shared     bool   // the database is a server's
+	Shared     bool   // the database is PostgreSQL
 
-	Daemon  *Daemon // nil: none answers
-	Silence string  // why not, when one is there all the same
+	Daemon   *Daemon // nil: no daemon answers
+	NoAnswer string  // why a running daemon does not answer
 
-	Holder    Holder // who has the data directory
-	Port      Holder // who listens on the port of Listen
+	Holder    Holder // process that holds the data directory
+	Port      Holder // process that listens on the port of Listen
 	PortTaken bool
-	FreePort  string // an address near Listen on which nobody listens
+	FreePort  string // a free address near Listen
 
 	Mistakes []Mistake           // of the configuration file
-	Needs    map[string][]string // environment variables → the servers whose entries name them
+	Needs    map[string][]string // environment variables → servers that refer to them
 	Warnings []string
-	Earlier  string // the newest text of the configuration that was in force, a file
+	Earlier  string // file with the newest earlier configuration
 
 	Servers []Server // by name
 
-	Files    []File // of the user: the data directory first
-	SocketAt File
-	Aside    []File // databases that were put aside
-	Ahead    File   // a file that was last written in the future
-	KeyError string // why the file of the key is of no use
+	Files      []File // of the user; the data directory first
+	SocketAt   File
+	MovedAside []File // databases that were moved aside
+	FutureFile File   // a file with a time in the future
+	KeyError   string // why the key file is unusable
 
-	Free      int64 // bytes, where the data is
+	Free      int64 // bytes, on the disk of the data directory
 	FreeKnown bool
 	Sight     store.Peeked
-	SightErr  string  // why the database cannot be read
-	Pages     Reading // of the database, while no daemon has it
-	Damage    string  // what is damaged in them
-	Log       Reading // of the activity log, while no daemon has it
+	SightErr  string     // why the database cannot be read
+	Pages     ReadExtent // how much of the database was checked, without a daemon
+	Damage    string     // what is damaged in the database
+	Log       ReadExtent // how much of the activity log was checked, without a daemon
 	Altered   *activity.Break
-	Database  Holder // another one, neither the daemon nor this, that has it open
+	Database  Holder // another process that has the database open
 
 	Clients      []Client
-	ClientsKnown bool   // somebody has looked for them
-	ClientsErr   string // why it could not be told
+	ClientsKnown bool   // the clients were examined
+	ClientsErr   string // why the examination failed
 
-	Late []string // what could not be looked at in time
+	TimedOut []string // parts that took too long
 }
 
-// Reading is how much of something was read.
-type Reading int
+// ReadExtent says how much of something was read.
+type ReadExtent int
 
-// What was read. Unread is also what cannot be read.
+// The values. unread includes unreadable.
 const (
-	unread Reading = iota
+	unread ReadExtent = iota
 	readPart
 	readAll
 )
 
-// Mistake is one thing that is wrong with the configuration file.
+// Mistake is a mistake in the configuration file.
 type Mistake = config.Mistake
 
-// File is a file or directory; Path is "" of one that is not there.
+// File is a file or directory; Path is "" if it does not exist.
 type File struct {
 	Path     string
 	Mode     fs.FileMode
-	Owner    int  // -1: not known
-	Writable bool // for this user
+	Owner    int  // -1: unknown
+	Writable bool // by this user
 	Size     int64
 	Changed  time.Time
 }
 
-// Daemon is what a running daemon says of itself.
+// Daemon is what a running daemon reports.
 type Daemon struct {
 	ops.Status
-	Executable string // that it runs; "" = not known
-	Mine       string // that this is
-	Waiting    ops.Waiting
-	Mistakes   []Mistake // of its configuration file
-	Said       []Said    // its own diagnostics
-	Servers    []Server
-	Presence   Presence
+	Executable  string // the daemon's program; "" is unknown
+	Mine        string // this program
+	Waiting     ops.Waiting
+	Mistakes    []Mistake    // of its configuration file
+	Diagnostics []Diagnostic // the daemon's own diagnostics
+	Servers     []Server
+	Presence    Presence
 }
 
-// Presence is how it is proven that a person decides.
+// Presence is the state of the proof that a user decides.
 type Presence struct {
 	On       bool
-	Void     string // why nothing that widens counts
+	Void     string // why no grant counts
 	Remedy   string
-	Anchor   []string // the places in which the fingerprint of the anchor is not
-	Bad      []string // statements that do not verify
-	Unsigned []string // decisions that nobody has signed
+	Anchor   []string // places where the anchor's fingerprint is missing
+	Bad      []string // statements with invalid signatures
+	Unsigned []string // decisions without a signature
 }
 
-// Said is one of the daemon's own diagnostics: see ops.Check.
-type Said struct {
+// Diagnostic is one of the daemon's own diagnostics: see ops.Check.
+type Diagnostic struct {
 	Code   string
 	State  State // OK, Warn or Bad
 	Detail string
 	Fix    string
 }
 
-// said returns the diagnostic with a code.
-func (d *Daemon) said(code string) Said {
+// diagnostic returns the diagnostic with a code.
+func (d *Daemon) diagnostic(code string) Diagnostic {
 	if d != nil {
-		for _, s := range d.Said {
+		for _, s := range d.Diagnostics {
 			if s.Code == code {
 				return s
 			}
 		}
 	}
-	return Said{State: OK}
+	return Diagnostic{State: OK}
 }
 
-// Server is a server as the daemon sees it or, without one, as the file has it.
+// Server is a server as the daemon reports it or, without one, as the file configures it.
 type Server struct {
 	Name        string
 	Command     string
@@ -151,73 +151,71 @@ type Server struct {
 	Enabled     bool
 	Quarantined bool
 	ProposedBy  string
-	Twin        string // another server that is launched in the same way
+	DuplicateOf string // another server with the same launch
 
-	Live       bool // what follows comes from a daemon
+	Live       bool // the fields below come from a daemon
 	State      string
 	NeedsLogin bool
 	Failure    string // a code of package upstream
-	Said       string // why it is not ready, for people
+	Said       string // why it is not ready, for users
 	Lines      []string
 	Noise      []string // lines on its stdout that are no messages
-	Warnings   []string // what it does otherwise than the protocol asks
+	Warnings   []string // deviations from the protocol
 	Installing bool
 	Since      time.Time
 	Tools      int
-	Offers     bool // it offers something beside tools
+	Offers     bool // it has prompts, resources or instructions
 	Unhinted   *ops.Unhinted
 
-	Waits int // tools and offers that nobody has approved
+	Waits int // definitions that wait for approval
 
-	Idle []string // patterns of enabled_tools and disabled_tools that fit none of its tools
+	Idle []string // patterns of enabled_tools and disabled_tools that match no tool
 
 	Clear []InClear
 
-	Missing    string // a program that its command needs and that is not found
+	Missing    string // a program that the command needs and that was not found
 	MissingDir string
 }
 
-// Clients tells how the MCP clients of this machine are connected. It contacts
-// nobody, and writes nothing.
+// Clients examines the MCP clients of this machine. It contacts no server and writes nothing.
 type Clients interface {
-	// Look returns those that are installed, in a fixed order. MCPProxy listens, or
-	// would, at the address, such as 127.0.0.1:8080.
-	Look(address string) ([]Client, error)
+	// Examine returns the installed clients in a fixed order. address is where MCPProxy listens, or would listen, such as 127.0.0.1:8080.
+	Examine(address string) ([]Client, error)
 }
 
 // Client is an MCP client of this machine.
 type Client struct {
-	ID      string   // as `mcpproxy connect` takes it
+	ID      string   // as for `mcpproxy connect`
 	Name    string   // as people call it
-	Path    string   // of the file that decides
-	Entry   string   // how it reaches MCPProxy, a URL or a command; "" = it does not
-	Foreign bool     // the entry leads to another MCPProxy, or to none
-	Missing string   // the program that its entry starts and that is gone
-	Broken  []string // its files that cannot be read, and why
+	Path    string   // the file that takes effect
+	Entry   string   // URL or command of MCPProxy's entry; "" without one
+	Foreign bool     // the entry leads elsewhere than to this MCPProxy
+	Missing string   // the missing program of its entry
+	Broken  []string // unreadable files, and why
 	Direct  []string // servers that it reaches without MCPProxy
-	Lanes   []Lane   // what differs from the lanes
-	Written bool     // the rules are in its files: something else decides
+	Lanes   []Lane   // deviations from the recommended permissions
+	Written bool     // the recommended rules are in its files, but other rules decide
 }
 
-// Lane is what a client does about one lane, otherwise than it should.
+// Lane is a client's deviation for one lane.
 type Lane struct {
 	Name string // the tool: call_tool_read
 	Does string // such as "asks"
 	Want string // such as "runs unasked"
-	Rule string // which decides, with its file
-	// Denied says that a rule denies it: a person's, which MCPProxy never takes out.
+	Rule string // the deciding rule, with its file
+	// Denied reports a rule of the user that denies the lane. MCPProxy never removes it.
 	Denied bool
 }
 
-// Entry is what the entry of a server in the configuration file names and holds.
+// Entry lists the variables and secrets in a server's entry in the configuration file.
 type Entry struct {
 	Server    string
-	Variables []string // environment variables that it refers to
+	Variables []string // referenced environment variables
 	Clear     []InClear
 }
 
-// InClear is a credential in the file itself.
+// InClear is a secret in clear text in the configuration file.
 type InClear struct {
 	Place  string // env.NAME, headers.NAME, args.INDEX, command or url
-	Secret string // the name under which the keyring would have it
+	Secret string // suggested name in the keyring
 }

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// file returns a file of the facts; the zero value when it is not there.
+// file returns a file of the facts; the zero value when it does not exist.
 func (f *Facts) file(path string) File {
 	for _, one := range f.Files {
 		if one.Path == path {
@@ -21,70 +21,69 @@ func (f *Facts) file(path string) File {
 	return File{}
 }
 
-func (f *Facts) data(name string) File { return f.file(filepath.Join(f.DataDir, name)) }
+func (f *Facts) dataFile(name string) File { return f.file(filepath.Join(f.DataDir, name)) }
 
-// tooOpen says that others have rights on a file. Mend takes them away from a file that
-// is this user's.
+// tooOpen returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
 func (f *Facts) tooOpen(at File, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
-		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, Quoted(at.Path))}
+		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
 	if at.Owner == f.User || f.User == 0 {
-		found.mend = func() error { return os.Chmod(at.Path, mode) }
+		found.fix = func() error { return os.Chmod(at.Path, mode) }
 	}
 	return found
 }
 
-// lax reports whether others have rights on a file that is there. Rights are no modes
-// on Windows, where no file has an owner here.
-func lax(at File) bool { return at.Path != "" && at.Owner >= 0 && at.Mode.Perm()&0o077 != 0 }
+// accessibleToOthers reports whether other users can access an existing file. Always false on Windows, where modes have no meaning.
+func accessibleToOthers(at File) bool {
+	return at.Path != "" && at.Owner >= 0 && at.Mode.Perm()&0o077 != 0
+}
 
 func dataDirMissing(f *Facts) []Finding {
-	if f.file(f.DataDir).Path != "" || slices.Contains(f.Late, "the files") {
+	if f.file(f.DataDir).Path != "" || slices.Contains(f.TimedOut, "the files") {
 		return nil
 	}
-	return one(Finding{State: Warn, Subject: f.DataDir, What: "There is no directory " + f.DataDir + ".", Do: "Make it, or start MCPProxy, which does.",
-		Command: "mkdir -p -m 700 " + Quoted(f.DataDir), mend: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
+	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "There is no directory " + f.DataDir + ".", Do: "Make it, or start MCPProxy, which does.",
+		Command: "mkdir -p -m 700 " + ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
 }
 
 func dataDirOpen(f *Facts) []Finding {
 	dir := f.file(f.DataDir)
-	if !lax(dir) || !dir.Mode.IsDir() {
+	if !accessibleToOthers(dir) || !dir.Mode.IsDir() {
 		return nil
 	}
-	return one(f.tooOpen(dir, "The data directory"))
+	return singleFinding(f.tooOpen(dir, "The data directory"))
 }
 
 func notWritable(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
 		if at.Writable || at.Owner != f.User || at.Path == f.ConfigPath {
-			continue // of another user: that is said by itself; a file may be closed to its author on purpose
+			continue // another user's files have their own check; a file may be read-only on purpose
 		}
 		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " cannot be written."}
-		switch own := at.Mode.Perm() | rights(at); {
+		switch own := at.Mode.Perm() | ownerBits(at); {
 		case at.Mode.Perm()&0o200 == 0:
-			found.Do, found.Command = "Give yourself the right.", fmt.Sprintf("chmod %o %s", own, Quoted(at.Path))
-			found.mend = func() error { return os.Chmod(at.Path, own) }
+			found.Do, found.Command = "Give yourself the right.", fmt.Sprintf("chmod %o %s", own, ShellQuote(at.Path))
+			found.fix = func() error { return os.Chmod(at.Path, own) }
 		default:
 			found.What += " Its mode allows it: the file system may be read-only."
-			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudo("mount -o remount,rw "+Quoted(mountOf(at.Path)))
+			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ShellQuote(mountOf(at.Path)))
 		}
 		out = append(out, found)
 	}
 	return out
 }
 
-// rights are those that an owner needs.
-func rights(at File) fs.FileMode {
+// ownerBits returns the mode bits that an owner needs.
+func ownerBits(at File) fs.FileMode {
 	if at.Mode.IsDir() {
 		return 0o700
 	}
 	return 0o600
 }
 
-// keeper is whose the files should be: this user's, but for root, who looks after
-// somebody else, that one's who has the data directory.
-func (f *Facts) keeper() int {
+// expectedOwner returns the user who should own the files: this user or, for root, the owner of the data directory.
+func (f *Facts) expectedOwner() int {
 	if dir := f.file(f.DataDir); f.User == 0 && dir.Path != "" && dir.Owner >= 0 {
 		return dir.Owner
 	}
@@ -94,27 +93,27 @@ func (f *Facts) keeper() int {
 func otherOwner(f *Facts) []Finding {
 	var others []File
 	for _, at := range f.Files {
-		if at.Owner >= 0 && at.Owner != f.keeper() {
+		if at.Owner >= 0 && at.Owner != f.expectedOwner() {
 			others = append(others, at)
 		}
 	}
 	if others == nil {
 		return nil
 	}
-	return one(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s is of user %d, and not of %d; so are %d more.", others[0].Path, others[0].Owner, f.keeper(), len(others)-1),
-		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudo(fmt.Sprintf("chown -R %d %s", f.keeper(), quotedAll(others)))})
+	return singleFinding(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s is of user %d, and not of %d; so are %d more.", others[0].Path, others[0].Owner, f.expectedOwner(), len(others)-1),
+		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudoCommand(fmt.Sprintf("chown -R %d %s", f.expectedOwner(), quotePaths(others)))})
 }
 
 func configOpen(f *Facts) []Finding {
-	if at := f.file(f.ConfigPath); lax(at) {
-		return one(f.tooOpen(at, "The configuration file"))
+	if at := f.file(f.ConfigPath); accessibleToOthers(at) {
+		return singleFinding(f.tooOpen(at, "The configuration file"))
 	}
 	return nil
 }
 
 func keyOpen(f *Facts) []Finding {
-	if at := f.data(auth.KeyFile); lax(at) {
-		return one(f.tooOpen(at, "The key"))
+	if at := f.dataFile(auth.KeyFile); accessibleToOthers(at) {
+		return singleFinding(f.tooOpen(at, "The key"))
 	}
 	return nil
 }
@@ -124,34 +123,34 @@ func keyUnusable(f *Facts) []Finding {
 		return nil
 	}
 	path := filepath.Join(f.DataDir, auth.KeyFile)
-	return one(Finding{State: Bad, Subject: path, What: path + " is of no use as a key: " + f.KeyError + ".",
-		Do: "Remove it; the next start makes a new one, which programs that use the key need to be told.", Command: "rm -r " + Quoted(path)})
+	return singleFinding(Finding{State: Bad, Subject: path, What: path + " is of no use as a key: " + f.KeyError + ".",
+		Do: "Remove it; the next start makes a new one, which programs that use the key need to be told.", Command: "rm -r " + ShellQuote(path)})
 }
 
-// kept are the names in the data directory that hold records, decisions or logs.
-func kept(name string) bool {
+// isDataFile reports whether a name in the data directory has records, decisions or logs.
+func isDataFile(name string) bool {
 	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", auth.SessionsFile, "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
 }
 
 func dataOpen(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
-		if filepath.Dir(at.Path) == f.DataDir && kept(filepath.Base(at.Path)) && lax(at) {
+		if filepath.Dir(at.Path) == f.DataDir && isDataFile(filepath.Base(at.Path)) && accessibleToOthers(at) {
 			out = append(out, f.tooOpen(at, "The data in"))
 		}
 	}
 	return out
 }
 
-func asideLeft(f *Facts) []Finding {
-	if len(f.Aside) == 0 {
+func movedAsideDatabases(f *Facts) []Finding {
+	if len(f.MovedAside) == 0 {
 		return nil
 	}
 	var size int64
-	for _, at := range f.Aside {
+	for _, at := range f.MovedAside {
 		size += at.Size
 	}
-	return one(Finding{State: Warn, Subject: f.Aside[0].Path, What: fmt.Sprintf("%d files of databases that were put aside lie in %s, %d KB.", len(f.Aside), f.DataDir, size>>10),
-		Do: "Remove them when you do not need the records in them.", Command: "rm " + quotedAll(f.Aside)})
+	return singleFinding(Finding{State: Warn, Subject: f.MovedAside[0].Path, What: fmt.Sprintf("%d files of databases that were put aside lie in %s, %d KB.", len(f.MovedAside), f.DataDir, size>>10),
+		Do: "Remove them when you do not need the records in them.", Command: "rm " + quotePaths(f.MovedAside)})
 }
 
 func databaseNewer(f *Facts) []Finding {
@@ -159,37 +158,37 @@ func databaseNewer(f *Facts) []Finding {
 		return nil
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.Sight.Version))
-	return one(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
+	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
 		Do:      "Install the newer MCPProxy that wrote it. To go on with this one, without the log and the approvals, stop it and put the database aside.",
-		Command: putAsideIn(aside, path)})
+		Command: moveAsideCommand(aside, path)})
 }
 
-// putAsideIn is a command that moves a database, with the files next to it, into a new directory.
-func putAsideIn(aside, path string) string {
-	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", Quoted(aside), Quoted(path), Quoted(aside))
+// moveAsideCommand returns a command that moves a database, with the files next to it, into a new directory.
+func moveAsideCommand(aside, path string) string {
+	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ShellQuote(aside), ShellQuote(path), ShellQuote(aside))
 }
 
-// databaseDamaged is about pages that nothing may have asked for yet.
+// databaseDamaged reports damaged pages, which may not have been read yet.
 func databaseDamaged(f *Facts) []Finding {
 	switch {
 	case f.Damage == "" && f.Pages == readPart:
-		return skipped(fmt.Sprintf("The database was not read to its end in %s.", readTime))
-	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // which checks a database that fails
+		return skippedFinding(fmt.Sprintf("The database was not read to its end in %s.", readTime))
+	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // a daemon checks a database that fails
 		return nil
 	case f.Damage == "":
-		return skipped("All of the database is read only while no daemon has it.")
+		return skippedFinding("All of the database is read only while no daemon has it.")
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
-	return one(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
+	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
 		Do: "Restore it from a backup. Without a backup, put it aside: MCPProxy makes a new one and fills it from the spool, what was refused stays so, " +
 			"and what you approved has to be approved again.",
-		Command: putAsideIn(aside, path)})
+		Command: moveAsideCommand(aside, path)})
 }
 
 func databaseUnreadable(f *Facts) []Finding {
 	if f.SightErr == "" {
 		return nil
 	}
-	return one(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.SightErr + ".",
-		Do: "Start MCPProxy: it puts what is damaged aside, and what was refused stays so. What you approved has to be approved again.", Command: f.mcpproxy("serve")})
+	return singleFinding(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.SightErr + ".",
+		Do: "Start MCPProxy: it puts what is damaged aside, and what was refused stays so. What you approved has to be approved again.", Command: f.cliCommand("serve")})
 }

@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// Options say where to look.
+// Options say where to gather facts.
 type Options struct {
 	Version    string
 	ConfigPath string // absolute
@@ -29,51 +29,47 @@ type Options struct {
 	Flags      string // see Facts
 	Lookup     func(name string) (string, bool)
 	Now        func() time.Time
-	// Ask asks the daemon. The error is Absent when none is there, and any other one
-	// when one is there that does not answer.
+	// Ask requests the daemon's facts. It returns ErrAbsent when no daemon runs, another error when a daemon does not answer.
 	Ask     func(ctx context.Context) (*Daemon, error)
-	Clients Clients // nil: nothing is known of them
-	// Thorough reads all of the database and of the log, where no daemon has them.
+	Clients Clients // nil: unknown
+	// Thorough checks the whole database and log, when no daemon uses them.
 	Thorough bool
-	// Entries reads what the text of the configuration file says of servers; nil: nothing
-	// is known of that.
+	// Entries reads the servers' entries in the configuration file; nil: unknown.
 	Entries func(text []byte) []Entry
 }
 
-// ErrAbsent is that no daemon is there.
+// ErrAbsent means that no daemon runs.
 var ErrAbsent = errors.New("no daemon is there")
 
-// part is something to look at. What it returns notes what was seen; nil is nothing.
-type part struct {
-	what string
-	look func(ctx context.Context) func(*Facts)
+// factPart is one part of gathering. gather returns a function that stores the result; nil stores nothing.
+type factPart struct {
+	name   string
+	gather func(ctx context.Context) func(*Facts)
 }
 
-// Gather looks at everything. It takes at most TotalTime, also where a disk or a daemon
-// hangs: what was not seen by then is among Facts.Late.
+// Gather collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.Late names the missing parts.
 func Gather(ctx context.Context, o Options) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
 	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket}
-	f.gather(ctx, []part{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
-	f.gather(ctx, []part{
+	f.gather(ctx, []factPart{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
+	f.gather(ctx, []factPart{
 		{"the files", o.files}, {"the processes", func(context.Context) func(*Facts) { return processes(f.Listen, o) }},
-		{"the database", o.database}, {"the pages of the database", f.stopped(o, o.pages)}, {"the activity log", f.stopped(o, o.log)},
+		{"the database", o.database}, {"the pages of the database", f.withoutDaemon(o, o.pages)}, {"the activity log", f.withoutDaemon(o, o.log)},
 		{"the clients", func(context.Context) func(*Facts) { return o.clients(f.Daemon, f.Listen) }},
 	})
-	f.settle(o)
+	f.merge(o)
 	return f
 }
 
-// gather looks at several parts at once and waits for each at most PartTime. A part
-// that comes too late notes nothing.
-func (f *Facts) gather(ctx context.Context, parts []part) {
+// gather runs parts concurrently and waits at most PartTime. The result of a late part is dropped.
+func (f *Facts) gather(ctx context.Context, parts []factPart) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
 	seen := make([]chan func(*Facts), len(parts))
 	for i, p := range parts {
 		seen[i] = make(chan func(*Facts), 1)
-		go func() { seen[i] <- p.look(ctx) }()
+		go func() { seen[i] <- p.gather(ctx) }()
 	}
 	for i, p := range parts {
 		select {
@@ -82,20 +78,20 @@ func (f *Facts) gather(ctx context.Context, parts []part) {
 				note(f)
 			}
 		case <-ctx.Done():
-			f.Late = append(f.Late, p.what)
+			f.TimedOut = append(f.TimedOut, p.name)
 		}
 	}
 }
 
-// configuration reads the file as a daemon would that is started here.
+// configuration reads the file as a daemon would.
 func (o Options) configuration(context.Context) func(*Facts) {
-	needs, clear := o.entries()
+	needs, clear := o.readEntries()
 	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
 		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.Default().Listen, mistakesOf(err), needs }
 	}
 	c, warnings := live.Current(), live.Warnings()
-	servers := configured(c.Servers)
+	servers := configuredServers(c.Servers)
 	for i := range servers {
 		servers[i].Clear = clear[servers[i].Name]
 	}
@@ -104,7 +100,7 @@ func (o Options) configuration(context.Context) func(*Facts) {
 	}
 }
 
-// mistakesOf are the mistakes that a refusal of the file names.
+// mistakesOf returns the mistakes in a configuration error.
 func mistakesOf(err error) []Mistake {
 	p := problem.From(err)
 	if all, ok := p.Detail("problems").([]Mistake); ok && len(all) > 0 {
@@ -121,10 +117,10 @@ func (o Options) daemon(ctx context.Context) func(*Facts) {
 	case errors.Is(err, ErrAbsent):
 		return nil
 	}
-	return func(f *Facts) { f.Silence = problem.From(err).Message }
+	return func(f *Facts) { f.NoAnswer = problem.From(err).Message }
 }
 
-// processes looks for who has the data directory, and the port.
+// processes finds the holders of the data directory and of the port.
 func processes(listen string, o Options) func(*Facts) {
 	has := HolderOfFile(filepath.Join(o.DataDir, LockFile))
 	_, text, _ := net.SplitHostPort(listen)
@@ -138,7 +134,7 @@ func processes(listen string, o Options) func(*Facts) {
 	return func(f *Facts) { f.Holder, f.Port, f.PortTaken, f.FreePort = has, at, taken, free }
 }
 
-// freeNear returns the first address above a port on which nobody listens.
+// freeNear returns the first free address above a port.
 func freeNear(port uint16) string {
 	for p := port + 1; p > port && p < port+50; p++ {
 		if _, taken := HolderOfPort(p); !taken {
@@ -163,15 +159,15 @@ func (o Options) database(ctx context.Context) func(*Facts) {
 	}
 }
 
-// readTime is how long all of the database, or of the log, is read.
+// readTime limits the check of the whole database or log.
 const readTime = PartTime - 500*time.Millisecond
 
-// stopped is a look at all of the database, for when a daemon does not have it.
-func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
+// withoutDaemon runs a check of the whole database only when no daemon uses it.
+func (f *Facts) withoutDaemon(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
 		info, err := os.Stat(path)
-		if !o.Thorough || f.Daemon != nil || f.Silence != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || HolderOfFile(filepath.Join(o.DataDir, LockFile)).Known() {
+		if !o.Thorough || f.Daemon != nil || f.NoAnswer != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || HolderOfFile(filepath.Join(o.DataDir, LockFile)).Known() {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -180,20 +176,20 @@ func (f *Facts) stopped(o Options, look func(ctx context.Context) func(*Facts)) 
 	}
 }
 
-// pages reads all of the database.
+// pages checks the whole database.
 func (o Options) pages(ctx context.Context) func(*Facts) {
 	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
-	return func(f *Facts) { f.Pages = reading(ctx, err); f.Damage = damage }
+	return func(f *Facts) { f.Pages = readExtent(ctx, err); f.Damage = damage }
 }
 
-// log reads the whole activity log.
+// log verifies the whole activity log.
 func (o Options) log(ctx context.Context) func(*Facts) {
 	first, err := store.CheckLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
-	return func(f *Facts) { f.Log = reading(ctx, err); f.Altered = first }
+	return func(f *Facts) { f.Log = readExtent(ctx, err); f.Altered = first }
 }
 
-// reading is how a reading has ended.
-func reading(ctx context.Context, err error) Reading {
+// readExtent returns how a check ended.
+func readExtent(ctx context.Context, err error) ReadExtent {
 	switch {
 	case err == nil:
 		return readAll
@@ -207,7 +203,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	if o.Clients == nil {
 		return nil
 	}
-	all, err := o.Clients.Look(answersAt(d, listen))
+	all, err := o.Clients.Examine(listenAddress(d, listen))
 	return func(f *Facts) {
 		f.Clients, f.ClientsKnown = all, true
 		if err != nil {
@@ -216,8 +212,8 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	}
 }
 
-// answersAt is the address at which MCPProxy answers now, else where it would.
-func answersAt(d *Daemon, listen string) string {
+// listenAddress returns the address where MCPProxy answers, or would answer.
+func listenAddress(d *Daemon, listen string) string {
 	if d != nil {
 		for _, s := range d.Surfaces {
 			if at, ok := strings.CutSuffix(strings.TrimPrefix(s.Address, "http://"), "/mcp"); ok {
@@ -228,25 +224,25 @@ func answersAt(d *Daemon, listen string) string {
 	return listen
 }
 
-// maxEntries bounds how much of the data directory is looked at.
+// maxEntries limits the examined entries of the data directory.
 const maxEntries = 2_000
 
 func (o Options) files(context.Context) func(*Facts) {
 	var found, aside []File
 	var ahead File
 	add := func(path string) {
-		if f := lookAt(path); f.Path != "" {
+		if f := statFile(path); f.Path != "" {
 			found = append(found, f)
 		}
 	}
 	add(o.DataDir)
 	add(o.ConfigPath)
-	names := entries(o.DataDir)
+	names := directoryNames(o.DataDir)
 	for _, name := range names {
 		path := filepath.Join(o.DataDir, name)
-		switch f := lookAt(path); {
+		switch f := statFile(path); {
 		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isLink(path):
-		case putAside(name):
+		case isMovedAside(name):
 			aside = append(aside, f)
 		default:
 			if name == spoolName {
@@ -258,16 +254,16 @@ func (o Options) files(context.Context) func(*Facts) {
 			found = append(found, f)
 		}
 	}
-	socket, earlier, keyError := lookAt(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
-	free, known := ondisk.Free(nearest(o.DataDir))
+	socket, earlier, keyError := statFile(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
+	free, known := ondisk.Free(existingParent(o.DataDir))
 	return func(f *Facts) {
-		f.Files, f.Aside, f.Ahead, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
+		f.Files, f.MovedAside, f.FutureFile, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
 		f.Free, f.FreeKnown = free, known
 	}
 }
 
-// entries are the names in a directory, in order, at most maxEntries.
-func entries(dir string) []string {
+// directoryNames returns the sorted names in a directory, at most maxEntries.
+func directoryNames(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -278,32 +274,31 @@ func entries(dir string) []string {
 	return names
 }
 
-// putAside reports whether a file was a database that was put aside.
-func putAside(name string) bool {
+// isMovedAside reports whether a file is a database that was moved aside.
+func isMovedAside(name string) bool {
 	rest, ok := strings.CutPrefix(name, databaseName+".")
 	return ok && (strings.HasPrefix(rest, "corrupt-") || strings.HasPrefix(rest, "replaced-"))
 }
 
-// newestIn is when something in a directory was last written.
+// newestIn returns the newest modification time in a directory.
 func newestIn(dir File) time.Time {
 	newest := dir.Changed
-	for _, name := range entries(dir.Path) {
-		if f := lookAt(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
+	for _, name := range directoryNames(dir.Path) {
+		if f := statFile(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
 			newest = f.Changed
 		}
 	}
 	return newest
 }
 
-// isLink reports whether a link stands at path. In the data directory is none of ours;
-// where it leads is not for Mend to change.
+// isLink reports whether path is a symbolic link. MCPProxy creates none in the data directory, and no fix may change a link's target.
 func isLink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
-// lookAt looks at a file, through links.
-func lookAt(path string) File {
+// statFile returns a file, following links.
+func statFile(path string) File {
 	info, err := os.Stat(path)
 	if err != nil {
 		return File{}
@@ -311,10 +306,10 @@ func lookAt(path string) File {
 	return File{path, info.Mode(), ownerOf(info), mayWrite(path), info.Size(), info.ModTime()}
 }
 
-// earlierText is the newest text of the configuration that is kept.
+// earlierText returns the file of the newest earlier configuration.
 func earlierText(dataDir string) string {
 	dir := filepath.Join(dataDir, "config-history")
-	for _, name := range slices.Backward(entries(dir)) {
+	for _, name := range slices.Backward(directoryNames(dir)) {
 		if strings.HasSuffix(name, ".jsonc") {
 			return filepath.Join(dir, name)
 		}
@@ -322,7 +317,7 @@ func earlierText(dataDir string) string {
 	return ""
 }
 
-// keyError is what is wrong with the file of the key; "" for nothing, or none.
+// keyError returns what is wrong with the key file; "" for nothing, or no file.
 func keyError(dataDir string) string {
 	path := filepath.Join(dataDir, auth.KeyFile)
 	info, err := os.Stat(path)
@@ -339,8 +334,8 @@ func keyError(dataDir string) string {
 	return ""
 }
 
-// settle puts together what several parts have seen.
-func (f *Facts) settle(o Options) {
+// merge combines the facts of several parts.
+func (f *Facts) merge(o Options) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
 			w := f.Sight.Waiting[f.Servers[i].Name]
@@ -353,14 +348,14 @@ func (f *Facts) settle(o Options) {
 		file := f.Servers
 		f.Mistakes, f.Servers = f.Daemon.Mistakes, f.Daemon.Servers
 		for i := range f.Servers {
-			f.Servers[i].join(file)
+			f.Servers[i].mergeFile(file)
 		}
 	}
 	slices.SortFunc(f.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// entries reads the servers of the configuration file as it is.
-func (o Options) entries() (needs map[string][]string, clear map[string][]InClear) {
+// readEntries reads the servers' entries in the configuration file.
+func (o Options) readEntries() (needs map[string][]string, clear map[string][]InClear) {
 	text, err := os.ReadFile(o.ConfigPath)
 	if err != nil || o.Entries == nil {
 		return nil, nil

@@ -1,13 +1,13 @@
 package doctor
 
-// LockFile is the name of the file in a data directory that a running daemon has locked.
+// LockFile is the file in a data directory that a running daemon locks.
 const LockFile = "daemon.lock"
 
-// Holder is a process; the zero value is one that is not known.
+// Holder is a process; the zero value is unknown.
 type Holder struct {
 	PID     int
-	Name    string // as the system calls it, printable
-	DataDir string // whose lock it has open, if it is a MCPProxy
+	Name    string // the system's name, printable
+	DataDir string // the data directory that it has locked, if it is an MCPProxy
 }
 
 // Known reports whether there is such a process.

@@ -10,46 +10,44 @@ import (
 	"unicode"
 )
 
-// HolderOfPort returns the process that listens on a TCP port, and whether any does: of
-// another user's it is not known which.
+// HolderOfPort returns the process that listens on a TCP port, and whether there is one. Another user's process is unknown.
 func HolderOfPort(port uint16) (p Holder, taken bool) {
 	listening := listeners(port)
 	if len(listening) == 0 {
 		return Holder{}, false
 	}
-	return first(nil, func(open opened) bool {
+	return findProcess(nil, func(open openFiles) bool {
 		return slices.ContainsFunc(open.sockets, func(inode string) bool { return slices.Contains(listening, inode) })
 	}), true
 }
 
-// HolderOfFile returns a process that has the file at path open, other than this one and
-// those that but has the ids of.
+// HolderOfFile returns a process that has the file open, except this one and those with the excluded ids.
 func HolderOfFile(path string, but ...int) Holder {
-	return first(append(but, os.Getpid()), func(open opened) bool { return slices.Contains(open.files, path) })
+	return findProcess(append(but, os.Getpid()), func(open openFiles) bool { return slices.Contains(open.files, path) })
 }
 
-// opened is what a process has open.
-type opened struct {
+// openFiles is what a process has open.
+type openFiles struct {
 	sockets []string // their inodes
 	files   []string
 }
 
-// first returns the first process that has something open, but for some.
-func first(but []int, has func(opened) bool) Holder {
+// findProcess returns the first matching process that is not excluded.
+func findProcess(but []int, has func(openFiles) bool) Holder {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		if slices.Contains(but, pid) {
 			continue
 		}
-		if open := opens(dir); has(open) {
+		if open := openFilesOf(dir); has(open) {
 			return describe(pid, dir, open)
 		}
 	}
 	return Holder{}
 }
 
-func describe(pid int, dir string, open opened) Holder {
+func describe(pid int, dir string, open openFiles) Holder {
 	name, _ := os.ReadFile(dir + "/comm")
 	p := Holder{PID: pid, Name: printable(string(name))}
 	for _, f := range open.files {
@@ -60,14 +58,13 @@ func describe(pid int, dir string, open opened) Holder {
 	return p
 }
 
-// Executable returns the program that a process runs, with " (deleted)" when that is
-// gone or was replaced; "" when it is not known.
+// Executable returns the program of a process, with " (deleted)" when the file was removed or replaced; "" when unknown.
 func Executable(pid int) string {
 	file, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return file
 }
 
-// listeners are the inodes of the sockets that listen on a port.
+// listeners returns the inodes of the sockets that listen on a port.
 func listeners(port uint16) (inodes []string) {
 	at, listens := fmt.Sprintf(":%04X", port), "0A"
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -81,8 +78,8 @@ func listeners(port uint16) (inodes []string) {
 	return inodes
 }
 
-// opens is what a process has open.
-func opens(process string) (o opened) {
+// openFilesOf returns what a process has open.
+func openFilesOf(process string) (o openFiles) {
 	open, _ := os.ReadDir(process + "/fd")
 	for _, f := range open {
 		to, _ := os.Readlink(process + "/fd/" + f.Name())
@@ -95,7 +92,7 @@ func opens(process string) (o opened) {
 	return o
 }
 
-// printable is s without what could steer a terminal.
+// printable replaces control characters.
 func printable(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

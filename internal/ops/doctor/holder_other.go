@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// patience is how long a listener on this machine has to take a connection.
-const patience = 300 * time.Millisecond
+// dialTimeout is how long a local listener has to accept a connection.
+const dialTimeout = 300 * time.Millisecond
 
-// HolderOfPort reports whether somebody on this machine listens on a TCP port. Who does, this
-// system does not tell.
+// HolderOfPort reports whether a process listens on a TCP port. This system does not tell which.
 func HolderOfPort(port uint16) (p Holder, taken bool) {
-	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), patience)
+	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), dialTimeout)
 	if err != nil {
 		return Holder{}, false
 	}
@@ -22,8 +21,8 @@ func HolderOfPort(port uint16) (p Holder, taken bool) {
 	return Holder{}, true
 }
 
-// HolderOfFile finds nothing: this system does not tell.
+// HolderOfFile always returns the zero value: this system does not tell.
 func HolderOfFile(string, ...int) Holder { return Holder{} }
 
-// Executable is not known here.
+// Executable is unknown on this system.
 func Executable(int) string { return "" }

@@ -7,50 +7,49 @@ import (
 	"time"
 )
 
-// Bounds from which something is said.
+// Thresholds of findings.
 const (
-	littleSpace, noSpace = 1 << 30, 100 << 20 // bytes
-	muchBacklog          = 10_000             // entries; the database takes some 40,000 a second
+	lowDiskSpace, criticalDiskSpace = 1 << 30, 100 << 20 // bytes
+	highBacklog                     = 10_000             // entries; the database stores some 40,000 a second
 )
 
 func logDegraded(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	h := f.Daemon.Activity
 	if !h.Degraded || f.databaseBusy() {
 		return nil
 	}
 	if f.Shared {
-		return one(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
-			Do: "See whether the database is up and can be reached from here, and that the disk of " + f.DataDir + " has room; MCPProxy goes on by itself. The log of the daemon says more.", Command: f.mcpproxy("status")})
+		return singleFinding(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
+			Do: "See whether the database is up and can be reached from here, and that the disk of " + f.DataDir + " has room; MCPProxy goes on by itself. The log of the daemon says more.", Command: f.cliCommand("status")})
 	}
-	return one(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
-		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + Quoted(f.DataDir) + " | sort -h | tail"})
+	return singleFinding(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
+		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + ShellQuote(f.DataDir) + " | sort -h | tail"})
 }
 
-// databaseBusy reports whether records wait in the spool since the database does not take
-// them.
+// databaseBusy reports whether records wait in the spool because another process has the database open.
 func (f *Facts) databaseBusy() bool {
 	d := f.Daemon
-	return d != nil && (d.said("database").State != OK || d.Activity.Backlog > muchBacklog) && f.Database.Known()
+	return d != nil && (d.diagnostic("database").State != OK || d.Activity.Backlog > highBacklog) && f.Database.Known()
 }
 
 func logBehind(f *Facts) []Finding {
 	d := f.Daemon
 	if d == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
-	if d.said("database").State == OK && d.Activity.Backlog <= muchBacklog {
+	if d.diagnostic("database").State == OK && d.Activity.Backlog <= highBacklog {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d entries wait in the spool (%d KB).", d.Activity.Backlog, d.Activity.Spool>>10),
-		Do: "See whether the disk is slow or full; the log of the daemon says why.", Command: f.mcpproxy("status")}
+		Do: "See whether the disk is slow or full; the log of the daemon says why.", Command: f.cliCommand("status")}
 	if p := f.Database; p.Known() {
 		found.What += fmt.Sprintf(" Process %d (%s) has the database open.", p.PID, p.Name)
 		found.Do, found.Command = "End that process; MCPProxy goes on by itself.", fmt.Sprintf("kill %d", p.PID)
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 func logChanged(f *Facts) []Finding {
@@ -61,10 +60,10 @@ func logChanged(f *Facts) []Finding {
 	if v == nil || v.OK {
 		return nil
 	}
-	return f.changedLog("verified "+v.At.Format(time.RFC3339)+".", "`"+f.mcpproxy("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
+	return f.changedLog("verified "+v.At.Format(time.RFC3339)+".", "`"+f.cliCommand("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
 }
 
-// logAltered is logChanged without a daemon: the log is read here.
+// logAltered is logChanged without a daemon: it uses the result of this process.
 func logAltered(f *Facts) []Finding {
 	switch {
 	case f.Altered != nil:
@@ -72,105 +71,105 @@ func logAltered(f *Facts) []Finding {
 	case f.Log == readAll:
 		return nil
 	case f.Log == readPart:
-		return skipped(fmt.Sprintf("The log was not read to its end in %s: `%s` reads all of it while MCPProxy runs.", readTime, f.mcpproxy("activity verify")))
+		return skippedFinding(fmt.Sprintf("The log was not read to its end in %s: `%s` reads all of it while MCPProxy runs.", readTime, f.cliCommand("activity verify")))
 	case f.Damage != "" || f.SightErr != "":
-		return skipped("The log cannot be read: the database is damaged.")
+		return skippedFinding("The log cannot be read: the database is damaged.")
 	}
-	return skipped("The log is read only while no daemon has it.")
+	return skippedFinding("The log is read only while no daemon has it.")
 }
 
 func (f *Facts) changedLog(why, do string) []Finding {
-	return one(Finding{State: Bad, What: "Records are not as they were written: " + why,
-		Do: do, Command: "cp -a " + Quoted(f.DataDir) + " " + Quoted(f.DataDir+"-copy")})
+	return singleFinding(Finding{State: Bad, What: "Records are not as they were written: " + why,
+		Do: do, Command: "cp -a " + ShellQuote(f.DataDir) + " " + ShellQuote(f.DataDir+"-copy")})
 }
 
 func diskFull(f *Facts) []Finding {
 	if !f.FreeKnown {
-		return skipped("How much room there is on the disk is not known here.")
+		return skippedFinding("How much room there is on the disk is not known here.")
 	}
-	if f.Free >= littleSpace {
+	if f.Free >= lowDiskSpace {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.Free>>20, f.DataDir),
-		Do: "Make room; this shows what takes it:", Command: "du -xah " + Quoted(mountOf(nearest(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
-	if f.Free < noSpace {
+		Do: "Make room; this shows what takes it:", Command: "du -xah " + ShellQuote(mountOf(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
+	if f.Free < criticalDiskSpace {
 		found.State = Bad
 	}
-	return one(found)
+	return singleFinding(found)
 }
 
 func clockWrong(f *Facts) []Finding {
-	if s := f.Daemon.said("clock"); s.State != OK {
-		return one(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.again(f.Daemon.PID)})
+	if s := f.Daemon.diagnostic("clock"); s.State != OK {
+		return singleFinding(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.restartCommand(f.Daemon.PID)})
 	}
-	if f.Ahead.Path == "" {
+	if f.FutureFile.Path == "" {
 		return nil
 	}
-	return one(Finding{State: Warn, Subject: f.Ahead.Path, What: fmt.Sprintf("%s was last written %s from now.", f.Ahead.Path, f.Ahead.Changed.Sub(f.Now).Round(time.Second)),
-		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + Quoted(f.Ahead.Path) + " -newermt now -exec touch {} +"})
+	return singleFinding(Finding{State: Warn, Subject: f.FutureFile.Path, What: fmt.Sprintf("%s was last written %s from now.", f.FutureFile.Path, f.FutureFile.Changed.Sub(f.Now).Round(time.Second)),
+		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
 }
 
 func presenceNone(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	if f.Daemon.Presence.On {
 		return nil
 	}
-	return one(Finding{State: Note, What: "Nothing proves that a person decides (presence: none)."})
+	return singleFinding(Finding{State: Note, What: "Nothing proves that a person decides (presence: none)."})
 }
 
 func presenceAnchor(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	p := f.Daemon.Presence
 	if len(p.Anchor) == 0 {
 		return nil
 	}
-	return one(Finding{State: Bad, What: "The fingerprint of the anchor is not in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.mcpproxy("presence test")})
+	return singleFinding(Finding{State: Bad, What: "The fingerprint of the anchor is not in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
 func presenceVoid(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	p := f.Daemon.Presence
 	if p.Void == "" || len(p.Anchor) > 0 { // which is the reason then
 		return nil
 	}
-	return one(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.mcpproxy("presence test")})
+	return singleFinding(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
 func presenceStatements(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	for _, name := range f.Daemon.Presence.Bad {
-		out = append(out, Finding{State: Bad, Subject: name, What: "What is stored as signed by a person does not verify: " + name + ".", Do: "It counts for nothing. See in the log who may have changed the database.", Command: f.mcpproxy("activity verify")})
+		out = append(out, Finding{State: Bad, Subject: name, What: "What is stored as signed by a person does not verify: " + name + ".", Do: "It counts for nothing. See in the log who may have changed the database.", Command: f.cliCommand("activity verify")})
 	}
 	return out
 }
 
 func presenceUnsigned(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
 	for _, what := range f.Daemon.Presence.Unsigned {
-		out = append(out, Finding{State: Bad, Subject: what, What: "Nobody has signed: " + what + ".", Do: "It counts for nothing. If it is what you want, decide it anew; if you have not decided it, somebody has changed the database.", Command: f.mcpproxy("approvals")})
+		out = append(out, Finding{State: Bad, Subject: what, What: "Nobody has signed: " + what + ".", Do: "It counts for nothing. If it is what you want, decide it anew; if you have not decided it, somebody has changed the database.", Command: f.cliCommand("approvals")})
 	}
 	return out
 }
 
-// saidOf are the diagnostics of the daemon that a check of ours says.
-var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
+// reportedElsewhere has the diagnostics of the daemon that other checks report.
+var reportedElsewhere = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
 func daemonWarns(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
-	for _, s := range f.Daemon.Said {
-		if s.State == OK || slices.Contains(saidOf, s.Code) || slices.Contains(f.Warnings, s.Detail) || strings.Contains(s.Detail, " has the mode ") {
+	for _, s := range f.Daemon.Diagnostics {
+		if s.State == OK || slices.Contains(reportedElsewhere, s.Code) || slices.Contains(f.Warnings, s.Detail) || strings.Contains(s.Detail, " has the mode ") {
 			continue
 		}
 		out = append(out, Finding{State: s.State, What: s.Detail, Command: s.Fix})
@@ -178,10 +177,10 @@ func daemonWarns(f *Facts) (out []Finding) {
 	return out
 }
 
-func tooSlow(f *Facts) (out []Finding) {
-	for _, what := range f.Late {
+func timedOutParts(f *Facts) (out []Finding) {
+	for _, what := range f.TimedOut {
 		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be looked at within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
-			Do: "See whether a disk or the daemon hangs.", Command: "df " + Quoted(f.DataDir)})
+			Do: "See whether a disk or the daemon hangs.", Command: "df " + ShellQuote(f.DataDir)})
 	}
 	return out
 }

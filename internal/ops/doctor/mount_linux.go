@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// mountOf is the directory at which the file system of a path is mounted.
+// mountOf returns the mount point of a path.
 func mountOf(path string) string {
 	table, _ := os.ReadFile("/proc/self/mounts")
 	at := map[string]bool{}

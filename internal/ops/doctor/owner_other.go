@@ -4,8 +4,8 @@ package doctor
 
 import "io/fs"
 
-// ownerOf is not known here.
+// ownerOf is unknown on this system.
 func ownerOf(fs.FileInfo) int { return -1 }
 
-// mayWrite is not asked here: rights are no modes.
+// mayWrite is always true: modes have no meaning on this system.
 func mayWrite(string) bool { return true }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerOf is the user whose file it is.
+// ownerOf returns the owner of a file.
 func ownerOf(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Uid)
@@ -17,5 +17,5 @@ func ownerOf(info fs.FileInfo) int {
 	return -1
 }
 
-// mayWrite reports whether this process may write to what is at path.
+// mayWrite reports whether this process may write to path.
 func mayWrite(path string) bool { return unix.Access(path, unix.W_OK) == nil }

@@ -10,11 +10,11 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// needs are the programs that a program needs to run, beside itself.
-var needs = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
+// requiredPrograms lists programs that a program needs to run.
+var requiredPrograms = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
 
-// family tells which programs come together: what to install when one is not found.
-func family(program string) string {
+// programFamily returns the toolchain of a program: what to install when it is missing.
+func programFamily(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	switch name {
 	case "npx", "npm", "node", "pnpm", "pnpx", "yarn":
@@ -34,24 +34,23 @@ const (
 	familyEngine = "engine"
 )
 
-// configured are the servers of the file.
-func configured(all []config.Server) (out []Server) {
+// configuredServers returns the servers of the file.
+func configuredServers(all []config.Server) (out []Server) {
 	for _, s := range all {
 		shown := s.Shown()
 		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
-			Enabled: s.Enabled, Quarantined: s.Quarantined, Twin: twin(s, all)}
-		one.Missing, one.MissingDir = missing(s.Launch)
+			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: duplicateOf(s, all)}
+		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
 		if one.Missing == s.Command {
-			one.Missing = shown.Command // as it may be shown
+			one.Missing = shown.Command // masked
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// twin is the first other enabled server before s that is launched in the same way, with
-// the same values of its environment.
-func twin(s config.Server, all []config.Server) string {
+// duplicateOf returns the first earlier enabled server with the same launch and environment.
+func duplicateOf(s config.Server, all []config.Server) string {
 	for _, o := range all {
 		if o.Name == s.Name {
 			return ""
@@ -63,8 +62,7 @@ func twin(s config.Server, all []config.Server) string {
 	return ""
 }
 
-// sameLaunch compares launches with their references resolved: two servers may differ
-// in a token alone, and are two accounts.
+// sameLaunch compares launches with resolved references: two servers that differ only in a token are two accounts.
 func sameLaunch(a, b config.Launch) bool {
 	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.WorkingDir == b.WorkingDir && a.URL == b.URL &&
 		equalMaps(a.Env, b.Env) && equalMaps(a.Headers, b.Headers)
@@ -79,16 +77,15 @@ func equalMaps(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// missing returns what a launch needs on this machine and does not find:
-// a program, in its PATH or else in that of this process, and a directory.
-func missing(s config.Launch) (program, dir string) {
+// missingPrerequisites returns what a launch needs and cannot find: a program, in its PATH or else in that of this process, and a directory.
+func missingPrerequisites(s config.Launch) (program, dir string) {
 	if info, err := os.Stat(s.WorkingDir); s.WorkingDir != "" && (err != nil || !info.IsDir()) {
 		dir = s.WorkingDir
 	}
 	if s.Command == "" {
 		return "", dir
 	}
-	for _, name := range append([]string{s.Command}, needs[filepath.Base(s.Command)]...) {
+	for _, name := range append([]string{s.Command}, requiredPrograms[filepath.Base(s.Command)]...) {
 		if process.FindCommand(name, s.Env["PATH"]) == "" {
 			return name, dir
 		}
@@ -96,11 +93,11 @@ func missing(s config.Launch) (program, dir string) {
 	return "", dir
 }
 
-// join adds what the file says to what a daemon does.
-func (s *Server) join(file []Server) {
+// mergeFile adds the facts of the file to a server of the daemon.
+func (s *Server) mergeFile(file []Server) {
 	for _, o := range file {
 		if o.Name == s.Name {
-			s.Twin, s.Clear = o.Twin, o.Clear
+			s.DuplicateOf, s.Clear = o.DuplicateOf, o.Clear
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reference is the reference of all checks in Markdown.
+// Reference returns the Markdown reference of all checks.
 func Reference() []byte {
 	var out strings.Builder
 	out.WriteString(referenceHead)

@@ -9,15 +9,14 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// maxFindings bounds what one check says of servers.
+// maxFindings limits the findings of one check.
 const maxFindings = 100
 
-// each is a check of every server by itself; its findings have the server as their
-// subject.
-func each(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
+// perServer makes a check from a function of one server. Findings have the server as their subject.
+func perServer(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
-			return skipped("The servers are not known: the configuration file is not right.")
+			return skippedFinding("The servers are not known: the configuration file is not right.")
 		}
 		for i := range f.Servers {
 			if found := look(f, &f.Servers[i]); found != nil && len(out) < maxFindings {
@@ -29,21 +28,20 @@ func each(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	}
 }
 
-// eachLive is each for what only a running daemon can know.
-func eachLive(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
+// perLiveServer is each for checks that need a running daemon.
+func perLiveServer(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		if f.Daemon == nil {
-			return skipped(needsDaemon)
+			return skippedFinding(needsDaemon)
 		}
-		return each(look)(f)
+		return perServer(look)(f)
 	}
 }
 
-// looks reports whether a server should be there and is looked at: it is enabled, and a
-// person has let it start.
-func (s *Server) looks() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
+// shouldRun reports whether a server is enabled and approved to start.
+func (s *Server) shouldRun() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
 
-// failed reports whether a daemon says that the server is away for one of these reasons.
+// failed reports whether the daemon reports one of these failure codes for the server.
 func (s *Server) failed(codes ...string) bool {
 	if !s.Live || !s.Enabled || s.ready() {
 		return false
@@ -58,88 +56,87 @@ func (s *Server) failed(codes ...string) bool {
 
 func (s *Server) ready() bool { return s.State == "ready" || s.State == "idle" }
 
-// lacks reports whether a program that the server needs is not found, and whether it is
-// of a family: where a daemon runs, it has tried.
-func (s *Server) lacks(of string) bool {
+// lacksProgram reports whether a missing program is of a family. With a daemon it depends on how the start failed.
+func (s *Server) lacksProgram(of string) bool {
 	program := s.Missing
 	switch {
 	case !s.Live:
-		return s.looks() && program != "" && family(program) == of
+		return s.shouldRun() && program != "" && programFamily(program) == of
 	case s.failed(upstream.NoProcess):
-		return family(s.Command) == of
+		return programFamily(s.Command) == of
 	case s.failed(upstream.Exited) && of == familyNode:
-		return family(s.Command) == of && s.saidLike(noNode)
+		return programFamily(s.Command) == of && s.logMatches(noNode)
 	}
 	return false
 }
 
-// What programs say that lack another one.
+// Error texts of programs that lack another one.
 var (
 	noNode      = regexp.MustCompile(`env: .?node.?: No such file|node: (command )?not found`)
 	noAuthority = regexp.MustCompile(`SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)|CERTIFICATE_VERIFY_FAILED|signed by unknown authority`)
 	noEngine    = regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker daemon is not running|failed to connect to the docker API|podman\.sock|cannot connect to podman`)
 )
 
-func (s *Server) saidLike(pattern *regexp.Regexp) bool {
+func (s *Server) logMatches(pattern *regexp.Regexp) bool {
 	return pattern.MatchString(s.Said) || pattern.MatchString(strings.Join(s.Lines, "\n"))
 }
 
-// why is what is said of a server that is not ready.
-func (s *Server) why() string {
+// notReadyText explains why a server is not ready.
+func (s *Server) notReadyText() string {
 	if s.Said != "" {
 		return "Server " + s.Name + ": " + strings.TrimSuffix(s.Said, ".") + "."
 	}
 	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
 }
 
-// restarted is a finding that is mended by what a person does, and a restart after it.
-func (f *Facts) restarted(s *Server, do string) *Finding {
-	found := &Finding{State: Bad, What: s.why(), Do: do + " Then:", Command: f.mcpproxy("upstream restart %s", Quoted(s.Name))}
+// fixAndRestart returns a finding that the user fixes and then restarts the server.
+func (f *Facts) fixAndRestart(s *Server, do string) *Finding {
+	found := &Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
 	if !s.Live {
-		found.Command = f.mcpproxy("serve")
+		found.Command = f.cliCommand("serve")
 	}
 	return found
 }
 
 func commandMissing(f *Facts, s *Server) *Finding {
-	if !s.lacks("") {
+	if !s.lacksProgram("") {
 		return nil
 	}
-	return f.restarted(s, "Install the program, or correct the command with `"+f.mcpproxy("upstream set %s command -- PROGRAM ARGUMENTS", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name))+"`.")
 }
 
 func nodeMissing(f *Facts, s *Server) *Finding {
-	if !s.lacks(familyNode) {
+	if !s.lacksProgram(familyNode) {
 		return nil
 	}
-	return f.restarted(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
+	return f.fixAndRestart(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
 }
 
 func uvMissing(f *Facts, s *Server) *Finding {
-	if !s.lacks(familyUV) {
+	if !s.lacksProgram(familyUV) {
 		return nil
 	}
-	return f.restarted(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
+	return f.fixAndRestart(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
 }
 
 func engineMissing(f *Facts, s *Server) *Finding {
 	if !s.noEngine() {
 		return nil
 	}
-	return f.restarted(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
+	return f.fixAndRestart(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
 }
 
 func (s *Server) noEngine() bool {
-	return s.lacks(familyEngine) || s.failed(upstream.Exited) && family(s.Command) == familyEngine && s.saidLike(noEngine)
+	return s.lacksProgram(familyEngine) || s.failed(upstream.Exited) && programFamily(s.Command) == familyEngine && s.logMatches(noEngine)
 }
 
 func directoryMissing(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.NoDirectory) && (s.Live || !s.looks() || s.MissingDir == "") {
+	if !s.failed(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
 		return nil
 	}
-	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s is not there.", s.Name, s.Dir), Do: "Make it, or set another working_dir.", Command: "mkdir -p " + Quoted(s.Dir)}
+	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s is not there.", s.Name, s.Dir), Do: "Make it, or set another working_dir.", Command: "mkdir -p " + ShellQuote(s.Dir)}
 	if s.Live {
-		found.Command += " && " + f.mcpproxy("upstream restart %s", Quoted(s.Name))
+		found.Command += " && " + f.cliCommand("upstream restart %s", ShellQuote(s.Name))
 	}
 	return &found
 }
@@ -148,35 +145,35 @@ func unknownHost(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.UnknownHost) {
 		return nil
 	}
-	return f.restarted(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"` corrects it.")
+	return f.fixAndRestart(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"` corrects it.")
 }
 
 func unreachable(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Unreachable) {
 		return nil
 	}
-	return f.restarted(s, "Start the server at "+s.URL+", or correct its URL with `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "Start the server at "+s.URL+", or correct its URL with `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
 func certificateExpired(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.CertificateExpired) {
 		return nil
 	}
-	return f.restarted(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
+	return f.fixAndRestart(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
 }
 
 func certificateUnknown(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Certificate) {
 		return nil
 	}
-	return f.restarted(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
+	return f.fixAndRestart(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
 }
 
 func certificateName(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.CertificateName) {
 		return nil
 	}
-	return f.restarted(s, "Use the name that stands in the certificate: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "Use the name that stands in the certificate: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
 func needsLogin(f *Facts, s *Server) *Finding {
@@ -184,11 +181,11 @@ func needsLogin(f *Facts, s *Server) *Finding {
 		return nil
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " asks for a login, or refuses the credentials that it was given.",
-		Do:      "Log in; or where it takes a token, set it with `" + f.mcpproxy("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", Quoted(s.Name)) + "`.",
-		Command: f.mcpproxy("upstream login %s", Quoted(s.Name))}
+		Do:      "Log in; or where it takes a token, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ShellQuote(s.Name)) + "`.",
+		Command: f.cliCommand("upstream login %s", ShellQuote(s.Name))}
 }
 
-// neededSecret is how a server says which secret it lacks.
+// neededSecret matches the name of a missing secret in an error.
 var neededSecret = regexp.MustCompile(`the secret ([A-Za-z_][A-Za-z0-9_.-]*)`)
 
 func needsSecret(f *Facts, s *Server) *Finding {
@@ -196,25 +193,24 @@ func needsSecret(f *Facts, s *Server) *Finding {
 		return nil
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.Said + ".",
-		Do: "Store the secret; the value is asked for.", Command: f.mcpproxy("secrets set %s", Quoted(matched(neededSecret, s.Said)))}
+		Do: "Store the secret; the value is asked for.", Command: f.cliCommand("secrets set %s", ShellQuote(firstSubmatch(neededSecret, s.Said)))}
 }
 
 func forbidden(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Forbidden) || s.NeedsLogin {
 		return nil
 	}
-	return f.restarted(s, "Have your account get access there, or use other credentials (`"+f.mcpproxy("upstream logout %s", Quoted(s.Name))+"`, or another header).")
+	return f.fixAndRestart(s, "Have your account get access there, or use other credentials (`"+f.cliCommand("upstream logout %s", ShellQuote(s.Name))+"`, or another header).")
 }
 
 func httpStatus(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Status) {
 		return nil
 	}
-	return f.restarted(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+	return f.fixAndRestart(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
-// slowAfter is how long a start takes that is no longer usual. An installation may take
-// long, and is said otherwise.
+// slowAfter is how long a normal start takes at most. Installations are reported differently.
 const slowAfter = 20 * time.Second
 
 func (s *Server) slow(now time.Time) bool {
@@ -222,8 +218,7 @@ func (s *Server) slow(now time.Time) bool {
 	return !s.noisy() && (s.failed(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
-// noisy reports whether a server that does not become ready writes to its stdout what is
-// no message: it waits for nobody, and does not speak MCP.
+// noisy reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
 func (s *Server) noisy() bool {
 	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.ready() && (s.Failure == "" || s.failed(upstream.TimedOut))
 }
@@ -232,34 +227,34 @@ func slowStart(f *Facts, s *Server) *Finding {
 	if !s.slow(f.Now) {
 		return nil
 	}
-	found := f.restarted(s, "See in its log what it waits for (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
+	found := f.fixAndRestart(s, "See in its log what it waits for (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
-		found.State = Warn // it may still come up
+		found.State = Warn // it may still become ready
 	}
 	return found
 }
 
 func crashed(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Exited) || s.lacks(familyNode) || s.noEngine() {
+	if !s.failed(upstream.Exited) || s.lacksProgram(familyNode) || s.noEngine() {
 		return nil
 	}
 	do := "Its last words are above; often an argument, a variable or a credential is missing."
-	if s.saidLike(noAuthority) {
+	if s.logMatches(noAuthority) {
 		do = "It trusts nobody who vouches for that certificate, and does not inherit the variable that names your authority: give it one with `" +
-			f.mcpproxy("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", Quoted(s.Name)) + "`; programs in Python and Go read SSL_CERT_FILE."
+			f.cliCommand("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", ShellQuote(s.Name)) + "`; programs in Python and Go read SSL_CERT_FILE."
 	}
-	found := f.restarted(s, do)
+	found := f.fixAndRestart(s, do)
 	found.Lines = s.Lines
 	return found
 }
 
-func withoutTools(f *Facts, s *Server) *Finding {
-	if !s.Live || !s.looks() || s.State != "ready" || s.Tools > 0 || s.Offers {
+func noTools(f *Facts, s *Server) *Finding {
+	if !s.Live || !s.shouldRun() || s.State != "ready" || s.Tools > 0 || s.Offers {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " is ready and lists no tool, prompt or resource.",
-		Do: "See its log and its settings, then have it list again.", Command: f.mcpproxy("upstream restart %s", Quoted(s.Name)), Lines: s.Lines}
+		Do: "See its log and its settings, then have it list again.", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name)), Lines: s.Lines}
 }
 
 func waitsForReview(f *Facts, s *Server) *Finding {
@@ -270,10 +265,10 @@ func waitsForReview(f *Facts, s *Server) *Finding {
 	if s.ProposedBy != "" {
 		what = "Server " + s.Name + ", which " + s.ProposedBy + " proposes, waits for your review."
 	}
-	found := Finding{State: Warn, What: what, Do: "Look at it, and approve or remove it.", Command: f.mcpproxy("upstream approve %s", Quoted(s.Name))}
+	found := Finding{State: Warn, What: what, Do: "Look at it, and approve or remove it.", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
 	if f.Daemon == nil {
 		found.Do = "Start MCPProxy; then look at it, and approve or remove it with `" + found.Command + "`."
-		found.Command = f.mcpproxy("serve")
+		found.Command = f.cliCommand("serve")
 	}
 	return &found
 }
@@ -281,13 +276,13 @@ func waitsForReview(f *Facts, s *Server) *Finding {
 func notSpeaking(f *Facts, s *Server) *Finding {
 	if s.noisy() {
 		return &Finding{State: Bad, What: "Server " + s.Name + " writes text to its standard output that is no JSON-RPC message.", Lines: s.Noise,
-			Do:      "See whether its command starts an MCP server over stdio; it has to write its log to standard error. Correct it with `" + f.mcpproxy("upstream set %s command -- PROGRAM ARGUMENTS", Quoted(s.Name)) + "`. Then:",
-			Command: f.mcpproxy("upstream restart %s", Quoted(s.Name))}
+			Do:      "See whether its command starts an MCP server over stdio; it has to write its log to standard error. Correct it with `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name)) + "`. Then:",
+			Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
 	}
 	if !s.failed(upstream.Broken, upstream.Refused) {
 		return nil
 	}
-	found := f.restarted(s, "See whether it is an MCP server, and in its log what it says (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`).")
+	found := f.fixAndRestart(s, "See whether it is an MCP server, and in its log what it says (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`).")
 	found.Lines = s.Lines
 	return found
 }
@@ -297,19 +292,19 @@ func serverWarns(f *Facts, s *Server) *Finding {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " does something otherwise than the protocol asks.", Lines: s.Warnings,
-		Do: "See its log; if it goes on with a newer version, tell the server's author.", Command: f.mcpproxy("upstream logs %s", Quoted(s.Name))}
+		Do: "See its log; if it goes on with a newer version, tell the server's author.", Command: f.cliCommand("upstream logs %s", ShellQuote(s.Name))}
 }
 
 func starting(f *Facts, s *Server) *Finding {
-	if !s.Live || !s.looks() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
+	if !s.Live || !s.shouldRun() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.mcpproxy("upstream get %s", Quoted(s.Name))}
+	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.cliCommand("upstream get %s", ShellQuote(s.Name))}
 }
 
 func disabled(f *Facts, s *Server) *Finding {
 	if s.Enabled || s.ProposedBy != "" {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.mcpproxy("upstream enable %s", Quoted(s.Name))}
+	return &Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.cliCommand("upstream enable %s", ShellQuote(s.Name))}
 }

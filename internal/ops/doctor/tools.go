@@ -7,51 +7,51 @@ import (
 
 func unhinted(f *Facts, s *Server) *Finding {
 	u := s.Unhinted
-	if u == nil || !s.looks() {
+	if u == nil || !s.shouldRun() {
 		return nil
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s that do not say whether they read or write: %d; of these look like reads: %d.", s.Name, u.Tools, u.Reads),
-		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.mcpproxy("upstream set %s --infer-hints enforce", Quoted(s.Name))}
+		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ShellQuote(s.Name))}
 }
 
 func toolsWait(f *Facts, s *Server) *Finding {
-	if s.Waits == 0 || !s.looks() {
+	if s.Waits == 0 || !s.shouldRun() {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("What %s offers and you have not approved (tools, prompts, resources, instructions): %d.", s.Name, s.Waits),
-		Do: "Look at it with `" + f.mcpproxy("approvals") + "`, and approve or block it; all of the server at once:", Command: f.mcpproxy("upstream approve %s", Quoted(s.Name))}
+		Do: "Look at it with `" + f.cliCommand("approvals") + "`, and approve or block it; all of the server at once:", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
 	if f.Daemon == nil {
-		found.Do, found.Command = "Start MCPProxy; then look at it with `"+f.mcpproxy("approvals")+"`.", f.mcpproxy("serve")
+		found.Do, found.Command = "Start MCPProxy; then look at it with `"+f.cliCommand("approvals")+"`.", f.cliCommand("serve")
 	}
 	return &found
 }
 
 func idlePatterns(f *Facts, s *Server) *Finding {
-	if len(s.Idle) == 0 || !s.looks() || !s.ready() || s.Tools == 0 {
+	if len(s.Idle) == 0 || !s.shouldRun() || !s.ready() || s.Tools == 0 {
 		return nil
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Patterns that fit no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
-		Do: "See what its tools are called, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.mcpproxy("tools list --server %s", Quoted(s.Name))}
+		Do: "See what its tools are called, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.cliCommand("tools list --server %s", ShellQuote(s.Name))}
 }
 
 func approvalsLost(f *Facts) []Finding {
 	d := f.Daemon
 	if d == nil {
-		return skipped(needsDaemon)
+		return skippedFinding(needsDaemon)
 	}
-	s := d.said("approvals_lost")
+	s := d.diagnostic("approvals_lost")
 	if s.State == OK {
 		return nil
 	}
 	var out []Finding
 	for _, server := range f.Servers {
-		if server.Waits > 0 && server.looks() && len(out) < maxFindings {
+		if server.Waits > 0 && server.shouldRun() && len(out) < maxFindings {
 			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Approve server " + server.Name + " again, after a look at it.",
-				Command: f.mcpproxy("upstream approve %s", Quoted(server.Name))})
+				Command: f.cliCommand("upstream approve %s", ShellQuote(server.Name))})
 		}
 	}
 	if out == nil {
-		out = one(Finding{State: Bad, What: s.Detail, Do: "See what waits, when the servers are there.", Command: f.mcpproxy("approvals")})
+		out = singleFinding(Finding{State: Bad, What: s.Detail, Do: "See what waits, when the servers are there.", Command: f.cliCommand("approvals")})
 	}
 	return out
 }

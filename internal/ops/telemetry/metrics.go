@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// maxServers is how many servers have labels of their own; those that are called
-	// after these are counted together.
-	maxServers = 200
-	others     = "others"
-	// unknown is the label of calls that name no configured server.
-	unknown = ""
+	// maxServers limits the servers with their own label. Calls of further servers are counted together.
+	maxServers   = 200
+	otherServers = "others"
+	// noServer is the label of calls that name no configured server.
+	noServer = ""
 )
 
-// metrics are counted as calls go.
+// metrics are the metrics of calls and searches.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	refusals *prometheus.CounterVec
@@ -27,34 +26,34 @@ type metrics struct {
 	own      *prometheus.HistogramVec
 	searches prometheus.Histogram
 
-	series *sync.Map // of → *series
-	labels *labels
+	series *sync.Map // seriesKey → *callSeries
+	labels *serverLabels
 }
 
-// of is what a series is of.
-type of struct{ server, lane string }
+// seriesKey identifies a callSeries.
+type seriesKey struct{ server, lane string }
 
-// series are the metrics of one server in one lane, found once.
-type series struct {
+// callSeries has the metrics of one server in one lane, cached.
+type callSeries struct {
 	ok, failed, refused prometheus.Counter
 	took, own           prometheus.Observer
 }
 
-// labels bounds the servers that have a label.
-type labels struct {
+// serverLabels limits the servers that have a label.
+type serverLabels struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
 }
 
 // label returns the label of a server.
-func (l *labels) label(server string) string {
+func (l *serverLabels) label(server string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if server == unknown || l.seen[server] {
+	if server == noServer || l.seen[server] {
 		return server
 	}
 	if len(l.seen) >= maxServers {
-		return others
+		return otherServers
 	}
 	l.seen[server] = true
 	return server
@@ -76,24 +75,24 @@ func newMetrics(r *prometheus.Registry) metrics {
 		searches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mcpproxy_search_duration_seconds",
 			Help:    "How long retrieve_tools took.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}),
-		series: &sync.Map{}, labels: &labels{seen: map[string]bool{}},
+		series: &sync.Map{}, labels: &serverLabels{seen: map[string]bool{}},
 	}
 	r.MustRegister(m.calls, m.refusals, m.took, m.own, m.searches)
 	return m
 }
 
-// Searched is told how long a search took.
+// Searched records the duration of a search.
 func (m *metrics) Searched(took time.Duration) { m.searches.Observe(took.Seconds()) }
 
 func (m *metrics) count(o *gate.CallStats) {
-	s := m.of(of{o.Server, o.Operation})
+	s := m.seriesFor(seriesKey{o.Server, o.Operation})
 	switch o.Status {
 	case activity.Success:
 		s.ok.Inc()
 	case activity.Blocked:
 		s.refused.Inc()
 	case activity.Held:
-		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // which few are
+		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // rare, so not cached
 	default:
 		s.failed.Inc()
 	}
@@ -106,17 +105,17 @@ func (m *metrics) count(o *gate.CallStats) {
 	}
 }
 
-func (m *metrics) of(what of) *series {
+func (m *metrics) seriesFor(what seriesKey) *callSeries {
 	if s, ok := m.series.Load(what); ok {
-		return s.(*series)
+		return s.(*callSeries)
 	}
 	server, lane := m.labels.label(what.server), what.lane
-	s := &series{
+	s := &callSeries{
 		ok: m.calls.WithLabelValues(server, lane, string(activity.Success)), failed: m.calls.WithLabelValues(server, lane, string(activity.Failed)),
 		refused: m.calls.WithLabelValues(server, lane, string(activity.Blocked)),
 		took:    m.took.WithLabelValues(server, lane), own: m.own.WithLabelValues(lane),
 	}
-	if server == what.server { // of the others nothing is kept
+	if server == what.server { // nothing is cached for the others
 		m.series.Store(what, s)
 	}
 	return s

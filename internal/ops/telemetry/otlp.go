@@ -22,24 +22,23 @@ import (
 
 const serviceName = "mcpproxy"
 
-// sendTimeout is how long the endpoint may take for what it is sent.
+// sendTimeout limits one request to the endpoint.
 const sendTimeout = 10 * time.Second
 
-// sender sends messages of OTLP over HTTP. The exporters of OpenTelemetry would bring
-// gRPC into the program, which is not used: 7 MB. It is an otlptrace.Client.
-type sender struct {
+// otlpClient sends OTLP over HTTP. It implements otlptrace.Client. The exporters of OpenTelemetry would add 7 MB of unused gRPC to the program.
+type otlpClient struct {
 	client http.Client
 	base   string
 	header http.Header
 }
 
-// headersVar has header lines for the endpoint: name=value, name=value.
+// headersVar has headers for the endpoint: name=value, name=value.
 const headersVar = "OTEL_EXPORTER_OTLP_HEADERS"
 
-func newSender(endpoint string) (*sender, error) {
-	s := &sender{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
+func newOTLPClient(endpoint string) (*otlpClient, error) {
+	s := &otlpClient{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
 	s.client.Timeout = sendTimeout
-	// What is sent goes to the endpoint and nowhere else.
+	// Never send to another address.
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for line := range strings.SplitSeq(os.Getenv(headersVar), ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
@@ -55,20 +54,20 @@ func newSender(endpoint string) (*sender, error) {
 	return s, nil
 }
 
-func (s *sender) Start(context.Context) error { return nil }
+func (s *otlpClient) Start(context.Context) error { return nil }
 
-func (s *sender) Stop(context.Context) error {
+func (s *otlpClient) Stop(context.Context) error {
 	s.client.CloseIdleConnections()
 	return nil
 }
 
 // UploadTraces implements otlptrace.Client.
-func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// On the wire it is the request of the service that takes traces.
+func (s *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	// The request has the same encoding as TracesData.
 	return s.post(ctx, "/v1/traces", &tracepb.TracesData{ResourceSpans: spans})
 }
 
-func (s *sender) post(ctx context.Context, path string, m proto.Message) error {
+func (s *otlpClient) post(ctx context.Context, path string, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
 		return err
@@ -83,15 +82,15 @@ func (s *sender) post(ctx context.Context, path string, m proto.Message) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is reused
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("the endpoint answered %s to %s", resp.Status, path)
 	}
 	return nil
 }
 
-// metricsOf returns what was gathered as OTLP has it, counted since began.
-func metricsOf(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
+// toOTLP converts gathered Prometheus metrics, counted since began.
+func toOTLP(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
 	var out []*metricspb.Metric
 	for _, family := range gathered {
 		m := &metricspb.Metric{Name: family.GetName(), Description: family.GetHelp()}
@@ -99,7 +98,7 @@ func metricsOf(gathered []*dto.MetricFamily, version string, began, now time.Tim
 		var histograms []*metricspb.HistogramDataPoint
 		for _, one := range family.GetMetric() {
 			labels := attributes(one.GetLabel())
-			value := one.GetCounter().GetValue() + one.GetGauge().GetValue() + one.GetUntyped().GetValue() // one of them is there
+			value := one.GetCounter().GetValue() + one.GetGauge().GetValue() + one.GetUntyped().GetValue() // only one of them is set
 			if h := one.GetHistogram(); h != nil {
 				histograms = append(histograms, histogram(h, labels, began, now))
 			} else if one.GetSummary() == nil {
@@ -116,11 +115,11 @@ func metricsOf(gathered []*dto.MetricFamily, version string, began, now time.Tim
 		case dto.MetricType_GAUGE, dto.MetricType_UNTYPED:
 			m.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: numbers}}
 		default:
-			continue // the summary of the pauses of Go's collector, which is on /metrics
+			continue // the summary of Go's GC pauses, which only /metrics has
 		}
 		out = append(out, m)
 	}
-	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", serviceName), text("service.version", version)}}
+	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{stringAttribute("service.name", serviceName), stringAttribute("service.version", version)}}
 	return &metricspb.MetricsData{ResourceMetrics: []*metricspb.ResourceMetrics{{Resource: about,
 		ScopeMetrics: []*metricspb.ScopeMetrics{{Scope: &commonpb.InstrumentationScope{Name: serviceName}, Metrics: out}}}}}
 }
@@ -129,10 +128,10 @@ func histogram(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Ti
 	sum := h.GetSampleSum()
 	p := &metricspb.HistogramDataPoint{Attributes: labels, StartTimeUnixNano: uint64(began.UnixNano()), TimeUnixNano: uint64(now.UnixNano()),
 		Count: h.GetSampleCount(), Sum: &sum}
-	below := uint64(0) // Prometheus counts what is in all buckets up to one, OTLP what is in each
+	below := uint64(0) // Prometheus buckets are cumulative, OTLP buckets are not
 	for _, b := range h.GetBucket() {
 		if math.IsInf(b.GetUpperBound(), 1) {
-			break // the rest is in the last one anyway
+			break // the last bucket contains it anyway
 		}
 		p.ExplicitBounds = append(p.ExplicitBounds, b.GetUpperBound())
 		p.BucketCounts = append(p.BucketCounts, b.GetCumulativeCount()-below)
@@ -144,11 +143,11 @@ func histogram(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Ti
 
 func attributes(labels []*dto.LabelPair) (out []*commonpb.KeyValue) {
 	for _, l := range labels {
-		out = append(out, text(l.GetName(), l.GetValue()))
+		out = append(out, stringAttribute(l.GetName(), l.GetValue()))
 	}
 	return out
 }
 
-func text(key, value string) *commonpb.KeyValue {
+func stringAttribute(key, value string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// State is how MCPProxy is at one moment.
+// State is the state of MCPProxy at one moment.
 type State struct {
-	Waiting    int            // requests that have no place yet
-	Sessions   int            // of clients of the revisions that have any
-	Servers    map[string]int // by their state
-	Tools      map[string]int // by status; that of callable ones is "callable"
-	Degraded   bool           // the log
+	Waiting    int            // requests that wait for a slot
+	Sessions   int            // sessions of clients
+	Servers    map[string]int // by state
+	Tools      map[string]int // by status, or "callable"
+	Degraded   bool           // of the log
 	Backlog    int64          // entries that are not in the database yet
 	SpoolBytes int64
 	Records    int64
 }
 
-// state reads the State when somebody reads the metrics.
-type state struct{ now func() State }
+// stateCollector collects the State when the metrics are read.
+type stateCollector struct{ now func() State }
 
 var (
 	waitingDesc  = prometheus.NewDesc("mcpproxy_calls_waiting", "Requests that wait for a place.", nil, nil)
@@ -34,14 +34,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (s state) Describe(ch chan<- *prometheus.Desc) {
+func (s stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{waitingDesc, sessionsDesc, serversDesc, toolsDesc, degradedDesc, backlogDesc, spoolDesc, recordsDesc} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s state) Collect(ch chan<- prometheus.Metric) {
+func (s stateCollector) Collect(ch chan<- prometheus.Metric) {
 	now := s.now()
 	degraded := 0.0
 	if now.Degraded {

@@ -1,14 +1,15 @@
-// Package telemetry shows people who operate MCPProxy how it runs: metrics that
-// Prometheus reads on /metrics, and, where the configuration names an endpoint, the
-// same metrics and a trace of each call over OTLP.
+// Package telemetry exports metrics for Prometheus on /metrics and, if the configuration names an endpoint, the same metrics and a trace of each call
+// over OTLP.
 //
-// It guarantees that nothing is sent without an endpoint; that no argument, result,
-// header, token or text of a client or server is in a metric or a trace; that labels
-// are bounded in number, whatever servers are configured and called; and that following
-// a call waits for nothing: spans that the endpoint does not take in time are dropped. It decides nothing, and keeps nothing that is needed to answer.
+// Guarantees:
+//   - Nothing is sent without an endpoint.
+//   - No argument, result, header, token or text of a client or server is in a metric or a trace.
+//   - The number of labels is limited, regardless of the configured and called servers.
+//   - Tracing never blocks a call: spans that the endpoint does not accept in time are dropped.
 //
-// metrics.go has what is counted as calls go, state.go what is looked up when somebody
-// reads, traces.go the spans, otlp.go how they are sent.
+// It makes no decisions and stores nothing that calls need.
+//
+// metrics.go counts calls, state.go collects gauges, traces.go has the spans, otlp.go sends.
 package telemetry
 
 import (
@@ -28,25 +29,24 @@ import (
 	"mcpproxy/internal/gate"
 )
 
-// Options are what a Telemetry is made of.
+// Options configure a Telemetry.
 type Options struct {
 	Version string
-	// Endpoint is the address of an OTLP receiver over HTTP, to which /v1/traces and
-	// /v1/metrics are appended; "" sends nothing.
+	// Endpoint is the address of an OTLP receiver over HTTP, to which /v1/traces and /v1/metrics are appended; "" sends nothing.
 	Endpoint string
 	State    func() State
 	Logger   *slog.Logger
 }
 
-// Telemetry is a gate.Observer.
+// Telemetry implements gate.Observer.
 type Telemetry struct {
 	metrics
 	registry *prometheus.Registry
 	logger   *slog.Logger
 
-	// The rest is there with an endpoint only.
+	// The fields below are set only with an endpoint.
 	traces  *traces
-	to      *sender
+	client  *otlpClient
 	version string
 	began   time.Time
 	stop    context.CancelFunc
@@ -54,54 +54,53 @@ type Telemetry struct {
 	failing atomic.Bool
 }
 
-// sendEvery is how often the metrics are sent.
-const sendEvery = 30 * time.Second
+// sendInterval is how often the metrics are sent.
+const sendInterval = 30 * time.Second
 
-// New makes a Telemetry. With an endpoint it begins to send; the endpoint need not
-// answer.
+// New returns a Telemetry. With an endpoint it starts sending; the endpoint need not answer.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
 	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger, version: o.Version, began: time.Now()}
 	t.metrics = newMetrics(t.registry)
 	about := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcpproxy_build_info", Help: "1; the label is the version.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	about.Set(1)
-	t.registry.MustRegister(about, state{o.State}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.registry.MustRegister(about, stateCollector{o.State}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Endpoint == "" {
 		return t, nil
 	}
 	var err error
-	if t.to, err = newSender(o.Endpoint); err == nil {
-		t.traces, err = newTraces(ctx, t.to, o.Version)
+	if t.client, err = newOTLPClient(o.Endpoint); err == nil {
+		t.traces, err = newTraces(ctx, t.client, o.Version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
 	ctx, t.stop = context.WithCancel(ctx)
 	t.sending.Go(func() {
-		tick := time.NewTicker(sendEvery)
+		tick := time.NewTicker(sendInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				t.say(t.send(ctx))
+				t.logEndpointState(t.send(ctx))
 			}
 		}
 	})
 	return t, nil
 }
 
-// send sends the metrics as they are.
+// send sends the current metrics.
 func (t *Telemetry) send(ctx context.Context) error {
 	gathered, err := t.registry.Gather()
 	if err != nil {
 		return err
 	}
-	return t.to.post(ctx, "/v1/metrics", metricsOf(gathered, t.version, t.began, time.Now()))
+	return t.client.post(ctx, "/v1/metrics", toOTLP(gathered, t.version, t.began, time.Now()))
 }
 
-// say logs when the endpoint begins to fail, and when it is well again.
-func (t *Telemetry) say(err error) {
+// logEndpointState logs when the endpoint begins to fail and when it recovers.
+func (t *Telemetry) logEndpointState(err error) {
 	switch {
 	case err != nil && !t.failing.Swap(true):
 		t.logger.Warn("the endpoint of telemetry takes nothing; what it does not take is lost", "error", err)
@@ -110,7 +109,7 @@ func (t *Telemetry) say(err error) {
 	}
 }
 
-// ServeHTTP answers with the metrics, as Prometheus reads them.
+// ServeHTTP answers with the metrics in the format of Prometheus.
 func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(t.logger.Handler(), slog.LevelWarn)}).ServeHTTP(w, r)
@@ -132,14 +131,14 @@ func (t *Telemetry) Ended(o gate.CallStats, followed gate.Trace) {
 	}
 }
 
-// Close sends what is left, as long as ctx lasts.
+// Close sends the rest until ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t.traces == nil {
 		return nil
 	}
 	t.stop()
 	t.sending.Wait()
-	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.send(ctx), t.to.Stop(ctx)); err != nil {
+	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.send(ctx), t.client.Stop(ctx)); err != nil {
 		t.logger.Info("telemetry that the endpoint did not take is lost", "error", err)
 	}
 	return nil

@@ -107,7 +107,7 @@ func TestMetricsOverOTLP(t *testing.T) {
 		if withInfinity {
 			buckets = append(buckets, &dto.Bucket{UpperBound: &infinite, CumulativeCount: &all})
 		}
-		data := metricsOf([]*dto.MetricFamily{{Name: &name, Help: &help, Type: &kind, Metric: []*dto.Metric{{
+		data := toOTLP([]*dto.MetricFamily{{Name: &name, Help: &help, Type: &kind, Metric: []*dto.Metric{{
 			Label: []*dto.LabelPair{{Name: &label, Value: &value}}, Histogram: &dto.Histogram{SampleCount: &count, SampleSum: &sum, Bucket: buckets},
 		}}}}, "1", began, time.Unix(2, 0))
 		p := data.ResourceMetrics[0].ScopeMetrics[0].Metrics[0].GetHistogram().DataPoints[0]
@@ -191,12 +191,12 @@ func TestEndpointThatHangs(t *testing.T) {
 
 func TestHeadersOfTheEndpoint(t *testing.T) {
 	t.Setenv(headersVar, "x-key=a%20b, api=c")
-	s, err := newSender("http://127.0.0.1:1")
+	s, err := newOTLPClient("http://127.0.0.1:1")
 	if err != nil || s.header.Get("X-Key") != "a b" || s.header.Get("Api") != "c" {
 		t.Errorf("%v %v", s, err)
 	}
 	t.Setenv(headersVar, "no pair")
-	if _, err := newSender("http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), headersVar) {
+	if _, err := newOTLPClient("http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), headersVar) {
 		t.Errorf("%v", err)
 	}
 }

@@ -17,23 +17,23 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// maxSpans is how many spans wait for the endpoint; further ones are dropped.
+// maxSpans limits the queued spans; further ones are dropped.
 const maxSpans = 4096
 
-// The names of traceparent and tracestate, as propagation has them.
+// The names of traceparent and tracestate in package propagation.
 const (
 	parentKey = "traceparent"
 	stateKey  = "tracestate"
 )
 
-// traces has a trace of each call sent.
+// traces sends a trace of each call.
 type traces struct {
 	spans  *sdk.TracerProvider
 	tracer trace.Tracer
 	w3c    propagation.TraceContext
 }
 
-func newTraces(ctx context.Context, to *sender, version string) (*traces, error) {
+func newTraces(ctx context.Context, to *otlpClient, version string) (*traces, error) {
 	exporter, err := otlptrace.New(ctx, to)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func newTraces(ctx context.Context, to *sender, version string) (*traces, error)
 type span struct {
 	of     *traces
 	call   trace.Span
-	server trace.Span // nil while the server was not asked
+	server trace.Span // nil before the call is sent to the server
 }
 
 func (t *traces) follow(began time.Time, parent, state string) *span {
@@ -71,7 +71,7 @@ func (s *span) Asking() string {
 // Answered implements gate.Trace.
 func (s *span) Answered() { s.server.End() }
 
-// end ends the call's span with how it went.
+// end ends the call's span with its outcome.
 func (s *span) end(o *gate.CallStats) {
 	about := make([]attribute.KeyValue, 0, 8)
 	about = append(about, attribute.String("mcp.method.name", mcp.CallTool), attribute.String("mcpproxy.outcome", string(o.Status)))

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/problem"
+)
+
+// Limits of the stored answers.
+const (
+	maxRepeatKey   = 255      // characters of a key
+	maxRepeatKeys  = 1_000    // calls
+	maxRepeatBytes = 16 << 20 // of their answers
+	repeatLifetime = 24 * time.Hour
+)
+
+// idempotentCalls stores the answers of calls with an Idempotency-Key, so that a repeated call is not sent twice. It is in memory only: a restart loses
+// it. The zero value is empty.
+type idempotentCalls struct {
+	mu    sync.Mutex // guards the fields below
+	kept  map[repeatKey]*idempotentCall
+	order []repeatKey // oldest first
+	bytes int         // of the answers
+}
+
+// repeatKey includes the scope of the caller: a caller whose scope has changed does not get the answer.
+type repeatKey struct {
+	caller string
+	within auth.ScopeKey
+	key    string
+}
+
+// idempotentCall is one call and its answer.
+type idempotentCall struct {
+	body  [sha256.Size]byte
+	begun time.Time
+	done  chan struct{} // closed when the call has ended; the fields below are set then
+
+	answer  any
+	err     error
+	size    int
+	record  string // the record's id
+	dropped bool   // the answer was dropped to save memory
+}
+
+// checkRepeatKey validates an Idempotency-Key.
+func checkRepeatKey(key string) error {
+	sound := len(key) <= maxRepeatKey
+	for i := range len(key) {
+		sound = sound && key[i] >= ' ' && key[i] <= '~'
+	}
+	if !sound {
+		return problem.Newf(problem.InvalidParameter, "The Idempotency-Key is longer than %d characters, or has others than printable ones of ASCII.", maxRepeatKey).
+			WithHint("Send a new UUID for each call.").With("parameter", "Idempotency-Key")
+	}
+	return nil
+}
+
+// call returns the answer of the first call with this key and body, and runs do if there is none. It waits for a running one. The call continues when
+// the client disconnects, because a retry wants its answer.
+func (r *idempotentCalls) call(ctx context.Context, key repeatKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
+	one, first, err := r.begin(key, body, time.Now())
+	switch {
+	case err != nil:
+		return nil, err
+	case !first:
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+			return nil, problem.New(problem.Interrupted, "The caller left before the first call with this Idempotency-Key had ended.", "Ask again with the same key.").Because(ctx.Err())
+		}
+		return one.answer, one.err
+	}
+	ended := false
+	defer func() {
+		if !ended { // a panic: the outcome is unknown
+			one.err = problem.From(errors.New("the call ended in a panic"))
+			r.end(key, one)
+		}
+	}()
+	detached, cancel := detach(ctx)
+	defer cancel()
+	one.answer, one.err = do(detached)
+	ended = true
+	r.end(key, one)
+	return one.answer, one.err
+}
+
+// detach returns a context that outlives the client's connection. It ends when the program stops, which has its own cause.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			cancel(cause)
+		}
+	})
+	return detached, func() { stop(); cancel(nil) }
+}
+
+// begin returns the call with this key, and whether it is new.
+func (r *idempotentCalls) begin(key repeatKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expire(now)
+	if one = r.kept[key]; one != nil {
+		return one, false, one.check(body)
+	}
+	if len(r.kept) >= maxRepeatKeys && !r.drop() {
+		return nil, false, problem.Newf(problem.Overloaded, "%d calls with an Idempotency-Key run at this time, which is the most.", maxRepeatKeys).
+			WithHint("Try again with the same key in a moment.")
+	}
+	if r.kept == nil {
+		r.kept = map[repeatKey]*idempotentCall{}
+	}
+	one = &idempotentCall{body: body, begun: now, done: make(chan struct{})}
+	r.kept[key], r.order = one, append(r.order, key)
+	return one, true, nil
+}
+
+// check returns why a call is no repetition of this one, or why it has no answer.
+func (one *idempotentCall) check(body [sha256.Size]byte) error {
+	switch {
+	case one.body != body:
+		return problem.New(problem.Conflict, "Another call was made with this Idempotency-Key: its body was another one.",
+			"Send a new key for a new call, and the same body, byte for byte, with the same key.").With("parameter", "Idempotency-Key")
+	case one.dropped:
+		return &recordedError{problem.New(problem.Conflict, "The call with this Idempotency-Key was made, but its answer is kept no more.",
+			"Look at the record of the call; it is not made again.").With("parameter", "Idempotency-Key"), one.record}
+	}
+	return nil
+}
+
+// end stores the answer of a call. It forgets a call that reached no server, so that it can be retried with the same key.
+func (r *idempotentCalls) end(key repeatKey, one *idempotentCall) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer close(one.done)
+	if one.err != nil && !mayHaveHappened(one.err) {
+		r.forget(key)
+		return
+	}
+	if call, ok := one.answer.(interface{ recordID() string }); ok {
+		one.record = call.recordID()
+	}
+	if call, ok := one.answer.(interface{ bytes() int }); ok {
+		one.size = call.bytes()
+	}
+	r.bytes += one.size
+	for _, oldest := range r.order {
+		if r.bytes <= maxRepeatBytes {
+			break
+		}
+		if other := r.kept[oldest]; other.size > 0 {
+			r.bytes -= other.size
+			r.kept[oldest] = &idempotentCall{body: other.body, begun: other.begun, done: other.done, record: other.record, dropped: true}
+		}
+	}
+}
+
+// mayHaveHappened reports whether a failed call may have reached its server.
+func mayHaveHappened(err error) bool {
+	switch problem.From(err).Code {
+	case problem.UpstreamError, problem.Timeout, problem.Interrupted, problem.Internal:
+		return true
+	}
+	return false
+}
+
+// expire removes old calls.
+func (r *idempotentCalls) expire(now time.Time) {
+	for len(r.order) > 0 && now.Sub(r.kept[r.order[0]].begun) > repeatLifetime && r.drop() {
+	}
+}
+
+// drop removes the oldest ended call, and reports whether there was one.
+func (r *idempotentCalls) drop() bool {
+	for _, key := range r.order {
+		select {
+		case <-r.kept[key].done:
+			r.forget(key)
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+func (r *idempotentCalls) forget(key repeatKey) {
+	r.bytes -= r.kept[key].size
+	delete(r.kept, key)
+	for i, other := range r.order {
+		if other == key {
+			r.order = append(r.order[:i], r.order[i+1:]...)
+			break
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+)
+
+// problemType is the media type of RFC 9457.
+const problemType = "application/problem+json"
+
+// problemDocument is a Problem in a response.
+type problemDocument struct {
+	Type       string          `json:"type" format:"uri" doc:"urn:mcpproxy:problem: and the code in lower case with dashes."`
+	Title      string          `json:"title" doc:"The code in words: the same for every occurrence."`
+	Status     int             `json:"status" doc:"The HTTP status."`
+	Detail     string          `json:"detail" doc:"What is wrong: the message of the contract."`
+	Code       problem.Code    `json:"code" doc:"What kind of failure it is, for programs."`
+	Hint       string          `json:"hint,omitempty" doc:"What to do about it."`
+	Details    problem.Details `json:"details,omitempty" doc:"The facts, such as parameter, value and allowed."`
+	ActivityID string          `json:"activity_id,omitempty" doc:"The record of the refused or failed call."`
+}
+
+// newProblemDocument converts an error. It keeps the record id of a recorded failure.
+func newProblemDocument(err error) problemDocument {
+	p := problem.From(err)
+	d := problemDocument{
+		Type:   "urn:mcpproxy:problem:" + strings.ToLower(strings.ReplaceAll(string(p.Code), "_", "-")),
+		Title:  codeTitle(p.Code),
+		Status: p.Code.HTTPStatus(),
+		Detail: p.Message, Code: p.Code, Hint: p.Hint, Details: p.Details,
+	}
+	var r *recordedError
+	if errors.As(err, &r) {
+		d.ActivityID = r.activityID
+	}
+	return d
+}
+
+// problem converts the document to a problem; nil for nil.
+func (d *problemDocument) problem() error {
+	if d == nil {
+		return nil
+	}
+	p := problem.New(d.Code, d.Detail, d.Hint)
+	p.Details = d.Details
+	if d.ActivityID != "" {
+		p.With("activity_id", d.ActivityID)
+	}
+	return p
+}
+
+// recordedError is the error of a call that has a record.
+type recordedError struct {
+	error
+	activityID string
+}
+
+// Unwrap returns the problem.
+func (r *recordedError) Unwrap() error { return r.error }
+
+// codeTitle returns the code in words.
+func codeTitle(c problem.Code) string {
+	words := strings.ToLower(strings.ReplaceAll(string(c), "_", " "))
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).write(w) }
+
+func (d problemDocument) write(w http.ResponseWriter) {
+	body, err := wirejson.Marshal(d)
+	if err != nil {
+		// Details that cannot be encoded are a bug; the rest is still useful.
+		d.Details = nil
+		body, _ = wirejson.Marshal(d)
+	}
+	if d.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(d.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// WriteForbidden answers a request whose Host or Origin was rejected, with the reason.
+func WriteForbidden(w http.ResponseWriter, why string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	writeProblem(w, problem.Newf(problem.Forbidden, "Forbidden: %s.", why).
+		WithHint("Ask at 127.0.0.1 or localhost, from a program or from MCPProxy's own pages; other hosts stand in trusted_hosts of the configuration."))
+}
+
+// methodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.
+func methodNotAllowed(method, path string, allowed []string) problemDocument {
+	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
+		WithHint(fmt.Sprintf("Use %s.", joinOr(allowed))).With("allowed", allowed))
+	d.Status = http.StatusMethodNotAllowed
+	return d
+}

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/store"
+)
+
+// decisionStore returns the store of approvals. A local database has the denylist file in addition. A shared database is the only store: the file of one
+// instance must not undo the decisions of another.
+func (d *daemon) decisionStore(dir string) approval.Store {
+	if d.shared != nil {
+		return d.shared
+	}
+	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.recordDamage)
+	d.onClose(func(context.Context) error { return kept.Close() })
+	return kept
+}
+
+// instance returns the name of this instance in a shared database.
+func (d *daemon) instance() string {
+	if d.shared == nil {
+		return ""
+	}
+	return d.shared.Name()
+}
+
+// followInstances applies what other instances store in a shared database.
+func (d *daemon) followInstances(ctx context.Context) {
+	if d.shared == nil {
+		return
+	}
+	var left store.Shared
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.shared.Shared():
+		}
+		for left = d.shared.TakeShared(); ; {
+			err := d.applyShared(ctx, left)
+			if err == nil {
+				break
+			}
+			d.logger.Error("what other instances have decided cannot be read yet", "error", err)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(restoreRetryInterval):
+				left.All = true // including everything that has arrived meanwhile
+			}
+		}
+	}
+}
+
+func (d *daemon) applyShared(ctx context.Context, s store.Shared) error {
+	var decided []approval.Decided
+	for server, anew := range s.Servers {
+		decided = append(decided, approval.Decided{Server: server, Relaunched: anew})
+	}
+	if s.All {
+		decided = append(decided, approval.Decided{})
+	}
+	var err error
+	if s.All || s.Presence { // first, because the rest depends on it
+		err = d.presence.Recheck(ctx)
+	}
+	if len(decided) > 0 && err == nil {
+		err = d.book.Reload(ctx, decided...)
+	}
+	if s.All || s.Tokens {
+		err = errors.Join(err, d.tokens.Reload(ctx))
+	}
+	if s.All || s.Asks {
+		d.approvals.WakeAll()
+		d.events.PendingChanged()
+	}
+	if d.events.HasListeners() && (len(s.Log) > 0 || s.Missed) {
+		steps, missed, also := d.shared.Steps(ctx, s.Log)
+		d.events.AddRemoteSteps(steps, s.Missed || missed || also != nil)
+	}
+	return err
+}

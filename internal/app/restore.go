@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/store/activity"
+)
+
+// restoreRetryInterval is the time between two tries to store decisions again.
+const restoreRetryInterval = time.Second
+
+// restoreOnReopen stores the decisions again whenever the database was reopened, since it may be a new one.
+func (d *daemon) restoreOnReopen(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.store.Reopened():
+		}
+		for err := d.restore(ctx); err != nil; err = d.restore(ctx) {
+			d.logger.Error("what is decided cannot be stored again yet", "error", err)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(restoreRetryInterval):
+			}
+		}
+		d.catalog.SaveAll()
+		d.record(activity.Record{Type: activity.System, Status: activity.Success,
+			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
+	}
+}
+
+func (d *daemon) restore(ctx context.Context) error {
+	return errors.Join(d.presence.Restore(ctx), d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
+}
+
+// definition returns the text of a definition if its server still lists it.
+func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json.RawMessage {
+	if kind != tool.KindTool {
+		if o := d.catalog.Primitives(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
+			return o.Raw
+		}
+		return nil
+	}
+	if t := d.catalog.Current().Tool(id); t != nil && t.Fingerprint() == f {
+		return t.Raw
+	}
+	return nil
+}
+
+// recordDamage records damage of the denylist file.
+func (d *daemon) recordDamage(note string) {
+	d.record(activity.Record{Type: activity.System, Status: activity.Failed,
+		ErrorMessage: note, Metadata: activity.Metadata{Action: "restrictions_damaged"}})
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/store"
+)
+
+// signedRetryInterval is the time between two tries to read the signatures.
+const signedRetryInterval = time.Second
+
+// verifiedStore delays the catalog's stored tools until the signatures and the confirmed configuration are known.
+type verifiedStore struct {
+	store.Database
+	verify func(context.Context) error
+	logger *slog.Logger
+}
+
+// LoadTools implements catalog.Store.
+func (v verifiedStore) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
+	for {
+		err := v.verify(ctx)
+		if err == nil {
+			return v.Database.LoadTools(ctx)
+		}
+		if ctx.Err() != nil { // stopped before
+			return nil, ctx.Err()
+		}
+		v.logger.Error("it is not known yet what is signed, so that nothing is started", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(signedRetryInterval):
+		}
+	}
+}
+
+// verifiedTokens delays the stored tokens until the signatures are known.
+type verifiedTokens struct {
+	auth.TokenStore
+	gate *presence.Gate
+}
+
+// LoadTokens implements auth.TokenKeeper.
+func (s verifiedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
+	if err := s.gate.Ready(ctx); err != nil {
+		return nil, err
+	}
+	return s.TokenStore.LoadTokens(ctx)
+}
+
+// configSignal signals that the configuration has changed.
+type configSignal chan struct{}
+
+// Prepare implements config.Component.
+func (d configSignal) Prepare(*config.Config) (func(), error) {
+	return func() {
+		select {
+		case d <- struct{}{}:
+		default:
+		}
+	}, nil
+}
+
+// followPresence calls changed whenever the file requires another kind of presence.
+func (d configSignal) followPresence(ctx context.Context, live *config.Live, changed func(context.Context)) {
+	for last := live.Unconfirmed().Presence; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d:
+		}
+		if now := live.Unconfirmed().Presence; now != last {
+			last = now
+			changed(ctx)
+		}
+	}
+}

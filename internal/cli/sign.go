@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/problem"
+)
+
+// userTerminal is the terminal of the user, regardless of stdin and stdout. Passphrases are read only from it.
+type userTerminal struct {
+	in, out *os.File
+	*term.Terminal
+}
+
+func openUserTerminal() (*userTerminal, error) {
+	in, out, err := openTerminal()
+	if err != nil {
+		return nil, problem.New(problem.PresenceRequired, "A person has to permit this with a passphrase, and there is no terminal to ask for it.",
+			"Run the command in a terminal.").Because(err)
+	}
+	return &userTerminal{in, out, term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, out}, "")}, nil
+}
+
+func (d *userTerminal) close() {
+	_ = d.in.Close()
+	_ = d.out.Close()
+}
+
+func (d *userTerminal) line(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+
+// secret reads a line without echo and ignores input typed before. An interrupt is io.EOF; the terminal mode is restored.
+func (d *userTerminal) secret(ctx context.Context, question string) ([]byte, error) {
+	before, err := term.MakeRaw(int(d.in.Fd()))
+	if err != nil {
+		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be asked: %v", err)
+	}
+	type answer struct {
+		value string
+		err   error
+	}
+	answered := make(chan answer, 1)
+	// A terminal read cannot be interrupted. When ctx ends, so does the process.
+	go func() {
+		value, err := d.ReadPassword(question)
+		answered <- answer{value, err}
+	}()
+	var a answer
+	select {
+	case a = <-answered:
+	case <-ctx.Done():
+		a.err = ctx.Err()
+	}
+	_ = term.Restore(int(d.in.Fd()), before)
+	switch {
+	case errors.Is(a.err, io.EOF):
+		return nil, problem.New(problem.Interrupted, "Interrupted: nothing was changed.", "")
+	case a.err != nil && ctx.Err() == nil:
+		return nil, problem.Newf(problem.PresenceRequired, "The passphrase cannot be read: %v", a.err)
+	}
+	return []byte(a.value), a.err
+}
+
+const (
+	maxShownClaims     = 20 // claims
+	maxPassphraseTries = 3  // at a passphrase
+)
+
+// signer signs statements for the user.
+type signer struct {
+	all bool // show every claim, however many there are
+	// Of an anchor that this command sets: its passphrase was just given.
+	anchor presence.Digest
+	key    ed25519.PrivateKey
+}
+
+// permit shows the statement to the user and signs it with the passphrase, which never leaves this process.
+func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none presence.Signed, err error) {
+	if a.Anchor.Kind != presence.Passphrase {
+		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
+	}
+	d, err := openUserTerminal()
+	if err != nil {
+		return none, err
+	}
+	defer d.close()
+	d.line("You permit, with %s:", oneLine(a.For))
+	s.show(d, a.Claims)
+	if s.key != nil && a.Anchor.Fingerprint() == s.anchor {
+		return presence.Sign(a.Statement, s.key), nil
+	}
+	for range maxPassphraseTries {
+		typed, err := d.secret(ctx, "Passphrase (empty to stop): ")
+		switch {
+		case err != nil:
+			return none, err
+		case len(typed) == 0:
+			return none, problem.New(problem.Interrupted, "You did not permit it: nothing was changed.", "")
+		}
+		key, err := a.Anchor.Open(typed)
+		if err == nil {
+			return presence.Sign(a.Statement, key), nil
+		}
+		if !errors.Is(err, presence.ErrPassphrase) {
+			return none, err
+		}
+		d.line("This is not the passphrase.")
+	}
+	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
+}
+
+// show shows the claims to sign: above maxShownClaims only their counts.
+func (s *signer) show(d *userTerminal, claims []presence.Claim) {
+	if len(claims) <= maxShownClaims || s.all {
+		for _, c := range claims {
+			d.line("  %s", visibleLine(string(c)))
+		}
+		return
+	}
+	counts := map[string]int{}
+	var words []string
+	for _, c := range claims {
+		what, _, _ := strings.Cut(string(c), ` "`)
+		if counts[what]++; counts[what] == 1 {
+			words = append(words, what)
+		}
+	}
+	slices.Sort(words)
+	for _, what := range words {
+		d.line("  %s: %d", visibleLine(what), counts[what])
+	}
+	d.line("  (all of it: with --all)")
+}

@@ -1,0 +1,30 @@
+package demo
+
+import (
+	"context"
+	"os"
+
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/ops"
+)
+
+// Serve runs a daemon that offers the sample servers to users.
+func Serve(ctx context.Context, o app.Options) error {
+	o.SampleServers = sampleServers()
+	return app.Run(ctx, o)
+}
+
+// sampleServers are the bundled upstreams as servers that this very binary runs, each over
+// stdio. There are none when the binary cannot find itself.
+func sampleServers() []ops.NewServer {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	var all []ops.NewServer
+	for _, name := range []string{"notes", "weather", "shifty"} {
+		all = append(all, ops.NewServer{Name: name, Launch: config.Launch{Command: self, Args: []string{UpstreamCommand, name}}})
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// destructiveHints is the hint override of a tool that a user marks as destructive.
+const destructiveHints = `{"destructiveHint":true,"readOnlyHint":false}`
+
+// keepDestructive writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
+// saw.
+func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) error {
+	id := tool.ID(in.ToolRef)
+	if in.Keep != "destructive" {
+		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
+			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
+	}
+	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.Brief(in.Fingerprint))
+	return a.runUserAction(c, record, func() error {
+		d, err := a.findTool(id)
+		if err == nil {
+			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
+		}
+		if err == nil {
+			err = a.editor.OverrideHints(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
+		}
+		if err != nil {
+			return err
+		}
+		if t, err := a.FindTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
+			return problem.Newf(problem.Conflict, "What hint_overrides says of '%s' has no effect: a pattern further down says otherwise. Nothing is approved.", id).
+				WithHint("Change that pattern, or put the tool after it, and try again.").With("holds", "hint_overrides")
+		}
+		return nil
+	})
+}
+
+// checkBatchSize rejects an empty batch and one above MaxBatch.
+func checkBatchSize(n int, what, done, parameter string) error {
+	if n > 0 && n <= MaxBatch {
+		return nil
+	}
+	return problem.Newf(problem.InvalidParameter, "%d %s are named: from 1 to %d are %s at once.", n, what, MaxBatch, done).
+		WithHint("Name them in parts.").With("parameter", parameter).With("limit", MaxBatch)
+}
+
+// ApproveTools approves several definitions that the user saw. Each is decided and recorded by itself. Definitions with scanner findings, relaxed hints
+// or a block are rejected: they need a separate review.
+func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([]DecidedTool, error) {
+	if err := checkBatchSize(len(in.Tools), "definitions", "approved", "tools"); err != nil {
+		return nil, err
+	}
+	if err := a.requireBatchPresence(ctx, c, in); err != nil {
+		return nil, err
+	}
+	all := make([]DecidedTool, len(in.Tools))
+	for i, one := range in.Tools {
+		all[i].Name = one.Name
+		ref, err := one.Ref()
+		if seen, decide := (Seen{Fingerprint: one.Fingerprint}), a.withPresence(approveInBatch, definition.approvalClaim); err == nil {
+			if ref.Kind == tool.KindTool {
+				_, err = a.decideTool(ctx, c, ToolRef{Server: ref.Server, Tool: ref.Name}, "approve_tool", &seen, decide)
+			} else {
+				_, err = a.decidePrimitive(ctx, c, OfferDecision{OfferRef: ref, Seen: seen}, "approve_", &seen, decide)
+			}
+		}
+		all[i].Problem = err
+		if err := ctx.Err(); err != nil {
+			return nil, err // the client is gone
+		}
+	}
+	return all, nil
+}
+
+// requireBatchPresence requires proof of presence once for all definitions of the batch that can be approved.
+func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsApproval) error {
+	if !c.Person() || !a.Presence.On() {
+		return nil // for another actor, the decision about each definition returns the error
+	}
+	var claims []claim
+	for _, one := range in.Tools {
+		ref, err := one.Ref()
+		if err != nil {
+			continue
+		}
+		find := a.findPrimitive
+		if ref.Kind == tool.KindTool {
+			find = func(OfferRef) (definition, error) {
+				return a.findTool(tool.ID{Server: ref.Server, Tool: ref.Name})
+			}
+		}
+		if d, err := find(ref); err == nil && d.Fingerprint.String() == one.Fingerprint {
+			claims = append(claims, d.approvalClaim())
+		}
+	}
+	return a.Presence.Require(ctx, claims...)
+}
+
+// approveInBatch approves a definition that needs no separate review.
+func approveInBatch(ctx context.Context, b *approval.Book, d definition, by string) error {
+	if d.evaluation.Why == "" {
+		return nil // already approved
+	}
+	if why := d.separateReviewReason(); why != "" {
+		look := "tools diff " + d.toolID().String()
+		if d.Kind != tool.KindTool {
+			look = "approvals"
+		}
+		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.toolID(), why).
+			WithHint("Look at it with `mcpproxy " + look + "`, then decide about it alone.")
+	}
+	return approve(ctx, b, d, by)
+}

@@ -1,0 +1,62 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mcpproxy/internal/problem"
+)
+
+// SampleServers adds the sample servers that come with the program, for users who want to try it before they add their own.
+type SampleServers struct {
+	admin *Admin
+	all   []NewServer
+}
+
+// NewSampleServers returns SampleServers for these servers; there may be none.
+func NewSampleServers(a *Admin, all []NewServer) *SampleServers {
+	return &SampleServers{a, all}
+}
+
+// AddedToys is the result of SampleServers.Add.
+type AddedToys struct {
+	Added   []string     `json:"added" doc:"The names of those that were not there before."`
+	Servers []ServerView `json:"servers" doc:"All of them."`
+}
+
+// Add adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, Add changes nothing and
+// returns a conflict.
+func (t *SampleServers) Add(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
+	if len(t.all) == 0 {
+		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no toy servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
+	}
+	for _, s := range t.all {
+		if there := t.admin.Config().Server(s.Name); there != nil && !slices.Equal(there.Args, s.Args) {
+			return AddedToys{}, problem.Newf(problem.Conflict, "There is a server '%s' already, and it is not the toy of this name.", s.Name).
+				WithHint("Remove it first, or add servers of your own.").With("server", s.Name)
+		}
+	}
+	done := AddedToys{Added: []string{}}
+	var missing []NewServer
+	for _, s := range t.all {
+		if t.admin.Config().Server(s.Name) == nil {
+			missing = append(missing, s)
+			done.Added = append(done.Added, s.Name)
+		}
+	}
+	if len(missing) > 0 {
+		_, refused, err := t.admin.AddServers(ctx, c, missing)
+		if err = cmp.Or(err, cmp.Or(refused...)); err != nil {
+			return AddedToys{}, err
+		}
+	}
+	for _, s := range t.all {
+		view, err := t.admin.Server(ctx, c, ServerRef{Name: s.Name})
+		if err != nil {
+			return AddedToys{}, err
+		}
+		done.Servers = append(done.Servers, view)
+	}
+	return done, nil
+}

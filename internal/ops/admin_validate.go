@@ -1,0 +1,58 @@
+package ops
+
+import (
+	"net/url"
+	"strings"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+)
+
+// Limits on a server that is added.
+const (
+	maxServerText  = 8 << 10  // bytes of one text
+	maxServerParts = 256      // arguments, variables or headers
+	maxServer      = 64 << 10 // bytes of all its texts
+)
+
+// validateNewServer validates the name, launch and size of a new server. config.Live validates the rest when it writes the file.
+func validateNewServer(s NewServer) (config.ServerEdit, error) {
+	if err := tool.CheckServerName(s.Name); err != nil {
+		return config.ServerEdit{}, invalidServer("name", "The name of the server cannot be used: "+err.Error()+".")
+	}
+	if (s.URL == "") == (s.Command == "") {
+		return config.ServerEdit{}, invalidServer("command", "A server has either a command or a url.")
+	}
+	if u, err := url.Parse(s.URL); s.URL != "" && !strings.Contains(s.URL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return config.ServerEdit{}, invalidServer("url", "The url must begin with http:// or https:// and name a host.")
+	}
+	if exceedsLimits(s) {
+		return config.ServerEdit{}, invalidServer("args", "The server has more, or longer, texts than are allowed.")
+	}
+	edit := config.ServerEdit{
+		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
+	}
+	return edit, edit.Check()
+}
+
+// exceedsLimits reports whether a new server exceeds a size limit.
+func exceedsLimits(s NewServer) bool {
+	texts := append([]string{s.Command, s.URL, s.WorkingDir, s.Trust}, s.Args...)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range m {
+			texts = append(texts, name, value)
+		}
+	}
+	size := 0
+	for _, text := range texts {
+		if size += len(text); size > maxServer || len(text) > maxServerText {
+			return true
+		}
+	}
+	return len(s.Args) > maxServerParts || len(s.Env) > maxServerParts || len(s.Headers) > maxServerParts
+}
+
+func invalidServer(parameter, message string) error {
+	return problem.New(problem.InvalidParameter, message, "Change it and try again.").With("parameter", parameter)
+}

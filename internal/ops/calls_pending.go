@@ -1,0 +1,252 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// PendingStore stores pending calls and leases. store.Asks implements it.
+type PendingStore interface {
+	Question(ctx context.Context, id string) (ask.Question, error)
+	Waiting(ctx context.Context, now time.Time) ([]ask.Question, error)
+	Count(ctx context.Context, now time.Time) (int, error)
+	Answer(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
+	Leases(ctx context.Context, now time.Time) ([]ask.Lease, error)
+	AddLease(ctx context.Context, l ask.Lease) error
+	Revoke(ctx context.Context, id string, now time.Time) (ask.Lease, error)
+}
+
+// Waiters wakes the calls that wait for an approval. ask.Waiter implements it.
+type Waiters interface {
+	Answered(k ask.Key)
+	WakeAll()
+}
+
+// CallApprovals has the operations on pending calls and leases.
+type CallApprovals struct {
+	gateway *Gateway
+	pending PendingStore
+	waiters Waiters
+	tokens  *auth.Tokens
+	changed func() // called after an answer, a new lease or a revocation
+}
+
+// NewCallApprovals returns CallApprovals.
+func NewCallApprovals(g *Gateway, k PendingStore, w Waiters, t *auth.Tokens, changed func()) *CallApprovals {
+	return &CallApprovals{g, k, w, t, changed}
+}
+
+// PendingCall is a call that waits, or waited, for an approval.
+type PendingCall struct {
+	ID         string          `json:"id"`
+	State      ask.State       `json:"state"`
+	Name       string          `json:"name" doc:"The tool id: server:tool."`
+	Server     string          `json:"server"`
+	Tool       string          `json:"tool"`
+	Lane       string          `json:"lane" words:"operation" doc:"What the call counts as."`
+	LaneReason string          `json:"lane_reason" doc:"Why it counts as that, in words."`
+	Variant    string          `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
+	Rule       string          `json:"rule" doc:"The rule of the configuration by which it is asked about."`
+	Arguments  json.RawMessage `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string; null when the call does not wait any more: its record has them."`
+	Truncated  bool            `json:"arguments_truncated,omitempty"`
+	Reason     string          `json:"reason,omitempty" doc:"What the agent claims that it is for."`
+	Actor      string          `json:"actor"`
+	ClientName string          `json:"client_name,omitempty" doc:"The name that the client gives itself, which proves nothing."`
+	Version    string          `json:"client_version,omitempty"`
+	Source     string          `json:"source" doc:"The surface that the call came by."`
+	AskedAt    time.Time       `json:"asked_at"`
+	LastAsked  time.Time       `json:"last_asked_at"`
+	Until      time.Time       `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
+	WaitsUntil *time.Time      `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still there; then the call has to be made again."`
+	ActivityID string          `json:"activity_id" doc:"The record of the call that is held."`
+	AnsweredAt *time.Time      `json:"answered_at,omitempty"`
+	AnsweredBy string          `json:"answered_by,omitempty"`
+	Answered   string          `json:"answered_via,omitempty" doc:"The surface that the answer came by, or 'client form' where the client that makes the call was asked itself."`
+	Denial     string          `json:"denial,omitempty" doc:"The reason of a denial."`
+}
+
+// PendingList lists the pending calls, oldest first.
+type PendingList struct {
+	Pending []PendingCall `json:"pending"`
+}
+
+// PendingRef names a pending call.
+type PendingRef struct {
+	ID string `path:"id" doc:"The id of the call that waits."`
+}
+
+// Denial denies a pending call.
+type Denial struct {
+	PendingRef
+	Reason string `json:"reason" doc:"What the agent is told, at most 2,000 bytes."`
+}
+
+// Example returns an example for the OpenAPI document.
+func (Denial) Example() string { return `{"reason": "Not on a Friday."}` }
+
+// maxListedArguments limits the arguments of each call in a list, in bytes.
+const maxListedArguments = 4 << 10
+
+// Pending returns the pending calls.
+func (c *CallApprovals) Pending(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
+	all, err := c.pending.Waiting(ctx, time.Now())
+	if err != nil {
+		return PendingList{}, pendingStoreError(err)
+	}
+	list := PendingList{[]PendingCall{}}
+	for i := range all {
+		v := c.pendingView(&all[i])
+		if len(v.Arguments) > maxListedArguments {
+			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.Clip(string(v.Arguments), maxListedArguments)), true
+		}
+		list.Pending = append(list.Pending, v)
+	}
+	return list, nil
+}
+
+// countTimeout limits how long Counts waits for the database.
+const countTimeout = time.Second
+
+// Counts counts the pending calls and the leases. On a database error the counts are zero.
+func (c *CallApprovals) Counts(ctx context.Context) (n StatusHeld) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	n.Pending, _ = c.pending.Count(ctx, time.Now())
+	all, _ := c.Leases(ctx, Caller{}, Nothing{})
+	n.Leases = len(all.Leases)
+	return n
+}
+
+// PendingCall returns one call that waits, or waited, for an approval.
+func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingRef) (PendingCall, error) {
+	q, err := c.pending.Question(ctx, in.ID)
+	if err != nil {
+		return PendingCall{}, pendingStoreError(err)
+	}
+	return c.pendingView(&q), nil
+}
+
+// Approve approves this exact call once. A call with any difference needs its own approval.
+func (c *CallApprovals) Approve(ctx context.Context, by Caller, in PendingRef) (PendingCall, error) {
+	return c.answer(ctx, by, in.ID, ask.Answer{Approve: true})
+}
+
+// Deny denies the call and identical calls for a quarter of an hour.
+func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, error) {
+	if len(in.Reason) > ask.MaxReason {
+		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
+			WithHint("Say it in fewer words.").With("parameter", "reason")
+	}
+	return c.answer(ctx, by, in.ID, ask.Answer{Why: in.Reason})
+}
+
+func (c *CallApprovals) answer(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
+	q, err := c.pending.Question(ctx, id)
+	if err != nil {
+		return PendingCall{}, pendingStoreError(err)
+	}
+	a.Via = string(by.Source)
+	return c.recordAnswer(ctx, by, &q, a, c.journal().RunUserAction)
+}
+
+// AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
+// client whose token ask.answer_by_client names may approve it.
+func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
+	q, err := c.pending.Question(ctx, id)
+	switch {
+	case err != nil:
+		return pendingStoreError(err)
+	case q.Key != k:
+		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
+	}
+	act := c.journal().RunUserAction // rejects an actor that is not a user
+	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {
+		act = func(_ Caller, r activity.Record, do func() error) error { return c.journal().RunRecorded(r, do) }
+	}
+	a.Via = ask.ByForm
+	_, err = c.recordAnswer(ctx, by, &q, a, act)
+	return err
+}
+
+// recordAnswer answers a question inside act, which records it.
+func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
+	at, _ := c.gateway.Presence.Draft(ctx)
+	a.By, a.At = by.Actor.String(), at
+	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
+	if a.Approve {
+		action = "approve_call"
+	}
+	if a.Via == ask.ByForm {
+		detail += ", by the client's form"
+	}
+	if a.Why != "" {
+		detail += ": " + a.Why
+	}
+	return view, act(by, answerRecord(by, q.Call.ID, action, detail, q.Record), func() error {
+		if a.Approve {
+			if err := c.requirePresence(ctx, *q, a); err != nil {
+				return err
+			}
+		}
+		answered, err := c.pending.Answer(ctx, q.ID, a)
+		if err != nil {
+			return pendingStoreError(err)
+		}
+		view = c.pendingView(&answered)
+		c.waiters.Answered(answered.Key)
+		c.changed()
+		return nil
+	})
+}
+
+// requirePresence requires proof of presence to approve the call, if the question still waits.
+func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a ask.Answer) error {
+	if p := q.Give(a); p != nil {
+		return p
+	}
+	return c.gateway.Presence.Require(ctx, ask.CallClaim(q.ID, q.Until, &q))
+}
+
+// runUserAction runs an action that only a user may do, and records it.
+func (c *CallApprovals) runUserAction(by Caller, id tool.ID, action, detail string, do func() error) error {
+	return c.journal().RunUserAction(by, answerRecord(by, id, action, detail, ""), do)
+}
+
+func (c *CallApprovals) journal() Journal {
+	return Journal{Log: c.gateway.Log, Logger: c.gateway.Logger}
+}
+
+func answerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
+	r := NewActionRecord(by, activity.Approval, id, action, detail)
+	r.ParentID = parent
+	return r
+}
+
+// pendingStoreError returns err as it is if it has a code, and otherwise reports that the store is unavailable.
+func pendingStoreError(err error) error {
+	if p := problem.From(err); p.Code != problem.Internal {
+		return p
+	}
+	return problem.New(problem.ServerUnavailable, "The calls that wait cannot be read or stored now.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+}
+
+func (c *CallApprovals) pendingView(q *ask.Question) PendingCall {
+	state, waits := q.At(time.Now()), time.Time{}
+	if state == ask.Waiting {
+		waits = q.Last.Add(c.gateway.Config().AskTimeout(q.Server))
+	}
+	return PendingCall{
+		ID: q.ID, State: state, WaitsUntil: timeOrNil(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
+		Arguments: q.Shown, Truncated: q.Cut, Reason: q.Reason, Actor: q.Actor, ClientName: q.Client, Version: q.ClientVersion, Source: q.Source,
+		AskedAt: q.Asked, LastAsked: q.Last, Until: q.Until, ActivityID: q.Record,
+		AnsweredAt: timeOrNil(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,
+	}
+}

@@ -1,0 +1,219 @@
+package ops
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
+)
+
+// log is that of the world, and nothing else is asked of it.
+type log struct {
+	Log
+	w *catalogtest.World
+}
+
+func (l log) Begin(r *activity.Record) error          { return l.w.Begin(r) }
+func (l log) End(id string, o activity.Outcome) error { return l.w.End(id, o) }
+func (l log) Append(r *activity.Record) error         { return l.w.Append(r) }
+
+// consentWorld is the operations over a real database, with tokens.
+type consentWorld struct {
+	*catalogtest.World
+	*CallApprovals
+	asks    *store.Asks
+	changes int
+}
+
+func newConsentWorld(t *testing.T) *consentWorld {
+	t.Helper()
+	w := &consentWorld{World: catalogtest.New(t, nil, `{"name":"a"}`)}
+	dir := t.TempDir()
+	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	t.Cleanup(func() { _ = db.Close() })
+	w.asks = db.Asks()
+	tokens := auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {}, nil)
+	var running sync.WaitGroup
+	running.Go(func() { tokens.Run(t.Context()) })
+	t.Cleanup(running.Wait) // before the database is closed
+	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	g := NewGateway(GatewayDeps{Log: log{w: w.World}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
+	w.CallApprovals = NewCallApprovals(g, w.asks, ask.NewWaiter(w.asks, nil, time.Now, func() {}), tokens, func() { w.changes++ })
+	return w
+}
+
+// asked puts a question.
+func (w *consentWorld) asked(id, arguments string) {
+	w.T.Helper()
+	c := ask.Call{Principal: "agent", ID: tool.ID{Server: "s", Tool: "a"}, Arguments: []byte(arguments)}
+	q := ask.Question{ID: id, Key: c.Key(), State: ask.Waiting, Call: c, Shown: []byte(arguments), Record: "held", Asked: time.Now().Add(-time.Minute), Last: time.Now(), Until: time.Now().Add(ask.Life - time.Minute)}
+	if _, fresh, err := w.asks.Add(w.T.Context(), q); err != nil || !fresh {
+		w.T.Fatal(err)
+	}
+}
+
+// TestOnlyAPersonAnswers, whatever rights an MCP client presents; and it is on record.
+func TestOnlyAPersonAnswers(t *testing.T) {
+	w := newConsentWorld(t)
+	w.asked("q1", `{"n":1}`)
+	withKey := catalogtest.AdminCaller
+	withKey.Source = auth.MCP // as an MCP client that presents the key
+	for _, c := range []Caller{catalogtest.AgentCaller, withKey, {}} {
+		_, approve := w.Approve(t.Context(), c, PendingRef{"q1"})
+		_, deny := w.Deny(t.Context(), c, Denial{PendingRef{"q1"}, "no"})
+		_, grant := w.Grant(t.Context(), c, NewLease{Server: "s"})
+		_, revoke := w.Revoke(t.Context(), c, LeaseRef{"x"})
+		for what, err := range map[string]error{"approve": approve, "deny": deny, "grant": grant, "revoke": revoke} {
+			if err == nil || problem.From(err).Code != problem.Forbidden {
+				t.Errorf("%s by %+v: %v", what, c.Actor, err)
+			}
+		}
+	}
+	if q, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 || q.WaitsUntil == nil || q.WaitsUntil.Sub(q.LastAsked) != 45*time.Second {
+		t.Errorf("%+v, %v", q, err)
+	}
+	refused := len(w.Appended)
+	if refused != 12 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Metadata.Action != "approve_call" {
+		t.Errorf("%d on record: %+v", refused, w.Appended[0])
+	}
+	done, err := w.Approve(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"})
+	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	r := w.Begun[0]
+	if r.Type != activity.Approval || r.ParentID != "held" || r.ServerName != "s" || r.ToolName != "a" || !strings.HasPrefix(r.Metadata.Detail, "q1, 1m") || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked") || w.Ended[0].Status != activity.Success {
+		t.Errorf("on record: %+v, %+v", r, w.Ended[0])
+	}
+	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
+		t.Errorf("a second answer: %v, %+v", err, w.Ended[1])
+	}
+	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
+		t.Errorf("a long reason: %v", err)
+	}
+}
+
+// TestTheClientsForm: whoever calls may deny, and who the configuration names approve, by the
+// call's own key; each try is on record, with how and after how long.
+func TestTheClientsForm(t *testing.T) {
+	w := newConsentWorld(t)
+	w.Reload(func(c *config.Config) { c.AnswerByClient = []string{"cursor"} })
+	key := func(arguments string) ask.Key {
+		c := ask.Call{Principal: "agent", ID: tool.ID{Server: "s", Tool: "a"}, Arguments: []byte(arguments)}
+		return c.Key()
+	}
+	named := func(name string) auth.Caller {
+		c := catalogtest.AgentCaller
+		c.Actor.Name = name
+		return c
+	}
+	withKey := catalogtest.AdminCaller
+	withKey.Source = auth.MCP
+	w.asked("q1", `{"n":1}`)
+	w.asked("q2", `{"n":2}`)
+	for _, c := range []auth.Caller{named(""), named("another"), named("Cursor"), withKey, {}} {
+		if err := w.AnswerByClient(t.Context(), c, "q1", key(`{"n":1}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Forbidden {
+			t.Errorf("%+v approves: %v", c.Actor, err)
+		}
+	}
+	if len(w.Appended) != 5 || w.Appended[1].Status != activity.Blocked || w.Appended[1].Actor != "agent:another" || w.Appended[1].Metadata.Action != "approve_call" || w.Appended[1].ParentID != "held" {
+		t.Errorf("%d on record: %+v", len(w.Appended), w.Appended)
+	}
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Conflict {
+		t.Errorf("of another call: %v", err)
+	}
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "none", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.NotFound {
+		t.Errorf("of no question: %v", err)
+	}
+	if w.changes != 0 || len(w.Begun) != 0 {
+		t.Errorf("%d changes, %+v", w.changes, w.Begun)
+	}
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{Approve: true}); err != nil || w.changes != 1 {
+		t.Fatal(err)
+	}
+	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form") || r.ParentID != "held" {
+		t.Errorf("on record: %+v", r)
+	}
+	if q, _ := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
+		t.Errorf("%+v", q)
+	}
+	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
+		t.Errorf("twice: %v", err)
+	}
+	if err := w.AnswerByClient(t.Context(), named(""), "q2", key(`{"n":2}`), ask.Answer{Why: "No."}); err != nil {
+		t.Error(err)
+	}
+	if r := w.Begun[2]; r.Actor != "agent" || r.Metadata.Action != "deny_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form: No.") {
+		t.Errorf("on record: %+v", r)
+	}
+}
+
+// TestListsAreShort: of long arguments a list has the beginning, and the call itself all.
+func TestListsAreShort(t *testing.T) {
+	w := newConsentWorld(t)
+	long := `{"text":"` + strings.Repeat("é", maxListedArguments) + `"}`
+	w.asked("q1", long)
+	all, err := w.Pending(t.Context(), catalogtest.AdminCaller, Nothing{})
+	if err != nil || len(all.Pending) != 1 || !all.Pending[0].Truncated || len(all.Pending[0].Arguments) > maxListedArguments+100 || all.Pending[0].Arguments[0] != '"' {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if one, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); err != nil || one.Truncated || string(one.Arguments) != long {
+		t.Errorf("%d bytes, %v", len(one.Arguments), err)
+	}
+	if n := w.Counts(t.Context()); n.Pending != 1 || n.Leases != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestWhatALeaseMayBe: what cannot be is refused with the parameter.
+func TestWhatALeaseMayBe(t *testing.T) {
+	w := newConsentWorld(t)
+	for _, c := range []struct {
+		in        NewLease
+		code      problem.Code
+		parameter string
+	}{
+		{NewLease{Server: "none"}, problem.ServerNotFound, ""},
+		{NewLease{Server: "s", Lane: "all"}, problem.InvalidParameter, "lane"},
+		{NewLease{Server: "s", For: "soon"}, problem.InvalidParameter, "for"},
+		{NewLease{Server: "s", For: "1s"}, problem.InvalidParameter, "for"},
+		{NewLease{Server: "s", For: "2d"}, problem.InvalidParameter, "for"},
+		{NewLease{Server: "s", Calls: -1}, problem.InvalidParameter, "calls"},
+		{NewLease{Server: "s", Calls: ask.MaxCalls + 1}, problem.InvalidParameter, "calls"},
+		{NewLease{Server: "s", Client: "claude-code"}, problem.NotFound, "client"},
+	} {
+		_, err := w.Grant(t.Context(), catalogtest.AdminCaller, c.in)
+		if p := problem.From(err); p == nil || p.Code != c.code || c.parameter != "" && p.Detail("parameter") != c.parameter {
+			t.Errorf("%+v: %v", c.in, err)
+		}
+	}
+	plain, err := w.Grant(t.Context(), catalogtest.AdminCaller, NewLease{Server: "s"})
+	if err != nil || plain.Lane != "write" || plain.Calls != 20 || plain.CallsLeft != 20 || plain.Until.Sub(plain.GivenAt) != 15*time.Minute || plain.GivenBy != "admin" {
+		t.Errorf("%+v, %v", plain, err)
+	}
+	bound, err := w.Grant(t.Context(), catalogtest.AdminCaller, NewLease{Server: "s", Lane: "destructive", For: "2h", Calls: 3, Client: "cursor", Tools: "create_*"})
+	if err != nil || bound.Client != "cursor" || !strings.Contains(w.Begun[1].Metadata.Detail, "destructive, up to 3 calls for 2h0m0s, tools create_*, client cursor") {
+		t.Errorf("%+v, %v, %+v", bound, err, w.Begun)
+	}
+	if all, err := w.Leases(t.Context(), catalogtest.AdminCaller, Nothing{}); err != nil || len(all.Leases) != 2 || w.Counts(t.Context()).Leases != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if ended, err := w.Revoke(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); err != nil || ended.Ended != ask.WasRevoked {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	if _, err := w.Revoke(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
+		t.Errorf("twice: %v", err)
+	}
+}

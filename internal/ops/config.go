@@ -1,0 +1,110 @@
+package ops
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"path/filepath"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/redact"
+)
+
+// SettingsDeps are the dependencies of Settings.
+type SettingsDeps struct {
+	Live    *config.Live
+	Gateway *Gateway
+	DataDir string // where the history is kept, absolute
+	Key     string // the API key, from which the key of placeholders is derived
+	Logger  *slog.Logger
+}
+
+// Settings has the operations on the configuration file.
+type Settings struct {
+	live    *config.Live
+	gateway *Gateway
+	journal Journal
+	dataDir string
+	masker  masker
+	history *history
+	logger  *slog.Logger
+}
+
+// NewSettings returns Settings. It adds the text in force to the history, unless it is the newest version there.
+func NewSettings(d SettingsDeps) *Settings {
+	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
+	s := &Settings{d.Live, d.Gateway, Journal{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, masker{key[:]},
+		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
+	inForce := d.Live.AppliedText()
+	if newest, text, ok := s.history.newest(); ok {
+		if newest.ETag == inForce.ETag() {
+			return s
+		}
+		inForce.Keys = d.Live.KeysBetween(text, inForce.Data)
+	}
+	s.history.add(inForce)
+	return s
+}
+
+// Applied adds a text that has come into force to the history. See config.Options.
+func (s *Settings) Applied(f config.AppliedText) { s.history.add(f) }
+
+// Config returns the configuration file.
+func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
+	text, err := s.live.Read()
+	inForce := s.live.AppliedText()
+	c := Config{Path: s.live.Path(), ETag: config.ETag(text), InForceSince: inForce.Since, InForceETag: inForce.ETag(), NeedsRestart: s.live.NeedsRestart()}
+	if newest, _, ok := s.history.newest(); ok && newest.ETag == c.InForceETag {
+		c.InForceSince = newest.At
+	}
+	shown := s.masker.mask(text, inForce.Data)
+	c.Text = shown.text
+	if text == nil {
+		c.Text = "{}\n"
+	}
+	waits := s.live.Unconfirmed()
+	c.Unconfirmed, c.UnconfirmedWhy = s.differences(shown, waits.Differences), waits.Why
+	c.Settings = s.settings(text)
+	if err == nil && c.ETag != c.InForceETag && text != nil {
+		_, a := s.live.CheckText(text)
+		err, c.Mistakes = a.Err, shown.maskMistakes(a.Mistakes)
+	}
+	if err == nil && c.ETag != c.InForceETag {
+		err = s.live.LastError()
+	}
+	if err != nil {
+		c.Error = s.maskedProblem(err, c.Mistakes, shown).Message
+	}
+	return c, nil
+}
+
+// settings returns all settings with their values; text is the file.
+func (s *Settings) settings(text []byte) (out []Setting) {
+	for _, one := range config.Settings(s.live.Current(), text) {
+		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
+			one.Secret || one.Key == "data_dir" || s.live.Outranked(one.Key)})
+	}
+	return out
+}
+
+// maskedProblem converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
+func (s *Settings) maskedProblem(err error, mistakes []Mistake, of masked) *problem.Problem {
+	p := problem.From(err)
+	if p.Code == problem.PresenceRequired {
+		return p // it shows what has to be signed, which has no secrets
+	}
+	if len(mistakes) == 0 {
+		out := problem.New(p.Code, of.redactText(p.Message), of.redactText(p.Hint)).Because(err)
+		if etag, ok := p.Detail("etag").(string); ok {
+			out.With("etag", etag)
+		}
+		return out
+	}
+	var lines []config.Mistake
+	for _, m := range mistakes {
+		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
+	}
+	whole := config.MistakesError(filepath.Base(s.live.Path()), lines)
+	return problem.New(p.Code, whole.Message, p.Hint).With("mistakes", mistakes)
+}

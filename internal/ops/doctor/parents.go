@@ -1,0 +1,16 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// existingParent returns dir, or its nearest existing parent.
+func existingParent(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,111 @@
+package ops
+
+import (
+	"mcpproxy/internal/store/activity"
+)
+
+// chunk is the encoded events between two log positions.
+type chunk struct {
+	from, to activity.Place
+	data     []byte
+	events   []event
+}
+
+// event is one event of a chunk.
+type event struct {
+	kind EventKind
+	seq  int64 // offset of its end in data
+	end  int   // where it ends in data
+}
+
+// addEvent registers the event that was appended to data.
+func (c *chunk) addEvent(kind EventKind, at activity.Place) {
+	c.events = append(c.events, event{kind, at.Seq, len(c.data)})
+}
+
+// eventsAfter returns the events of these kinds (nil is all) after an entry. Change events at that entry are included, because they are new.
+func (c *chunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
+	if seq <= c.from.Seq && kinds == nil {
+		return c.data
+	}
+	var part []byte
+	begin := 0
+	for _, e := range c.events {
+		fresh := e.seq > seq || c.from == c.to // it belongs to no entry
+		if fresh && (kinds == nil || kinds[e.kind] || e.kind == EventReset) {
+			part = append(part, c.data[begin:e.end]...)
+		}
+		begin = e.end
+	}
+	return part
+}
+
+// add appends the event of a log entry.
+func (c *chunk) add(s *activity.Step) {
+	c.to = s.Place
+	if kind := kindOf(s); kind != "" {
+		c.data = appendStep(c.data, kind, s)
+		c.addEvent(kind, s.Place)
+	}
+}
+
+// maxBufferBytes limits the buffered chunks. A slower listener reads from the log again.
+const maxBufferBytes = 4 << 20
+
+// eventBuffer has the newest chunks. They are numbered, so that a listener knows which one comes next.
+type eventBuffer struct {
+	live   bool           // there are listeners, and events are collected
+	head   activity.Place // position up to which everything was sent
+	chunks []*chunk
+	next   uint64 // number of the next chunk
+	bytes  int
+	more   chan struct{} // closed and replaced when there is a new chunk
+}
+
+// add appends a chunk.
+func (r *eventBuffer) add(c *chunk) {
+	r.chunks = append(r.chunks, c)
+	r.bytes += len(c.data)
+	r.next++
+	r.head = c.to
+	for r.bytes > maxBufferBytes && len(r.chunks) > 1 {
+		r.bytes -= len(r.chunks[0].data)
+		r.chunks[0] = nil
+		r.chunks = r.chunks[1:]
+	}
+	r.notify()
+}
+
+// begin starts at a position; end drops everything.
+func (r *eventBuffer) begin(at activity.Place) {
+	r.live, r.head = true, at
+	r.notify()
+}
+
+func (r *eventBuffer) end() { *r = eventBuffer{next: r.next, more: r.more} }
+
+func (r *eventBuffer) notify() {
+	close(r.more)
+	r.more = make(chan struct{})
+}
+
+// since returns the chunks from a number on. ok is false when some were dropped.
+func (r *eventBuffer) since(number uint64) (chunks []*chunk, ok bool) {
+	first := r.next - uint64(len(r.chunks))
+	if number < first {
+		return nil, false
+	}
+	return append(chunks, r.chunks[number-first:]...), true
+}
+
+// chunkAfter returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
+func (r *eventBuffer) chunkAfter(at activity.Place) (number uint64, ok bool) {
+	number = r.next
+	for i := len(r.chunks) - 1; i >= 0 && r.chunks[i].to.Seq > at.Seq; i-- {
+		number--
+	}
+	if number == r.next {
+		return number, at.Seq == r.head.Seq
+	}
+	return number, r.chunks[len(r.chunks)-int(r.next-number)].from.Seq <= at.Seq
+}

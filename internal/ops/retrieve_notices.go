@@ -1,0 +1,162 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/upstream"
+)
+
+// usageText returns the instructions for agents in a search result: at most 300 bytes.
+func usageText(requireIntent bool, hits []catalog.Hit) string {
+	intent := "An intent, if given, must match the variant."
+	if requireIntent {
+		intent = "intent.operation_type is required and must match the variant."
+	}
+	guess := ""
+	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.Inferred().Operation != policy.NoOperation }) {
+		guess = " inferred_operation is a guess."
+	}
+	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return laneArgument(h.Tool) != "" }) {
+		guess += " lane_by: what decides the lane."
+	}
+	return "Call a tool by name with its call_with: call_tool_read only reads, call_tool_write creates or updates, " +
+		"call_tool_destructive deletes or cannot be undone (also if unsure). " + intent + guess
+}
+
+// Texts of the notice in a search result.
+const (
+	lockedNotice = "No tool that can be called matches, but %d that cannot be called now do. " +
+		"Retry with include_disabled: true to see why and what would unlock them."
+	unhintedNotice  = "Matching tools left out for want of hints: %d. Search without operation_type to see them."
+	cutNotice       = "Not all fits: tools have a signature instead of inputSchema, or texts that end in …; search for a tool's full name with limit 1 to get all of it."
+	oversizedNotice = "This tool does not fit whole: call it as its signature says."
+)
+
+// noMatchNotice suggests what to try when a search finds nothing, in at most most bytes of server names. With also, it continues another suggestion.
+func noMatchNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int) string {
+	try := "Nothing matches: try other words"
+	switch {
+	case also:
+		try = "Or try other words"
+	case strings.TrimSpace(r.Query) == "":
+		try = "The query is empty: say what you want to do, in your own words"
+	case r.Operation != policy.NoOperation:
+		try += ", or leave out operation_type"
+	}
+	try += ". The name of a server lists its tools"
+	before := ": "
+	for _, server := range s.Servers() {
+		if !hasCallableTools(server) {
+			continue
+		}
+		if most -= len(server.Name) + len(", "); most < 0 {
+			return try + ", …"
+		}
+		try += before + server.Name
+		before = ", "
+	}
+	return try + "."
+}
+
+// noAccessNotice is for a client that may use no server.
+const noAccessNotice = "There is nothing that this client may use. The user can widen what an agent token or a profile reaches."
+
+// noServerNotice explains how to add the first server.
+func noServerNotice(proposed int, management config.Management) string {
+	if proposed > 0 {
+		return fmt.Sprintf("There is no server yet. %d proposed wait for a person, who sees them with `mcpproxy upstream list`.", proposed)
+	}
+	add := "There is no server yet. The user adds one with `mcpproxy upstream add NAME -- COMMAND` or `mcpproxy upstream add NAME --url URL`"
+	if management == config.ManagePropose {
+		add += "; you can propose one with upstream_servers and operation add"
+	}
+	return add + "."
+}
+
+// hasCallableTools reports whether a server has a tool that can be called.
+func hasCallableTools(s *catalog.Server) bool {
+	return slices.ContainsFunc(s.Tools, func(t *catalog.Tool) bool { return t.Callable() && !t.ForClients })
+}
+
+// appendNotConnected appends the servers that are not connected and match the query or the hits; without hits, all of them. They may have more tools
+// once connected. It takes at most room bytes, and leaves out disabled and quarantined servers.
+func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hits []catalog.Hit, state func(*catalog.Server) string, room int) []byte {
+	fits := func(string) bool { return true }
+	if len(hits) > 0 {
+		mentioned := search.NameMatcher(r.Query)
+		fits = func(name string) bool {
+			return mentioned(name) || slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.ID.Server == name })
+		}
+	}
+	start := len(out)
+	before := `,"not_connected":[`
+	for _, server := range s.Servers() {
+		if isConnected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
+			continue
+		}
+		entry := appendMember(appendMember([]byte(before), `{"server":`, server.Name), `,"state":`, state(server))
+		if len(out)-start+len(entry)+len(`}]`) > room {
+			break
+		}
+		out = append(append(out, entry...), '}')
+		before = ","
+	}
+	if len(out) > start {
+		out = append(out, ']')
+	}
+	return out
+}
+
+// isConnected reports whether the server's tools are known and its connection allows calls. An idle server connects on use.
+func isConnected(s *catalog.Server) bool {
+	return s.State.Phase == upstream.Ready || s.State.Phase == upstream.Idle && s.Listed
+}
+
+// appendLocked appends the matching tools that cannot be called, and how to unlock them. Descriptions are complete unless they take more than room
+// bytes.
+func appendLocked(out []byte, hits []catalog.Hit, description func(*catalog.Tool) string, room int) []byte {
+	for most := room; len(hits) > 0; most /= 2 {
+		if part := lockedJSON(hits, description, most); len(part) <= room {
+			return append(out, part...)
+		}
+		if most == 0 {
+			hits = hits[:len(hits)-1]
+		}
+	}
+	return out
+}
+
+// lockedJSON encodes locked tools with at most most bytes of each description.
+func lockedJSON(hits []catalog.Hit, description func(*catalog.Tool) string, most int) []byte {
+	present := map[policy.Status]bool{}
+	out := []byte(`,"disabled":[`)
+	for i, h := range hits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		present[h.Tool.Status] = true
+		out = appendMember(out, `{"name":`, h.Tool.ID.String())
+		out = appendMember(out, `,"server":`, h.Tool.ID.Server)
+		out = appendMember(out, `,"description":`, truncate(description(h.Tool), most))
+		out = append(out, `,"status":"`...)
+		out = append(out, h.Tool.Status.String()...)
+		out = append(out, `"}`...)
+	}
+	before := `],"remediation":{`
+	for _, status := range policy.Statuses() {
+		if !present[status] {
+			continue
+		}
+		out = wirejson.AppendString(append(out, before...), status.String())
+		out = appendMember(out, `:`, status.Remedy())
+		before = ","
+	}
+	return append(out, '}')
+}

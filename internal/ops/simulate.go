@@ -1,0 +1,87 @@
+package ops
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// TrialDeps are the dependencies of TrialOperations.
+type TrialDeps struct {
+	Each    func(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error // iterates over the log
+	Live    func() *config.Config
+	Parse   func(text string) (*config.Config, error)
+	Catalog *catalog.Catalog
+	Tokens  func(ctx context.Context) ([]auth.Token, error)
+	Now     func() time.Time
+}
+
+// TrialOperations tries another configuration on recorded calls.
+type TrialOperations struct{ TrialDeps }
+
+// NewTrials returns TrialOperations.
+func NewTrials(d TrialDeps) *TrialOperations { return &TrialOperations{d} }
+
+// TrialCandidate is a configuration to try.
+type TrialCandidate struct {
+	Text   string `json:"text" required:"true" doc:"The configuration file that is tried. Placeholders as in GET /config may stand for secrets."`
+	Period string `json:"period" doc:"How far back from now calls are judged: 90s, 30m, 24h, 30d, 2w. 30d when it is left out."`
+}
+
+// Example returns an example for the OpenAPI document.
+func (TrialCandidate) Example() string {
+	return `{"text": "{\"intent_declaration\": {\"require_intent\": true}}", "period": "30d"}`
+}
+
+// defaultPeriod is the default period of calls to evaluate.
+const defaultPeriod = 30 * 24 * time.Hour
+
+// Try evaluates the recorded calls under another configuration.
+func (t *TrialOperations) Try(ctx context.Context, _ auth.Caller, in TrialCandidate) (Trial, error) {
+	began := t.Now()
+	period := defaultPeriod
+	if in.Period != "" {
+		var ok bool
+		if period, ok = activity.ParseSpan(in.Period); !ok || period < time.Second {
+			return Trial{}, problem.Newf(problem.InvalidParameter, "Invalid value '%s' for period: must be a span such as 24h, 30d or 2w", problem.Brief(in.Period)).
+				With("parameter", "period").With("value", problem.Brief(in.Period))
+		}
+	}
+	next, err := t.Parse(in.Text)
+	if err != nil {
+		return Trial{}, err
+	}
+	court, err := t.newEvaluator(ctx, next)
+	if err != nil {
+		return Trial{}, err
+	}
+	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}}
+	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
+	err = t.Each(ctx, calls, func(r *activity.Record) error {
+		if _, call := policy.ParseVariant(r.Metadata.ToolVariant); call { // otherwise it was refused before the variant was known
+			out.add(r, court.evaluate(r))
+		}
+		return nil
+	})
+	out.TookMS = t.Now().Sub(began).Milliseconds()
+	return out.result(), err
+}
+
+// newEvaluator loads what the evaluation needs in addition to the records.
+func (t *TrialOperations) newEvaluator(ctx context.Context, next *config.Config) (*trialEvaluator, error) {
+	tokens, err := t.Tokens(ctx)
+	if err != nil {
+		return nil, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	}
+	c := &trialEvaluator{live: t.Live(), next: next, catalog: t.Catalog, snapshot: t.Catalog.Current(), tokens: map[string]tokenRule{}, tools: map[toolKey]*catalog.Tool{}}
+	for _, one := range tokens {
+		c.tokens["agent:"+one.Name] = tokenRule{one.Rule(), one.Created}
+	}
+	return c, nil
+}
