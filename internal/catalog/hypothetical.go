@@ -19,7 +19,7 @@ func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
 func ToolFromRecord(id tool.ID, judged *tool.Facts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, classification: classify.KnownNature(in)}
+	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, classification: classify.KnownAnalysis(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 

@@ -34,7 +34,7 @@ func (o *Primitives) view(decided *approval.View) *PrimitivesView {
 		case one.Kind == tool.KindResource && !ok:
 			v.pendingURIs[normalizeURI(one.Name)] = true
 		}
-		if by := decided.Of(one.Kind, one.Name); by.Block != nil || by.Pin != nil && by.Pin.ByPerson() {
+		if by := decided.Of(one.Kind, one.Name); by.Block != nil || by.Pin != nil && by.Pin.ByUser() {
 			decidedAny = true
 			sum.Write([]byte(one.Kind + "\x00" + tool.Kind(one.Name)))
 			if ok {

@@ -69,7 +69,7 @@ func (g *Gate) approve(ctx context.Context, c *call, v verdict, t *stopwatch) (v
 			return v, nil
 		}
 		h := newHold(g, c, v, rule, worst, t)
-		pass, err := h.wait(ctx, answer, max(0, v.cfg.AskWait(v.tool.ID.Server)-time.Since(began)))
+		pass, err := h.wait(ctx, answer, max(0, v.cfg.AskTimeout(v.tool.ID.Server)-time.Since(began)))
 		switch {
 		case err == nil:
 			h.approval.pass = pass
@@ -99,7 +99,7 @@ type hold struct {
 func newHold(g *Gate, c *call, v verdict, rule policy.AskedBy, worst policy.Operation, t *stopwatch) *hold {
 	h := &hold{gate: g, call: c, verdict: v, time: t, approval: approval{rule: rule, worst: worst, call: ask.Call{
 		Principal: c.caller.Actor.Principal(), ID: v.tool.ID, Fingerprint: v.tool.Fingerprint(), Arguments: v.args.sent,
-		Revision: v.cfg.Basis(), Variant: v.request.Variant.String(),
+		Revision: v.cfg.SharedRevision(), Variant: v.request.Variant.String(),
 	}}}
 	if !c.stateless {
 		h.approval.call.Session = c.caller.SessionID
@@ -162,7 +162,7 @@ func (h *hold) because() string {
 		return "its hints say so"
 	case v.tool.CallWith.Operation() == lane:
 		return "it has no hints, which counts as a write"
-	case v.tool.OwnLane() == lane:
+	case v.tool.BaseLane() == lane:
 		return "it has no hints, and seems so: " + v.tool.Inferred().Reason
 	}
 	return "it was called with " + v.request.Variant.String()

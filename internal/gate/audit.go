@@ -111,7 +111,7 @@ func (g *Gate) describe(into *audit, c *call, v *verdict, a *approval, kind acti
 		into.decision.Approval, into.record.ParentID = a.pass.ID, a.pass.Record
 	}
 	if v.Unsound {
-		into.record.Metadata.Intent.Declared = v.request.Declared.Letter()
+		into.record.Metadata.Intent.Declared = v.request.Declared.Raw()
 	}
 	into.record.By(&c.caller)
 	if c.Declares {
@@ -149,10 +149,10 @@ func (g *Gate) decisionOf(c *call, v *verdict, refused policy.Check) activity.De
 		d.Profile = within.Profiles()
 	}
 	if v.tool != nil {
-		d.Facts = v.tool.Judged()
+		d.Facts = v.tool.Facts()
 	}
 	if v.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
-		for _, s := range g.Catalog.LocksNow(v.tool) { // the one that counted hides them, or an earlier check
+		for _, s := range g.Catalog.LockReasons(v.tool) { // the one that counted hides them, or an earlier check
 			if word := s.String(); d.Status == "" {
 				d.Status = word
 			} else if word != d.Status {

@@ -123,7 +123,7 @@ func (g *Gate) pass(ctx context.Context, to target, n *NamedCall, r *session.Req
 	var s subject
 	var now *catalog.Snapshot
 	x.call, s, now = g.resolveNamed(ctx, n, r)
-	if what := s.mismatch(to, r); what != "" && s.tool.In(x.call.caller.Scope()) {
+	if what := s.mismatch(to, r); what != "" && s.tool.InScope(x.call.caller.Scope()) {
 		g.Refuse(ctx, Refusal{Caller: x.call.caller, Server: s.request.ID.Server, Tool: s.request.ID.Tool, Variant: s.request.Variant,
 			Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: problem.New(problem.InvalidRequest, what, "")})
 		return session.Reply{Status: http.StatusBadRequest, Error: &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: what}}, nil

@@ -77,5 +77,5 @@ func (s *subject) mayNeedApproval(c *call) bool {
 
 // differs reports whether an approval is not about the call in a configuration and with a tool.
 func (a *approval) differs(cfg *config.Config, t *catalog.Tool, ownNames bool) bool {
-	return cfg.Basis() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
+	return cfg.SharedRevision() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
 }

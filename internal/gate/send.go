@@ -35,7 +35,7 @@ const recheckAfter = time.Millisecond
 // send waits for a slot and a session, decides again after each wait, and sends the call with the
 // proof of the decision. All of it is within the time limit of the call.
 func (g *Gate) send(ctx context.Context, x *execution, to target) (session.Reply, error) {
-	ctx, clock, end := session.StartClock(ctx, x.call.timeout(&x.verdict.subject))
+	ctx, clock, end := session.StartDeadline(ctx, x.call.timeout(&x.verdict.subject))
 	defer end()
 	leave, waited, err := g.admission.Load().enter(ctx, x.verdict.request.ID.Server)
 	x.time.waited += waited
@@ -77,7 +77,7 @@ func (o *outgoing) fill(c *call, s *subject) {
 }
 
 // exchange sends the request, in a session that it opens if the target needs one.
-func (g *Gate) exchange(ctx context.Context, x *execution, to target, clock *session.Clock) (session.Reply, error) {
+func (g *Gate) exchange(ctx context.Context, x *execution, to target, clock *session.Deadline) (session.Reply, error) {
 	if to.open != nil {
 		var err error
 		if to, err = opened(ctx, to); err == nil {
@@ -87,8 +87,8 @@ func (g *Gate) exchange(ctx context.Context, x *execution, to target, clock *ses
 			return session.Reply{}, err
 		}
 	}
-	defer to.asks.Time(clock)()
-	say, done := to.asks.Noting(x.call.say)
+	defer to.asks.Pausing(clock)()
+	say, done := to.asks.Tracking(x.call.say)
 	defer done()
 	x.outgoing.Say = say
 	if x.trace != nil {
@@ -118,7 +118,7 @@ func timeout(cfg *config.Config, server string) time.Duration {
 // timeoutErr maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the
 // error is a problem already.
 func timeoutErr(ctx context.Context, err error) error {
-	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimeIsUp(ctx) {
+	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimedOut(ctx) {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -89,7 +89,7 @@ func sortedDefinitions(all []definition) []definition {
 // toolsCurrent reports whether the tools are those that the server lists now. Tools listed by another launch, and restored tools, count only once
 // approved.
 func (s *reviewSubject) toolsCurrent() bool {
-	return s.listed != nil && s.listed.Listed && (s.listed.Told && s.primitivesLoaded || s.stage() == StageApproved)
+	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.primitivesLoaded || s.stage() == StageApproved)
 }
 
 func (s *reviewSubject) instructions() string {

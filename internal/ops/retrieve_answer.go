@@ -158,12 +158,12 @@ func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte 
 const laneNote = "What the argument in lane_by does decides: a call that only reads may use call_tool_read."
 
 // argumentDecidesLane reports whether an argument decides the lane instead of the tool's hints.
-func argumentDecidesLane(t *catalog.Tool) bool { return laneArgument(t) != "" && t.JudgedBy().Declared }
+func argumentDecidesLane(t *catalog.Tool) bool { return laneArgument(t) != "" && t.LaneRule().Declared }
 
 // laneArgument returns the argument by which calls are classified and its language: "$.sql (sql)"; "" when there is none.
 func laneArgument(t *catalog.Tool) string {
-	r := t.JudgedBy()
-	if r == nil || t.Judges == policy.JudgeOff {
+	r := t.LaneRule()
+	if r == nil || t.JudgeMode == policy.JudgeOff {
 		return ""
 	}
 	return r.Argument + " (" + string(r.By) + ")"

@@ -57,7 +57,7 @@ var errInconclusive = problem.Ownf("the outcome says nothing about the server")
 // caller's.
 func callFailure(ctx context.Context, reply session.Reply, err error) error {
 	switch {
-	case err != nil && ctx.Err() != nil && !session.TimeIsUp(ctx):
+	case err != nil && ctx.Err() != nil && !session.TimedOut(ctx):
 		return errInconclusive // canceled by the caller
 	case err != nil:
 		if p, ok := err.(*problem.Problem); ok && p.Cause == nil {

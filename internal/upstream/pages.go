@@ -63,7 +63,7 @@ func (p *pageReader) read(ctx context.Context, done <-chan struct{}, ask request
 		case params == nil || !rejectsRequest(err):
 			return all, err
 		case again:
-			p.odd("it rejects its own cursor for the next page of its " + p.elements + ", so that only those before it are known")
+			p.addDeviation("it rejects its own cursor for the next page of its " + p.elements + ", so that only those before it are known")
 			return all, nil
 		default: // the cursor may have expired: the list is read once more from its beginning
 			again, all, params, asked = true, nil, nil, map[string]bool{}

@@ -2,4 +2,4 @@
 
 package search
 
-func dot(a, b *direction) int32 { return slowDot(a, b) }
+func dot(a, b *unitVector) int32 { return dotGeneric(a, b) }

@@ -64,7 +64,7 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 		}
 		reply, err := sv.Clients.(*clientSessions).modern.handle(ctx, c, r)
 		switch {
-		case transport.Unrun(err): // pooled sessions are older, and discarded as well
+		case transport.NotExecuted(err): // pooled sessions are older, and discarded as well
 			sv.Clients.End(upstream.EndIdle)
 		case err != nil:
 			err = sv.Explain(ctx, r, err) // a problem is final: the request is not sent again
@@ -96,7 +96,7 @@ func (f surface) Open(ctx context.Context, initialize *session.Request) (session
 
 // checkHeaders rejects a request with invalid HTTP headers.
 func checkHeaders(r *session.Request) error {
-	if err := transport.CheckFields(r.Fields); err != nil {
+	if err := transport.CheckHeaders(r.Headers); err != nil {
 		return problem.New(problem.InvalidRequest, "The request cannot be passed on: "+err.Error(), "")
 	}
 	return nil
