@@ -48,7 +48,7 @@ type Deps struct {
 	// which no person has decided.
 	Proposed func(server string) bool
 	// Ask holds calls that need an approval. Answer takes the answer of the client that made
-	// such a call: see ops.Consent.ByClient.
+	// such a call: see ops.CallApprovals.AnswerByClient.
 	Ask    Asker
 	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
 	// Presence reports whether approvals need a signature; nil: never.
