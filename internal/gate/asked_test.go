@@ -207,7 +207,11 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 // waits returns when so many calls wait, and a person can see a question.
 func (a *asking) waits(n int) {
 	a.T.Helper()
+	end := time.Now().Add(time.Minute)
 	for questions := 0; a.holder.Waiting() < n || questions == 0; {
+		if time.Now().After(end) { // for example the call returned already
+			a.T.Fatalf("%d calls wait, want %d", a.holder.Waiting(), n)
+		}
 		runtime.Gosched()
 		var err error
 		if questions, err = a.asks.Count(a.T.Context(), a.now()); err != nil {

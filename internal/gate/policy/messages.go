@@ -62,7 +62,8 @@ func does(o Operation) string {
 	return "be destructive"
 }
 
-// said returns the source of a hint as text: the server, the user who corrected it, or MCPProxy.
+// said returns what a hint says and its source as text: the server, or the inference. It names the
+// server for an overridden hint, too; the detail "source" of the problem tells these apart.
 func said(what string, inferred Operation, f *Facts) string {
 	if inferred == NoOperation {
 		return " is " + what + " by server"
