@@ -5,25 +5,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { theme } from "../data/prefs";
 import { clock, date, number } from "../lib/format";
-import type { Plot } from "./plot";
+import type { Bucket, Plot, PlotProps } from "./plot";
 
-export interface Bucket { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
-
-export interface ChartProps {
-  buckets: readonly Bucket[];
-  /** The length of a bucket. */
-  step: number;
+export interface ChartProps extends PlotProps {
   /** What a person who does not see the drawing has to know, in a sentence. */
   summary: string;
-  height?: number;
-  /** Lanes that no filter has taken away; the others stay grey. */
-  lanes?: readonly ("read" | "write" | "destructive")[];
-  /** A span was brushed; without it nothing can be. */
-  onRange?: (from: Date, to: Date) => void;
-  /** A bar was clicked. */
-  onBucket?: (from: Date, to: Date) => void;
-  /** No scale at the side: a small histogram. */
-  small?: boolean;
   /** The heading; Show as table stands at its end. Absent: no table is offered, give one elsewhere. */
   title?: ComponentChildren;
   titleEnd?: ComponentChildren;

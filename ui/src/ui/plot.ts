@@ -5,13 +5,31 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { axisSize, axisValues, barsOf, edges, nice } from "../lib/bars";
 import { clock } from "../lib/format";
-import type { ChartProps } from "./chart";
 import { colours, hatch, type Colours } from "./ink";
+
+export interface Bucket { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
+
+/** What a drawing needs. The buckets follow each other in time and are of the same length. */
+export interface PlotProps {
+  buckets: readonly Bucket[];
+  /** The length of a bucket, in seconds. */
+  step: number;
+  /** In pixels; absent: 150. */
+  height?: number;
+  /** Lanes that no filter has taken away; the others stay grey. */
+  lanes?: readonly ("read" | "write" | "destructive")[];
+  /** A span was brushed; without it nothing can be. */
+  onRange?: (from: Date, to: Date) => void;
+  /** A bar was clicked. */
+  onBucket?: (from: Date, to: Date) => void;
+  /** No scale at the side: a small histogram. */
+  small?: boolean;
+}
 
 export interface Plot { update: () => void; destroy: () => void }
 
 /** Draws into box what props says; it follows the size of the box. */
-export function plot(box: HTMLElement, props: () => ChartProps): Plot {
+export function plot(box: HTMLElement, props: () => PlotProps): Plot {
   let ink = colours(box);
   let u: uPlot;
   const make = () => {
@@ -38,12 +56,12 @@ export function plot(box: HTMLElement, props: () => ChartProps): Plot {
 }
 
 // uPlot gets the two extents; what is drawn between them stands in the buckets.
-function data(p: ChartProps): uPlot.AlignedData {
+function data(p: PlotProps): uPlot.AlignedData {
   const x = p.buckets.map((b) => Date.parse(b.start) / 1000);
   return [x, p.buckets.map((b) => b.read + b.write + b.destructive), p.buckets.map((b) => -(b.refused + b.failed))];
 }
 
-function options(box: HTMLElement, props: () => ChartProps, ink: () => Colours): uPlot.Options {
+function options(box: HTMLElement, props: () => PlotProps, ink: () => Colours): uPlot.Options {
   const { small, step } = props();
   return {
     width: box.clientWidth || 600,
@@ -97,7 +115,7 @@ function tick(seconds: number, first: boolean): string {
   return day + clock(at).replace(/^0(\d)/, "$1");
 }
 
-function bars(u: uPlot, p: ChartProps, ink: Colours): void {
+function bars(u: uPlot, p: PlotProps, ink: Colours): void {
   const c = u.ctx;
   const px = devicePixelRatio;
   c.save();

@@ -1,7 +1,7 @@
 // The sentences of the Overview. All pure.
 
 import type { ActivityRecord, Server, Status } from "../../api/types";
-import type { Bucket } from "../../ui/chart";
+import type { Bucket } from "../../ui/plot";
 import { clock, count, duration, number, spelled } from "../../lib/format";
 import { own } from "../../lib/own";
 
