@@ -191,7 +191,7 @@ func TestPostgresMigrates(t *testing.T) {
 		return page
 	}
 	add(3000)
-	query(`DELETE FROM migration WHERE version > 2; DROP TABLE presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
+	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
 		ALTER TABLE approval DROP COLUMN before, DROP COLUMN before_hints, DROP COLUMN before_definition, DROP COLUMN before_by, DROP COLUMN before_at,
 			DROP COLUMN before_blocked, DROP COLUMN before_blocked_by, DROP COLUMN before_blocked_at`)
 
@@ -228,7 +228,7 @@ func TestPostgresMigrates(t *testing.T) {
 	if page := add(3000); page.Total != 2000 {
 		t.Errorf("%d records of 2,000 are there", page.Total)
 	}
-	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "5|{toast_tuple_target=8160}" {
+	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "6|{toast_tuple_target=8160}" {
 		t.Errorf("the tables are %s", now)
 	}
 	query("INSERT INTO migration (version) VALUES (99)")
@@ -237,7 +237,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 5") {
+	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 6") {
 		t.Errorf("tables of a later program: %v", err)
 	}
 }
