@@ -398,13 +398,14 @@ func (e *pgEngine) look(ctx context.Context) error {
 	return nil
 }
 
-// lost ends the engine when a connection shows that the database is away.
+// lost ends the engine when a connection shows that the database is away. An error of a connection that
+// was only interrupted because the engine has ended is such an error, too.
 func (e *pgEngine) lost(c *pgConn, err error) error {
-	if err != nil && c.IsClosed() {
-		e.cancel(err)
-		return fmt.Errorf("%w: %w", activity.ErrAgain, err)
+	if err == nil || !c.IsClosed() && e.live().Err() == nil {
+		return err
 	}
-	return err
+	e.cancel(err)
+	return fmt.Errorf("%w: %w", activity.ErrAgain, err)
 }
 
 // write runs fn with the connection that writes. It does not end with who asks: a

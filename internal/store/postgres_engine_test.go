@@ -1,0 +1,38 @@
+//go:build unix
+
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/pgtest"
+)
+
+// TestPostgresWriteOfAnEndedEngine: another connection shows in the midst of a transaction that the database is
+// away. The transaction fails because of that, so it can be made again, though its own connection is whole.
+func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
+	t.Parallel()
+	db, err := openPostgres(pgtest.Start(t).Database(t), t.TempDir(), nil, Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	write := func(fn func(context.Context, *pgEngine, *pgConn) error) error { return db.write(t.Context(), fn) }
+	err = write(func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		e.cancel(errors.New("the connection that listens has ended"))
+		_, err := c.exec(ctx, "SELECT 1")
+		return err
+	})
+	if !errors.Is(err, activity.ErrAgain) {
+		t.Errorf("the error does not say that the transaction can be made again: %v", err)
+	}
+	if err := write(func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		_, err := c.exec(ctx, "SELECT 1")
+		return err
+	}); err != nil {
+		t.Errorf("the transaction that is made again: %v", err)
+	}
+}
