@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -192,15 +190,7 @@ func (d *daemon) checkNoTokens(login *mcptest.Login) {
 		secrets = append(secrets, a.Form.Get("state"))
 	}
 	texts := map[string][]byte{"stderr": []byte(d.stderr.String())}
-	err := filepath.WalkDir(d.dataDir(), func(path string, e os.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
-			texts[path], err = os.ReadFile(path)
-		}
-		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	eachFile(d.t, d.dataDir(), func(path string, content []byte) { texts[path] = content })
 	for name, text := range texts {
 		for _, s := range secrets {
 			if s != "" && bytes.Contains(text, []byte(s)) {

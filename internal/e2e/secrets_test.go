@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -40,17 +39,9 @@ func TestResolvedReferencesStandNowhere(t *testing.T) {
 			t.Errorf("the secret is shown: %s", text)
 		}
 	}
-	err := filepath.WalkDir(d.dataDir(), func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		if strings.Contains(string(raw), secret) {
+	eachFile(t, d.dataDir(), func(path string, content []byte) {
+		if strings.Contains(string(content), secret) {
 			t.Errorf("the secret is in %s", path)
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,14 +84,10 @@ func TestTheLifeOfAToken(t *testing.T) {
 
 	// It is nowhere, over a restart neither, and good after one.
 	d.stop()
-	_ = filepath.WalkDir(d.dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(token[len("mcpp_t_"):])) {
+	eachFile(t, d.dir, func(path string, content []byte) {
+		if bytes.Contains(content, []byte(token[len("mcpp_t_"):])) {
 			t.Errorf("the token is in %s", path)
 		}
-		return nil
 	})
 	if strings.Contains(d.stderr.String(), token) {
 		t.Error("the token is in the log of the daemon")
