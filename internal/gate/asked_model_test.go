@@ -45,13 +45,13 @@ func TestNothingRunsUnapproved(t *testing.T) {
 	walkAtRandom(t, volume.Of(50, 10), func() func() database { // in each of rapid's walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
-		return func() database { return store.Open(file, nil) }
+		return func() database { return store.OpenSQLite(file, nil) }
 	})
 }
 
 // database is one that is open.
 type database interface {
-	Asks() *store.Asks
+	Questions() *store.QuestionStore
 	Close() error
 }
 
@@ -63,9 +63,9 @@ func walkAtRandom(t *testing.T, steps int, another func() (open func() database)
 		start = start.AddDate(0, 0, 3) // what there is of an earlier walk is over
 		open := another()
 		var opened []database
-		m := newModel(a, start, func() *store.Asks {
+		m := newModel(a, start, func() *store.QuestionStore {
 			opened = append(opened, open())
-			return opened[len(opened)-1].Asks()
+			return opened[len(opened)-1].Questions()
 		}, func() { _ = opened[len(opened)-1].Close() })
 		for range steps {
 			m.step(r)
@@ -81,7 +81,7 @@ const silentTool = `{"name":"update_thing","description":"Update a thing."}`
 // model is what must be, beside a gate that is.
 type model struct {
 	*asking
-	openDB  func() *store.Asks
+	openDB  func() *store.QuestionStore
 	closeDB func()
 	clock   time.Time
 	limit   int // of the configuration
@@ -99,7 +99,7 @@ type model struct {
 	ran []string   // the arguments with which the server was asked
 }
 
-func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) *model {
+func newModel(a *asking, start time.Time, open func() *store.QuestionStore, shut func()) *model {
 	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
 	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {

@@ -26,7 +26,7 @@ import (
 // the text of a file.
 type asking struct {
 	*world
-	asks   *store.Asks
+	asks   *store.QuestionStore
 	holder *ask.Waiter
 	parse  func(text string) *config.Config
 	dir    string
@@ -76,9 +76,9 @@ func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.N
 
 // openSession opens the database, and the gate before it.
 func (a *asking) open() {
-	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
-	a.asks = db.Asks()
+	a.asks = db.Questions()
 	a.holder = ask.NewWaiter(a.asks, nil, func() time.Time { return a.now() }, func() {})
 	a.gate.Ask, a.gate.Answer = a.holder, a.byForm
 }

@@ -31,17 +31,17 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			return os.WriteFile(path, []byte("not a database at all"), 0o600)
 		}, true},
 		"a fingerprint cut short": {func(t *testing.T, path string) error {
-			_, err := database(t, path).Exec("UPDATE approval SET approved = x'01'")
+			_, err := openSQL(t, path).Exec("UPDATE approval SET approved = x'01'")
 			return err
 		}, true},
 		"its origin gone": {func(t *testing.T, path string) error {
-			_, err := database(t, path).Exec("DELETE FROM approval_origin; DELETE FROM approval")
+			_, err := openSQL(t, path).Exec("DELETE FROM approval_origin; DELETE FROM approval")
 			return err
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "mcpproxy.db")
-			db := store.Open(path, nil)
+			db := store.OpenSQLite(path, nil)
 			saved, err := db.LoadApprovals(t.Context())
 			if err != nil || saved.Lost {
 				t.Fatalf("a first database: %+v, %v", saved, err)
@@ -55,7 +55,7 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			if err := c.ruin(t, path); err != nil {
 				t.Fatal(err)
 			}
-			db = store.OpenImpatient(path)
+			db = store.OpenWithShortPauses(path)
 			defer func() { _ = db.Close() }()
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
@@ -76,7 +76,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
-	db := store.Open(path, nil)
+	db := store.OpenSQLite(path, nil)
 	if err := db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(filepath.Dir(path), "approvals.begun")); err != nil {
 		t.Fatal(err)
 	}
-	db = store.Open(path, nil)
+	db = store.OpenSQLite(path, nil)
 	defer func() { _ = db.Close() }()
 	if saved, err := db.LoadApprovals(t.Context()); err != nil || saved.Lost {
 		t.Errorf("%+v, %v", saved, err)
@@ -115,7 +115,7 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
-	db := store.Open(path, nil)
+	db := store.OpenSQLite(path, nil)
 	var f tool.Fingerprint
 	f[0] = 7
 	id := tool.ID{Server: "s", Tool: "t"}
@@ -145,7 +145,7 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db = store.Open(path, nil)
+	db = store.OpenSQLite(path, nil)
 	defer func() { _ = db.Close() }()
 	saved, err := db.LoadApprovals(t.Context())
 	if rows := saved.Tools["s"]; err != nil || len(rows) != 1 || rows[0].Kind != tool.KindTool || !rows[0].Approves(f) || rows[0].Off == nil {

@@ -29,7 +29,7 @@ func TestRecordsUnderAClockThatIsSet(t *testing.T) {
 	var ids []string
 	keep := activity.Retention{Days: 90}
 	for round := range rounds {
-		db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+		db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: now, Retention: func() activity.Retention { return keep }}, db)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func checkRecords(t *testing.T, l *activity.Log, ids []string) {
 }
 
 // checkPruning tidies as after a jump to a time at which everything is old.
-func checkPruning(t *testing.T, db *DB, l *activity.Log, keep activity.Retention, now time.Time) {
+func checkPruning(t *testing.T, db *SQLite, l *activity.Log, keep activity.Retention, now time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

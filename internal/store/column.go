@@ -16,11 +16,11 @@ import (
 // grow. Two values of a database that fall together are less likely than a disk
 // that lies.
 
-// field is what a record can be found by.
-type field int
+// columnField is what a record can be found by.
+type columnField int
 
 const (
-	fieldType field = iota
+	fieldType columnField = iota
 	fieldStatus
 	fieldServer
 	fieldTool
@@ -31,21 +31,21 @@ const (
 	fieldActor
 	fieldClient
 	fieldError
-	hashed // what follows are numbers
+	firstNumericField // what follows are numbers
 )
 
 const (
-	fieldDuration = hashed + iota // milliseconds
-	fieldOwn                      // microseconds
-	fieldTimes                    // how often a refusal has happened; 0 = once
-	fields
-	fieldTime = fields
+	fieldDuration = firstNumericField + iota // milliseconds
+	fieldOwnTime                             // microseconds
+	fieldRepeats                             // how often a refusal has happened; 0 = once
+	fieldCount
+	fieldTime = fieldCount
 )
 
-// columnID is the key of a column of a chunk: those of one field lie together.
+// columnRowID is the key of a column of a chunk: those of one field lie together.
 // The number of times in the database is from before there were clients, and what
 // came with them and after.
-func columnID(f field, chunk int64) int64 {
+func columnRowID(f columnField, chunk int64) int64 {
 	switch {
 	case f == fieldTime:
 		f = fieldClient
@@ -55,7 +55,7 @@ func columnID(f field, chunk int64) int64 {
 	return int64(f)<<40 | chunk
 }
 
-func hashValue(s string) uint64 {
+func hashText(s string) uint64 {
 	if s == "" {
 		return 0
 	}
@@ -63,12 +63,12 @@ func hashValue(s string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// hashes remembers what hashValue returned, for values that come again.
-type hashes map[string]uint64
+// hashCache remembers what hashText returned, for values that come again.
+type hashCache map[string]uint64
 
-func (h hashes) of(f field, s string) uint64 {
+func (h hashCache) hashField(f columnField, s string) uint64 {
 	if s == "" || f == fieldRequest { // requests never come again
-		return hashValue(s)
+		return hashText(s)
 	}
 	v, ok := h[s]
 	if !ok {
@@ -76,23 +76,23 @@ func (h hashes) of(f field, s string) uint64 {
 		if len(h) >= enough {
 			clear(h)
 		}
-		v = hashValue(s)
+		v = hashText(s)
 		h[s] = v
 	}
 	return v
 }
 
-func (h hashes) all(f *activity.Facts) *[fields]uint64 {
-	out := [fields]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwn: uint64(max(0, f.Own)), fieldTimes: uint64(max(0, f.Times))}
-	for i, v := range valuesOf(f) {
-		out[i] = h.of(field(i), v)
+func (h hashCache) fieldValues(f *activity.Facts) *[fieldCount]uint64 {
+	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.Own)), fieldRepeats: uint64(max(0, f.Times))}
+	for i, v := range textValues(f) {
+		out[i] = h.hashField(columnField(i), v)
 	}
 	return &out
 }
 
-// valuesOf returns the values of a record that are hashed, by field.
-func valuesOf(f *activity.Facts) [hashed]string {
-	return [hashed]string{
+// textValues returns the values of a record that are hashed, by field.
+func textValues(f *activity.Facts) [firstNumericField]string {
+	return [firstNumericField]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,
 		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor, fieldClient: f.Client,
@@ -117,7 +117,7 @@ func encodeColumn(values []uint64) []byte {
 	for _, v := range values {
 		if _, ok := index[v]; !ok {
 			if len(list) == maxListed {
-				return encodeRaw(values)
+				return encodeRawColumn(values)
 			}
 			index[v] = uint16(len(list))
 			list = append(list, v)
@@ -133,7 +133,7 @@ func encodeColumn(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(list)+width*len(values))
 	out[0] = byte(width)
 	binary.LittleEndian.PutUint16(out[1:], uint16(len(list)))
-	out = appendWords(out, list)
+	out = appendUint64s(out, list)
 	for _, v := range values {
 		switch width {
 		case 1:
@@ -145,51 +145,51 @@ func encodeColumn(values []uint64) []byte {
 	return out
 }
 
-func encodeRaw(values []uint64) []byte {
+func encodeRawColumn(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(values))
 	out[0] = widthRaw
-	return appendWords(out, values)
+	return appendUint64s(out, values)
 }
 
-// column is an encoded column, checked.
-type column struct {
+// encodedColumn is an encoded column, checked.
+type encodedColumn struct {
 	width int
 	list  []byte // the distinct values
 	body  []byte // the indexes, or the values
 }
 
-func parseColumn(data []byte) (column, error) {
+func parseColumn(data []byte) (encodedColumn, error) {
 	if len(data) < columnHead {
-		return column{}, fmt.Errorf("a column of %d bytes: %w", len(data), errDamaged)
+		return encodedColumn{}, fmt.Errorf("a column of %d bytes: %w", len(data), errDamaged)
 	}
-	c := column{width: int(data[0])}
+	c := encodedColumn{width: int(data[0])}
 	n := 8 * int(binary.LittleEndian.Uint16(data[1:]))
 	rest := data[columnHead:]
 	if n > len(rest) || len(rest)-n != c.width*chunkSize || c.width > 2 && c.width != widthRaw || c.width == 0 && n == 0 {
-		return column{}, fmt.Errorf("a column of %d bytes, width %d: %w", len(data), c.width, errDamaged)
+		return encodedColumn{}, fmt.Errorf("a column of %d bytes, width %d: %w", len(data), c.width, errDamaged)
 	}
 	c.list, c.body = rest[:n], rest[n:]
 	return c, nil
 }
 
-// codes is a column as it is counted: the values that there are, and of each record
+// codedColumn is a column as it is counted: the values that there are, and of each record
 // which it has. What follows from a value is found out once for all records that have it.
-type codes struct {
-	list []uint64
-	at   []uint16
-	room struct { // of read
+type codedColumn struct {
+	distinct []uint64
+	indexes  []uint16
+	buffers  struct { // of read
 		list []uint64
 		at   [chunkSize]uint16
 	}
 }
 
-func (c *codes) of(i int) uint64 { return c.list[c.at[i]] }
+func (c *codedColumn) value(i int) uint64 { return c.distinct[c.indexes[i]] }
 
 // What the records of a column have of which all are the same, and of one whose values
 // are not listed.
 var (
-	same [chunkSize]uint16
-	own  = func() (all [chunkSize]uint16) {
+	allFirstIndex [chunkSize]uint16
+	ownIndexes    = func() (all [chunkSize]uint16) {
 		for i := range all {
 			all[i] = uint16(i)
 		}
@@ -197,58 +197,60 @@ var (
 	}()
 )
 
-// alike has all records the same, of which nothing is known.
-func (c *codes) alike() { c.list, c.at = []uint64{0}, same[:] }
+// fillZero has all records the same, of which nothing is known.
+func (c *codedColumn) fillZero() { c.distinct, c.indexes = []uint64{0}, allFirstIndex[:] }
 
-// plain takes the values as they are.
-func (c *codes) plain(values []uint64) { c.list, c.at = values, own[:len(values)] }
+// setValues takes the values as they are.
+func (c *codedColumn) setValues(values []uint64) {
+	c.distinct, c.indexes = values, ownIndexes[:len(values)]
+}
 
-// read reads a column.
-func (c *codes) read(from column) error {
+// readChunksUpTo reads a column.
+func (c *codedColumn) decodeFrom(from encodedColumn) error {
 	values := from.list
 	if from.width == widthRaw {
 		values = from.body
 	}
-	c.room.list = slices.Grow(c.room.list[:0], len(values)/8)[:len(values)/8]
-	for i := range c.room.list {
-		c.room.list[i] = binary.LittleEndian.Uint64(values[8*i:])
+	c.buffers.list = slices.Grow(c.buffers.list[:0], len(values)/8)[:len(values)/8]
+	for i := range c.buffers.list {
+		c.buffers.list[i] = binary.LittleEndian.Uint64(values[8*i:])
 	}
-	c.list = c.room.list
+	c.distinct = c.buffers.list
 	most := 0
 	switch from.width {
 	case 0:
-		c.at = same[:]
+		c.indexes = allFirstIndex[:]
 	case 1:
 		for i, at := range from.body {
-			c.room.at[i] = uint16(at)
+			c.buffers.at[i] = uint16(at)
 			most = max(most, int(at))
 		}
-		c.at = c.room.at[:]
+		c.indexes = c.buffers.at[:]
 	case 2:
-		for i := range c.room.at {
+		for i := range c.buffers.at {
 			at := binary.LittleEndian.Uint16(from.body[2*i:])
-			c.room.at[i] = at
+			c.buffers.at[i] = at
 			most = max(most, int(at))
 		}
-		c.at = c.room.at[:]
+		c.indexes = c.buffers.at[:]
 	default:
-		c.at = own[:]
+		c.indexes = ownIndexes[:]
 	}
-	if most >= len(c.list) {
+	if most >= len(c.distinct) {
 		return fmt.Errorf("a column with index %d: %w", most, errDamaged)
 	}
 	return nil
 }
 
-// decode returns the values.
-func (c column) decode() ([]uint64, error) {
-	var all codes
-	if err := all.read(c); err != nil {
+// values returns the values.
+func (c encodedColumn) values() ([]uint64, error) {
+	var all codedColumn
+	if err := all.decodeFrom(c); err != nil {
 		return nil, err
 	}
 	values := make([]uint64, chunkSize)
 	for i := range values {
-		values[i] = all.of(i)
+		values[i] = all.value(i)
 	}
 	return values, nil
 }
@@ -259,7 +261,7 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.decode()
+	return c.values()
 }
 
 // readColumn returns the values of a column.
@@ -273,17 +275,17 @@ func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 
 // eachColumn calls fn for the columns of a field in the chunks from from to
 // before past, in their order. data is valid during the call.
-func eachColumn(ctx context.Context, db querier, f field, from, past int64, fn func(chunk int64, data []byte) error) error {
+func eachColumn(ctx context.Context, db querier, f columnField, from, past int64, fn func(chunk int64, data []byte) error) error {
 	var id int64
 	var data sql.RawBytes
-	return each(ctx, db, into{&id, &data}, func() error { return fn(id-columnID(f, 0), data) },
-		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
+	return eachRow(ctx, db, scanTargets{&id, &data}, func() error { return fn(id-columnRowID(f, 0), data) },
+		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnRowID(f, from), columnRowID(f, past))
 }
 
-// filter clears the bits of the records that have none of the wanted values.
-func (c column) filter(wanted []uint64, sel []uint64) {
+// clearUnwanted clears the bits of the records that have none of the wanted values.
+func (c encodedColumn) clearUnwanted(wanted []uint64, sel []uint64) {
 	if c.width == widthRaw {
-		keep(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })
+		retainBits(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })
 		return
 	}
 	match, found := make([]bool, max(len(c.list)/8, maxByte)), 0
@@ -299,10 +301,10 @@ func (c column) filter(wanted []uint64, sel []uint64) {
 	if found == 0 || found == len(c.list)/8 {
 		return
 	}
-	keep(sel, func(i int) bool { return c.matches(match, i) })
+	retainBits(sel, func(i int) bool { return c.hasWantedValue(match, i) })
 }
 
-func (c column) matches(match []bool, i int) bool {
+func (c encodedColumn) hasWantedValue(match []bool, i int) bool {
 	if c.width == 1 {
 		return match[c.body[i]]
 	}

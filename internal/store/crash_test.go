@@ -37,7 +37,7 @@ func runCrashing(dir string) error {
 			return time.Now().Add(time.Duration(at.Int64N(2*int64(far))) - far)
 		}
 	}
-	l, err := activity.Open(opt, store.Open(filepath.Join(dir, "mcpproxy.db"), nil))
+	l, err := activity.Open(opt, store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil))
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func killWriters(t *testing.T, environ ...string) {
 	for round := range 4 {
 		readUntilKilled(t, dir, 800*round, begun, ended, environ...) // the first time while it sets up the database
 	}
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	opened := time.Now()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	statuses := everything(t, l)
+	statuses := allStatuses(t, l)
 	t.Logf("%d begun, %d ended; %d on record, readable after %v", len(begun), len(ended), len(statuses), time.Since(opened))
 	for id := range begun {
 		switch s := statuses[id]; {
@@ -115,7 +115,7 @@ func killWriters(t *testing.T, environ ...string) {
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
-	integrity(t, filepath.Join(dir, "mcpproxy.db"))
+	checkIntegrity(t, filepath.Join(dir, "mcpproxy.db"))
 }
 
 func readUntilKilled(t *testing.T, dir string, lines int, begun, ended map[string]bool, environ ...string) {
@@ -151,7 +151,7 @@ func readUntilKilled(t *testing.T, dir string, lines int, begun, ended map[strin
 	}
 }
 
-func everything(t *testing.T, l *activity.Log) map[string]activity.Status {
+func allStatuses(t *testing.T, l *activity.Log) map[string]activity.Status {
 	t.Helper()
 	statuses := map[string]activity.Status{}
 	for f := (activity.Filter{Limit: 1000}); ; {

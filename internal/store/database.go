@@ -22,12 +22,12 @@ type Database interface {
 	PutResult(ctx context.Context, r StoredResult) error
 	GetResult(ctx context.Context, handle string) (StoredResult, error)
 	// Asks are what people are asked about, and the leases.
-	Asks() *Asks
+	Questions() *QuestionStore
 	// Reopened tells that the database may be another one: whoever knows what belongs
 	// into it has to store it again.
-	Reopened() <-chan struct{}
+	ReopenSignal() <-chan struct{}
 	// Look looks at the files, once a second.
-	Look()
+	CheckFiles()
 	Close() error
 }
 
@@ -35,7 +35,7 @@ type Database interface {
 // that is shared, which is returned a second time then.
 func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres, error) {
 	if !IsPostgres(address) {
-		return Open(filepath.Join(dir, "mcpproxy.db"), logger), nil, nil
+		return OpenSQLite(filepath.Join(dir, "mcpproxy.db"), logger), nil, nil
 	}
 	shared, err := OpenPostgres(address, dir, logger)
 	if err != nil {
@@ -44,10 +44,10 @@ func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres
 	return shared, shared, nil
 }
 
-// TokensIn are the agent tokens in a database.
-func TokensIn(db Database) auth.TokenStore {
-	if file, ok := db.(*DB); ok {
-		return NewTokens(file)
+// TokenStoreOf are the agent tokens in a database.
+func TokenStoreOf(db Database) auth.TokenStore {
+	if file, ok := db.(*SQLite); ok {
+		return NewTokenStore(file)
 	}
 	return db.(*Postgres)
 }

@@ -24,22 +24,22 @@ func OpenPatient(address, dir string) (*Postgres, error) {
 	return openPostgres(address, dir, nil, Patience)
 }
 
-// OpenImpatient is Open with short pauses between the looks at a damaged file.
-func OpenImpatient(path string) *DB { return open(path, nil, time.Millisecond) }
+// OpenWithShortPauses is Open with short pauses between the looks at a damaged file.
+func OpenWithShortPauses(path string) *SQLite { return openSQLite(path, nil, time.Millisecond) }
 
 // Ready waits until the database is open, or has failed to open.
-func (db *DB) Ready(ctx context.Context) error {
-	_, err := db.use(ctx)
+func (db *SQLite) Ready(ctx context.Context) error {
+	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// Times returns the columns of durations and of own times.
-func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
+// DurationColumns returns the columns of durations and of own times.
+func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64, err error) {
 	for _, c := range []struct {
-		field field
+		field columnField
 		to    *[]uint64
-	}{{fieldDuration, &durations}, {fieldOwn, &own}} {
-		if err := db.engine.addColumns(ctx, c.field); err != nil {
+	}{{fieldDuration, &durations}, {fieldOwnTime, &own}} {
+		if err := db.engine.backfillColumns(ctx, c.field); err != nil {
 			return nil, nil, err
 		}
 		x := &db.engine.index
@@ -56,9 +56,9 @@ func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
 	return durations, own, nil
 }
 
-// Chained returns the hash that an entry has after the one with the hash prev. It reads the
+// NextChainHash returns the hash that an entry has after the one with the hash prev. It reads the
 // format by itself: what is behind a tab follows as commitments.
-func Chained(prev, payload []byte) []byte {
+func NextChainHash(prev, payload []byte) []byte {
 	sealed, open, found := bytes.Cut(payload, []byte{'\t'})
 	if found {
 		sealed = slices.Concat(sealed[:len(sealed)-1], []byte(`,"commit":{`))
@@ -89,16 +89,16 @@ func Chained(prev, payload []byte) []byte {
 
 // MigrateTo makes a database with the schema of a version.
 func MigrateTo(ctx context.Context, path string, version int64) error {
-	if err := prepareFile(path); err != nil {
+	if err := createPrivateFile(path); err != nil {
 		return err
 	}
-	db, err := connect(path, 1)
+	db, err := openPool(path, 1)
 	if err != nil {
 		return err
 	}
-	p, err := sources(db)
+	p, err := newMigrationProvider(db)
 	if err == nil {
-		err = checkOwner(ctx, db)
+		err = claimApplicationID(ctx, db)
 	}
 	if err == nil {
 		_, err = p.UpTo(ctx, version)
@@ -106,10 +106,10 @@ func MigrateTo(ctx context.Context, path string, version int64) error {
 	return errors.Join(err, db.Close())
 }
 
-// Newest is the version of the schema.
-func Newest(t *testing.T) int64 {
+// NewestSchema is the version of the schema.
+func NewestSchema(t *testing.T) int64 {
 	t.Helper()
-	steps, err := migrations.ReadDir("migrations/sqlite")
+	steps, err := migrationFiles.ReadDir("migrations/sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func CheckSpool(t *testing.T, dir string) {
 		for n, line := range bytes.Split(bytes.Trim(data, "\x00\n"), []byte{'\n'}) {
 			sum, payload, _ := bytes.Cut(line, []byte{' '})
 			hash, err := hex.DecodeString(string(sum))
-			follows := n == 0 && last == nil || n == 0 && bytes.Equal(hash, last) || n > 0 && bytes.Equal(hash, Chained(last, payload))
+			follows := n == 0 && last == nil || n == 0 && bytes.Equal(hash, last) || n > 0 && bytes.Equal(hash, NextChainHash(last, payload))
 			if err != nil || !follows {
 				t.Fatalf("the chain breaks at line %d of %s", n+1, path)
 			}

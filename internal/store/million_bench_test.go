@@ -15,7 +15,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	l, db := openBench(b)
 	began, used := time.Now(), processTime()
 	for i := range records {
-		if err := l.Append(mixed(i)); err != nil {
+		if err := l.Append(mixedRecord(i)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -23,16 +23,16 @@ func BenchmarkFirstPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Logf("%d records in %v, %v of processor time", records, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
-	e, err := db.use(b.Context())
+	e, err := db.waitOpen(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	began, used = time.Now(), processTime()
-	if err := e.indexText(b.Context()); err != nil {
+	if err := e.indexAllChunks(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	var size int64
-	err = e.reads.QueryRowContext(b.Context(), sizeOfRecords).Scan(&size)
+	err = e.reads.QueryRowContext(b.Context(), recordBytesQuery).Scan(&size)
 	b.Logf("text index in %v, %v of processor time; %d MB in the database (%v)",
 		time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond), size>>20, err)
 	first, err := l.List(b.Context(), activity.Filter{Limit: 1})
@@ -103,7 +103,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	l, db := openBenchAt(b, func() time.Time { return clock })
 	for i := range records {
 		clock = begun.Add(time.Duration(i) * (90 * 24 * time.Hour / records))
-		r := mixed(i)
+		r := mixedRecord(i)
 		r.DurationMS, r.OwnUS = int64(i%400), int64(60+i%300)
 		if err := l.Append(r); err != nil {
 			b.Fatal(err)
@@ -117,7 +117,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
 		b.Fatal(err)
 	}
-	if err := db.engine.indexText(b.Context()); err != nil { // else that is done beside
+	if err := db.engine.indexAllChunks(b.Context()); err != nil { // else that is done beside
 		b.Fatal(err)
 	}
 	one := activity.Filter{Servers: []string{"server-7"}, IntentTypes: []string{"write"}}
@@ -169,7 +169,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	})
 }
 
-func mixed(i int) *activity.Record {
+func mixedRecord(i int) *activity.Record {
 	pick := func(from ...string) string { return from[i%len(from)] }
 	return &activity.Record{
 		Type:       activity.Type(pick("tool_call", "tool_call", "tool_call", "tool_call", "policy_decision")),

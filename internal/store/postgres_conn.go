@@ -24,14 +24,14 @@ type pgConn struct {
 
 // The formats of values.
 const (
-	asText   = int16(0)
-	asBinary = int16(1)
+	formatText   = int16(0)
+	formatBinary = int16(1)
 )
 
-var allBinary = []int16{asBinary}
+var allBinary = []int16{formatBinary}
 
-// nullable is a number that may be none.
-type nullable struct {
+// nullInt is a number that may be none.
+type nullInt struct {
 	int64
 	valid bool
 }
@@ -39,17 +39,17 @@ type nullable struct {
 // pgArray is an array of one of the types of values.
 type pgArray []byte
 
-func pgIntegers(all []int64) pgArray {
+func pgIntArray(all []int64) pgArray {
 	const oid = 20 // int8
-	return pgElements(oid, all, func(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) })
+	return encodePgArray(oid, all, func(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) })
 }
 
-func pgTexts(all []string) pgArray {
+func pgTextArray(all []string) pgArray {
 	const oid = 25 // text
-	return pgElements(oid, all, func(dst []byte, s string) []byte { return append(dst, s...) })
+	return encodePgArray(oid, all, func(dst []byte, s string) []byte { return append(dst, s...) })
 }
 
-func pgElements[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArray {
+func encodePgArray[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArray {
 	head := []uint32{1, 0, oid, uint32(len(all)), 1}
 	if len(all) == 0 {
 		head = []uint32{0, 0, oid}
@@ -79,33 +79,33 @@ func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
 	return name, nil
 }
 
-// encode sets the values of a statement.
-func (c *pgConn) encode(args []any) {
+// encodeArgs sets the values of a statement.
+func (c *pgConn) encodeArgs(args []any) {
 	c.values, c.formats = c.values[:0], c.formats[:0]
 	for _, arg := range args {
-		value, format := pgValue(arg)
+		value, format := encodePgValue(arg)
 		c.values, c.formats = append(c.values, value), append(c.formats, format)
 	}
 }
 
-// pgValue encodes a value for a statement.
-func pgValue(arg any) (value []byte, format int16) {
+// encodePgValue encodes a value for a statement.
+func encodePgValue(arg any) (value []byte, format int16) {
 	switch v := arg.(type) {
 	case nil:
-		return nil, asText
+		return nil, formatText
 	case int64:
-		return strconv.AppendInt(nil, v, 10), asText
+		return strconv.AppendInt(nil, v, 10), formatText
 	case string:
-		return []byte(v), asText
+		return []byte(v), formatText
 	case bool:
-		return strconv.AppendBool(nil, v), asText
+		return strconv.AppendBool(nil, v), formatText
 	case pgArray:
-		return v, asBinary
+		return v, formatBinary
 	case []byte:
 		if v == nil {
-			return nil, asText
+			return nil, formatText
 		}
-		return v, asBinary
+		return v, formatBinary
 	}
 	panic(fmt.Sprintf("a value of type %T", arg))
 }
@@ -116,27 +116,27 @@ func (c *pgConn) exec(ctx context.Context, query string, args ...any) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	c.encode(args)
+	c.encodeArgs(args)
 	tag, err := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary).Close()
 	return tag.RowsAffected(), err
 }
 
-// run runs statements that have no values.
-func (c *pgConn) run(ctx context.Context, statements string) error {
+// send runs statements that have no values.
+func (c *pgConn) execScript(ctx context.Context, statements string) error {
 	return c.Exec(ctx, statements).Close()
 }
 
-// each reads what a query selects, row by row, and calls fn after each. What is read
-// into a pgRaw is valid until fn returns.
-func (c *pgConn) each(ctx context.Context, to into, fn func() error, query string, args ...any) error {
+// eachRow reads what a query selects, row by row, and calls fn after each. What is read
+// into a pgRawBytes is valid until fn returns.
+func (c *pgConn) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, args ...any) error {
 	name, err := c.prepare(ctx, query)
 	if err != nil {
 		return err
 	}
-	c.encode(args)
+	c.encodeArgs(args)
 	rows := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary)
 	for err == nil && rows.NextRow() {
-		if err = pgScan(to, rows.Values()); err == nil {
+		if err = scanPgRow(to, rows.Values()); err == nil {
 			err = fn()
 		}
 	}
@@ -146,17 +146,17 @@ func (c *pgConn) each(ctx context.Context, to into, fn func() error, query strin
 	return err
 }
 
-// first reads the first row that a query selects, and reports whether there is one.
-func (c *pgConn) first(ctx context.Context, to into, query string, args ...any) (found bool, err error) {
-	err = c.each(ctx, to, func() error { found = true; return nil }, query, args...)
+// firstRow reads the first row that a query selects, and reports whether there is one.
+func (c *pgConn) firstRow(ctx context.Context, to scanTargets, query string, args ...any) (found bool, err error) {
+	err = c.eachRow(ctx, to, func() error { found = true; return nil }, query, args...)
 	return found, err
 }
 
-// pgRaw is bytes that are valid until the next row is read.
-type pgRaw []byte
+// pgRawBytes is bytes that are valid until the next row is read.
+type pgRawBytes []byte
 
-// pgScan reads a row.
-func pgScan(to into, values [][]byte) error {
+// scanPgRow reads a row.
+func scanPgRow(to scanTargets, values [][]byte) error {
 	if len(to) != len(values) {
 		return fmt.Errorf("a row has %d columns, not %d", len(values), len(to))
 	}
@@ -164,18 +164,18 @@ func pgScan(to into, values [][]byte) error {
 		ok := true
 		switch p := to[i].(type) {
 		case *int64:
-			*p, ok = pgInteger(v)
-		case *nullable:
-			*p = nullable{}
+			*p, ok = decodePgInt(v)
+		case *nullInt:
+			*p = nullInt{}
 			if v != nil {
-				p.int64, ok = pgInteger(v)
+				p.int64, ok = decodePgInt(v)
 				p.valid = true
 			}
 		case *string:
 			*p = string(v)
 		case *[]byte:
 			*p = bytes.Clone(v)
-		case *pgRaw:
+		case *pgRawBytes:
 			*p = v
 		case *bool:
 			ok = len(v) == 1
@@ -190,7 +190,7 @@ func pgScan(to into, values [][]byte) error {
 	return nil
 }
 
-func pgInteger(v []byte) (int64, bool) {
+func decodePgInt(v []byte) (int64, bool) {
 	switch len(v) {
 	case 8:
 		return int64(binary.BigEndian.Uint64(v)), true
@@ -210,8 +210,8 @@ type pgBatch struct {
 	err   error
 }
 
-// do adds a statement.
-func (b *pgBatch) do(ctx context.Context, query string, args ...any) {
+// exec adds a statement.
+func (b *pgBatch) queue(ctx context.Context, query string, args ...any) {
 	if b.err != nil {
 		return
 	}
@@ -221,14 +221,14 @@ func (b *pgBatch) do(ctx context.Context, query string, args ...any) {
 	}
 	values, formats := make([][]byte, len(args)), make([]int16, len(args))
 	for i, arg := range args {
-		values[i], formats[i] = pgValue(arg)
+		values[i], formats[i] = encodePgValue(arg)
 	}
 	b.batch.ExecPrepared(name, values, formats, allBinary)
 	b.n++
 }
 
-// run runs what was added.
-func (b *pgBatch) run(ctx context.Context) error {
+// send runs what was added.
+func (b *pgBatch) send(ctx context.Context) error {
 	if b.err != nil || b.n == 0 {
 		return b.err
 	}
@@ -237,19 +237,19 @@ func (b *pgBatch) run(ctx context.Context) error {
 	return b.conn.ExecBatch(ctx, &batch).Close()
 }
 
-// pgCopy is rows for COPY, in its binary form.
-type pgCopy struct {
-	into string // the table, with its columns
-	data []byte
-	rows int
+// pgCopyRows is rows for COPY, in its binary form.
+type pgCopyRows struct {
+	table string // the table, with its columns
+	data  []byte
+	rows  int
 }
 
-var copyHead = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
+var pgCopyHeader = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
 
-// add adds a row. Values are int64, int32, int16, string, []byte or nil.
-func (c *pgCopy) add(values ...any) {
+// addWord adds a row. Values are int64, int32, int16, string, []byte or nil.
+func (c *pgCopyRows) addRow(values ...any) {
 	if c.rows == 0 {
-		c.data = append(c.data, copyHead...)
+		c.data = append(c.data, pgCopyHeader...)
 	}
 	c.rows++
 	c.data = binary.BigEndian.AppendUint16(c.data, uint16(len(values)))
@@ -282,29 +282,29 @@ func (c *pgCopy) add(values ...any) {
 	}
 }
 
-// run writes the rows.
-func (c *pgCopy) run(ctx context.Context, conn *pgConn) error {
+// send writes the rows.
+func (c *pgCopyRows) send(ctx context.Context, conn *pgConn) error {
 	if c.rows == 0 {
 		return nil
 	}
 	c.data = binary.BigEndian.AppendUint16(c.data, 1<<16-1)
-	_, err := conn.CopyFrom(ctx, bytes.NewReader(c.data), "COPY "+c.into+" FROM STDIN (FORMAT binary)")
+	_, err := conn.CopyFrom(ctx, bytes.NewReader(c.data), "COPY "+c.table+" FROM STDIN (FORMAT binary)")
 	return err
 }
 
-// tx runs fn in a transaction.
-func (c *pgConn) tx(ctx context.Context, begin string, fn func() error) error {
-	if err := c.run(ctx, begin); err != nil {
+// runTx runs fn in a transaction.
+func (c *pgConn) runTx(ctx context.Context, begin string, fn func() error) error {
+	if err := c.execScript(ctx, begin); err != nil {
 		return err
 	}
 	err := fn()
 	if err == nil {
-		if err = c.run(ctx, "COMMIT"); err == nil {
+		if err = c.execScript(ctx, "COMMIT"); err == nil {
 			return nil
 		}
 	}
 	if !c.IsClosed() {
-		if back := c.run(context.WithoutCancel(ctx), "ROLLBACK"); back != nil {
+		if back := c.execScript(context.WithoutCancel(ctx), "ROLLBACK"); back != nil {
 			err = errors.Join(err, back)
 		}
 	}
@@ -317,7 +317,7 @@ const (
 	beginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// pgClean is a text as PostgreSQL can have it: UTF-8, and no NUL.
-func pgClean(s string) string {
+// cleanPgText is a text as PostgreSQL can have it: UTF-8, and no NUL.
+func cleanPgText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

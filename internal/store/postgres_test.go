@@ -65,8 +65,8 @@ func TestPostgresShared(t *testing.T) {
 	address := pgtest.Start(t).Database(t)
 	open := func() *store.Postgres {
 		db := openPostgres(t, address, t.TempDir())
-		<-db.Shared()
-		db.TakeShared()
+		<-db.RemoteChangeSignal()
+		db.TakeRemoteChanges()
 		return db
 	}
 	one, other := open(), open()
@@ -78,8 +78,8 @@ func TestPostgresShared(t *testing.T) {
 	if err := other.SaveApprovals(t.Context(), approval.Change{Server: "a server", Tools: []approval.Row{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
 		t.Errorf("who did not know of the switch decided: %v", err)
 	}
-	<-other.Shared()
-	if news := other.TakeShared(); len(news.Servers) != 1 || news.Servers["a server"] {
+	<-other.RemoteChangeSignal()
+	if news := other.TakeRemoteChanges(); len(news.Servers) != 1 || news.Servers["a server"] {
 		t.Errorf("it was told %+v", news)
 	}
 	saved, err := other.LoadApprovals(t.Context())

@@ -19,15 +19,15 @@ import (
 )
 
 //go:embed migrations
-var migrations embed.FS
+var migrationFiles embed.FS
 
 // applicationID marks the file as ours ("MCPX").
 const applicationID = 0x4d435058
 
-const readers = 3
+const sqliteReaders = 3
 
-// connect opens a pool. The file must exist.
-func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
+// openPool opens a pool. The file must exist.
+func openPool(path string, size int, pragmas ...string) (*sql.DB, error) {
 	if path = filepath.ToSlash(path); filepath.VolumeName(path) != "" {
 		path = "/" + path
 	}
@@ -45,9 +45,9 @@ func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// prepareFile makes the file, readable for its owner only. SQLite gives the
+// createPrivateFile makes the file, readable for its owner only. SQLite gives the
 // files beside it the same mode.
-func prepareFile(path string) error {
+func createPrivateFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -58,15 +58,15 @@ func prepareFile(path string) error {
 	return f.Close()
 }
 
-// migrate brings the schema up to date, each step in a transaction of its own.
-func migrate(ctx context.Context, db *sql.DB) error {
-	if err := checkOwner(ctx, db); err != nil {
+// migrateSQLite brings the schema up to date, each step in a transaction of its own.
+func migrateSQLite(ctx context.Context, db *sql.DB) error {
+	if err := claimApplicationID(ctx, db); err != nil {
 		return err
 	}
-	if err := checkVersions(ctx, db); err != nil {
+	if err := checkVersionTable(ctx, db); err != nil {
 		return err
 	}
-	p, err := sources(db)
+	p, err := newMigrationProvider(db)
 	if err != nil {
 		return err
 	}
@@ -84,18 +84,18 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sources are the steps of the schema.
-func sources(db *sql.DB) (*goose.Provider, error) {
-	dir, err := fs.Sub(migrations, "migrations/sqlite")
+// newMigrationProvider are the steps of the schema.
+func newMigrationProvider(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrationFiles, "migrations/sqlite")
 	if err != nil {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
 }
 
-// checkVersions returns why the table of versions cannot be read, if there is one: goose
+// checkVersionTable returns why the table of versions cannot be read, if there is one: goose
 // takes it for one that is not there, and tries for seconds to make it.
-func checkVersions(ctx context.Context, db *sql.DB) error {
+func checkVersionTable(ctx context.Context, db *sql.DB) error {
 	var tables, rows int64
 	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&tables)
 	if err == nil && tables > 0 {
@@ -104,8 +104,8 @@ func checkVersions(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// checkOwner marks a new file as ours and refuses one that is not.
-func checkOwner(ctx context.Context, db *sql.DB) error {
+// claimApplicationID marks a new file as ours and refuses one that is not.
+func claimApplicationID(ctx context.Context, db *sql.DB) error {
 	var id, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return err
@@ -123,9 +123,9 @@ func checkOwner(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// takeAgain puts a database that was written again in its place. Nothing has the
+// installRewrittenFile puts a database that was written again in its place. Nothing has the
 // files open. What stands there is not ours, and is kept.
-func takeAgain(path string, now time.Time) error {
+func installRewrittenFile(path string, now time.Time) error {
 	again := path + ".again"
 	if _, err := os.Stat(again); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func takeAgain(path string, now time.Time) error {
 		}
 		return err
 	}
-	if _, err := moveAside(path, "replaced", now); err != nil {
+	if _, err := renameAside(path, "replaced", now); err != nil {
 		return err
 	}
 	if err := os.Rename(again, path); err != nil {
@@ -143,9 +143,9 @@ func takeAgain(path string, now time.Time) error {
 	return nil
 }
 
-// moveAside renames the files of a database that nothing has open, that with the
+// renameAside renames the files of a database that nothing has open, that with the
 // name last: what stays beside a new one would count as its own.
-func moveAside(path, why string, now time.Time) (aside string, err error) {
+func renameAside(path, why string, now time.Time) (aside string, err error) {
 	aside = fmt.Sprintf("%s.%s-%s", path, why, now.UTC().Format("20060102T150405.000"))
 	for _, suffix := range []string{"-shm", "-wal", ""} {
 		if err := os.Rename(path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -155,11 +155,11 @@ func moveAside(path, why string, now time.Time) (aside string, err error) {
 	return aside, nil
 }
 
-// noteOrigin writes, once in the life of a database, whether there was one
+// recordOrigin writes, once in the life of a database, whether there was one
 // before it. A file beside it tells, whatever became of the other database: it
 // was put aside, truncated or removed.
-func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
-	mark := filepath.Join(filepath.Dir(path), begunMark)
+func recordOrigin(ctx context.Context, db *sql.DB, path string) error {
+	mark := filepath.Join(filepath.Dir(path), earlierDatabaseMarker)
 	_, err := os.Stat(mark)
 	before := err == nil
 	if !before && !errors.Is(err, fs.ErrNotExist) {
@@ -171,10 +171,10 @@ func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
 	if before {
 		return nil
 	}
-	return prepareFile(mark)
+	return createPrivateFile(mark)
 }
 
-// begunMark is the file beside the database that says that one was begun here.
+// earlierDatabaseMarker is the file beside the database that says that one was begun here.
 // Its name has nothing of the database's: who removes mcpproxy.db* does not mean
 // it.
-const begunMark = "approvals.begun"
+const earlierDatabaseMarker = "approvals.begun"

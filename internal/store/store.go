@@ -1,6 +1,6 @@
 // Package store keeps what must outlive the process, in SQLite or PostgreSQL: the
 // activity records, the approvals, the agent tokens, the last known tools of each
-// server, and large results. DB is a file; Postgres (postgres*.go) is a database that
+// server, and large results. SQLite is a file; Postgres (postgres*.go) is a database that
 // several processes share, each with a chain of its own.
 //
 // It guarantees that what one call stores is there wholly or not at all, that a
@@ -20,76 +20,78 @@ import (
 	"time"
 )
 
-// DB is the database. It is safe for concurrent use.
-type DB struct {
-	proofs
-	path     string
-	logger   *slog.Logger
-	clock    clock
-	stop     context.CancelFunc
-	done     chan struct{}
-	reopened chan struct{} // see Reopened
-	pause    time.Duration // after the first try to open; then it doubles
+// SQLite is the database. It is safe for concurrent use.
+type SQLite struct {
+	sqliteChainStore
+	path            string
+	logger          *slog.Logger
+	clock           steadyClock
+	stop            context.CancelFunc
+	done            chan struct{}
+	reopened        chan struct{} // see Reopened
+	firstRetryDelay time.Duration // after the first try to open; then it doubles
 
-	opened[engine]          // its mu guards what follows, too
-	notes          []string // what has happened to the file and is not told yet
-	broken         int      // how many files were put aside
-	halted         error    // why nothing is written now, though engine is there
-	wrong          int      // how often rows could not be right, in a file that is well
+	openState[sqliteEngine]          // its mu guards what follows, too
+	pendingNotes            []string // what has happened to the file and is not told yet
+	filesPutAside           int      // how many files were put aside
+	writeErr                error    // why nothing is written now, though engine is there
+	damagedRowErrors        int      // how often rows could not be right, in a file that is well
 }
 
-// proofs is what a DB does so that its records can be proven, and erased.
-type proofs struct{ db *DB }
+// sqliteChainStore is what a SQLite does so that its records can be proven, and erased.
+type sqliteChainStore struct{ db *SQLite }
 
 const (
-	openFirst = 250 * time.Millisecond
-	openLast  = 2 * time.Second
-	// maxBroken stops putting files aside when that does not help: then the disk
+	minOpenDelay = 250 * time.Millisecond
+	maxOpenDelay = 2 * time.Second
+	// maxFilesPutAside stops putting files aside when that does not help: then the disk
 	// is broken, not the file.
-	maxBroken = 3
+	maxFilesPutAside = 3
 )
 
 var errClosed = errors.New("the database is closed")
 
-// Open opens the database at path, and makes it when there is none, in the
+// OpenSQLite opens the database at path, and makes it when there is none, in the
 // background.
-func Open(path string, logger *slog.Logger) *DB { return open(path, logger, openFirst) }
+func OpenSQLite(path string, logger *slog.Logger) *SQLite {
+	return openSQLite(path, logger, minOpenDelay)
+}
 
-func open(path string, logger *slog.Logger, pause time.Duration) *DB {
+func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	db := &DB{
-		path: path, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, pause: pause,
-		done: make(chan struct{}), reopened: make(chan struct{}, 1), opened: notOpened[engine](),
+	db := &SQLite{
+		path: path, logger: logger, clock: steadyClock{time.Now, time.Now()}, stop: stop, firstRetryDelay: pause,
+		done: make(chan struct{}), reopened: make(chan struct{}, 1), openState: newOpenState[sqliteEngine](),
 	}
 	db.db = db
 	go db.keepOpen(ctx)
 	return db
 }
 
-// Reopened tells that the database was opened again while the program runs: the
+// ReopenSignal tells that the database was opened again while the program runs: the
 // same file after a failure, or a new one in the place of a lost one. Whoever
 // knows what belongs into it has to store it again.
-func (db *DB) Reopened() <-chan struct{} { return db.reopened }
+func (db *SQLite) ReopenSignal() <-chan struct{} { return db.reopened }
 
-// set says what the database is now.
-func (db *DB) set(e *engine, err error) {
+// setState says what the database is now.
+func (db *SQLite) setState(e *sqliteEngine, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.halted = nil
-	db.become(e, ofDisk(err))
+	db.writeErr = nil
+	db.setStateLocked(e, wrapDiskError(err))
 }
 
-// writer waits for the database, to write to it.
-func (db *DB) writer(ctx context.Context) (*engine, error) {
-	e, err := db.use(ctx)
+// waitWritable waits for the database, to write to it.
+func (db *SQLite) waitWritable(ctx context.Context) (*sqliteEngine, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	db.mu.Lock()
-	halted := db.halted
+	halted := db.writeErr
 	db.mu.Unlock()
 	if halted != nil {
 		return nil, halted
@@ -98,7 +100,7 @@ func (db *DB) writer(ctx context.Context) (*engine, error) {
 }
 
 // Close closes the database.
-func (db *DB) Close() error {
+func (db *SQLite) Close() error {
 	db.stop()
 	<-db.done
 	return nil

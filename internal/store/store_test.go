@@ -30,15 +30,15 @@ func TestMain(m *testing.M) {
 }
 
 func openSQLite(t *testing.T, dir string) storetest.Store {
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { db.Close() })
-	return sqlite{db, store.NewTokens(db)}
+	return sqliteStore{db, store.NewTokenStore(db)}
 }
 
-// sqlite is all that is kept in one database.
-type sqlite struct {
-	*store.DB
-	*store.Tokens
+// sqliteStore is all that is kept in one database.
+type sqliteStore struct {
+	*store.SQLite
+	*store.TokenStore
 }
 
 func serial(t *testing.T) { t.Helper(); volume.Serial(t) }

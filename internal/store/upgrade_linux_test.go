@@ -26,7 +26,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_KILLS")); err == nil {
 		kills = set
 	}
-	dir := ofVersion(t, approvalsSince)
+	dir := unpackVersion(t, approvalsSince)
 	image, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,19 +46,19 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	var left []int64
 	for i := range kills {
 		at := 1 + i*(writes-1)/max(1, kills-1)
-		dir := ofVersion(t, approvalsSince)
+		dir := unpackVersion(t, approvalsSince)
 		path := filepath.Join(dir, "mcpproxy.db")
 		if err := os.WriteFile(path, image, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		// The writes of each thread are counted, so it may come later, and the last ones may not.
 		killed := migrateUnder(path, "-e", "trace=pwrite64", "-o", os.DevNull, "-e", fmt.Sprintf("inject=pwrite64:signal=SIGKILL:when=%d", at))
-		version := isOneVersion(t, path)
-		if killed == nil && version != store.Newest(t) {
+		version := checkOneVersion(t, path)
+		if killed == nil && version != store.NewestSchema(t) {
 			t.Errorf("write %d: it ended by itself with version %d", at, version)
 		}
 		left = append(left, version)
-		upgraded(t, dir, approvalsSince)
+		checkUpgraded(t, dir, approvalsSince)
 	}
 	t.Logf("%d writes; after %d kills the versions were %v", writes, kills, left)
 	if slices.Sort(left); len(slices.Compact(left)) < 3 {

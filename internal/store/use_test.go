@@ -22,10 +22,10 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
-	var db *DB
+	var db *SQLite
 	var l *activity.Log
 	open := func() {
-		db = Open(filepath.Join(dir, "mcpproxy.db"), nil)
+		db = OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 		var err error
 		if l, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db); err != nil {
 			t.Fatal(err)
@@ -129,8 +129,8 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	}
 	tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: 1})
 	use, err := l.ToolUse(t.Context())
-	e, _ := db.use(t.Context())
-	if took := e.count(t, "SELECT count(DISTINCT hour) FROM activity_took"); err != nil || len(use) > 15 || took > 1 {
+	e, _ := db.waitOpen(t.Context())
+	if took := e.countRows(t, "SELECT count(DISTINCT hour) FROM activity_took"); err != nil || len(use) > 15 || took > 1 {
 		t.Errorf("of the records that are left: %v, %v, %d hours", use, err, took)
 	}
 	total := int64(0)
@@ -148,9 +148,9 @@ func TestBucketsOfDurations(t *testing.T) {
 	t.Parallel()
 	last := int64(-1)
 	for d := int64(0); d < 1<<22; d += 1 + d/1000 {
-		b := bucketOf(d)
-		if b < last || b > last+1 || (d >= fineBuckets && (middle(b) > d+d/20 || middle(b) < d-d/20)) || d < fineBuckets && middle(b) != d {
-			t.Fatalf("%d ms are in bucket %d after %d, of about %d", d, b, last, middle(b))
+		b := durationBucket(d)
+		if b < last || b > last+1 || (d >= fineBuckets && (bucketMidpoint(b) > d+d/20 || bucketMidpoint(b) < d-d/20)) || d < fineBuckets && bucketMidpoint(b) != d {
+			t.Fatalf("%d ms are in bucket %d after %d, of about %d", d, b, last, bucketMidpoint(b))
 		}
 		last = b
 	}

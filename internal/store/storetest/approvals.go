@@ -13,12 +13,12 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-func print(n byte) (f tool.Fingerprint) {
+func newFingerprint(n byte) (f tool.Fingerprint) {
 	f[0], f[31] = n, n
 	return f
 }
 
-func markAt(by string, minute int) approval.Mark {
+func newMark(by string, minute int) approval.Mark {
 	return approval.Mark{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
 }
 
@@ -56,28 +56,28 @@ func testApprovals(t *testing.T, open Opener) {
 	want(approval.Saved{})
 	definition("one", "a", "")
 
-	pin := &approval.Pin{Fingerprint: print(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: markAt("trust:scan", 1)}
-	off, block := markAt("admin", 2), &approval.Block{Fingerprint: print(2), Mark: markAt("admin", 3)}
-	launch := approval.Launch{Server: "one", Fingerprint: print(9), Mark: markAt("admin", 4)}
+	pin := &approval.Pin{Fingerprint: newFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: newMark("trust:scan", 1)}
+	off, block := newMark("admin", 2), &approval.Block{Fingerprint: newFingerprint(2), Mark: newMark("admin", 3)}
+	launch := approval.Launch{Server: "one", Fingerprint: newFingerprint(9), Mark: newMark("admin", 4)}
 	a := approval.Row{Tool: "a", Entry: approval.Entry{Pin: pin}}
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.Row{Tool: "b", Entry: approval.Entry{Block: block, Off: &off}}
 	// A prompt of the same name as a tool is another thing; instructions have none.
-	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: print(3), Mark: markAt("trust:scan", 1)}}}
+	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: newFingerprint(3), Mark: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
 	said := approval.Row{Kind: tool.KindInstructions, Entry: approval.Entry{Block: block}}
 	save(approval.Change{Server: "one", Tools: []approval.Row{given, b, asked, said}, Launch: &launch})
 	save(approval.Change{Server: "two", Tools: []approval.Row{{Tool: "a", Entry: approval.Entry{Off: &off}}}})
-	proposal := approval.Proposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), Mark: markAt("agent", 5)}
+	proposal := approval.Proposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), Mark: newMark("agent", 5)}
 	save(approval.Change{Propose: &proposal})
 	all := approval.Saved{
 		Tools:    map[string][]approval.Row{"one": {a, b, prompt, said}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
 		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
 	}
 	held := func(kind tool.Kind, name string, n byte, minute int) approval.Held {
-		return approval.Held{Kind: kind, Tool: name, Fingerprint: print(n), Since: markAt("", minute).At}
+		return approval.Held{Kind: kind, Tool: name, Fingerprint: newFingerprint(n), Since: newMark("", minute).At}
 	}
 	for _, part := range [][]approval.Held{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {
 		if err := s.SaveHeld(ctx, "one", part); err != nil {
@@ -122,11 +122,11 @@ func testApprovals(t *testing.T, open Opener) {
 // there when the approval is taken back, also in a store that is opened anew.
 func testReplacedApprovals(t *testing.T, open Opener) {
 	dir, ctx := t.TempDir(), t.Context()
-	first := &approval.Pin{Fingerprint: print(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: markAt("trust:scan", 1)}
-	block := &approval.Block{Fingerprint: print(7), Mark: markAt("admin", 2)}
-	second := &approval.Pin{Fingerprint: print(2), Mark: markAt("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
-	third := &approval.Pin{Fingerprint: print(3), Mark: markAt("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: print(2), Mark: markAt("admin", 3)}}}
-	alone := &approval.Pin{Fingerprint: print(4), Mark: markAt("admin", 5), Before: &approval.Before{Block: block}}
+	first := &approval.Pin{Fingerprint: newFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: newMark("trust:scan", 1)}
+	block := &approval.Block{Fingerprint: newFingerprint(7), Mark: newMark("admin", 2)}
+	second := &approval.Pin{Fingerprint: newFingerprint(2), Mark: newMark("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
+	third := &approval.Pin{Fingerprint: newFingerprint(3), Mark: newMark("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: newFingerprint(2), Mark: newMark("admin", 3)}}}
+	alone := &approval.Pin{Fingerprint: newFingerprint(4), Mark: newMark("admin", 5), Before: &approval.Before{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
 		definition string // that is given
@@ -176,7 +176,7 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 func testRestoredApprovals(t *testing.T, open Opener) {
 	s, ctx := open.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
-	pin, off := &approval.Pin{Fingerprint: print(1), Mark: markAt("admin", 1)}, markAt("admin", 2)
+	pin, off := &approval.Pin{Fingerprint: newFingerprint(1), Mark: newMark("admin", 1)}, newMark("admin", 2)
 	row := func(name string, e approval.Entry, definition string) approval.Row {
 		r := approval.Row{Tool: name, Entry: e}
 		if definition != "" {
@@ -185,7 +185,7 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 		return r
 	}
 	before := []approval.Row{row("a", approval.Entry{Pin: pin}, `{"name":"a"}`), row("b", approval.Entry{Off: &off}, "")}
-	launch := approval.Launch{Server: "two", Fingerprint: print(8), Mark: markAt("admin", 3)}
+	launch := approval.Launch{Server: "two", Fingerprint: newFingerprint(8), Mark: newMark("admin", 3)}
 	if err := errors.Join(s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: before}),
 		s.SaveApprovals(ctx, approval.Change{Server: "two", Tools: before, Launch: &launch})); err != nil {
 		t.Fatal(err)
@@ -195,9 +195,9 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 			row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, `{"name":"c"}`),
 			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // which is nothing that is decided
 		}},
-		Launches:  []approval.Launch{{Server: "one", Fingerprint: print(9), Mark: markAt("admin", 4)}},
-		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: markAt("agent", 5)}},
-		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: print(1), Since: markAt("", 6).At}}},
+		Launches:  []approval.Launch{{Server: "one", Fingerprint: newFingerprint(9), Mark: newMark("admin", 4)}},
+		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: newMark("agent", 5)}},
+		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: newFingerprint(1), Since: newMark("", 6).At}}},
 	}
 	for _, all.Lost = range []bool{true, true, false} {
 		if err := s.RestoreApprovals(ctx, all); err != nil {

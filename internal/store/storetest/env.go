@@ -25,8 +25,8 @@ type Opener struct {
 	Serial func(t *testing.T)
 }
 
-// aBit is more records than any store keeps in one place.
-func (o Opener) aBit() int { return o.Volume(3500, 2100) }
+// severalChunks is more records than any store keeps in one place.
+func (o Opener) severalChunks() int { return o.Volume(3500, 2100) }
 
 // Store is what the suite checks.
 type Store interface {
@@ -39,12 +39,12 @@ type Store interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 	// Asks are what people are asked about.
-	Asks() *store.Asks
+	Questions() *store.QuestionStore
 	Close() error
 }
 
-// env is a log over a store, both in a folder.
-type env struct {
+// testEnv is a log over a store, both in a folder.
+type testEnv struct {
 	t     *testing.T
 	open  Opener
 	dir   string
@@ -53,19 +53,19 @@ type env struct {
 	store Store
 }
 
-func start(t *testing.T, open Opener) *env {
-	e := &env{t: t, open: open, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
-	e.up()
+func startEnv(t *testing.T, open Opener) *testEnv {
+	e := &testEnv{t: t, open: open, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
+	e.openAll()
 	t.Cleanup(func() {
 		if e.log != nil {
-			e.down()
+			e.closeAll()
 		}
 	})
 	return e
 }
 
-// up opens the log and the store.
-func (e *env) up() {
+// openAll opens the log and the store.
+func (e *testEnv) openAll() {
 	e.t.Helper()
 	e.store = e.open.Open(e.t, e.dir)
 	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.clock.Now}, e.store)
@@ -75,7 +75,7 @@ func (e *env) up() {
 	e.log = log
 }
 
-func (e *env) down() {
+func (e *testEnv) closeAll() {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -88,7 +88,7 @@ func (e *env) down() {
 	e.log = nil
 }
 
-func (e *env) begin(r activity.Record) activity.Record {
+func (e *testEnv) beginRecord(r activity.Record) activity.Record {
 	e.t.Helper()
 	if err := e.log.Begin(&r); err != nil {
 		e.t.Fatal(err)
@@ -96,15 +96,15 @@ func (e *env) begin(r activity.Record) activity.Record {
 	return r
 }
 
-func (e *env) end(id string, s activity.Status) {
+func (e *testEnv) endRecord(id string, s activity.Status) {
 	e.t.Helper()
 	if err := e.log.End(id, activity.Outcome{Status: s, Duration: time.Millisecond}); err != nil {
 		e.t.Fatal(err)
 	}
 }
 
-// put makes a complete record.
-func (e *env) put(r activity.Record) activity.Record {
+// appendRecord makes a complete record.
+func (e *testEnv) appendRecord(r activity.Record) activity.Record {
 	e.t.Helper()
 	if err := e.log.Append(&r); err != nil {
 		e.t.Fatal(err)
@@ -112,7 +112,7 @@ func (e *env) put(r activity.Record) activity.Record {
 	return r
 }
 
-func (e *env) list(f activity.Filter) activity.Page {
+func (e *testEnv) listPage(f activity.Filter) activity.Page {
 	e.t.Helper()
 	p, err := e.log.List(e.t.Context(), f)
 	if err != nil {
@@ -121,11 +121,11 @@ func (e *env) list(f activity.Filter) activity.Page {
 	return p
 }
 
-// all lists everything, the oldest first.
-func (e *env) all() (out []activity.Record) {
+// allRecords lists everything, the oldest first.
+func (e *testEnv) allRecords() (out []activity.Record) {
 	e.t.Helper()
 	for f := (activity.Filter{Limit: 1000}); ; {
-		p := e.list(f)
+		p := e.listPage(f)
 		out = append(out, p.Records...)
 		if f.Cursor = p.NextCursor; f.Cursor != "" {
 			continue
@@ -138,10 +138,10 @@ func (e *env) all() (out []activity.Record) {
 	}
 }
 
-// tidy tidies until there is nothing more to do.
-func (e *env) tidy(keep activity.Retention) {
+// tidyFully tidies until there is nothing more to do.
+func (e *testEnv) tidyFully(keep activity.Retention) {
 	e.t.Helper()
-	e.list(activity.Filter{Limit: 1}) // everything is projected
+	e.listPage(activity.Filter{Limit: 1}) // everything is projected
 	for {
 		more, err := e.store.Tidy(e.t.Context(), e.clock.Now(), keep, true)
 		if err != nil {
@@ -153,7 +153,7 @@ func (e *env) tidy(keep activity.Retention) {
 	}
 }
 
-func ids(records []activity.Record) []string {
+func recordIDs(records []activity.Record) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
 		out[i] = r.ID

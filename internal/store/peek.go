@@ -13,41 +13,41 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Peeked is what a database says to somebody who only looks, perhaps while no daemon
+// PeekResult is what a database says to somebody who only looks, perhaps while no daemon
 // has it open.
-type Peeked struct {
+type PeekResult struct {
 	Version int64 // of its schema
 	Newest  int64 // that this program knows
 	// The following is known of a database whose version is the newest.
-	Waiting  map[string]Waiting // by server
-	Proposed []string           // servers that agents propose
+	Waiting  map[string]WaitingCounts // by server
+	Proposed []string                 // servers that agents propose
 }
 
-// Waiting counts what of a server waits for a person.
-type Waiting struct{ Tools, Offers int }
+// WaitingCounts counts what of a server waits for a person.
+type WaitingCounts struct{ Tools, Primitives int }
 
 // Peek looks into the database at path. It makes, migrates and mends nothing. The error
 // is fs.ErrNotExist when there is none.
-func Peek(ctx context.Context, path string) (Peeked, error) {
+func Peek(ctx context.Context, path string) (PeekResult, error) {
 	if info, err := os.Stat(path); err != nil {
-		return Peeked{}, err
+		return PeekResult{}, err
 	} else if !info.Mode().IsRegular() {
-		return Peeked{}, fmt.Errorf("%s is not a file", path)
+		return PeekResult{}, fmt.Errorf("%s is not a file", path)
 	} else if info.Size() == 0 {
-		return Peeked{}, fs.ErrNotExist // it is about to be made
+		return PeekResult{}, fs.ErrNotExist // it is about to be made
 	}
-	db, err := connect(path, 1, "query_only(1)")
+	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
-		return Peeked{}, err
+		return PeekResult{}, err
 	}
-	s, err := see(ctx, db)
+	s, err := readPeekResult(ctx, db)
 	return s, errors.Join(err, db.Close())
 }
 
 // CheckPages reads all of the database at path, and returns what is damaged in it; "" for
 // nothing. It changes nothing.
 func CheckPages(ctx context.Context, path string) (damage string, err error) {
-	db, err := connect(path, 1, "query_only(1)")
+	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
 		return "", err
 	}
@@ -65,22 +65,22 @@ func CheckPages(ctx context.Context, path string) (damage string, err error) {
 	return said, errors.Join(err, db.Close())
 }
 
-// CheckLog holds the activity log in the database at path, which no process has open, and
+// CheckActivityLog holds the activity log in the database at path, which no process has open, and
 // the spool in a directory against their hashes. It returns the first break, nil for none,
 // and changes nothing.
-func CheckLog(ctx context.Context, path, spool string) (*activity.Break, error) {
-	db, err := connect(path, 1, "query_only(1)")
+func CheckActivityLog(ctx context.Context, path, spool string) (*activity.Break, error) {
+	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
 		return nil, err
 	}
 	first, err := activity.VerifyFiles(spool, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
-		return chainIn(ctx, db, fn)
+		return readChain(ctx, db, fn)
 	})
 	return first, errors.Join(err, db.Close())
 }
 
-func see(ctx context.Context, db *sql.DB) (Peeked, error) {
-	s := Peeked{Newest: newestVersion(), Waiting: map[string]Waiting{}}
+func readPeekResult(ctx context.Context, db *sql.DB) (PeekResult, error) {
+	s := PeekResult{Newest: newestSchemaVersion(), Waiting: map[string]WaitingCounts{}}
 	var id int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return s, err
@@ -88,16 +88,16 @@ func see(ctx context.Context, db *sql.DB) (Peeked, error) {
 	if id != applicationID {
 		return s, errForeign
 	}
-	if _, err := first(ctx, db, into{&s.Version}, "SELECT max(version_id) FROM goose_db_version WHERE is_applied"); err != nil || s.Version != s.Newest {
+	if _, err := firstRow(ctx, db, scanTargets{&s.Version}, "SELECT max(version_id) FROM goose_db_version WHERE is_applied"); err != nil || s.Version != s.Newest {
 		return s, err
 	}
 	var server, kind string
-	if err := each(ctx, db, into{&server, &kind}, func() error {
+	if err := eachRow(ctx, db, scanTargets{&server, &kind}, func() error {
 		w := s.Waiting[server]
 		if kind == "" {
 			w.Tools++
 		} else {
-			w.Offers++
+			w.Primitives++
 		}
 		s.Waiting[server] = w
 		return nil
@@ -107,16 +107,16 @@ func see(ctx context.Context, db *sql.DB) (Peeked, error) {
 		return s, err
 	}
 	var name string
-	err := each(ctx, db, into{&name}, func() error {
+	err := eachRow(ctx, db, scanTargets{&name}, func() error {
 		s.Proposed = append(s.Proposed, name)
 		return nil
 	}, "SELECT name FROM proposal ORDER BY id")
 	return s, err
 }
 
-// newestVersion is the version of the last migration.
-func newestVersion() (newest int64) {
-	steps, _ := fs.ReadDir(migrations, "migrations/sqlite")
+// newestSchemaVersion is the version of the last migration.
+func newestSchemaVersion() (newest int64) {
+	steps, _ := fs.ReadDir(migrationFiles, "migrations/sqlite")
 	for _, step := range steps {
 		number, _, _ := strings.Cut(step.Name(), "_")
 		if n, err := strconv.ParseInt(number, 10, 64); err == nil {

@@ -6,20 +6,20 @@ import "time"
 // for a few milliseconds, and no call.
 const pruneStep = 512
 
-// pace bounds what goes by age: in an hour at most an eighth of the records. In
+// agePruning bounds what goes by age: in an hour at most an eighth of the records. In
 // the long run that is three times what can become old; when the clock is wrong
 // it leaves days to notice. Other limits are not bounded.
-type pace struct {
+type agePruneLimiter struct {
 	began time.Time
-	end   int64 // in the hour from began on, records may go by age up to this key
+	upTo  int64 // in the hour from began on, records may go by age up to this key
 }
 
-func (p *pace) paced(old, first, next int64) int64 {
+func (p *agePruneLimiter) limit(old, first, next int64) int64 {
 	if old <= first {
 		return first
 	}
 	if p.began.IsZero() || time.Since(p.began) >= time.Hour {
-		p.began, p.end = time.Now(), first+(next-first)/8+pruneStep
+		p.began, p.upTo = time.Now(), first+(next-first)/8+pruneStep
 	}
-	return min(old, p.end)
+	return min(old, p.upTo)
 }

@@ -10,26 +10,26 @@ import (
 
 // SaveTools keeps the definitions that server listed last, instead of those before.
 func (db *Postgres) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
-	return db.write(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		if _, err := c.exec(ctx, "DELETE FROM tool WHERE server = $1", server); err != nil {
 			return err
 		}
 		b := pgBatch{conn: c}
 		for i, raw := range raws { // another instance may do the same at this time
-			b.do(ctx, `INSERT INTO tool (server, position, definition) VALUES ($1, $2, $3)
+			b.queue(ctx, `INSERT INTO tool (server, position, definition) VALUES ($1, $2, $3)
 				ON CONFLICT (server, position) DO UPDATE SET definition = excluded.definition`, server, int64(i), []byte(raw))
 		}
-		return b.run(ctx)
+		return b.send(ctx)
 	})
 }
 
 // LoadTools returns the last known definitions of every server.
 func (db *Postgres) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
 	tools := map[string][]json.RawMessage{}
-	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server string
 		var raw []byte
-		return c.each(ctx, into{&server, &raw}, func() error {
+		return c.eachRow(ctx, scanTargets{&server, &raw}, func() error {
 			tools[server] = append(tools[server], raw)
 			return nil
 		}, "SELECT server, definition FROM tool ORDER BY server, position")
@@ -44,19 +44,19 @@ func (db *Postgres) ForgetTools(ctx context.Context, server string) error {
 
 // PutResult keeps a result until it expires, or needs the room of newer ones.
 func (db *Postgres) PutResult(ctx context.Context, r StoredResult) error {
-	id, body, err := r.seal()
+	id, body, err := r.encryptBody()
 	if err != nil {
 		return err
 	}
-	jumped, now := db.clock.jumped(), db.clock.evenly()
-	return db.write(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	jumped, now := db.clock.wallClockShift(), db.clock.steadyNow()
+	return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		b := pgBatch{conn: c}
-		b.do(ctx, "DELETE FROM result WHERE expires <= $1 OR handle = $2", now.UnixMicro(), id)
-		b.do(ctx, `DELETE FROM result WHERE number IN (SELECT number FROM (
-				SELECT number, sum(octet_length(body)) OVER (ORDER BY number DESC) AS newer FROM result) AS r WHERE newer > $1)`, int64(maxResults-len(body)))
-		b.do(ctx, "INSERT INTO result (handle, actor, server, tool, expires, body) VALUES ($1, $2, $3, $4, $5, $6)",
-			id, pgClean(r.Actor), pgClean(r.Server), pgClean(r.Tool), r.Expires.Add(-jumped).UnixMicro(), body)
-		return b.run(ctx)
+		b.queue(ctx, "DELETE FROM result WHERE expires <= $1 OR handle = $2", now.UnixMicro(), id)
+		b.queue(ctx, `DELETE FROM result WHERE number IN (SELECT number FROM (
+				SELECT number, sum(octet_length(body)) OVER (ORDER BY number DESC) AS newer FROM result) AS r WHERE newer > $1)`, int64(maxResultBytes-len(body)))
+		b.queue(ctx, "INSERT INTO result (handle, actor, server, tool, expires, body) VALUES ($1, $2, $3, $4, $5, $6)",
+			id, cleanPgText(r.Actor), cleanPgText(r.Server), cleanPgText(r.Tool), r.Expires.Add(-jumped).UnixMicro(), body)
+		return b.send(ctx)
 	})
 }
 
@@ -66,10 +66,10 @@ func (db *Postgres) GetResult(ctx context.Context, handle string) (StoredResult,
 	r := StoredResult{Handle: handle}
 	var body []byte
 	var expires int64
-	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
-		found, err := c.first(ctx, into{&r.Actor, &r.Server, &r.Tool, &expires, &body}, "SELECT actor, server, tool, expires, body FROM result WHERE handle = $1", resultID(handle))
-		if err == nil && (!found || expires <= db.clock.evenly().UnixMicro()) {
-			return noResult()
+	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		found, err := c.firstRow(ctx, scanTargets{&r.Actor, &r.Server, &r.Tool, &expires, &body}, "SELECT actor, server, tool, expires, body FROM result WHERE handle = $1", resultIDOfHandle(handle))
+		if err == nil && (!found || expires <= db.clock.steadyNow().UnixMicro()) {
+			return noResultError()
 		}
 		return err
 	})
@@ -77,17 +77,17 @@ func (db *Postgres) GetResult(ctx context.Context, handle string) (StoredResult,
 		return StoredResult{}, err
 	}
 	r.Expires = time.UnixMicro(expires)
-	return r, r.open(body)
+	return r, r.decryptBody(body)
 }
 
 // Calls returns how many calls of each server have ended since a time, by the hour.
 func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
-	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server string
 		var n int64
-		return c.each(ctx, into{&server, &n}, func() error { calls[server] = n; return nil },
-			"SELECT server, sum(records)::bigint FROM activity_hour WHERE hour >= $1 AND type = $2 GROUP BY server", hourOf(since.UnixMicro()), string(activity.ToolCall))
+		return c.eachRow(ctx, scanTargets{&server, &n}, func() error { calls[server] = n; return nil },
+			"SELECT server, sum(records)::bigint FROM activity_hour WHERE hour >= $1 AND type = $2 GROUP BY server", hourOfMicros(since.UnixMicro()), string(activity.ToolCall))
 	})
 	return calls, err
 }
@@ -95,16 +95,16 @@ func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int6
 // ServerUse returns how each server was called in the latest hours, the present one
 // included.
 func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
-	u := newServerUses(now, latest)
-	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	u := newServerUseCounter(now, latest)
+	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server, status string
 		var at, n int64
-		if err := c.each(ctx, into{&server, &at, &status, &n}, func() error { u.calls(server, at, status, n); return nil },
+		if err := c.eachRow(ctx, scanTargets{&server, &at, &status, &n}, func() error { u.addCalls(server, at, status, n); return nil },
 			"SELECT server, hour, status, sum(records)::bigint FROM activity_hour WHERE hour >= $1 AND type = $2 GROUP BY server, hour, status",
 			u.first, string(activity.ToolCall)); err != nil {
 			return err
 		}
-		return c.each(ctx, into{&server, &at, &n}, func() error { u.took(server, at, n); return nil },
+		return c.eachRow(ctx, scanTargets{&server, &at, &n}, func() error { u.addDurations(server, at, n); return nil },
 			"SELECT server, bucket, sum(records)::bigint FROM activity_took WHERE hour >= $1 GROUP BY server, bucket ORDER BY server, bucket DESC", u.first)
 	})
 	return u.all, err
@@ -112,13 +112,13 @@ func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (m
 
 // ToolUse returns how often each tool was called, as far back as the log goes.
 func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.Use, error) {
-	used := toolUse{}
-	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
-		var k hour
+	used := toolUseCounts{}
+	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		var k hourKey
 		var records, last int64
-		return c.each(ctx, into{&k.hour, &k.server, &k.tool, &records, &last}, func() error {
+		return c.eachRow(ctx, scanTargets{&k.hour, &k.server, &k.tool, &records, &last}, func() error {
 			k.kind = string(activity.ToolCall)
-			used.add(k, records, last)
+			used.addHour(k, records, last)
 			return nil
 		}, "SELECT max(hour), server, tool, sum(records)::bigint, max(last) FROM activity_hour WHERE type = $1 GROUP BY server, tool", string(activity.ToolCall))
 	})

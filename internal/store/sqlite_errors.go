@@ -13,11 +13,11 @@ import (
 // The primary result codes of SQLite after which a file is looked at. The first is
 // that of a statement which does not fit the tables.
 const (
-	codeError   = 1
-	codeIOErr   = 10
-	codeCorrupt = 11
-	codeNotADB  = 26
-	codePrimary = 0xff
+	codeStatementError = 1
+	codeIOErr          = 10
+	codeCorrupt        = 11
+	codeNotADB         = 26
+	primaryCodeMask    = 0xff
 )
 
 var (
@@ -33,19 +33,19 @@ const (
 	codeFull     = 13
 )
 
-// ofDisk makes an error of the disk known as one to the activity log.
-func ofDisk(err error) error {
-	if err == nil || !isOfDisk(err) {
+// wrapDiskError makes an error of the disk known as one to the activity log.
+func wrapDiskError(err error) error {
+	if err == nil || !isDiskError(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", activity.ErrIO, err)
 }
 
-func isOfDisk(err error) bool {
+func isDiskError(err error) bool {
 	if errors.Is(err, errDeleted) {
 		return true
 	}
-	switch code(err) {
+	switch sqliteCode(err) {
 	case codeReadOnly, codeIOErr, codeFull:
 		return true
 	}
@@ -57,17 +57,17 @@ func isOfDisk(err error) bool {
 	return false
 }
 
-func code(err error) int {
+func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
-		return e.Code() & codePrimary
+		return e.Code() & primaryCodeMask
 	}
 	return 0
 }
 
 // isCorrupt reports whether err says that the file is damaged.
 func isCorrupt(err error) bool {
-	c := code(err)
+	c := sqliteCode(err)
 	return c == codeCorrupt || c == codeNotADB || errors.Is(err, errForeign) || errors.Is(err, errDamaged)
 }
 

@@ -8,26 +8,26 @@ import (
 	"fmt"
 )
 
-// rawConn is the one connection that writes. The statements of the projection
+// sqliteWriteConn is the one connection that writes. The statements of the projection
 // go to the driver itself, prepared once: database/sql would cost as much again
 // as SQLite does.
-type rawConn struct {
+type sqliteWriteConn struct {
 	conn  *sql.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
 	// failed is why a statement of the transaction that is under way has failed.
-	failed error
+	txErr error
 }
 
-func openRaw(ctx context.Context, db *sql.DB) (*rawConn, error) {
+func openWriteConn(ctx context.Context, db *sql.DB) (*sqliteWriteConn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &rawConn{conn: c, stmts: map[string]driver.Stmt{}}, nil
+	return &sqliteWriteConn{conn: c, stmts: map[string]driver.Stmt{}}, nil
 }
 
-func (c *rawConn) close() error {
+func (c *sqliteWriteConn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
@@ -36,7 +36,7 @@ func (c *rawConn) close() error {
 }
 
 // exec runs a statement. Values are int64, string, []byte or nil.
-func (c *rawConn) exec(query string, values ...driver.Value) error {
+func (c *sqliteWriteConn) exec(query string, values ...driver.Value) error {
 	s, err := c.prepare(query)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *rawConn) exec(query string, values ...driver.Value) error {
 	return err
 }
 
-func (c *rawConn) prepare(query string) (driver.Stmt, error) {
+func (c *sqliteWriteConn) prepare(query string) (driver.Stmt, error) {
 	if s, ok := c.stmts[query]; ok {
 		return s, nil
 	}
@@ -67,26 +67,26 @@ func (c *rawConn) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// do runs a statement of a transaction. Its error is that of the transaction, of
+// exec runs a statement of a transaction. Its error is that of the transaction, of
 // which nothing more is run then.
-func (c *rawConn) do(query string, values ...driver.Value) {
-	if c.failed == nil {
-		c.failed = c.exec(query, values...)
+func (c *sqliteWriteConn) execInTx(query string, values ...driver.Value) {
+	if c.txErr == nil {
+		c.txErr = c.exec(query, values...)
 	}
 }
 
-// tx runs fn in a transaction.
-func (c *rawConn) tx(ctx context.Context, fn func() error) error {
+// runTx runs fn in a transaction.
+func (c *sqliteWriteConn) runTx(ctx context.Context, fn func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	c.failed = nil
+	c.txErr = nil
 	err := fn()
-	if c.failed != nil {
-		err = c.failed // what came after it, came of it
+	if c.txErr != nil {
+		err = c.txErr // what came after it, came of it
 	}
 	if err == nil {
 		err = c.exec("COMMIT")
@@ -99,12 +99,12 @@ func (c *rawConn) tx(ctx context.Context, fn func() error) error {
 }
 
 // QueryRowContext reads one row inside a transaction.
-func (c *rawConn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+func (c *sqliteWriteConn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // QueryContext is QueryRowContext for more than one.
-func (c *rawConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (c *sqliteWriteConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
@@ -114,11 +114,11 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// into is where the columns of a row are read into.
-type into []any
+// scanTargets is where the columns of a row are read into.
+type scanTargets []any
 
-// each reads what a query selects, row by row, and calls fn after each.
-func each(ctx context.Context, db querier, to into, fn func() error, query string, args ...any) error {
+// eachRow reads what a query selects, row by row, and calls fn after each.
+func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -135,8 +135,8 @@ func each(ctx context.Context, db querier, to into, fn func() error, query strin
 	return rows.Err()
 }
 
-// first reads the first row that a query selects, and reports whether there is one.
-func first(ctx context.Context, db querier, to into, query string, args ...any) (found bool, err error) {
+// firstRow reads the first row that a query selects, and reports whether there is one.
+func firstRow(ctx context.Context, db querier, to scanTargets, query string, args ...any) (found bool, err error) {
 	err = db.QueryRowContext(ctx, query, args...).Scan(to...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil

@@ -18,9 +18,9 @@ const (
 	joiners = "-_./:@"
 )
 
-// splitter takes texts apart. emit gets every word and every pair; the slice is
+// wordSplitter takes texts apart. emit gets every word and every pair; the slice is
 // valid until it returns.
-type splitter struct {
+type wordSplitter struct {
 	emit func(word []byte, pair bool)
 
 	word  []byte // the word that is being read
@@ -28,127 +28,127 @@ type splitter struct {
 	whole []byte // scratch
 }
 
-// text splits plain text.
-func (s *splitter) text(t []byte) { s.split(t, false) }
+// splitText splits plain text.
+func (s *wordSplitter) splitText(t []byte) { s.split(t, false) }
 
-// json splits JSON: names and values, with the escapes of its strings undone.
+// splitJSON splits JSON: names and values, with the escapes of its strings undone.
 // Text inside of text has its escapes twice, so what could be the letter of one
 // (the n of \n) is left out of the word as well as taken into it.
-func (s *splitter) json(t []byte) { s.split(t, true) }
+func (s *wordSplitter) splitJSON(t []byte) { s.split(t, true) }
 
-func (s *splitter) split(t []byte, escapes bool) {
+func (s *wordSplitter) split(t []byte, escapes bool) {
 	for i := 0; i < len(t); {
 		c := t[i]
 		switch {
 		case c == '\\' && escapes && i+1 < len(t):
-			i += s.escape(t[i:])
+			i += s.readEscape(t[i:])
 		case c < utf8.RuneSelf:
-			s.ascii(c)
+			s.addASCII(c)
 			i++
 		default:
 			r, size := utf8.DecodeRune(t[i:])
-			s.rune(r)
+			s.addRune(r)
 			i += size
 		}
 	}
-	s.end()
+	s.endWord()
 }
 
-// escape reads an escape of JSON, and returns how long it is.
-func (s *splitter) escape(t []byte) int {
+// readEscape reads an escape of JSON, and returns how long it is.
+func (s *wordSplitter) readEscape(t []byte) int {
 	switch c := t[1]; c {
 	case 'u':
 		if len(t) < 6 {
-			s.end()
+			s.endWord()
 			return len(t)
 		}
 		var b [2]byte
 		if _, err := hex.Decode(b[:], t[2:6]); err != nil {
-			s.end()
+			s.endWord()
 			return 2
 		}
-		s.rune(rune(b[0])<<8 | rune(b[1]))
+		s.addRune(rune(b[0])<<8 | rune(b[1]))
 		return 6
 	case '\\':
-		return 2 + s.inner(t[2:])
+		return 2 + s.readInnerEscape(t[2:])
 	case '/':
-		s.ascii('/')
+		s.addASCII('/')
 	default: // a control character, or a quote
-		s.end()
+		s.endWord()
 	}
 	return 2
 }
 
-// inner reads what follows an escaped backslash: an escape of the text inside,
+// readInnerEscape reads what follows an escaped backslash: an escape of the text inside,
 // perhaps.
-func (s *splitter) inner(t []byte) int {
-	s.end()
+func (s *wordSplitter) readInnerEscape(t []byte) int {
+	s.endWord()
 	if len(t) == 0 || !strings.ContainsRune("nrtbf", rune(t[0])) {
 		return 0
 	}
 	n := 1
-	for n < len(t) && isWord(t[n]) {
+	for n < len(t) && isWordByte(t[n]) {
 		n++
 	}
 	for _, c := range t[:n] { // as in C:\new
-		s.ascii(c)
+		s.addASCII(c)
 	}
-	s.end()
+	s.endWord()
 	return 1 // and the rest again, as in \nnew
 }
 
-func isWord(c byte) bool {
+func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-func (s *splitter) ascii(c byte) {
+func (s *wordSplitter) addASCII(c byte) {
 	switch {
 	case c >= 'A' && c <= 'Z':
-		s.add(c + 'a' - 'A')
-	case isWord(c):
-		s.add(c)
+		s.addByte(c + 'a' - 'A')
+	case isWordByte(c):
+		s.addByte(c)
 	case strings.IndexByte(joiners, c) >= 0:
-		s.join(c)
+		s.endWordAtJoiner(c)
 	default:
-		s.end()
+		s.endWord()
 	}
 }
 
-func (s *splitter) add(c byte) {
+func (s *wordSplitter) addByte(c byte) {
 	if len(s.word) < maxWord {
 		s.word = append(s.word, c)
 	}
 }
 
-func (s *splitter) rune(r rune) {
+func (s *wordSplitter) addRune(r rune) {
 	switch {
 	case r < utf8.RuneSelf:
-		s.ascii(byte(r))
+		s.addASCII(byte(r))
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
-		s.next() // joined to what was before, with nothing between
+		s.startPair() // joined to what was before, with nothing between
 		s.word = utf8.AppendRune(s.word, r)
-		s.next()
+		s.startPair()
 	case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
 		if len(s.word) < maxWord {
 			s.word = utf8.AppendRune(s.word, unicode.ToLower(r))
 		}
 	default:
-		s.end()
+		s.endWord()
 	}
 }
 
-// join ends a word that c joins to the next.
-func (s *splitter) join(c byte) {
+// endWordAtJoiner ends a word that c joins to the next.
+func (s *wordSplitter) endWordAtJoiner(c byte) {
 	if len(s.word) == 0 { // a joiner at the beginning, or two in a row
 		s.pair = s.pair[:0]
 		return
 	}
-	s.next()
+	s.startPair()
 	s.pair = append(s.pair, c)
 }
 
-// next ends a word and makes it the first of a pair.
-func (s *splitter) next() {
+// nextRecords ends a word and makes it the first of a pair.
+func (s *wordSplitter) startPair() {
 	if len(s.word) == 0 {
 		return
 	}
@@ -157,8 +157,8 @@ func (s *splitter) next() {
 	s.word = s.word[:0]
 }
 
-// end ends a word that nothing follows.
-func (s *splitter) end() {
+// prefixEnd ends a word that nothing follows.
+func (s *wordSplitter) endWord() {
 	if len(s.word) > 0 {
 		s.emitWord()
 		s.word = s.word[:0]
@@ -166,7 +166,7 @@ func (s *splitter) end() {
 	s.pair = s.pair[:0]
 }
 
-func (s *splitter) emitWord() {
+func (s *wordSplitter) emitWord() {
 	s.emit(s.word, false)
 	if len(s.pair) > 0 {
 		s.whole = append(append(s.whole[:0], s.pair...), s.word...)
@@ -174,26 +174,26 @@ func (s *splitter) emitWord() {
 	}
 }
 
-// term is one thing that a search asks for: a word or a pair, or everything that
+// searchTerm is one thing that a search asks for: a word or a pair, or everything that
 // begins like it.
-type term struct {
+type searchTerm struct {
 	word   string
 	prefix bool
 }
 
-func (t term) matches(word []byte) bool {
+func (t searchTerm) matches(word []byte) bool {
 	if t.prefix {
 		return strings.HasPrefix(string(word), t.word)
 	}
 	return string(word) == t.word
 }
 
-// probe returns bytes that a text must have, in lower case, to have the term;
+// requiredBytes returns bytes that a text must have, in lower case, to have the term;
 // nil when there are none. Joiners can be escaped, letters of other scripts
 // have more than one lower case, and a long word is cut.
-func (t term) probe() []byte {
+func (t searchTerm) requiredBytes() []byte {
 	longest := ""
-	for _, part := range strings.FieldsFunc(t.word, func(r rune) bool { return r < utf8.RuneSelf && !isWord(byte(r)) }) {
+	for _, part := range strings.FieldsFunc(t.word, func(r rune) bool { return r < utf8.RuneSelf && !isWordByte(byte(r)) }) {
 		if len(part) > len(longest) {
 			longest = part
 		}
@@ -207,29 +207,29 @@ func (t term) probe() []byte {
 // maxTerms bounds the work of one search.
 const maxTerms = 32
 
-// parseSearch takes a search apart. All its words must be in a record. A word
+// parseSearchTerms takes a search apart. All its words must be in a record. A word
 // that ends in * stands for all that begin with it.
-func parseSearch(search string) []term {
-	var terms []term
+func parseSearchTerms(search string) []searchTerm {
+	var terms []searchTerm
 	for _, w := range strings.Fields(search) {
 		stem, prefix := strings.CutSuffix(w, "*")
-		terms = append(terms, termsOf(stem, prefix)...)
+		terms = append(terms, termsOfWord(stem, prefix)...)
 	}
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// termsOf returns the terms of one word of a search: the word itself, or the
+// termsOfWord returns the terms of one word of a search: the word itself, or the
 // pairs of a joined one, which say more than its parts.
-func termsOf(word string, prefix bool) []term {
-	var parts, pairs []term
-	s := splitter{emit: func(w []byte, pair bool) {
+func termsOfWord(word string, prefix bool) []searchTerm {
+	var parts, pairs []searchTerm
+	s := wordSplitter{emit: func(w []byte, pair bool) {
 		if pair {
-			pairs = append(pairs, term{word: string(w)})
+			pairs = append(pairs, searchTerm{word: string(w)})
 		} else {
-			parts = append(parts, term{word: string(w)})
+			parts = append(parts, searchTerm{word: string(w)})
 		}
 	}}
-	s.text([]byte(word))
+	s.splitText([]byte(word))
 	terms := append(parts, pairs...)
 	if len(pairs) > 0 && len(pairs) == len(parts)-1 {
 		terms = pairs

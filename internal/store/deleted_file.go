@@ -13,32 +13,32 @@ import (
 // once it is whole, which takes the place of the file when that is not used any
 // more.
 
-// Look looks whether the files of the database still have their names, and has
+// CheckFiles looks whether the files of the database still have their names, and has
 // them written again when they have not. It is meant to be called now and then.
-func (db *DB) Look() {
+func (db *SQLite) CheckFiles() {
 	db.mu.Lock()
 	e := db.engine
 	db.mu.Unlock()
-	if e == nil || !e.gone() {
+	if e == nil || !e.filesReplaced() {
 		return
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.engine == e && db.halted == nil {
+	if db.engine == e && db.writeErr == nil {
 		db.logger.Error("the database was deleted; it is written again", "path", db.path)
-		db.halted = ofDisk(errDeleted)
-		db.engine, db.err = nil, db.halted
+		db.writeErr = wrapDiskError(errDeleted)
+		db.engine, db.err = nil, db.writeErr
 		e.suspected <- errDeleted // the only one for this engine
 	}
 }
 
-// gone reports whether a file that was there is not any more, or is another one.
-func (e *engine) gone() bool {
-	now, err := identify(e.path)
+// deleted reports whether a file that was there is not any more, or is another one.
+func (e *sqliteEngine) filesReplaced() bool {
+	now, err := statDatabaseFiles(e.path)
 	if err != nil {
 		return false // what the disk says is heard elsewhere
 	}
-	for i, was := range e.files {
+	for i, was := range e.openedFiles {
 		if was != nil && (now[i] == nil || !os.SameFile(was, now[i])) {
 			return true
 		}
@@ -46,21 +46,21 @@ func (e *engine) gone() bool {
 	return false
 }
 
-// writeAgain writes the database beside its lost file.
-func (e *engine) writeAgain() error {
+// rewriteFile writes the database beside its lost file.
+func (e *sqliteEngine) rewriteFile() error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	part := e.path + ".copy"
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := prepareFile(part); err != nil {
+	if err := createPrivateFile(part); err != nil {
 		return err
 	}
-	if err := e.conn.exec("VACUUM INTO ?", part); err != nil {
+	if err := e.writeConn.exec("VACUUM INTO ?", part); err != nil {
 		return fmt.Errorf("write the database again: %w", err)
 	}
-	if err := touch(part); err != nil {
+	if err := checkWritable(part); err != nil {
 		return err
 	}
 	return os.Rename(part, e.path+".again")

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// pgChannel is where instances tell each other what they have stored.
+const pgChannel = "mcpproxy"
+
+// RemoteChangeSignal is what other instances have stored.
+type RemoteChanges struct {
+	All        bool            // the database was away: anything
+	Servers    map[string]bool // of which something is decided; true: a launch was approved
+	Tokens     bool
+	Presence   bool     // somebody has signed something, or the anchor is another one
+	Questions  bool     // somebody is asked, or has answered, or the leases have changed
+	LogNotices []string // what Steps reads; nil of none
+	LogMissed  bool     // there was more in the logs than what Log tells
+}
+
+// maxLogNotices is how much Log has.
+const maxLogNotices = 256
+
+// remoteChangeInbox collects what others have stored until somebody takes it.
+type remoteChangeInbox struct {
+	signal  chan struct{}
+	mu      sync.Mutex // guards what follows
+	pending RemoteChanges
+}
+
+func (n *remoteChangeInbox) merge(s RemoteChanges) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending.All, n.pending.Tokens, n.pending.LogMissed = n.pending.All || s.All, n.pending.Tokens || s.Tokens, n.pending.LogMissed || s.LogMissed || s.All
+	n.pending.Questions, n.pending.Presence = n.pending.Questions || s.Questions, n.pending.Presence || s.Presence
+	if n.pending.LogNotices = append(n.pending.LogNotices, s.LogNotices...); len(n.pending.LogNotices) > maxLogNotices {
+		n.pending.LogNotices, n.pending.LogMissed = nil, true
+	}
+	for server, anew := range s.Servers {
+		if n.pending.Servers == nil {
+			n.pending.Servers = map[string]bool{}
+		}
+		n.pending.Servers[server] = n.pending.Servers[server] || anew
+	}
+	select {
+	case n.signal <- struct{}{}:
+	default:
+	}
+}
+
+// The payloads of notifications.
+const (
+	notifyLog       = "log " // instance, first key, key after the last, keys that have ended
+	notifyTokens    = "tokens"
+	notifyQuestions = "asks"
+	notifyPresence  = "presence"
+	notifyServer    = "server " // true or false, a blank, its name
+)
+
+// readChunksUpTo takes a notification. One that a later version sends may be about anything.
+func (n *remoteChangeInbox) addNotification(payload string) {
+	switch rest, isServer := strings.CutPrefix(payload, notifyServer); {
+	case strings.HasPrefix(payload, notifyLog):
+		n.merge(RemoteChanges{LogNotices: []string{payload}})
+	case payload == notifyTokens:
+		n.merge(RemoteChanges{Tokens: true})
+	case payload == notifyPresence:
+		n.merge(RemoteChanges{Presence: true})
+	case payload == notifyQuestions:
+		n.merge(RemoteChanges{Questions: true})
+	case isServer:
+		anew, server, _ := strings.Cut(rest, " ")
+		n.merge(RemoteChanges{Servers: map[string]bool{server: anew == strconv.FormatBool(true)}})
+	default:
+		n.merge(RemoteChanges{All: true})
+	}
+}
+
+// maxNotificationBytes is how long a notification may be, in bytes; the server's bound is 8,000.
+const maxNotificationBytes = 7000
+
+// logNotification tells of records that have come, and of those that have ended.
+func logNotification(instance, from, next int64, ended []int64) string {
+	payload := notifyLog
+	for _, n := range append([]int64{instance, from, next}, ended...) {
+		if payload = payload + strconv.FormatInt(n, 10) + " "; len(payload) > maxNotificationBytes {
+			return notifyLog
+		}
+	}
+	return payload
+}
+
+func serverNotification(server string, anew bool) string {
+	return notifyServer + strconv.FormatBool(anew) + " " + server
+}
