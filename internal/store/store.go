@@ -105,3 +105,34 @@ func (db *SQLite) Close() error {
 	<-db.done
 	return nil
 }
+
+// withWriteConn runs fn in a transaction of the writing connection.
+func (db *SQLite) writeTx(ctx context.Context, fn func(c *sqliteWriteConn) error) error {
+	e, err := db.waitWritable(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	err = e.writeConn.runTx(ctx, func() error { return fn(e.writeConn) })
+	e.writing.Unlock()
+	return db.blockWritesOnDamage(e, err)
+}
+
+// writeTxDurably is SQLite.write, and what it has written survives a loss of power when it returns.
+func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn) error) error {
+	e, err := db.waitWritable(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	// Not by exec: SQLite obeys when the statement is prepared, which exec does once.
+	if _, err = e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = FULL"); err == nil {
+		err = e.writeConn.runTx(ctx, func() error { return fn(e.writeConn) })
+		_, also := e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
+		if err == nil && also != nil {
+			err = also
+		}
+	}
+	e.writing.Unlock()
+	return db.blockWritesOnDamage(e, err)
+}
