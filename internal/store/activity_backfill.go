@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Chunks from before there was a column get it when somebody asks for what is in it:
-// once, and most databases are small.
+// Chunks of older versions lack columns that were added later. A query that needs such a column
+// writes it first, once.
 
-// firstBackfilledField is the first column that chunks may lack.
+// firstBackfilledField is the first field whose column a chunk may lack.
 const firstBackfilledField = fieldClient
 
-// readMissingColumns reads which chunks have not all columns.
+// readMissingColumns reads which columns each chunk lacks.
 func (x *activityIndex) readMissingColumns(ctx context.Context, db *sql.DB) error {
 	for f := firstBackfilledField; f < fieldCount; f++ {
 		for i := range x.chunks {
@@ -31,12 +31,12 @@ func (x *activityIndex) readMissingColumns(ctx context.Context, db *sql.DB) erro
 	return nil
 }
 
-// lacksAnyColumn reports whether the chunk lacks the column of one of some fields.
+// lacksAnyColumn reports whether the chunk lacks the column of one of the fields.
 func (c *chunkInfo) lacksAnyColumn(of []columnField) bool {
 	return slices.ContainsFunc(of, func(f columnField) bool { return c.missingColumns[f] })
 }
 
-// backfillColumns writes the columns of fields of all chunks that lack one.
+// backfillColumns writes the missing columns of the fields in all chunks.
 func (e *sqliteEngine) backfillColumns(ctx context.Context, of ...columnField) error {
 	for {
 		if more, err := e.backfillNextChunk(ctx, of); err != nil || !more {
@@ -45,7 +45,8 @@ func (e *sqliteEngine) backfillColumns(ctx context.Context, of ...columnField) e
 	}
 }
 
-// firstChunkLacking returns the oldest chunk without a column of some fields, and whether there is one.
+// firstChunkLacking returns the oldest chunk that lacks a column of the fields, and whether there
+// is one.
 func (e *sqliteEngine) firstChunkLacking(of []columnField) (chunk int64, found bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -53,14 +54,14 @@ func (e *sqliteEngine) firstChunkLacking(of []columnField) (chunk int64, found b
 	return e.index.firstChunk + int64(i), i >= 0
 }
 
-// backfillNextChunk writes all that one chunk lacks, and reports whether there was one.
+// backfillNextChunk writes all missing columns of one chunk and reports whether there was one.
 func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) (bool, error) {
 	if _, found := e.firstChunkLacking(of); !found {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, found := e.firstChunkLacking(of) // somebody may have been faster
+	chunk, found := e.firstChunkLacking(of) // another goroutine may have been faster
 	if !found {
 		return false, nil
 	}

@@ -2,14 +2,14 @@ package store
 
 import "math/bits"
 
-// chunkBlock is the selected records of a chunk, as they are counted: column by column.
+// chunkBlock is the selected records of a chunk, with the columns that a summary counts.
 type chunkBlock struct {
-	firstKey int64    // the key of its first record, or the place
-	words    []uint64 // a bit for each that is selected
+	firstKey int64    // the key of its first record, or its position in a pgSnapshot
+	words    []uint64 // one bit for each selected record
 	columns  [fieldCount + 1]codedColumn
 }
 
-// eachRow calls fn for the selected records, the newest first, by their number in the chunk.
+// eachSelected calls fn with the index of each selected record in the chunk, the newest first.
 func (b *chunkBlock) eachSelected(fn func(i int)) {
 	for j := len(b.words) - 1; j >= 0; j-- {
 		for w := b.words[j]; w != 0; {
@@ -20,8 +20,8 @@ func (b *chunkBlock) eachSelected(fn func(i int)) {
 	}
 }
 
-// keepNewest leaves the newest of the selected records, most at most. It returns how many there are,
-// and whether there were more.
+// keepNewest deselects all but the newest most records. It returns how many are selected, and
+// whether there were more.
 func (b *chunkBlock) keepNewest(most int64) (n int64, cut bool) {
 	n = keySelection{words: b.words}.count()
 	if n <= most {

@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Each calls fn for every record that f selects when it is called, the newest first.
-// What is selected are bits in memory; each record is read by itself, so that a slow
-// fn keeps no snapshot of the database open.
+// Each calls fn for every record that f selects at the time of the call, the newest first. The
+// selection is bits in memory, and each record is read by itself, so that a slow fn keeps no
+// snapshot of the database open.
 func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
 	q, err := db.newQuery(ctx, &f)
 	if err != nil {
@@ -42,8 +42,8 @@ func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity
 	return err
 }
 
-// eachBlock calls fn for the chunks that have selected records, the newest first, until
-// most records were in them, and reports whether there are more. It reads columns alone.
+// eachBlock calls fn for the chunks that have selected records, the newest first, until they had
+// most records, and reports whether there are more. It reads columns only, no records.
 func (q *activityQuery) eachBlock(ctx context.Context, most int64, fn func(*chunkBlock)) (cut bool, err error) {
 	batch := columnBatch{activityQuery: q, from: q.firstChunk + int64(len(q.chunks))}
 	for chunk := (q.sel.base + 64*int64(len(q.sel.words)) - 1) / chunkSize; chunk*chunkSize >= q.sel.base && !cut; chunk-- {
@@ -67,7 +67,7 @@ func (q *activityQuery) eachBlock(ctx context.Context, most int64, fn func(*chun
 	return cut, nil
 }
 
-// copyTailColumns copies the columns of the newest records: they change.
+// copyTailColumns copies the columns of the newest records, which can change.
 func (q *activityQuery) copyTailColumns(t *tailColumns) {
 	for _, f := range q.columns {
 		q.tail[f] = append([]uint64(nil), t.columns[f]...)
@@ -82,16 +82,16 @@ func (q *activityQuery) copyTailColumns(t *tailColumns) {
 // batchChunks is how many chunks are read at a time.
 const batchChunks = 128
 
-// columnBatch has the columns of some chunks. It is asked for chunks from the newest
-// to the oldest.
+// columnBatch holds the columns of several chunks. Its caller asks for chunks from the newest to
+// the oldest.
 type columnBatch struct {
 	*activityQuery
-	from    int64             // its first chunk
-	present [batchChunks]bool // else pruned meanwhile
+	from    int64             // the first chunk in the batch
+	present [batchChunks]bool // false: pruned meanwhile
 	blocks  [batchChunks]chunkBlock
 }
 
-// chunkBlock returns the columns of a chunk, nil when it is not there.
+// chunkBlock returns the columns of a chunk, nil if the chunk was pruned.
 func (b *columnBatch) chunkBlock(ctx context.Context, chunk int64) (*chunkBlock, error) {
 	if first := b.tailFirst / chunkSize; chunk >= first {
 		tail := &chunkBlock{firstKey: chunk * chunkSize}
@@ -113,8 +113,8 @@ func (b *columnBatch) chunkBlock(ctx context.Context, chunk int64) (*chunkBlock,
 	return &b.blocks[chunk-b.from], nil
 }
 
-// readChunksUpTo reads the columns of the chunks that end with last. One that is not there is
-// empty: it was to be written, and the disk does not take it.
+// readChunksUpTo reads the columns of the batch of chunks that ends with last. A missing column
+// gets the value 0: the disk did not accept the backfill.
 func (b *columnBatch) readChunksUpTo(ctx context.Context, last int64) error {
 	b.from, b.present = max(b.firstChunk, last+1-batchChunks), [batchChunks]bool{}
 	for _, f := range append(b.columns, fieldTime) {

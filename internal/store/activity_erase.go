@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// eraseFields takes fields out of a record, and its words out of the text index. That the
-// spool has them still is noted.
+// eraseFields removes fields from a record and its words from the text index. It notes that the
+// spool still has them.
 func (p *projection) eraseFields(ctx context.Context, r activity.Redaction) error {
 	fields := make([]string, len(r.Fields))
 	for i, f := range r.Fields {
@@ -48,7 +48,7 @@ func nullIfNil(b []byte) driver.Value {
 	return b
 }
 
-// reindexChunk makes the text index of a chunk anew, if there is one.
+// reindexChunk writes the text index of a chunk again, if it has one.
 func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) {
 	i := chunk - p.e.index.firstChunk
 	if i < 0 || i >= int64(len(p.e.index.chunks)) || p.e.index.chunks[i].segments == nil {
@@ -62,13 +62,13 @@ func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) 
 	return err
 }
 
-// saveSignature notes a place of the chain that is signed.
+// saveSignature stores a signed checkpoint.
 func (p *projection) saveSignature(s *activity.Checkpoint) {
 	p.e.writeConn.execInTx("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
-// Erasing returns what is erased here, and not in the spool yet.
+// Erasing returns the erasures that the spool still has to make.
 func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
@@ -88,8 +88,8 @@ func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, er
 	return out, err
 }
 
-// Erased empties the WAL, in which the values still are, and forgets what was noted. A
-// reader who needs the WAL is no failure.
+// Erased truncates the WAL, which still has the erased values, and deletes the notes of the
+// erasures. If a reader needs the WAL, it returns done = false without an error.
 func (p sqliteChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	e, err := p.db.waitWritable(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.Redact
 	return err == nil, err
 }
 
-// Stored returns the record with an id as it is stored.
+// Stored returns the record with an ID as it is stored.
 func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.Stored, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
@@ -141,7 +141,8 @@ func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.Store
 	return scanStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }
 
-// setSegments shows queries the text index that was made anew. The engine's mu is held.
+// setSegments publishes new segments of the text index to queries. The caller holds the engine's
+// mu.
 func (x *activityIndex) setSegments(indexed map[int64][]textSegment) {
 	for chunk, segments := range indexed {
 		x.chunks[chunk-x.firstChunk].segments = slices.Clone(segments)

@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// chainLink is a place in the chain.
+// chainLink is the number and hash of an entry of the chain.
 type chainLink struct {
 	seq  int64
 	hash []byte
 }
 
-// readChainLinks returns the links of the rows from from to before past that are
-// wanted, and their keys.
+// readChainLinks returns the links of the rows in [from, past) for which want returns true, and the
+// keys of these rows.
 func readChainLinks(ctx context.Context, db querier, from, past int64, want func(key int64) bool) (out []chainLink, keys []int64, err error) {
 	var key int64
 	var seq, endSeq sql.NullInt64
@@ -38,14 +38,14 @@ func readChainLinks(ctx context.Context, db querier, from, past int64, want func
 	return out, keys, err
 }
 
-// writePruneCheckpoint writes a checkpoint, signed, for the records that are about to be deleted. It is
-// at the last entry before the first one that stays. Entries behind it that are deleted too,
-// the ends of long calls, leave their hash.
+// writePruneCheckpoint writes a signed checkpoint for the records that are about to be deleted. The
+// checkpoint is at the last entry before the first one that stays. Deleted entries after it, the
+// ends of long calls, leave their hash in activity_gap.
 //
 // Records with a beginning are in the order of their beginnings, and ends whose beginnings were
-// pruned are in the order of these ends. But such an end is stored behind the records of its
-// transaction that began later, so the first entry that stays is that of the first record of
-// either kind.
+// pruned are in the order of these ends. But such an end is stored after the records of its
+// transaction that began later, so the first entry that stays belongs to the first record of either
+// kind.
 func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int64, now time.Time, signer activity.Signer) error {
 	cut := chainLink{}
 	err := c.QueryRowContext(ctx, `SELECT coalesce(min(first) - 1, (SELECT seq FROM activity_position)) FROM (
@@ -63,7 +63,7 @@ func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int6
 	}
 	found, err := firstRow(ctx, c, scanTargets{&cut.hash}, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq)
 	if err != nil || !found {
-		return err // the last checkpoint is here, or the chain is broken here already
+		return err // the last checkpoint is here, or the chain is already broken here
 	}
 	c.execInTx("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
@@ -83,8 +83,8 @@ func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int6
 	return nil
 }
 
-// saveGapHashes keeps the hashes of entries that go. Of several in a row that of the
-// last one is enough.
+// saveGapHashes stores the hashes of entries that are deleted. For several in a row it stores only
+// the last hash.
 func saveGapHashes(ctx context.Context, c *sqliteWriteConn, gone []chainLink) error {
 	slices.SortFunc(gone, func(a, b chainLink) int { return cmp.Compare(a.seq, b.seq) })
 	for i := 0; i < len(gone); {
@@ -98,8 +98,7 @@ func saveGapHashes(ctx context.Context, c *sqliteWriteConn, gone []chainLink) er
 	return nil
 }
 
-// saveGapRun keeps the hash of the last of a run, together with the runs that it
-// touches.
+// saveGapRun stores the hash of the last entry of a run and merges the run with its neighbors.
 func saveGapRun(ctx context.Context, c *sqliteWriteConn, from int64, last chainLink) error {
 	var before, after int64
 	found, err := firstRow(ctx, c, scanTargets{&before}, "SELECT first FROM activity_gap WHERE seq = ?", from-1)

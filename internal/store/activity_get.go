@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// idBounds returns the lowest and the highest id that begin with prefix.
+// idBounds returns the lowest and the highest ID with a prefix.
 func idBounds(prefix string) (low, high string) {
 	const length = 26
 	pad := length - len(prefix)
 	return prefix + strings.Repeat("0", pad), prefix + strings.Repeat("Z", pad)
 }
 
-// Get returns the record whose id begins with prefix.
+// Get returns the record whose ID begins with prefix.
 func (db *SQLite) Get(ctx context.Context, prefix string) (activity.Record, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func noActivityError(prefix string) error {
 		WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
 }
 
-// readRecordWithChain returns a record with its place in the chain.
+// readRecordWithChain returns a record with its position in the chain.
 func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.Record, error) {
 	s, err := scanStored(db.QueryRowContext(ctx, selectStored, key))
 	if err != nil {
@@ -70,7 +70,7 @@ func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.R
 	return r, nil
 }
 
-// selectStored selects what scanStored reads.
+// selectStored selects the columns that scanStored scans.
 const selectStored = "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?"
 
 func scanStored(row *sql.Row) (s activity.Stored, err error) {
@@ -80,10 +80,9 @@ func scanStored(row *sql.Row) (s activity.Stored, err error) {
 	return s, err
 }
 
-// previousEntryHash returns the hash of the entry before that which began a record; what is
-// no hash when it is not there any more. It is that of a checkpoint or of a gap, or
-// the record before began with it, or one from before that ended with it: mostly one
-// that was under way at the same time.
+// previousEntryHash returns the hash of the entry before the one that began a record; nil if it is
+// not there any more. The hash is that of a checkpoint or a gap, or of an entry of an earlier
+// record: its beginning, or its end if it ran at the same time.
 func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []byte, err error) {
 	if seq == 1 {
 		return make([]byte, len(activity.Hash{})), nil
@@ -102,8 +101,8 @@ func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []
 	return nil, nil
 }
 
-// findByID returns the keys of at most two records whose ids are from low to high.
-// Ids grow with the keys from first to before past, so it is a binary search.
+// findKeysByID returns the keys of at most two records with IDs in [low, high]. IDs grow with the
+// keys in [first, past), so it is a binary search.
 func findKeysByID(ctx context.Context, db querier, low, high string, first, past int64) (keys []int64, err error) {
 	for first < past {
 		mid := first + (past-first)/2
@@ -131,8 +130,8 @@ func findKeysByID(ctx context.Context, db querier, low, high string, first, past
 	return keys, err
 }
 
-// firstIDFrom returns the first record from a key on that has an id, which is most of
-// them; key -1 and an id after every other one when there is none.
+// firstIDFrom returns the first record from a key on that has an ID, which most records have; key
+// -1 and an ID after all others if there is none.
 func firstIDFrom(ctx context.Context, db querier, from int64) (key int64, id string, err error) {
 	found, err := firstRow(ctx, db, scanTargets{&key, &id}, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
 		WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, from)

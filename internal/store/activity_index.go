@@ -2,13 +2,12 @@ package store
 
 import "mcpproxy/internal/store/activity"
 
-// activityIndex is what is kept in memory of the activity: where its records are, and
-// the columns of the newest, which are not in a chunk yet.
+// activityIndex is the index of the activity records in memory: which keys exist, facts about each
+// chunk, and the columns of the newest records, which are not in a chunk yet.
 type activityIndex struct {
-	firstKey int64 // older records are pruned
+	firstKey int64 // records with lower keys are pruned
 	nextKey  int64
-	// chunks are those in the database, without a gap; the first is number
-	// firstChunk.
+	// chunks are the chunks in the database, without gaps. The number of the first is firstChunk.
 	firstChunk int64
 	chunks     []chunkInfo
 	tail       tailColumns
@@ -16,22 +15,22 @@ type activityIndex struct {
 
 type chunkInfo struct {
 	minTime, maxTime int64
-	segments         []textSegment // of the text index, when it is made
-	refused, deleted *bitmap       // of its records; what is gone is not refused
+	segments         []textSegment // segments of the text index; nil until the chunk is indexed
+	refused, deleted *bitmap       // which records are refusals, and which refusals were pruned
 	refusedBytes     int64
-	missingColumns   [fieldCount]bool // columns that there were not yet when it was made
+	missingColumns   [fieldCount]bool // columns that the chunk lacks because an older version wrote it
 }
 
-// textSegment is a stretch of keys in the text index.
+// textSegment is a range of keys [first, past) in the text index.
 type textSegment struct{ first, past int64 }
 
-// tailColumns holds the columns of the records from key first on, which is a multiple
-// of chunkSize.
+// tailColumns holds the columns of the records from key first on, which is a multiple of chunkSize.
+// These records are not in a chunk yet.
 type tailColumns struct {
 	first   int64
 	columns [fieldCount][]uint64
 	times   []int64
-	// sizeOfMarked is the size of the refusals among them.
+	// refusedBytes is the size of the refusals in the tail.
 	refusedBytes int64
 }
 
@@ -42,7 +41,7 @@ func (t *tailColumns) addRecord(values *[fieldCount]uint64, time int64) {
 	t.times = append(t.times, time)
 }
 
-// deleteMarkedRecords forgets the oldest chunk.
+// dropOldestChunk removes the first chunkSize records.
 func (t *tailColumns) dropOldestChunk() {
 	t.first += chunkSize
 	for f := range t.columns {
@@ -51,15 +50,15 @@ func (t *tailColumns) dropOldestChunk() {
 	t.times = append([]int64(nil), t.times[chunkSize:]...)
 }
 
-// keyAfterChunks is the key after the last chunk.
+// keyAfterChunks returns the key after the last chunk.
 func (x *activityIndex) keyAfterChunks() int64 {
 	return (x.firstChunk + int64(len(x.chunks))) * chunkSize
 }
 
-// refusalHash is what the records have in fieldType that the quota is for.
+// refusalHash is the value of fieldType of refusals, which have a quota.
 var refusalHash = hashText(string(activity.PolicyDecision))
 
-// refusalBits returns the refusals among the types of a chunk's records.
+// refusalBits returns which records of a chunk are refusals, by their types, without pruned ones.
 func refusalBits(types []uint64, gone *bitmap) *bitmap {
 	var b bitmap
 	for i, v := range types {

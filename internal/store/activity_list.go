@@ -13,12 +13,12 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A query makes a selection: one bit for every record. Each filter clears the
-// bits of the records that do not have it, from one small row of each chunk of
-// 1,024 records. What remains is counted, and the page is read by its keys. So
-// every combination of filters costs about the same, and the total is exact.
+// A query makes a selection: one bit for every record. Each filter clears the bits of the records
+// that do not match, and reads one small row for each chunk of 1,024 records. The remaining bits
+// are counted, and the records of the page are read by their keys. So every combination of filters
+// costs about the same, and the total is exact.
 
-// fieldCondition is the values of one field that a filter allows.
+// fieldCondition lists the values of one field that a filter allows.
 type fieldCondition struct {
 	field  columnField
 	hashes []uint64
@@ -50,7 +50,7 @@ func appendCondition[T ~string](out []fieldCondition, fd columnField, values ...
 	return append(out, w)
 }
 
-// List returns the records that f selects.
+// List returns a page of the records that f selects.
 func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
 	before, err := decodeCursor(f.Cursor)
 	if err != nil {
@@ -72,7 +72,7 @@ func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.Page, e
 	return page, err
 }
 
-// runSQL prepares a query that reads columns beside those of the filter.
+// newQuery prepares a query. eachBlock of the query reads the given columns.
 func (db *SQLite) newQuery(ctx context.Context, f *activity.Filter, columns ...columnField) (*activityQuery, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -92,12 +92,12 @@ func (db *SQLite) newQuery(ctx context.Context, f *activity.Filter, columns ...c
 		}
 		if err := prepare.do(ctx); err != nil && !isDiskError(err) {
 			return nil, err
-		} else if err != nil { // what was prepared before can still be found
+		} else if err != nil { // the query still finds what was prepared before
 			q.incomplete = true
 		}
 	}
 	if len(q.terms) == 0 && strings.TrimSpace(f.Search) != "" {
-		q.conditions = append(q.conditions, fieldCondition{}) // there is no word in it: nothing has it
+		q.conditions = append(q.conditions, fieldCondition{}) // a search without a word finds nothing
 	}
 	q.since, q.until = timeBounds(f.Since, f.Until)
 	return q, nil
@@ -124,33 +124,33 @@ func ceilMicroseconds(t time.Time) int64 {
 	return n
 }
 
-// runSQL is one query under way.
+// activityQuery is the state of one query.
 type activityQuery struct {
 	e            *sqliteEngine
 	conditions   []fieldCondition
 	terms        []searchTerm
 	since, until int64
-	incomplete   bool          // the disk did not take what it needs
-	columns      []columnField // that eachBlock gives, beside the time
+	incomplete   bool          // the disk did not accept an index that the query needs
+	columns      []columnField // columns that eachBlock reads, in addition to the time
 
 	tx  *sql.Tx
 	sel keySelection
-	// What the index was when the query began. What is in a chunk then is in the
-	// database, and stays as it is until it is pruned.
+	// The index when the query began. A chunk in it is in the database and does not change until it
+	// is pruned.
 	chunks     []chunkInfo
 	firstChunk int64
 	tailFirst  int64
-	tail       [fieldCount + 1][]uint64 // the columns asked for
+	tail       [fieldCount + 1][]uint64 // the requested columns of the newest records
 }
 
-// runInSnapshot selects, and calls fn while nothing that was selected changes.
+// runInSnapshot filters the records and calls fn inside the same read transaction.
 func (q *activityQuery) runInSnapshot(ctx context.Context, fn func(ctx context.Context) error) error {
 	q.snapshotIndex()
 	tx, err := q.e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // it only read
+	defer tx.Rollback() //nolint:errcheck // read only
 	q.tx = tx
 	// The driver starts a goroutine for every statement whose context can end.
 	done, ctx := ctx, context.WithoutCancel(ctx)
@@ -166,7 +166,7 @@ func (q *activityQuery) runInSnapshot(ctx context.Context, fn func(ctx context.C
 	return fn(ctx)
 }
 
-// startWindow takes the index as it is and filters the tail, which is in memory.
+// snapshotIndex copies the index and filters the tail, which is in memory.
 func (q *activityQuery) snapshotIndex() {
 	q.e.mu.RLock()
 	defer q.e.mu.RUnlock()
@@ -208,7 +208,7 @@ func (q *activityQuery) tailRecordMatches(t *tailColumns, i int) bool {
 
 // filterChunks filters the records that are in chunks.
 func (q *activityQuery) filterChunks(ctx context.Context) error {
-	var partly []int64 // chunks of which only some records are in the time
+	var partly []int64 // chunks that are only partly inside the time range
 	for i, c := range q.chunks {
 		n := q.firstChunk + int64(i)
 		switch {
@@ -274,7 +274,7 @@ func (q *activityQuery) filterChunkTime(ctx context.Context, chunk int64) error 
 	return nil
 }
 
-// pageKeys returns the keys of the page, and whether there are more behind it.
+// pageKeys returns the keys of the page, and whether more records follow.
 func (q *activityQuery) pageKeys(f *activity.Filter, before int64) (keys []int64, more bool) {
 	limit, skip := f.Bounded(), max(0, f.Offset)
 	if f.Cursor != "" {
@@ -318,7 +318,7 @@ func (q *activityQuery) readRecords(ctx context.Context, keys []int64) ([]activi
 	return records, nil
 }
 
-// selectRecord selects what scanRecord reads.
+// selectRecord selects the columns that scanRecord scans.
 const selectRecord = "SELECT entry, outcome FROM activity WHERE key = ?"
 
 func scanRecord(row *sql.Row) (activity.Record, error) {
@@ -331,7 +331,7 @@ func scanRecord(row *sql.Row) (activity.Record, error) {
 
 const maxKey = int64(1) << 62
 
-// A cursor is the key of the last record of a page.
+// encodeCursor encodes the key of the last record of a page.
 func encodeCursor(key int64) string {
 	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{'a'}, uint64(key)))
 }

@@ -29,7 +29,7 @@ func (e *sqliteEngine) loadIndex(ctx context.Context) error {
 	return nil
 }
 
-// reloadIndexIfStale reads the index again when it may be wrong.
+// reloadIndexIfStale reads the index again if it may differ from the file.
 func (e *sqliteEngine) reloadIndexIfStale(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -73,7 +73,7 @@ func (x *activityIndex) readSegments(ctx context.Context, db *sql.DB) error {
 	}, "SELECT segment, past FROM activity_segment ORDER BY segment")
 }
 
-// readTail reads the records that are in no chunk.
+// readTail reads the records that are not in a chunk.
 func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCache) error {
 	x.tail.first = x.keyAfterChunks()
 	next := x.tail.first
@@ -106,7 +106,7 @@ func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCac
 	return nil
 }
 
-// decodeFacts reads what a record is found by from what is stored of it.
+// decodeFacts decodes the facts of a stored record.
 func decodeFacts(entry, outcome []byte) activity.Facts {
 	r := activity.DecodeAny(entry, outcome)
 	return activity.FactsOf(&r)

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// The text index has entries for prefixes next to those for words: the prefix, a mark, and
-// the records of all words that begin with it. A search for a prefix that thousands of words
-// share then reads one entry instead of the words. The prefixes of a segment are those where
-// its words branch and that stand for enough of them. The empty prefix is always one, and
-// begins the first page: it shows that a segment has such entries. Segments of older versions
-// have none until addPrefixesToNextSegment writes them; searches read their words meanwhile.
+// The text index has entries for words and for prefixes. An entry for a prefix is the prefix, a
+// mark, and the records of all words with this prefix. A search for a prefix that thousands of
+// words share then reads one entry instead of all words. A prefix gets an entry if words branch
+// there and their entries are large enough. The empty prefix always has one, at the start of the
+// first page: it shows that a segment has such entries. Segments of older versions have none until
+// addPrefixesToNextSegment writes them; until then searches read their words.
 
 const (
-	// prefixMark ends a prefix. No word has it.
+	// prefixMark ends a prefix. No word contains it.
 	prefixMark = "\x00"
-	// prefixBytes is how many bytes the entries of words take, about, that share a prefix with
-	// an entry of its own. Fewer are on one page, or on two.
+	// prefixBytes is the size of the entries of words from which their prefix gets an entry of its
+	// own. Smaller groups are on one or two pages.
 	prefixBytes = pageSize / 2
 )
 
@@ -33,9 +33,9 @@ type textEntry struct {
 	records postingList
 }
 
-// openPrefix is a prefix of the words that were read last.
+// openPrefix is a prefix of the last words, whose entry is not complete yet.
 type openPrefix struct {
-	size    int // of the prefix
+	size    int // length of the prefix
 	word    bool
 	bytes   int
 	records bitmap
@@ -58,7 +58,8 @@ func (b *bitmap) toPostingList() (p postingList) {
 	return p
 }
 
-// addPrefixEntries returns the entries, which are sorted words, with those of their prefixes.
+// addPrefixEntries returns the entries of sorted words together with the entries of their prefixes,
+// sorted.
 func addPrefixEntries(words []textEntry) []textEntry {
 	all := slices.Clone(words)
 	open := []openPrefix{{}}
@@ -98,18 +99,18 @@ func commonPrefixLen(a, b string) int {
 	return n
 }
 
-// pageSeparator returns the shortest prefix of a word that is behind the word before. As the
-// first word of a page it leads to the page every search for a prefix that begins there.
+// pageSeparator returns the shortest prefix of word that sorts after before. As the first key of a
+// page it leads every search for a prefix that begins there to this page.
 func pageSeparator(before, word string) []byte {
 	return []byte(word[:min(commonPrefixLen(before, word)+1, len(word))])
 }
 
-// nextSegmentWithoutPrefixes is the first segment behind another that an older version has written.
+// nextSegmentWithoutPrefixes selects the next segment that an older version has written.
 const nextSegmentWithoutPrefixes = `SELECT segment FROM activity_segment s
 	WHERE segment > ? AND NOT EXISTS (SELECT 1 FROM activity_text t WHERE t.segment = s.segment AND t.first = x'00') ORDER BY segment LIMIT 1`
 
-// addPrefixesToNextSegment writes one segment of an older version with its prefixes, from its pages alone,
-// and reports whether there may be more. Tidying is held.
+// addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
+// pages alone, and reports whether there may be more. The caller holds tidying.
 func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
 	if e.prefixedUpTo == maxKey {
 		return false, nil
@@ -126,7 +127,7 @@ func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool,
 			e.prefixedUpTo = maxKey
 			return nil
 		}
-		e.prefixedUpTo = segment // one that cannot be read stays as it is
+		e.prefixedUpTo = segment // a segment that cannot be read stays as it is
 		index := segmentWords{words: map[string]postingList{}}
 		var data sql.RawBytes
 		if err := eachRow(ctx, e.writeConn, scanTargets{&data}, func() error { return index.addPageWords(data) }, "SELECT data FROM activity_text WHERE segment = ?", segment); err != nil {

@@ -12,11 +12,12 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// errNotResumed is a database of which the projector does not know how far it is:
-// it was opened again meanwhile, and may be another one.
+// errNotResumed means that the database was opened again and may be another one: the projector must
+// call Resume first.
 var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
-// Resume returns how far the spool is in the database.
+// Resume returns the position of the spool up to which the database has all entries, and notes for
+// the log.
 func (db *SQLite) Resume(ctx context.Context) (activity.Position, []string, error) {
 	var pos activity.Position
 	e, err := db.waitOpen(ctx)
@@ -41,14 +42,14 @@ func (db *SQLite) Resume(ctx context.Context) (activity.Position, []string, erro
 	return pos, notes, nil
 }
 
-// recordRow is a record on its way into the database.
+// recordRow is a record that is about to be inserted.
 type recordRow struct {
-	begin *activity.Entry // nil when it is lost, or in the database already
+	begin *activity.Entry // nil if it is lost or already stored
 	end   *activity.Entry
 }
 
-// projectionBatch is what a projection does: rows to insert, ends for rows that are there,
-// and counts of refusals.
+// projectionBatch is the work of a projection: rows to insert, ends of stored records, and counts
+// of refusals.
 type projectionBatch struct {
 	rows     []recordRow
 	lateEnds []*activity.Entry
@@ -78,7 +79,7 @@ func groupEntries(entries []activity.Entry) projectionBatch {
 	return b
 }
 
-// Project stores entries and how far the log is then.
+// Project stores entries and the position of the log after them.
 func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -92,8 +93,7 @@ func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos act
 	if err == nil {
 		err = e.sealFullChunks(ctx)
 	}
-	// Whether a transaction that failed to commit is in the file is only known
-	// by looking.
+	// If a commit fails, only reading the file shows whether the transaction is in it.
 	e.indexStale = err != nil
 	e.writing.Unlock()
 	return db.blockWritesOnDamage(e, err)
@@ -106,7 +106,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 		for i := range b.rows {
 			p.insertRecord(&b.rows[i])
 			if i%64 == 63 {
-				runtime.Gosched() // calls come first
+				runtime.Gosched() // calls have priority
 			}
 		}
 		if err := p.endStoredRecords(ctx, b.lateEnds); err != nil {
@@ -141,7 +141,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 	return err
 }
 
-// publishProjection shows queries what was committed.
+// publishProjection publishes the committed changes to queries.
 func (e *sqliteEngine) publishProjection(p *projection) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,18 +167,18 @@ type projection struct {
 	e       *sqliteEngine
 	nextKey int64
 	rollUp  hourlyRollUp
-	// What it changes in memory when it is committed.
+	// Changes to the index in memory after the commit.
 	values       []*[fieldCount]uint64
 	times        []int64
-	changes      []valueChange // of records of the tail
-	refusedBytes int64         // the size of the refusals among the new ones
-	// sealed is what it changes of records in chunks: column → position → value.
+	changes      []valueChange // of records in the tail
+	refusedBytes int64         // the size of the new refusals
+	// columnChanges are new values of records in chunks: column → position → value.
 	columnChanges map[int64]map[int64]uint64
-	// indexed is the text index of chunks, where it was made anew.
+	// newSegments are the segments of chunks that were indexed again.
 	newSegments map[int64][]textSegment
 }
 
-// markChunkChanged is a new value of a record.
+// valueChange is a new value of one field of a record.
 type valueChange struct {
 	key   int64
 	field columnField
@@ -220,8 +220,8 @@ func (p *projection) insertRecord(r *recordRow) {
 	}
 }
 
-// completeFacts returns the facts of a row: those of an end that came without (it
-// was read from the spool) are those of its beginning, ended.
+// completeFacts returns the facts of a row. An end that was read from the spool has no facts of its
+// beginning; they come from the beginning.
 func completeFacts(f *activity.Facts, r *recordRow) *activity.Facts {
 	if f.Type != "" {
 		return f
@@ -235,19 +235,19 @@ func completeFacts(f *activity.Facts, r *recordRow) *activity.Facts {
 	return &facts
 }
 
-// endStoredRecords finishes records whose beginning is in the database.
+// endStoredRecords stores the ends of records whose beginning is in the database.
 func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
 	for _, end := range late {
 		var key int64
 		var entry []byte
-		// What the record was begun with is read only when the end comes without.
+		// The beginning is read only if the end has no facts of it.
 		found, err := firstRow(ctx, p.e.writeConn, scanTargets{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
 			WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
 			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.Of, end.ID)
 		if err != nil {
 			return err
 		}
-		if !found { // its beginning is gone: pruned, or lost with a damaged file
+		if !found { // its beginning was pruned, or lost with a damaged file
 			p.insertRecord(&recordRow{end: end})
 			continue
 		}
@@ -266,11 +266,11 @@ func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entr
 	return nil
 }
 
-// setState notes a new value of a record: in the tail for later, in a chunk for this
+// setValue notes a new value of a record: in the tail for the publication, in a chunk for this
 // transaction.
 func (p *projection) setValue(key int64, f columnField, value uint64) {
 	t := &p.e.index.tail
-	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
+	if key >= t.first+int64(len(t.times)) { // inserted by this transaction
 		p.values[key-t.first-int64(len(t.times))][f] = value
 		return
 	}
@@ -285,8 +285,8 @@ func (p *projection) setValue(key int64, f columnField, value uint64) {
 	p.columnChanges[id][key%chunkSize] = value
 }
 
-// rewriteChangedColumns changes what set has noted of chunks. A column that is not there is
-// made of the records when it is needed: see activity_later.go.
+// rewriteChangedColumns writes the columns of chunks with the values that setValue has noted. A
+// missing column is written when a query needs it: see activity_backfill.go.
 func (p *projection) rewriteChangedColumns(ctx context.Context) error {
 	for id, changes := range p.columnChanges {
 		values, err := readColumn(ctx, p.e.writeConn, id)
@@ -304,12 +304,11 @@ func (p *projection) rewriteChangedColumns(ctx context.Context) error {
 	return nil
 }
 
-// maxTailChunks is how many chunks the tail may hold. Calls that run when their record
-// is written are mostly over when it moves into a chunk, where ending it costs
-// more.
+// maxTailChunks is how many chunks the tail may hold. Most calls that run when their record is
+// written have ended before it moves into a chunk, where an end costs more.
 const maxTailChunks = 2
 
-// sealChunk moves what the tail has too much into chunks.
+// sealFullChunks moves the oldest records of a tail that is too long into chunks.
 func (e *sqliteEngine) sealFullChunks(ctx context.Context) error {
 	for len(e.index.tail.times) >= maxTailChunks*chunkSize {
 		if err := e.sealOldestChunk(ctx); err != nil {
@@ -365,7 +364,7 @@ func (db *SQLite) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	var u activity.Unfinished
 	var entry []byte
 	err = eachRow(ctx, e.reads, scanTargets{&u.Seq, &entry}, func() error {
-		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
+		if r, err := activity.Decode(entry, nil); err == nil { // a damaged record stays as it is
 			u.ID, u.Facts = r.ID, activity.FactsOf(&r)
 			out = append(out, u)
 		}
@@ -374,8 +373,8 @@ func (db *SQLite) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	return out, err
 }
 
-// Sync makes what was projected survive the loss of power: the log that SQLite
-// writes first is synced before it is moved into the file.
+// Sync makes projected entries survive a loss of power: SQLite syncs its WAL before it moves pages
+// into the file.
 func (db *SQLite) Sync(ctx context.Context) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -388,8 +387,7 @@ func (db *SQLite) Sync(ctx context.Context) error {
 	return db.blockWritesOnDamage(e, err)
 }
 
-// Count returns how many records there are, 0 while the database is not open. It
-// waits for nothing.
+// Count returns the number of records, 0 while the database is not open. It does not block.
 func (db *SQLite) Count() int64 {
 	db.mu.Lock()
 	e := db.engine

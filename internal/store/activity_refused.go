@@ -7,22 +7,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Refused calls have a quota of their own, beside what the log may keep of
-// everything else: a tenth of it. So whoever is refused, however often, pushes
-// nothing else out; and what is past the quota goes from among records that
-// stay, which leaves holes.
+// Refused calls have their own quota, a tenth of what the log may keep of everything else. So a
+// caller whose calls are refused, however often, does not displace other records. Refusals over the
+// quota are pruned from between records that stay, which leaves gaps.
 
 const (
 	refusalShareDivisor = 10
-	// minRefusals is the quota of refusals, however little the log may keep.
+	// minRefusals is the smallest quota of refusals.
 	minRefusals = 1000
-	// refusalSizeFactor is what a refusal takes of the file, in times of its text: it has
-	// its part of the columns and of the text index.
+	// refusalSizeFactor estimates the size of a refusal in the file as a multiple of its text: it
+	// is also in the columns and in the text index.
 	refusalSizeFactor = 2
 )
 
-// sizeOfMarked is the size of the marked records of a chunk that is about to be
-// sealed.
+// sizeOfMarked returns the size of the marked records of a chunk.
 func (e *sqliteEngine) sizeOfMarked(ctx context.Context, first int64, marked *bitmap) (size int64, err error) {
 	if marked == nil {
 		return 0, nil
@@ -38,15 +36,15 @@ func (e *sqliteEngine) sizeOfMarked(ctx context.Context, first int64, marked *bi
 	return size, err
 }
 
-// countRetained is how many records there are.
+// retainedCounts counts the stored records.
 type retainedCounts struct {
 	refused, others int64
 	refusedBytes    int64
-	firstRefused    int64 // the chunk of the oldest refusal that is in one; -1: none is
-	firstAlive      int64 // the key of the first record that is there
+	firstRefused    int64 // the oldest chunk with a refusal; -1: none
+	firstAlive      int64 // the key of the oldest record
 }
 
-// countRetained counts. The engine's mu is held.
+// countRetained counts the stored records. The caller holds the engine's mu.
 func (x *activityIndex) countRetained() retainedCounts {
 	k := retainedCounts{firstRefused: -1, firstAlive: -1}
 	all := x.nextKey - x.firstKey
@@ -80,8 +78,8 @@ func (x *activityIndex) countRetained() retainedCounts {
 	return k
 }
 
-// refusalsOverQuota is how many of the oldest refusals are past their quota. Those that are
-// in no chunk yet stay.
+// refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
+// in a chunk yet stay.
 func (k retainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
@@ -96,8 +94,8 @@ func (k retainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	return max(0, over)
 }
 
-// pruneRefusals removes the oldest refusals of a chunk, most at most, and leaves
-// what is needed to verify the rest of the chain.
+// pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
+// verify the rest of the chain.
 func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -123,7 +121,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 		if c.refusedBytes, err = e.sizeOfMarked(ctx, first, c.refused); err != nil {
 			return err
 		}
-		if c.segments != nil { // made anew, without what has gone
+		if c.segments != nil { // indexed again, without the deleted records
 			e.deleteTextIndex(chunk, chunk+1)
 			if c.segments, err = e.indexChunkText(ctx, chunk); err != nil {
 				return err
@@ -142,7 +140,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 	return nil
 }
 
-// deleteMarkedRecords removes the marked records of a chunk.
+// deleteMarkedRecords deletes the marked records of a chunk.
 func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, marked *bitmap) error {
 	links, keys, err := readChainLinks(ctx, e.writeConn, first, first+chunkSize, func(key int64) bool { return marked.has(int(key - first)) })
 	if err != nil {
@@ -154,15 +152,15 @@ func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, mar
 	return saveGapHashes(ctx, e.writeConn, links)
 }
 
-// deleteRefusalHours removes the refusals of the roll-up that are older than those which
-// stay: who is refused chooses the names in it.
+// deleteRefusalHours deletes the refusals in the roll-up that are older than the stored ones:
+// refused callers choose the names in it.
 func (e *sqliteEngine) deleteRefusalHours(chunk int64) {
 	e.writeConn.execInTx("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOfMicros(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
-// updateRefusalCount brings the count of a refusal up to date. What told the count before
-// leaves its hash, and so does a count whose record has gone.
+// updateRefusalCount stores a new count of a refusal. The entry with the previous count leaves its
+// hash. So does a count whose record is pruned.
 func (p *projection) updateRefusalCount(ctx context.Context, n *activity.Entry) error {
 	key, err := p.findRefusalKey(ctx, n.ID)
 	if err != nil {
@@ -186,8 +184,7 @@ func (p *projection) updateRefusalCount(ctx context.Context, n *activity.Entry) 
 	return nil
 }
 
-// findRefusalKey returns the key of a record, -1 when it is not there. Of most the
-// key is still known.
+// findRefusalKey returns the key of a refusal, -1 if it is not stored. The key of most is cached.
 func (p *projection) findRefusalKey(ctx context.Context, id string) (int64, error) {
 	if key, ok := p.e.refusalKeys[id]; ok {
 		if at, found, err := firstIDFrom(ctx, p.e.writeConn, key); err != nil || at == key && found == id {
@@ -201,7 +198,7 @@ func (p *projection) findRefusalKey(ctx context.Context, id string) (int64, erro
 	return keys[0], nil
 }
 
-// rememberRefusalKey remembers the key of a refusal, whose count may follow.
+// rememberRefusalKey caches the key of a refusal, whose count may follow.
 func (e *sqliteEngine) rememberRefusalKey(id string, key int64) {
 	const enough = 4096
 	if len(e.refusalKeys) >= enough {

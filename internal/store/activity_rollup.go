@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// hourlyRollUp adds up what a transaction changes in the roll-up.
+// hourlyRollUp collects the changes of a transaction to the hourly roll-up.
 type hourlyRollUp struct {
 	hours     map[hourKey]hourCounts
 	durations map[durationBucketKey]int64
@@ -20,7 +20,7 @@ type hourKey struct {
 
 type hourCounts struct{ records, duration, longest, last int64 }
 
-// durationBucketKey is a bucket of durations.
+// durationBucketKey is a bucket of durations of one server in one hour.
 type durationBucketKey struct {
 	hour   int64
 	server string
@@ -34,7 +34,7 @@ func hourOfMicros(t int64) int64 { return t / microsecondsPerHour }
 
 func (r *hourlyRollUp) addRecord(f *activity.Facts) {
 	kind := string(f.Type)
-	if f.Status == activity.Held { // nothing was called: if it is, that is another record
+	if f.Status == activity.Held { // nothing was called yet: the call itself is another record
 		kind = string(activity.Held)
 	}
 	k := hourKey{hourOfMicros(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
@@ -80,14 +80,14 @@ func bucketMidpoint(bucket int64) int64 {
 	return (bucket%16+16)<<shift + 1<<shift/2
 }
 
-// toolUseCounts is how often tools were called.
+// toolUseCounts is how often each tool was called, and when last.
 type toolUseCounts map[[2]string]activity.Use // by server and tool
 
 func (u toolUseCounts) addHour(k hourKey, records, last int64) {
 	if k.kind != string(activity.ToolCall) {
 		return
 	}
-	if last == 0 { // from before it was kept
+	if last == 0 { // from a version that did not store the time
 		last = k.hour * microsecondsPerHour
 	}
 	id := [2]string{k.server, k.tool}

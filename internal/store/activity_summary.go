@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// What columns hold for what is counted.
+// The values of columns that summaries compare.
 var (
 	toolCallHash        = hashText(string(activity.ToolCall))
 	readLaneHash        = hashText("read")
@@ -27,7 +27,7 @@ var (
 // outcomeFields are the columns that say whether a call was refused or failed.
 var outcomeFields = []columnField{fieldType, fieldStatus, fieldRepeats}
 
-// Summary counts what q selects, by columns alone.
+// Summary counts the records that in selects. It reads columns only.
 func (db *SQLite) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
 	by := groupFields[in.Group]
 	q, err := db.newQuery(ctx, &in.Filter, slices.Concat(outcomeFields, []columnField{fieldIntent, fieldError, fieldDuration, fieldOwnTime}, by)...)
@@ -50,20 +50,20 @@ func (db *SQLite) Summary(ctx context.Context, in activity.SummaryQuery) (activi
 	return s.Summary, err
 }
 
-// groupFields are the columns that have the key of a group.
+// groupFields are the columns whose values identify a group.
 var groupFields = map[activity.Group][]columnField{
 	activity.ByLane: {fieldIntent}, activity.ByServer: {fieldServer}, activity.ByTool: {fieldServer, fieldTool}, activity.ByClient: {fieldClient},
 }
 
-// summaryBuilder is a Summary that comes about.
+// summaryBuilder counts records for a Summary.
 type summaryBuilder struct {
 	activity.Summary
 	since, step         int64 // microseconds
 	groupBy             []columnField
-	serverFailureHashes []uint64 // the codes of activity.ServerFailures
+	serverFailureHashes []uint64 // hashes of the codes of activity.ServerFailures
 	repeats             map[int64]int64
-	groups              map[groupKey]*groupCounts // one, when none are asked for
-	recentGroups        [4096]struct {            // some of them, by their key
+	groups              map[groupKey]*groupCounts // a single group if the query asks for none
+	recentGroups        [4096]struct {            // cache of recent groups, by the hash of their key
 		key groupKey
 		*groupCounts
 	}
@@ -71,9 +71,9 @@ type summaryBuilder struct {
 
 type groupKey [2]uint64
 
-// groupCounts is what is counted of one group.
+// groupCounts counts the records of one group.
 type groupCounts struct {
-	key                    int64 // of its newest record
+	key                    int64 // key of its newest record
 	calls, refused, failed int64
 	last                   int64
 	duration, own          histogram
@@ -96,14 +96,14 @@ func newSummaryBuilder(in *activity.SummaryQuery, by []columnField) *summaryBuil
 // addWord counts the records of a chunk. It is called for the newest first.
 func (s *summaryBuilder) addBlock(b *chunkBlock) {
 	var bucket *activity.Bucket
-	var from, until int64 // of the bucket
+	var from, until int64 // bounds of the bucket
 	b.eachSelected(func(i int) {
 		s.Records++
 		t := int64(b.columns[fieldTime].value(i))
 		if t < from || t >= until {
 			at := (t - s.since) / s.step
 			if t < s.since || at >= int64(len(s.Buckets)) {
-				return // no such time was selected
+				return // not a selected time
 			}
 			bucket, from, until = &s.Buckets[at], s.since+at*s.step, s.since+(at+1)*s.step
 		}
@@ -114,14 +114,14 @@ func (s *summaryBuilder) addBlock(b *chunkBlock) {
 			bucket.Refused += n
 			s.groupOfRecord(b, i, t).refused += n
 		case toolCallHash:
-			if b.columns[fieldStatus].value(i) != heldHash { // if it is made, that is another record
+			if b.columns[fieldStatus].value(i) != heldHash { // a held call that is made later is another record
 				s.addCall(b, i, bucket, s.groupOfRecord(b, i, t))
 			}
 		}
 	})
 }
 
-// refusalCount is how often a call was refused.
+// refusalCount returns how often a call was refused.
 func refusalCount(b *chunkBlock, i int, now map[int64]int64) int64 {
 	return max(1, int64(b.columns[fieldRepeats].value(i)), now[b.firstKey+int64(i)])
 }
@@ -156,18 +156,18 @@ func (s *summaryBuilder) addCall(b *chunkBlock, i int, bucket *activity.Bucket, 
 		return
 	}
 	g.duration.add(int64(b.columns[fieldDuration].value(i)))
-	if own := int64(b.columns[fieldOwnTime].value(i)); own > 0 { // else it is from before that was measured
+	if own := int64(b.columns[fieldOwnTime].value(i)); own > 0 { // 0: an older version did not measure it
 		g.own.add(own)
 	}
 }
 
-// groupOfRecord returns the group of a record of a time.
+// groupOfRecord returns the group of a record and updates the time of its last record.
 func (s *summaryBuilder) groupOfRecord(b *chunkBlock, i int, t int64) *groupCounts {
 	var key groupKey
 	for n, f := range s.groupBy {
 		key[n] = b.columns[f].value(i)
 	}
-	// Values are hashes already. A group is mostly one that was there a moment ago.
+	// Values are hashes already. Most groups were used a moment ago.
 	known := &s.recentGroups[(key[0]^key[1])%uint64(len(s.recentGroups))]
 	if known.groupCounts == nil || known.key != key {
 		known.key, known.groupCounts = key, s.groups[key]
@@ -180,7 +180,8 @@ func (s *summaryBuilder) groupOfRecord(b *chunkBlock, i int, t int64) *groupCoun
 	return known.groupCounts
 }
 
-// computePercentiles counts what follows from all records.
+// computePercentiles computes the percentiles of all records, and drops the groups if none are
+// asked for.
 func (s *summaryBuilder) computePercentiles() {
 	var duration, own histogram
 	for _, g := range s.groups {
@@ -194,7 +195,7 @@ func (s *summaryBuilder) computePercentiles() {
 	}
 }
 
-// shareOf returns the groups with the most calls.
+// topGroups returns the groups with the most calls.
 func (s *summaryBuilder) topGroups() []*groupCounts {
 	all := make([]*groupCounts, 0, len(s.groups))
 	for _, g := range s.groups {
@@ -206,7 +207,7 @@ func (s *summaryBuilder) topGroups() []*groupCounts {
 	return all[:min(len(all), activity.MaxGroups)]
 }
 
-// toTally is what is counted of a group, one of whose records is r.
+// toTally converts the counts of a group. r is one of its records and names it.
 func (g *groupCounts) toTally(by activity.Group, r *activity.Record) activity.Tally {
 	return activity.Tally{
 		Key: groupName(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
@@ -214,8 +215,8 @@ func (g *groupCounts) toTally(by activity.Group, r *activity.Record) activity.Ta
 	}
 }
 
-// topTallies names the groups with the most calls. One whose records are pruned
-// meanwhile is left out.
+// topTallies returns the groups with the most calls, named by one of their records. It leaves out a
+// group whose records were pruned meanwhile.
 func (q *activityQuery) topTallies(ctx context.Context, in *activity.SummaryQuery, s *summaryBuilder) ([]activity.Tally, error) {
 	out := []activity.Tally{}
 	for _, g := range s.topGroups() {
@@ -231,7 +232,7 @@ func (q *activityQuery) topTallies(ctx context.Context, in *activity.SummaryQuer
 	return out, nil
 }
 
-// groupName is the key of a record's group.
+// groupName returns the name of a record's group.
 func groupName(by activity.Group, r *activity.Record) string {
 	f := activity.FactsOf(r)
 	switch {
@@ -247,7 +248,7 @@ func groupName(by activity.Group, r *activity.Record) string {
 	return tool.ID{Server: f.Server, Tool: f.Tool}.String()
 }
 
-// repeatsByKey finds the keys of records by their id.
+// repeatsByKey maps the keys of records to their counts, which byID has by ID.
 func (q *activityQuery) repeatsByKey(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	times := map[int64]int64{}
 	for id, n := range byID {
@@ -262,7 +263,7 @@ func (q *activityQuery) repeatsByKey(ctx context.Context, byID map[string]int64)
 	return times, nil
 }
 
-// Sessions returns the sessions that have records in a time.
+// Sessions returns the sessions that have records in a time range.
 func (db *SQLite) Sessions(ctx context.Context, in activity.SessionQuery) (activity.SessionPage, error) {
 	q, err := db.newQuery(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, append([]columnField{fieldSession}, outcomeFields...)...)
 	if err != nil {
@@ -285,14 +286,14 @@ func (db *SQLite) Sessions(ctx context.Context, in activity.SessionQuery) (activ
 	return page, err
 }
 
-// sessionCounter counts by session.
+// sessionCounter counts the records of each session.
 type sessionCounter struct {
 	repeats map[int64]int64
 	byID    map[uint64]*sessionCounts
 	all     []*sessionCounts
 }
 
-// sessionCounts is what is counted of one session.
+// sessionCounts counts the records of one session.
 type sessionCounts struct {
 	groupCounts
 	first int64
@@ -331,14 +332,14 @@ func (t *sessionCounter) addBlock(b *chunkBlock) {
 	})
 }
 
-// textPage returns the sessions that are asked for, the newest first.
+// pageOf returns the requested page of the sessions, the newest first.
 func (t *sessionCounter) pageOf(in *activity.SessionQuery) []*sessionCounts {
 	slices.SortStableFunc(t.all, func(a, b *sessionCounts) int { return cmp.Compare(b.last, a.last) })
 	from := min(max(0, in.Offset), len(t.all))
 	return t.all[from:min(from+max(0, in.Limit), len(t.all))]
 }
 
-// toSession is what is counted of a session, one of whose records is r.
+// toSession converts the counts of a session. r is one of its records and names it.
 func (s *sessionCounts) toSession(r *activity.Record) activity.Session {
 	return activity.Session{
 		ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,
@@ -346,7 +347,8 @@ func (s *sessionCounts) toSession(r *activity.Record) activity.Session {
 	}
 }
 
-// readSessions names sessions. One whose records are pruned meanwhile is left out.
+// readSessions reads one record of each session, which names it. It leaves out a session whose
+// records were pruned meanwhile.
 func (q *activityQuery) readSessions(ctx context.Context, counts []*sessionCounts) ([]activity.Session, error) {
 	out := []activity.Session{}
 	for _, s := range counts {

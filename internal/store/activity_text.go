@@ -14,24 +14,22 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The text index is made behind the log, chunk by chunk, when there is time, and
-// before a search needs it: it costs more than everything else about a record,
-// and most records are never searched. What is not in a chunk yet is read.
+// The text index is built chunk by chunk, when the log is idle and before a search needs it: it
+// costs more than everything else about a record, and most records are never searched. A search
+// reads the records that are not in a chunk yet.
 
 const (
-	// pageSize is how large a page of words gets, about. With the largest word
-	// and its records behind it, it still fits into the page of an index of
-	// SQLite, and is found with one read.
+	// pageSize is the approximate size of a page of words. A page that also has the largest word
+	// and its records still fits into an index page of SQLite and is found with one read.
 	pageSize = 768
-	// segmentBytes bounds the memory that the words of a segment take.
+	// segmentBytes limits the memory for the words of a segment.
 	segmentBytes = 8 << 20
 )
 
-// toPostingList is where a word occurs: records of a segment, by their place in the
-// chunk.
+// postingList is the records that contain a word, by their index in the chunk.
 type postingList []uint16
 
-// segmentWords collects the words of a segment.
+// segmentWords collects the words of a segment and their records.
 type segmentWords struct {
 	words map[string]postingList
 	bytes int
@@ -50,15 +48,15 @@ func (x *segmentWords) addWord(word []byte, at uint16) {
 	x.words[string(word)] = append(p, at)
 }
 
-// textPage is some words and prefixes of a segment, in their order. All are from first on, and
-// those of the page before are not.
+// textPage holds consecutive words and prefixes of a segment. All sort at or after first; those of
+// the page before sort before it.
 type textPage struct {
 	first []byte
 	data  []byte
 }
 
-// encodePages encodes the words and prefixes: for each its length, itself, the size of its
-// records, and these.
+// encodePages encodes the words and prefixes: for each its length, its bytes, the size of its
+// records, and the records.
 func (x *segmentWords) encodePages() []textPage {
 	var words []textEntry
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
@@ -68,7 +66,7 @@ func (x *segmentWords) encodePages() []textPage {
 	before := ""
 	for _, entry := range addPrefixEntries(words) {
 		w := entry.word
-		// A prefix stays with the word that is the same.
+		// A prefix stays on the page of the word that equals it.
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize && w != before+prefixMark {
 			out = append(out, textPage{first: pageSeparator(before, w)})
 		}
@@ -81,11 +79,11 @@ func (x *segmentWords) encodePages() []textPage {
 	return out
 }
 
-// bitmapSize is the size of records as one bit for each of the chunk.
+// bitmapSize is the size of a posting list as one bit for each record of the chunk.
 const bitmapSize = chunkSize / 8
 
-// appendTo encodes the records: as the distance of each from the one before, or as
-// a bitmap (then the size is odd) where that is smaller.
+// appendTo encodes the records: as the distance of each from the one before, or as a bitmap if that
+// is smaller. The size of a bitmap is marked as odd.
 func (p postingList) appendTo(dst []byte) []byte {
 	var list []byte
 	before := uint16(0)
@@ -104,7 +102,7 @@ func (p postingList) appendTo(dst []byte) []byte {
 	return append(binary.AppendUvarint(dst, bitmapSize<<1|1), b.encode()...)
 }
 
-// emitAll calls fn for each word of a page with its records, until it says stop.
+// eachPageEntry calls fn for each word of a page with its records, until fn returns false.
 func eachPageEntry(data []byte, fn func(word, records []byte, bitmap bool) (more bool)) error {
 	for len(data) > 0 {
 		n, k := binary.Uvarint(data)
@@ -126,7 +124,7 @@ func eachPageEntry(data []byte, fn func(word, records []byte, bitmap bool) (more
 	return nil
 }
 
-// addMark sets the bits of records.
+// setRecordBits sets the bits of the records of an encoded posting list.
 func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	if bitmap {
 		for i := range words {
@@ -144,7 +142,7 @@ func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	}
 }
 
-// indexAllChunks brings the text index up to the newest chunk.
+// indexAllChunks writes the text index of all chunks that lack it.
 func (e *sqliteEngine) indexAllChunks(ctx context.Context) error {
 	for {
 		if more, err := e.indexNextChunk(ctx); err != nil || !more {
@@ -153,8 +151,7 @@ func (e *sqliteEngine) indexAllChunks(ctx context.Context) error {
 	}
 }
 
-// unindexedChunks returns the oldest chunk that is not in the text index, and how many
-// there are.
+// unindexedChunks returns the oldest chunk without a text index, and how many there are.
 func (e *sqliteEngine) unindexedChunks() (chunk int64, n int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -165,14 +162,14 @@ func (e *sqliteEngine) unindexedChunks() (chunk int64, n int) {
 	return chunk, n
 }
 
-// indexNextChunk indexes one chunk, and reports whether there are more.
+// indexNextChunk indexes one chunk and reports whether there are more.
 func (e *sqliteEngine) indexNextChunk(ctx context.Context) (more bool, err error) {
 	if _, n := e.unindexedChunks(); n == 0 {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, n := e.unindexedChunks() // somebody may have been faster
+	chunk, n := e.unindexedChunks() // another goroutine may have been faster
 	if n == 0 {
 		return false, nil
 	}
@@ -190,8 +187,7 @@ func (e *sqliteEngine) indexNextChunk(ctx context.Context) (more bool, err error
 	return n > 1, nil
 }
 
-// segmentWriter indexes a chunk, in more than one segment when its texts are
-// large.
+// segmentWriter writes the text index of a chunk, in several segments if its texts are large.
 type segmentWriter struct {
 	e     *sqliteEngine
 	from  int64
@@ -199,7 +195,7 @@ type segmentWriter struct {
 	done  []textSegment
 }
 
-// indexChunkText indexes the records of a chunk, in a transaction.
+// indexChunkText indexes the records of a chunk. It runs in a transaction.
 func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]textSegment, error) {
 	b := segmentWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
 	past := (chunk + 1) * chunkSize
@@ -222,7 +218,7 @@ func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]textS
 	return b.done, nil
 }
 
-// splitRecord splits what a search looks at.
+// splitRecord splits the texts of a record that a search covers.
 func (s *wordSplitter) splitRecord(entry, outcome []byte) {
 	activity.Texts(entry, outcome, s.splitJSON)
 }
@@ -238,7 +234,7 @@ func (b *segmentWriter) saveSegment(past int64) {
 	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
 }
 
-// deleteTextIndex removes the chunks in [first, past) from the text index.
+// deleteTextIndex deletes the text index of the chunks in [first, past).
 func (e *sqliteEngine) deleteTextIndex(first, past int64) {
 	for _, q := range []string{
 		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
@@ -248,7 +244,7 @@ func (e *sqliteEngine) deleteTextIndex(first, past int64) {
 	}
 }
 
-// filterText clears the records that do not have all the words.
+// filterText deselects the records that do not have all words.
 func (q *activityQuery) filterText(ctx context.Context) error {
 	if len(q.terms) == 0 {
 		return nil
@@ -270,7 +266,7 @@ func (q *activityQuery) filterText(ctx context.Context) error {
 	return q.scanUnindexed(ctx, q.tailFirst, maxKey)
 }
 
-// indexedRange returns the part of the text index that the query has to look at.
+// indexedRange returns the range of keys in the text index that the query must read.
 func (q *activityQuery) indexedRange() (first, past int64, ok bool) {
 	for i, c := range q.chunks {
 		n := q.firstChunk + int64(i)
@@ -285,8 +281,9 @@ func (q *activityQuery) indexedRange() (first, past int64, ok bool) {
 	return first, past, ok
 }
 
-// The page of each segment where a word must be, or the first words with a prefix; and the
-// pages of a segment behind it that can have more of these.
+// pagesOfWord selects the page of each segment that can have a word, or the first words with a
+// prefix. pagesOfPrefix selects the later pages of a segment that can have more words with the
+// prefix.
 const (
 	pagesOfWord = `SELECT segment, (SELECT data FROM activity_text t
 			WHERE t.segment = s.segment AND first <= ? ORDER BY first DESC LIMIT 1)
@@ -294,7 +291,7 @@ const (
 	pagesOfPrefix = "SELECT data FROM activity_text WHERE segment = ? AND first > ? AND first < ?"
 )
 
-// filterTerm clears the records of indexed chunks that do not have a word.
+// filterTerm deselects the records of indexed chunks that do not have a term.
 func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
 	first, past, ok := q.indexedRange()
 	if !ok {
@@ -318,9 +315,9 @@ func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
 	return nil
 }
 
-// markTerm marks the records of segments in [first, past) that have a word.
+// markTerm marks the records of segments in [first, past) that have a term.
 func (q *activityQuery) markTerm(ctx context.Context, have keySelection, want searchTerm, first, past int64) error {
-	var further []int64 // segments with pages behind that can have more
+	var further []int64 // segments whose later pages can have more
 	var segment int64
 	var data sql.RawBytes
 	err := eachRow(ctx, q.tx, scanTargets{&segment, &data}, func() error {
@@ -346,7 +343,7 @@ func (q *activityQuery) markTerm(ctx context.Context, have keySelection, want se
 	return nil
 }
 
-// markFurtherPages marks the records that have a prefix by the pages behind its first.
+// markFurtherPages marks the records that have a prefix, from the pages after the first one.
 func (q *activityQuery) markFurtherPages(ctx context.Context, stmt *sql.Stmt, have keySelection, want searchTerm, segment int64) error {
 	rows, err := stmt.QueryContext(ctx, segment, []byte(want.word), want.prefixEnd())
 	if err != nil {
@@ -365,11 +362,11 @@ func (q *activityQuery) markFurtherPages(ctx context.Context, stmt *sql.Stmt, ha
 	return rows.Err()
 }
 
-// prefixEnd is behind every word with the prefix.
+// prefixEnd returns a key that sorts after every word with the prefix.
 func (t searchTerm) prefixEnd() []byte { return append([]byte(t.word), 0xff) }
 
-// markPage marks the records of a page that have the term, and reports whether the next page
-// can have more.
+// markPage marks the records of a page that have the term, and reports whether the next page can
+// have more.
 func (t searchTerm) markPage(data []byte, words []uint64) (more bool, err error) {
 	more = t.prefix
 	err = eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
@@ -379,7 +376,7 @@ func (t searchTerm) markPage(data []byte, words []uint64) (more bool, err error)
 			return before
 		}
 		setRecordBits(records, bitmap, words)
-		if isPrefixEntry(word) { // it has the records of all that follow
+		if isPrefixEntry(word) { // it has the records of all following words
 			more = false
 		}
 		return more
@@ -387,7 +384,8 @@ func (t searchTerm) markPage(data []byte, words []uint64) (more bool, err error)
 	return more, err
 }
 
-// scanUnindexed reads the selected records with keys in [from, to).
+// scanUnindexed reads the selected records with keys in [from, to) and deselects those that do not
+// have all words.
 func (q *activityQuery) scanUnindexed(ctx context.Context, from, to int64) error {
 	low := int64(-1)
 	q.sel.eachNewestFirst(to, func(key int64) bool {
@@ -411,7 +409,7 @@ func (q *activityQuery) scanUnindexed(ctx context.Context, from, to int64) error
 	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", low, to)
 }
 
-// recordMatcher looks for terms in records that are not indexed.
+// recordMatcher searches terms in records that are not indexed.
 type recordMatcher struct {
 	terms  []searchTerm
 	probes [][]byte
@@ -446,8 +444,8 @@ func (m *recordMatcher) matches(entry, outcome []byte) bool {
 	return bits.OnesCount64(m.found) == len(m.terms)
 }
 
-// mayMatch tells in a fraction of the time of taking it apart that a record
-// cannot match: it does not even have the bytes.
+// mayMatch is a fast check: false means that the record does not contain the bytes that a match
+// needs.
 func (m *recordMatcher) mayMatch(entry, outcome []byte) bool {
 	m.lower = m.lower[:0]
 	high := byte(0)
@@ -460,8 +458,8 @@ func (m *recordMatcher) mayMatch(entry, outcome []byte) bool {
 			m.lower = append(m.lower, c)
 		}
 	}
-	// Letters can be written as escapes, and some of other scripts have an ASCII
-	// letter for their lower case.
+	// Letters can be escaped, and some letters of other scripts have an ASCII letter as their lower
+	// case.
 	if high >= utf8.RuneSelf || bytes.Contains(m.lower, []byte(`\u`)) {
 		return true
 	}

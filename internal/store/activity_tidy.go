@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxUnindexed is how many chunks may wait for the text index even when there
-	// is never time: a search would have to make up for all of them.
+	// maxUnindexed is how many chunks may lack a text index even if the log is never idle: a search
+	// has to index all of them first.
 	maxUnindexed = 256
 )
 
-// Tidy does one short piece of work that can wait.
+// Tidy does one short step of maintenance that can wait.
 func (db *SQLite) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (e *sqliteEngine) tidyStep(ctx context.Context, now time.Time, keep activit
 	return false, nil
 }
 
-// expireResults removes results that are past their time, when there are any.
+// expireResults deletes expired results.
 func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 	var n int
 	err := e.reads.QueryRowContext(ctx, "SELECT count(*) FROM result WHERE expires <= ?", now.UnixMicro()).Scan(&n)
@@ -67,8 +67,8 @@ func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 	})
 }
 
-// nextPruneKey returns the key up to which the next step has to prune; 0 for nothing.
-// Number and size are those of what is no refusal.
+// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
+// The limits of number and size do not count refusals.
 func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep activity.Retention, there retainedCounts) (int64, error) {
 	e.mu.RLock()
 	first, next := e.index.firstKey, e.index.nextKey
@@ -102,8 +102,8 @@ func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep act
 	return min(to, first+pruneStep, next), nil
 }
 
-// firstKeySince returns the key of the first record that is not older than the time,
-// as far as one step needs it.
+// firstKeySince returns the key of the first record that is not older than limit, within what one
+// step can prune.
 func (e *sqliteEngine) firstKeySince(ctx context.Context, limit int64) (int64, error) {
 	e.mu.RLock()
 	x := &e.index
@@ -137,14 +137,13 @@ func (e *sqliteEngine) firstKeySince(ctx context.Context, limit int64) (int64, e
 	return min(first+int64(len(times)), next), nil
 }
 
-// usedBytesExpr is how much of the file is in use.
+// usedBytesExpr is an SQL expression for the used bytes of the file.
 const usedBytesExpr = "(page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 
-// recordBytesQuery selects how much of the file the records take. The rest goes by
-// itself or stays, and no record has to go for it: results expire, the roll-up
-// goes with its hours, and the tools are those of the servers. SQLite reads the
-// named tables only, and not the file. The pages of large results are not counted
-// one by one; all but the last of each are full.
+// recordBytesQuery selects how many bytes of the file the records take. It subtracts the tables for
+// which no record has to be pruned: results expire, the roll-up is deleted by the hour, and the
+// tools are those of the servers. SQLite reads only the named tables, not the whole file. The pages
+// of large results are not counted one by one; all but the last of each are full.
 const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_hour')
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_took')
@@ -152,8 +151,8 @@ const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(length(body) + 4096), 0) FROM result)
 	+ ` + usedBytesExpr
 
-// recordsExceed reports whether the records take more than limit. That is only looked
-// at closely when everything together does.
+// recordsExceed reports whether the records take more than limit bytes. It counts exactly only if
+// the whole file is larger than limit.
 func recordsExceed(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 	var size int64
 	err := db.QueryRowContext(ctx, "SELECT "+usedBytesExpr).Scan(&size)
@@ -163,8 +162,8 @@ func recordsExceed(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 	return size > limit, err
 }
 
-// pruneRecords removes the records below key to, and leaves what is needed to verify
-// the rest of the chain.
+// pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
+// chain.
 func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time, signer activity.Signer) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -195,8 +194,8 @@ func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time
 	return nil
 }
 
-// hourSpan returns the first and the last hour of the records from key on, whose
-// chunks begin with firstChunk; none, when there are no records.
+// hourSpan returns the first and the last hour of the records from key on, whose chunks begin with
+// firstChunk; an empty range if there are no records.
 func (x *activityIndex) hourSpan(key, firstChunk int64) (oldest, newest int64) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, c := range x.chunks[firstChunk-x.firstChunk:] {
@@ -208,7 +207,7 @@ func (x *activityIndex) hourSpan(key, firstChunk int64) (oldest, newest int64) {
 	return hourOfMicros(first), hourOfMicros(last)
 }
 
-// deleteChunksBefore removes the chunks before first.
+// deleteChunksBefore deletes the columns and the text index of the chunks before first.
 func (e *sqliteEngine) deleteChunksBefore(first int64) {
 	for n := e.index.firstChunk; n < first; n++ {
 		for f := columnField(0); f <= fieldTime; f++ {

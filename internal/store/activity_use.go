@@ -20,7 +20,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.Use, erro
 	if used != nil {
 		return used, nil
 	}
-	// From now on it is kept.
+	// From now on e.toolUse is kept up to date.
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	used = toolUseCounts{}
@@ -40,7 +40,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.Use, erro
 	return used, nil
 }
 
-// Calls returns how many calls of each server have ended since a time, by the hour.
+// Calls returns how many calls of each server have ended since the hour of a time.
 func (db *SQLite) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -54,8 +54,7 @@ func (db *SQLite) Calls(ctx context.Context, since time.Time) (map[string]int64,
 	return calls, err
 }
 
-// ServerUse returns how each server was called in the latest hours, the present one
-// included.
+// ServerUse returns how each server was called in the latest hours, including the current one.
 func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -75,20 +74,20 @@ func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map
 	return u.all, err
 }
 
-// serverUseCounter is how servers were called, as it comes about.
+// serverUseCounter counts how servers were called.
 type serverUseCounter struct {
-	first, latest int64 // the first hour, and how many there are
+	first, latest int64 // the first hour, and the number of hours
 	all           map[string]activity.ServerUse
-	slower        map[string]int64 // of each server, the calls that took longer than what was looked at
+	slower        map[string]int64 // calls of each server in this bucket of durations and in longer ones
 }
 
 func newServerUseCounter(now time.Time, latest int) *serverUseCounter {
 	return &serverUseCounter{hourOfMicros(now.UnixMicro()) - int64(latest) + 1, int64(latest), map[string]activity.ServerUse{}, map[string]int64{}}
 }
 
-// addCalls counts calls of an hour.
+// addCalls counts calls of one hour.
 func (s *serverUseCounter) addCalls(server string, at int64, status string, n int64) {
-	if at -= s.first; at >= s.latest { // the clock was put back
+	if at -= s.first; at >= s.latest { // the clock was set back
 		return
 	}
 	u := s.all[server]
@@ -102,7 +101,7 @@ func (s *serverUseCounter) addCalls(server string, at int64, status string, n in
 	s.all[server] = u
 }
 
-// durationBucketKey counts calls by how long they took, the longest first.
+// addDurations counts the calls in a bucket of durations. Call it for the longest durations first.
 func (s *serverUseCounter) addDurations(server string, bucket, n int64) {
 	u, there := s.all[server]
 	if s.slower[server] += n; !there || u.P95 != 0 {
@@ -112,7 +111,7 @@ func (s *serverUseCounter) addDurations(server string, bucket, n int64) {
 	for _, h := range u.Hours {
 		total += h.Calls
 	}
-	if s.slower[server]*20 > total { // more than one in twenty took at least so long
+	if s.slower[server]*20 > total { // more than one in twenty took at least this long
 		u.P95 = time.Duration(bucketMidpoint(bucket)) * time.Millisecond
 		s.all[server] = u
 	}

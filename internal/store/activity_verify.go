@@ -13,16 +13,15 @@ import (
 const (
 	// chainRowsPerRead is how many rows are read at a time.
 	chainRowsPerRead = 256
-	// maxChainAhead is how many entries are read past one that is missing: it may come
-	// with a later row, as an end does whose beginning is gone.
+	// maxChainAhead is how many entries are read past a missing one. It may come with a later row,
+	// like an end whose beginning is pruned.
 	maxChainAhead = 4096
-	// maxChainHeldBytes is how many bytes of entries are kept that came before their turn, the
-	// ends of long calls. Beyond, they are read again.
+	// maxChainHeldBytes is how many bytes of early entries, the ends of long calls, are kept in
+	// memory. Beyond that they are read again.
 	maxChainHeldBytes = 16 << 20
 )
 
-// Chain calls fn for every entry in order. Readers of this database see it as it was
-// when they began, and hold up no writer.
+// Chain calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
 func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
@@ -31,13 +30,13 @@ func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart)
 	return readChain(ctx, e.reads, fn)
 }
 
-// readChain calls fn for every entry that a database has, in order.
+// readChain calls fn for every entry of a database, in order.
 func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, end, err
 	}
-	defer tx.Rollback() //nolint:errcheck // it only read
+	defer tx.Rollback() //nolint:errcheck // read only
 	done, ctx := ctx, context.WithoutCancel(ctx)
 	var hash []byte
 	err = tx.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset FROM activity_position").
@@ -54,7 +53,7 @@ func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) erro
 	return w.records, end, err
 }
 
-// sqliteChain is the chain of a database with one.
+// sqliteChain reads the only chain of an SQLite database.
 type sqliteChain struct{ tx *sql.Tx }
 
 func (c sqliteChain) readRows(ctx context.Context, from int64, fn func(*chainRow) error) error {
@@ -72,7 +71,7 @@ func (c sqliteChain) readOutcome(ctx context.Context, key int64) (outcome []byte
 	return outcome, err
 }
 
-// chainRow is a record as the walk reads it. The hashes are valid until the next one is read.
+// chainRow is a record as chainEmitter reads it. The hashes are valid until the next row is read.
 type chainRow struct {
 	key, seq, endSeq int64
 	ended            bool
@@ -80,22 +79,22 @@ type chainRow struct {
 	entry, outcome   []byte
 }
 
-// chainSource has the rows of one chain.
+// chainSource reads the rows of one chain.
 type chainSource interface {
-	// chainRowsPerRead calls fn for up to chainRowsPerRead rows from a key on.
+	// readRows calls fn for up to chainRowsPerRead rows from a key on.
 	readRows(ctx context.Context, from int64, fn func(*chainRow) error) error
 	readOutcome(ctx context.Context, key int64) ([]byte, error)
 }
 
-// chainEmitter brings the entries into their order: rows come in the order in which
-// their records began, and have their ends with them.
+// chainEmitter emits the entries of a chain in order. Rows come in the order of their beginnings
+// and have their ends with them, so it holds entries back.
 type chainEmitter struct {
 	source      chainSource
 	fn          func(activity.ChainPart) error
-	next        int64 // the key to read from
+	next        int64 // the key of the next row to read
 	records     int64
-	lastEmitted int64 // the number of the last entry that was passed on
-	ahead       int64 // the highest number of an entry that began a record
+	lastEmitted int64 // the number of the last emitted entry
+	ahead       int64 // the highest number of the beginning of a record
 	waiting     waitingHeap
 	heldBytes   int
 }
@@ -104,10 +103,10 @@ type chainEmitter struct {
 type waitingPart struct {
 	activity.ChainPart
 	key           int64
-	rereadPayload bool // its text is to be read again
+	rereadPayload bool // its payload must be read again
 }
 
-// waitingHeap is a heap: that with the lowest number is on top.
+// waitingHeap is a heap with the lowest number on top.
 type waitingHeap []waitingPart
 
 func (h waitingHeap) Len() int { return len(h) }
@@ -115,7 +114,7 @@ func (h waitingHeap) Less(i, j int) bool {
 	if h[i].First != h[j].First {
 		return h[i].First < h[j].First
 	}
-	return h[i].Checkpoint == nil && h[j].Checkpoint != nil // which comes after its entry
+	return h[i].Checkpoint == nil && h[j].Checkpoint != nil // a checkpoint comes after its entry
 }
 func (h waitingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *waitingHeap) Push(x any)   { *h = append(*h, x.(waitingPart)) }
@@ -126,7 +125,7 @@ func (h *waitingHeap) Pop() any {
 	return last
 }
 
-// Marks calls fn for what is gone and for what is signed.
+// Marks calls fn for deleted runs of entries and for signed checkpoints.
 func (p sqliteChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
@@ -136,7 +135,7 @@ func (p sqliteChainStore) Marks(ctx context.Context, fn func(activity.ChainPart)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // it only read
+	defer tx.Rollback() //nolint:errcheck // read only
 	ctx = context.WithoutCancel(ctx)
 	var chain string
 	if err := tx.QueryRowContext(ctx, "SELECT chain FROM activity_position").Scan(&chain); err != nil {
@@ -145,8 +144,8 @@ func (p sqliteChainStore) Marks(ctx context.Context, fn func(activity.ChainPart)
 	return eachChainMark(ctx, tx, chain, fn)
 }
 
-// eachChainMark calls fn for what is gone and for what is signed of a chain, in the order of the
-// numbers.
+// eachChainMark calls fn for the deleted runs of entries of a chain and for its signed checkpoints,
+// in the order of their numbers.
 func eachChainMark(ctx context.Context, db querier, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
@@ -170,13 +169,13 @@ func eachChainMark(ctx context.Context, db querier, chain string, fn func(activi
 		UNION ALL SELECT seq, seq, hash, time, key, signature, 'signed' FROM activity_signed WHERE chain = ? ORDER BY first, seq`, chain)
 }
 
-// addMark takes what was pruned or signed.
+// addMark adds a deleted run or a signed checkpoint.
 func (w *chainEmitter) addMark(p activity.ChainPart) error {
 	heap.Push(&w.waiting, waitingPart{ChainPart: p})
 	return nil
 }
 
-// emitAll passes everything on. failed says why it ends before.
+// emitAll emits all entries. It stops with the error of failed.
 func (w *chainEmitter) emitAll(ctx context.Context, failed func() error) error {
 	for more := true; more; {
 		err := failed()
@@ -190,8 +189,8 @@ func (w *chainEmitter) emitAll(ctx context.Context, failed func() error) error {
 	return w.emitReady(ctx, true)
 }
 
-// emitNextRows reads some rows and passes on whose turn it is. It reports whether there
-// may be more.
+// emitNextRows reads some rows and emits the entries whose turn it is. It reports whether there may
+// be more rows.
 func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) {
 	rows := 0
 	err = w.source.readRows(ctx, w.next, func(r *chainRow) error {
@@ -214,7 +213,7 @@ func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) 
 }
 
 func (w *chainEmitter) addEntry(p waitingPart, hash []byte) {
-	if len(hash) == len(p.Hash) { // else it fits nothing
+	if len(hash) == len(p.Hash) { // another size cannot match
 		copy(p.Hash[:], hash)
 	}
 	if w.heldBytes+len(p.Payload) > maxChainHeldBytes && p.Record == 0 {
@@ -224,11 +223,11 @@ func (w *chainEmitter) addEntry(p waitingPart, hash []byte) {
 	heap.Push(&w.waiting, p)
 }
 
-// emitReady passes on the entries whose turn it is, or all.
+// emitReady emits the entries whose turn it is, or all.
 func (w *chainEmitter) emitReady(ctx context.Context, all bool) error {
 	for len(w.waiting) > 0 {
 		next := w.lastEmitted + 1
-		if w.waiting[0].Checkpoint != nil { // its entry comes before it
+		if w.waiting[0].Checkpoint != nil { // its entry comes first
 			next = w.lastEmitted
 		}
 		if w.waiting[0].First > next && w.ahead <= w.lastEmitted+1+maxChainAhead && !all {

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// SaveApprovals stores a change of what is decided, wholly or not at all.
+// SaveApprovals stores a change of the decisions, completely or not at all.
 func (db *SQLite) SaveApprovals(ctx context.Context, c approval.Change) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		if c.Settle != "" {
@@ -44,8 +44,8 @@ func applyServerChange(conn *sqliteWriteConn, c *approval.Change) {
 	}
 }
 
-// RestoreApprovals makes the database have these decisions and no others.
-// Approved definitions that are not given stay.
+// RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
+// giving them.
 func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		if err := deleteDecisionsNotIn(ctx, conn, s); err != nil {
@@ -79,7 +79,7 @@ func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.Saved) error 
 	})
 }
 
-// SaveHeld stores since when definitions of a server wait, of each tool and offer
+// SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
 // the last one.
 func (db *SQLite) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
@@ -95,13 +95,13 @@ func upsertHeld(conn *sqliteWriteConn, server string, all []approval.Held) {
 	}
 }
 
-// decisionKey is what a row is about.
+// decisionKey identifies the tool or primitive that a decision is about.
 type decisionKey struct {
 	kind tool.Kind
 	tool.ID
 }
 
-// deleteDecisionsNotIn removes what is decided about tools and offers that s does not have.
+// deleteDecisionsNotIn deletes the decisions about tools and primitives that s does not contain.
 func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval.Saved) error {
 	keep := map[decisionKey]bool{}
 	for server, rows := range s.Tools {
@@ -130,8 +130,8 @@ func insertProposal(conn *sqliteWriteConn, p *approval.Proposal) {
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
-// upsertDecision stores what is decided about a tool or an offer. An approved
-// definition that is not given is the one that is stored.
+// upsertDecision stores the decision about a tool or primitive. If no definition is given, the
+// stored one stays.
 func upsertDecision(conn *sqliteWriteConn, server string, row approval.Row) {
 	values := make([]driver.Value, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
@@ -178,8 +178,8 @@ func upsertDecision(conn *sqliteWriteConn, server string, row approval.Row) {
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// LoadApprovals returns everything that is decided, without the definitions. A
-// database in which that cannot be right is put aside.
+// LoadApprovals returns all decisions, without the definitions. A database with impossible
+// decisions is put aside.
 func (db *SQLite) LoadApprovals(ctx context.Context) (approval.Saved, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -262,7 +262,7 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	return saved, err
 }
 
-// newBefore returns what an approval has replaced; nil when nothing was decided.
+// newBefore returns the decision that an approval replaced; nil if there was none.
 func newBefore(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
@@ -286,8 +286,7 @@ func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
 	return nil
 }
 
-// ApprovedDefinition returns the approved definition of a tool or an offer, nil
-// when there is none.
+// ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
 func (db *SQLite) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {

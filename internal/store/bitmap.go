@@ -6,18 +6,18 @@ import (
 	"math/bits"
 )
 
-// chunkSize is how many records a chunk has.
+// chunkSize is the number of records of a chunk.
 const (
 	chunkSize  = 1024
 	chunkWords = chunkSize / 64
 )
 
-// bitmap has a bit for each record of a chunk. It never changes; nil is none.
+// bitmap has one bit for each record of a chunk. It is immutable; nil means no bits.
 type bitmap [chunkWords]uint64
 
 func (b *bitmap) has(i int) bool { return b != nil && b[i/64]&(1<<(i%64)) != 0 }
 
-// recordCount counts the bits from i on.
+// countFrom counts the bits from i on.
 func (b *bitmap) countFrom(i int64) (n int64) {
 	if b == nil {
 		return 0
@@ -31,7 +31,7 @@ func (b *bitmap) countFrom(i int64) (n int64) {
 	return n
 }
 
-// numberOrNull is b unless nothing is set.
+// nilIfEmpty returns b, or nil if no bit is set.
 func (b *bitmap) nilIfEmpty() *bitmap {
 	if *b == (bitmap{}) {
 		return nil
@@ -43,7 +43,7 @@ func (b *bitmap) encode() []byte {
 	return appendUint64s(nil, b[:])
 }
 
-// appendUint64s appends words of 64 bits.
+// appendUint64s appends words of 64 bits in little-endian order.
 func appendUint64s(dst []byte, words []uint64) []byte {
 	for _, w := range words {
 		dst = binary.LittleEndian.AppendUint64(dst, w)

@@ -2,14 +2,13 @@ package store
 
 import "time"
 
-// steadyClock tells the time, and whether somebody has set it.
+// steadyClock returns the time and detects that the system clock was set.
 type steadyClock struct {
 	now   func() time.Time
-	began time.Time // by the monotonic clock, too
+	began time.Time // has a monotonic reading
 }
 
-// wallClockShift returns by how much the wall clock was set since it began. Below a second
-// it counts as not set.
+// wallClockShift returns by how much the wall clock was set since the start; 0 below one second.
 func (c *steadyClock) wallClockShift() time.Duration {
 	d := c.now().Round(0).Sub(c.began.Round(0)) - time.Since(c.began)
 	if d.Abs() < time.Second {
@@ -18,6 +17,6 @@ func (c *steadyClock) wallClockShift() time.Duration {
 	return d
 }
 
-// steadyNow returns the time by which results expire: what the wall clock would
-// say if nobody had set it. A handle lives as long as it is said to.
+// steadyNow returns the wall clock as if it had not been set since the start. Results expire by it,
+// so that a handle lives as long as promised.
 func (c *steadyClock) steadyNow() time.Time { return c.now().Add(-c.wallClockShift()) }

@@ -11,12 +11,11 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A column holds one value of each record of a chunk: a number, or the first 64
-// bits of the SHA-256 of a text (0 for the empty one): no dictionary to keep, to load or to let
-// grow. Two values of a database that fall together are less likely than a disk
-// that lies.
+// A column holds one value for each record of a chunk: a number, or the first 64 bits of the
+// SHA-256 of a text (0 for an empty text). So there is no dictionary to store, to load or to grow.
+// A collision of two values is less likely than a disk that returns wrong data.
 
-// columnField is what a record can be found by.
+// columnField is a property of records that filters and summaries use.
 type columnField int
 
 const (
@@ -31,20 +30,20 @@ const (
 	fieldActor
 	fieldClient
 	fieldError
-	firstNumericField // what follows are numbers
+	firstNumericField // the fields below are numbers
 )
 
 const (
 	fieldDuration = firstNumericField + iota // milliseconds
 	fieldOwnTime                             // microseconds
-	fieldRepeats                             // how often a refusal has happened; 0 = once
+	fieldRepeats                             // how often a refusal was repeated; 0 = once
 	fieldCount
 	fieldTime = fieldCount
 )
 
-// columnRowID is the key of a column of a chunk: those of one field lie together.
-// The number of times in the database is from before there were clients, and what
-// came with them and after.
+// columnRowID returns the row ID of a column of a chunk. Columns of one field are adjacent. The
+// numbers of fields in the database are older than fieldClient, so the fields from fieldClient on
+// are shifted by one.
 func columnRowID(f columnField, chunk int64) int64 {
 	switch {
 	case f == fieldTime:
@@ -63,11 +62,11 @@ func hashText(s string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// hashCache remembers what hashText returned, for values that come again.
+// hashCache caches hashText for values that repeat.
 type hashCache map[string]uint64
 
 func (h hashCache) hashField(f columnField, s string) uint64 {
-	if s == "" || f == fieldRequest { // requests never come again
+	if s == "" || f == fieldRequest { // request IDs never repeat
 		return hashText(s)
 	}
 	v, ok := h[s]
@@ -90,7 +89,7 @@ func (h hashCache) fieldValues(f *activity.Facts) *[fieldCount]uint64 {
 	return &out
 }
 
-// textValues returns the values of a record that are hashed, by field.
+// textValues returns the text values of a record by field.
 func textValues(f *activity.Facts) [firstNumericField]string {
 	return [firstNumericField]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
@@ -100,14 +99,14 @@ func textValues(f *activity.Facts) [firstNumericField]string {
 	}
 }
 
-// The encoding of a column begins with the width of an index: 0 (all values are
-// the same), 1 or 2 bytes into a list of the distinct values, or 8 for the values
-// themselves. Then the number of distinct values, these, and the indexes.
+// The encoding of a column is one byte for the width of an index: 0 (all values are equal), 1 or 2
+// bytes into a list of the distinct values, or 8 for the values themselves. The number of distinct
+// values, these values and the indexes follow.
 const (
 	columnHead = 3
 	widthRaw   = 8
 	maxByte    = 1 << 8
-	// maxListed is where listing the values stops being smaller.
+	// maxListed is the number of distinct values from which a list is no longer smaller.
 	maxListed = chunkSize * 3 / 4
 )
 
@@ -151,7 +150,7 @@ func encodeRawColumn(values []uint64) []byte {
 	return appendUint64s(out, values)
 }
 
-// encodedColumn is an encoded column, checked.
+// encodedColumn is an encoded column whose sizes were checked.
 type encodedColumn struct {
 	width int
 	list  []byte // the distinct values
@@ -172,8 +171,8 @@ func parseColumn(data []byte) (encodedColumn, error) {
 	return c, nil
 }
 
-// codedColumn is a column as it is counted: the values that there are, and of each record
-// which it has. What follows from a value is found out once for all records that have it.
+// codedColumn is a decoded column: the distinct values, and for each record the index of its value.
+// What follows from a value is computed once for all records that have it.
 type codedColumn struct {
 	distinct []uint64
 	indexes  []uint16
@@ -185,8 +184,7 @@ type codedColumn struct {
 
 func (c *codedColumn) value(i int) uint64 { return c.distinct[c.indexes[i]] }
 
-// What the records of a column have of which all are the same, and of one whose values
-// are not listed.
+// The indexes of a column whose values are all equal, and of one whose values are not listed.
 var (
 	allFirstIndex [chunkSize]uint16
 	ownIndexes    = func() (all [chunkSize]uint16) {
@@ -197,15 +195,15 @@ var (
 	}()
 )
 
-// fillZero has all records the same, of which nothing is known.
+// fillZero sets the value of all records to 0: it is unknown.
 func (c *codedColumn) fillZero() { c.distinct, c.indexes = []uint64{0}, allFirstIndex[:] }
 
-// setValues takes the values as they are.
+// setValues uses one value for each record, without a list.
 func (c *codedColumn) setValues(values []uint64) {
 	c.distinct, c.indexes = values, ownIndexes[:len(values)]
 }
 
-// readChunksUpTo reads a column.
+// decodeFrom decodes a column.
 func (c *codedColumn) decodeFrom(from encodedColumn) error {
 	values := from.list
 	if from.width == widthRaw {
@@ -242,7 +240,7 @@ func (c *codedColumn) decodeFrom(from encodedColumn) error {
 	return nil
 }
 
-// values returns the values.
+// values returns the value of each record.
 func (c encodedColumn) values() ([]uint64, error) {
 	var all codedColumn
 	if err := all.decodeFrom(c); err != nil {
@@ -255,7 +253,7 @@ func (c encodedColumn) values() ([]uint64, error) {
 	return values, nil
 }
 
-// decodeColumn returns the values of an encoded column.
+// decodeColumn returns the value of each record from an encoded column.
 func decodeColumn(data []byte) ([]uint64, error) {
 	c, err := parseColumn(data)
 	if err != nil {
@@ -264,7 +262,7 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	return c.values()
 }
 
-// readColumn returns the values of a column.
+// readColumn reads a column from the database and returns the value of each record.
 func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	var data []byte
 	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", id).Scan(&data); err != nil {
@@ -273,8 +271,8 @@ func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	return decodeColumn(data)
 }
 
-// eachColumn calls fn for the columns of a field in the chunks from from to
-// before past, in their order. data is valid during the call.
+// eachColumn calls fn for the columns of a field in the chunks [from, past), in order. data is
+// valid during the call.
 func eachColumn(ctx context.Context, db querier, f columnField, from, past int64, fn func(chunk int64, data []byte) error) error {
 	var id int64
 	var data sql.RawBytes

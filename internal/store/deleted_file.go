@@ -7,14 +7,12 @@ import (
 	"os"
 )
 
-// A database whose file is deleted or replaced while it is open can be read and
-// written as before, and all of it is gone when the process ends. So it is
-// written again from what is still open: first as path.copy, which is path.again
-// once it is whole, which takes the place of the file when that is not used any
-// more.
+// A process can still read and write a database whose file was deleted or replaced, and loses all
+// of it when it ends. So the database is written again from the open file: first as path.copy, then
+// as path.again when it is complete, which replaces the file after the connections are closed.
 
-// CheckFiles looks whether the files of the database still have their names, and has
-// them written again when they have not. It is meant to be called now and then.
+// CheckFiles checks that the database files still have their names. If they do not, it makes the
+// database write them again. Call it from time to time.
 func (db *SQLite) CheckFiles() {
 	db.mu.Lock()
 	e := db.engine
@@ -28,15 +26,15 @@ func (db *SQLite) CheckFiles() {
 		db.logger.Error("the database was deleted; it is written again", "path", db.path)
 		db.writeErr = wrapDiskError(errDeleted)
 		db.engine, db.err = nil, db.writeErr
-		e.suspected <- errDeleted // the only one for this engine
+		e.suspected <- errDeleted // sent once for each engine
 	}
 }
 
-// deleted reports whether a file that was there is not any more, or is another one.
+// filesReplaced reports whether a database file was deleted or replaced.
 func (e *sqliteEngine) filesReplaced() bool {
 	now, err := statDatabaseFiles(e.path)
 	if err != nil {
-		return false // what the disk says is heard elsewhere
+		return false // other calls report errors of the disk
 	}
 	for i, was := range e.openedFiles {
 		if was != nil && (now[i] == nil || !os.SameFile(was, now[i])) {
@@ -46,7 +44,7 @@ func (e *sqliteEngine) filesReplaced() bool {
 	return false
 }
 
-// rewriteFile writes the database beside its lost file.
+// rewriteFile writes the open database next to its lost file.
 func (e *sqliteEngine) rewriteFile() error {
 	e.writing.Lock()
 	defer e.writing.Unlock()

@@ -13,28 +13,27 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PeekResult is what a database says to somebody who only looks, perhaps while no daemon
-// has it open.
+// PeekResult is what Peek reads from a database, which a daemon may have open.
 type PeekResult struct {
-	Version int64 // of its schema
-	Newest  int64 // that this program knows
-	// The following is known of a database whose version is the newest.
+	Version int64 // version of the schema
+	Newest  int64 // newest version that this program knows
+	// The fields below are set if the version is the newest.
 	Waiting  map[string]WaitingCounts // by server
-	Proposed []string                 // servers that agents propose
+	Proposed []string                 // names of servers that agents proposed
 }
 
-// WaitingCounts counts what of a server waits for a person.
+// WaitingCounts counts the definitions of a server that wait for review.
 type WaitingCounts struct{ Tools, Primitives int }
 
-// Peek looks into the database at path. It makes, migrates and mends nothing. The error
-// is fs.ErrNotExist when there is none.
+// Peek reads the database at path. It does not create, migrate or repair anything. The error is
+// fs.ErrNotExist if there is no database.
 func Peek(ctx context.Context, path string) (PeekResult, error) {
 	if info, err := os.Stat(path); err != nil {
 		return PeekResult{}, err
 	} else if !info.Mode().IsRegular() {
 		return PeekResult{}, fmt.Errorf("%s is not a file", path)
 	} else if info.Size() == 0 {
-		return PeekResult{}, fs.ErrNotExist // it is about to be made
+		return PeekResult{}, fs.ErrNotExist // another process is creating it
 	}
 	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
@@ -44,8 +43,8 @@ func Peek(ctx context.Context, path string) (PeekResult, error) {
 	return s, errors.Join(err, db.Close())
 }
 
-// CheckPages reads all of the database at path, and returns what is damaged in it; "" for
-// nothing. It changes nothing.
+// CheckPages reads all pages of the database at path and returns the first damage, "" if there is
+// none. It changes nothing.
 func CheckPages(ctx context.Context, path string) (damage string, err error) {
 	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
@@ -65,9 +64,9 @@ func CheckPages(ctx context.Context, path string) (damage string, err error) {
 	return said, errors.Join(err, db.Close())
 }
 
-// CheckActivityLog holds the activity log in the database at path, which no process has open, and
-// the spool in a directory against their hashes. It returns the first break, nil for none,
-// and changes nothing.
+// CheckActivityLog verifies the hashes of the activity log in the database at path, which no
+// process has open, and of the spool in a directory. It returns the first break, nil if there is
+// none, and changes nothing.
 func CheckActivityLog(ctx context.Context, path, spool string) (*activity.Break, error) {
 	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
@@ -114,7 +113,7 @@ func readPeekResult(ctx context.Context, db *sql.DB) (PeekResult, error) {
 	return s, err
 }
 
-// newestSchemaVersion is the version of the last migration.
+// newestSchemaVersion returns the version of the last migration.
 func newestSchemaVersion() (newest int64) {
 	steps, _ := fs.ReadDir(migrationFiles, "migrations/sqlite")
 	for _, step := range steps {

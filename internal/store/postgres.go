@@ -17,11 +17,11 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Postgres is a PostgreSQL database that any number of processes share, each of them an
-// instance. What one has stored the others are told, and every query is about the
-// records of all. An instance writes its own records only, so that each chain has one
-// writer: Project holds the row of its instance, and goes on only from where it was left.
-// Nothing of the records is kept in memory. It is safe for concurrent use.
+// Postgres is a PostgreSQL database that several processes share; each process is an instance. The
+// instances notify each other of changes, and every query reads the records of all. An instance
+// writes its own records only, so that each hash chain has one writer: Project locks the row of its
+// instance and continues only from its own last position. It keeps no records in memory. It is safe
+// for concurrent use.
 type Postgres struct {
 	pgDecisionStore
 	pgChainStore
@@ -31,41 +31,41 @@ type Postgres struct {
 	clock  steadyClock
 	stop   context.CancelFunc
 	done   chan struct{}
-	// patience is pgReconnectWait, but in tests.
+	// reconnectWait is pgReconnectWait except in tests.
 	reconnectWait time.Duration
 	recordCount   atomic.Int64
-	pingSentAt    atomic.Int64 // when the server was asked whether it is there; 0: it has answered
+	pingSentAt    atomic.Int64 // when the last ping was sent; 0: it was answered
 	remoteChanges remoteChangeInbox
 	openState[pgEngine]
 }
 
-// pgChainStore is what a Postgres does so that its records can be proven, and erased.
+// pgChainStore reads the hash chains and records erasures.
 type pgChainStore struct{ db *Postgres }
 
-// pgDecisionStore is what is decided, for all instances.
+// pgDecisionStore stores approvals and tokens for all instances.
 type pgDecisionStore struct {
 	db *Postgres
 
 	mu            sync.Mutex // guards what follows
-	loadedVersion int64      // the version of the decisions that was loaded last
+	loadedVersion int64      // the version of the decisions at the last load or change
 }
 
 const (
-	// pgPingInterval is how often the server is asked whether it is there, and pgSlowAfter after what
-	// time without an answer that is said.
+	// pgPingInterval is the time between pings of the server. After pgSlowAfter without an answer
+	// the database counts as unhealthy.
 	pgPingInterval = 400 * time.Millisecond
 	pgSlowAfter    = 500 * time.Millisecond
-	// pgReconnectWait is how long everything waits for new connections after the old ones have ended.
+	// pgReconnectWait is how long calls wait for new connections after the old ones have ended.
 	pgReconnectWait = 10 * time.Second
-	// pgMaxRetryDelay is how long is waited at most before the next try to connect.
+	// pgMaxRetryDelay is the longest delay before the next attempt to connect.
 	pgMaxRetryDelay = time.Second
-	// pgMaxReaders is how many connections read at a time. There is one that writes and
-	// one that listens, too.
+	// pgMaxReaders is how many connections read at a time. One more connection writes, and one
+	// listens.
 	pgMaxReaders = 4
 )
 
-// OpenPostgres opens the database at an address in the background. In the data
-// directory is which instance it is.
+// OpenPostgres opens the database at an address in the background. The data directory has the name
+// of the instance.
 func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 	return openPostgres(address, dir, logger, pgReconnectWait)
 }
@@ -92,10 +92,10 @@ func openPostgres(address, dir string, logger *slog.Logger, patience time.Durati
 	return db, nil
 }
 
-// InstanceName is that of the instance.
+// InstanceName returns the name of this instance.
 func (db *Postgres) InstanceName() string { return db.name }
 
-// keepOpen opens the database, and again whenever it has been away.
+// keepOpen opens the database, and opens it again after each loss, until ctx ends.
 func (db *Postgres) keepOpen(ctx context.Context) {
 	defer close(db.done)
 	for wait, before := minOpenDelay, false; ; {
@@ -125,7 +125,7 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 	}
 }
 
-// setState says what the database is now.
+// setState publishes the connections, or why there are none.
 func (db *Postgres) setState(e *pgEngine, err error) {
 	if err != nil {
 		err = fmt.Errorf("the database is away: %w", oneLineError{err})
@@ -133,7 +133,7 @@ func (db *Postgres) setState(e *pgEngine, err error) {
 	db.openState.setState(e, err)
 }
 
-// oneLineError is an error whose text tells each thing once, on one line.
+// oneLineError is an error whose text is on one line, without repeated lines.
 type oneLineError struct{ error }
 
 func (e oneLineError) Error() string {
@@ -148,8 +148,8 @@ func (e oneLineError) Error() string {
 
 func (e oneLineError) Unwrap() error { return e.error }
 
-// waitOpen returns the connections to the database. Those that have ended are waited for: a server
-// that is slow, or is started again, must not refuse what it can answer soon.
+// waitOpen returns the connections to the database. It waits some time for new ones after the old
+// ones have ended: a slow or restarting server must not fail calls that it can answer soon.
 func (db *Postgres) waitOpen(ctx context.Context) (*pgEngine, error) {
 	for {
 		e, changed, err := db.current()
@@ -173,8 +173,8 @@ func (db *Postgres) waitOpen(ctx context.Context) (*pgEngine, error) {
 	}
 }
 
-// HealthError returns why the database is not well; nil when it is, or is not known yet. It waits
-// for nothing.
+// HealthError returns why the database is unhealthy; nil if it is healthy or the state is not known
+// yet. It does not block.
 func (db *Postgres) HealthError() error {
 	_, _, err := db.current()
 	if at := db.pingSentAt.Load(); err == nil && at != 0 {
@@ -185,14 +185,14 @@ func (db *Postgres) HealthError() error {
 	return err
 }
 
-// CheckFiles does nothing: the server looks after its files.
+// CheckFiles does nothing: the server owns its files.
 func (db *Postgres) CheckFiles() {}
 
-// ReopenSignal never tells anything: what is stored is the truth for all instances, and
-// nobody stores it again.
+// ReopenSignal returns nil, a channel that never receives: the database is the truth for all
+// instances, and no instance stores its data again.
 func (db *Postgres) ReopenSignal() <-chan struct{} { return nil }
 
-// Count returns how many records there are, as of less than a second ago.
+// Count returns the number of records, as of less than a second ago.
 func (db *Postgres) Count() int64 { return db.recordCount.Load() }
 
 // Close closes the database.
@@ -202,7 +202,7 @@ func (db *Postgres) Close() error {
 	return nil
 }
 
-// readChunksUpTo runs fn with a connection that reads.
+// withReadConn runs fn with a connection that reads.
 func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -214,14 +214,14 @@ func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Contex
 	return e.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
 }
 
-// readSnapshot runs fn in a transaction that sees everything as it is at one time.
+// readSnapshot runs fn in a transaction with one consistent snapshot.
 func (db *Postgres) readSnapshot(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	return db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		return c.runTx(ctx, beginRead, func() error { return fn(ctx, e, c) })
 	})
 }
 
-// withWriteConn runs fn in a transaction of the connection that writes.
+// writeTx runs fn in a transaction of the connection that writes.
 func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	for {
 		e, err := db.waitOpen(ctx)
@@ -240,10 +240,10 @@ func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e 
 	}
 }
 
-// RemoteChangeSignal tells that TakeRemoteChanges has something.
+// RemoteChangeSignal receives a value when TakeRemoteChanges has something to return.
 func (db *Postgres) RemoteChangeSignal() <-chan struct{} { return db.remoteChanges.signal }
 
-// TakeRemoteChanges returns what other instances have stored since it was called last.
+// TakeRemoteChanges returns the changes by other instances since its last call.
 func (db *Postgres) TakeRemoteChanges() RemoteChanges {
 	db.remoteChanges.mu.Lock()
 	defer db.remoteChanges.mu.Unlock()
@@ -252,35 +252,35 @@ func (db *Postgres) TakeRemoteChanges() RemoteChanges {
 	return all
 }
 
-// pgEngine is the connections to a database that is there. When one of them shows that
-// it is not any more, all are closed, and others are opened.
+// pgEngine is the connections to a reachable database. If one of them shows that the database is
+// lost, all are closed and a new pgEngine is opened.
 type pgEngine struct {
 	db       *Postgres
 	instance int64
 	live     func() context.Context // ends with the engine
 	cancel   context.CancelCauseFunc
 
-	writing  sync.Mutex // one transaction at a time; guards what follows
+	writing  sync.Mutex // one transaction at a time; guards the fields below
 	writer   *pgConn
 	hashes   hashCache
 	resumed  bool
-	position pgSpoolPosition // where the projector has left the database
-	// upgraded is the last segment that has prefixes for sure, while not all have.
+	position pgSpoolPosition // position after the last projection
+	// prefixedUpTo is the last segment that certainly has prefixes, while some may lack them.
 	prefixedUpTo pgSegmentID
 
 	listener    *pgConn
-	agePruning  agePruneLimiter // of Tidy alone
+	agePruning  agePruneLimiter // used by Tidy only
 	allPrefixed atomic.Bool     // every segment has prefixes, or another instance is about to write them
 
-	readSlots   chan struct{} // for those who read
-	idleReaders chan *pgConn  // connections that read, and that nobody has
-	openReaders atomic.Int64  // all that read
+	readSlots   chan struct{} // one token for each reader at work
+	idleReaders chan *pgConn  // reading connections that are free
+	openReaders atomic.Int64  // open reading connections, free or in use
 }
 
-// errTxNotStarted is connections that had ended before a transaction began.
+// errTxNotStarted means that the connections had ended before the transaction began.
 var errTxNotStarted = fmt.Errorf("%w, nothing was written", activity.ErrAgain)
 
-// pgSpoolPosition is a place of the spool.
+// pgSpoolPosition is a position in the spool.
 type pgSpoolPosition struct {
 	chain string
 	seq   int64
@@ -299,7 +299,7 @@ func openPgEngine(ctx context.Context, db *Postgres) (*pgEngine, error) {
 }
 
 func (e *pgEngine) openConnections() (err error) {
-	ctx, cancel := context.WithTimeout(e.live(), time.Minute) // migrations may have to wait for those of others
+	ctx, cancel := context.WithTimeout(e.live(), time.Minute) // migrations may wait for those of other instances
 	defer cancel()
 	if e.writer, err = e.dial(ctx); err != nil {
 		return err
@@ -342,7 +342,7 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	return &pgConn{PgConn: c, prepared: map[string]string{}}, nil
 }
 
-// close closes all that nobody uses at this time.
+// close ends the engine and closes its connections after their current use.
 func (e *pgEngine) close() {
 	e.cancel(errClosed)
 	e.writing.Lock()
@@ -351,16 +351,16 @@ func (e *pgEngine) close() {
 	defer cancel()
 	for _, c := range []*pgConn{e.writer, e.listener} {
 		if c != nil {
-			_ = c.Close(ctx) // it is gone, or about to be
+			_ = c.Close(ctx) // it is closed already or closes now
 		}
 	}
 	e.closeIdleReaders(ctx)
-	for range pgMaxReaders { // those who read are about to be told
+	for range pgMaxReaders { // readers end soon, because the engine has ended
 		e.readSlots <- struct{}{}
 	}
 }
 
-// listenUntilLost listens until the database is away, or ctx ends. It returns why.
+// listenUntilLost listens for notifications until the database is lost or ctx ends. It returns why.
 func (e *pgEngine) listenUntilLost(ctx context.Context) error {
 	for {
 		wait, cancel := context.WithTimeout(e.live(), pgPingInterval)
@@ -382,7 +382,7 @@ func (e *pgEngine) listenUntilLost(ctx context.Context) error {
 	}
 }
 
-// pingServer asks whether the server is there, and how many records there are.
+// pingServer checks that the server answers, and counts the records.
 func (e *pgEngine) pingServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pgPingTimeout)
 	defer cancel()
@@ -398,7 +398,7 @@ func (e *pgEngine) pingServer(ctx context.Context) error {
 	return nil
 }
 
-// endIfConnLost ends the engine when a connection shows that the database is away.
+// endIfConnLost ends the engine if err has closed the connection.
 func (e *pgEngine) endIfConnLost(c *pgConn, err error) error {
 	if err != nil && c.IsClosed() {
 		e.cancel(err)
@@ -407,8 +407,8 @@ func (e *pgEngine) endIfConnLost(c *pgConn, err error) error {
 	return err
 }
 
-// withWriteConn runs fn with the connection that writes. It does not end with who asks: a
-// transaction is short, and one that is cut off costs the connection.
+// withWriteConn runs fn with the connection that writes. It does not stop when the caller's context
+// ends: a transaction is short, and aborting one costs the connection.
 func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -418,7 +418,7 @@ func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) 
 	return e.endIfConnLost(e.writer, fn(e.live(), e.writer))
 }
 
-// readChunksUpTo runs fn with a connection that reads, when there is one.
+// withReadConn waits for a reading connection and runs fn with it.
 func (e *pgEngine) withReadConn(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
 	select {
 	case e.readSlots <- struct{}{}:
@@ -446,12 +446,12 @@ func (e *pgEngine) withReadConn(ctx context.Context, fn func(ctx context.Context
 	return err
 }
 
-// endedError is why the connections have ended.
+// endedError returns why the connections have ended.
 func (e *pgEngine) endedError() error {
 	return fmt.Errorf("%w: %w", activity.ErrAgain, context.Cause(e.live()))
 }
 
-// closeIdleReaders closes the connections that nobody has.
+// closeIdleReaders closes the free reading connections.
 func (e *pgEngine) closeIdleReaders(ctx context.Context) {
 	for {
 		select {
@@ -464,8 +464,8 @@ func (e *pgEngine) closeIdleReaders(ctx context.Context) {
 	}
 }
 
-// takeLeaseCall returns a connection that nobody has, or a new one. Where the server takes no more, it
-// waits for one of those that there are.
+// takeReader returns a free reading connection, or a new one. If the server accepts no more
+// connections, it waits for one of the open ones.
 func (e *pgEngine) takeReader(ctx context.Context) (*pgConn, error) {
 	select {
 	case c := <-e.idleReaders:

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// writeUnlessStale runs fn in a transaction, when nobody has decided anything since the decisions
-// were loaded: else what was decided by them may be wrong, and the error is
-// approval.ErrStale.
+// writeUnlessStale runs fn in a transaction if no other instance has changed the decisions since
+// this one loaded them. Otherwise decisions based on them may be wrong, and the error is
+// approval.ErrStale. always skips this check.
 func (d *pgDecisionStore) writeUnlessStale(ctx context.Context, always bool, told string, fn func(ctx context.Context, b *pgBatch) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,7 +37,7 @@ func (d *pgDecisionStore) writeUnlessStale(ctx context.Context, always bool, tol
 	return err
 }
 
-// SaveApprovals stores a change of what is decided, wholly or not at all.
+// SaveApprovals stores a change of the decisions, completely or not at all.
 func (d *pgDecisionStore) SaveApprovals(ctx context.Context, c approval.Change) error {
 	return d.writeUnlessStale(ctx, false, serverNotification(c.Server, c.Launch != nil), func(ctx context.Context, b *pgBatch) error {
 		if c.Settle != "" {
@@ -74,8 +74,8 @@ func pgInsertProposal(ctx context.Context, b *pgBatch, p *approval.Proposal) {
 		cleanPgText(p.Name), []byte(p.Server), cleanPgText(p.By), p.At.UnixMicro())
 }
 
-// pgUpsertDecision stores what is decided about a tool or an offer. An approved definition that
-// is not given is the one that is stored.
+// pgUpsertDecision stores the decision about a tool or primitive. If no definition is given, the
+// stored one stays.
 func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approval.Row) {
 	values := make([]any, 20)
 	values[0], values[1], values[12] = server, cleanPgText(row.Tool), string(row.Kind)
@@ -122,8 +122,8 @@ func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approv
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// RestoreApprovals makes the database have these decisions and no others. Approved
-// definitions that are not given stay.
+// RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
+// giving them.
 func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 	return d.writeUnlessStale(ctx, true, "", func(ctx context.Context, b *pgBatch) error {
 		keep := map[decisionKey]bool{}
@@ -173,8 +173,8 @@ func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.Saved
 	})
 }
 
-// SaveHeld stores since when definitions of a server wait, of each tool and offer the
-// last one.
+// SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
+// the last one.
 func (d *pgDecisionStore) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
 	return d.db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		b := pgBatch{conn: c}
@@ -191,7 +191,7 @@ func pgUpsertHeld(ctx context.Context, b *pgBatch, server string, all []approval
 	}
 }
 
-// LoadApprovals returns everything that is decided, without the definitions.
+// LoadApprovals returns all decisions, without the definitions.
 func (d *pgDecisionStore) LoadApprovals(ctx context.Context) (saved approval.Saved, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -273,8 +273,7 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	return version, saved, err
 }
 
-// ApprovedDefinition returns the approved definition of a tool or an offer, nil when
-// there is none.
+// ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
 func (d *pgDecisionStore) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (raw json.RawMessage, err error) {
 	var text []byte
 	err = d.db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {

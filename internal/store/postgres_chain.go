@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgInstanceChain is the chain of an instance.
+// pgInstanceChain reads the chain of one instance.
 type pgInstanceChain struct {
 	c        *pgConn
 	instance int64
@@ -32,7 +32,7 @@ func (p pgInstanceChain) readOutcome(ctx context.Context, key int64) (outcome []
 	return outcome, err
 }
 
-// prefixEnd is how far the chain is.
+// readPosition returns the end of the chain and the position of the spool.
 func (p pgInstanceChain) readPosition(ctx context.Context) (end activity.Position, err error) {
 	var hash []byte
 	_, err = p.c.firstRow(ctx, scanTargets{&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset},
@@ -41,7 +41,8 @@ func (p pgInstanceChain) readPosition(ctx context.Context) (end activity.Positio
 	return end, err
 }
 
-// eachChainMark calls fn for what is gone and for what is signed, in the order of the numbers.
+// eachMark calls fn for deleted runs of entries and signed checkpoints, in the order of their
+// numbers.
 func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
@@ -66,7 +67,7 @@ func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(act
 		p.instance, chain)
 }
 
-// Chain calls fn for every entry of this instance in order, all as they are at one time.
+// Chain calls fn for every entry of this instance in order, in one snapshot.
 func (p pgChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
 	stopped := ctx.Err
 	err = p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
@@ -87,8 +88,7 @@ func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn f
 	return w.records, end, err
 }
 
-// Others calls fn for the other instances, with a function that reads the chain of each as Chain
-// does.
+// Others calls fn for each other instance, with a function that reads its chain as Chain does.
 func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain activity.Chained) error) error {
 	stopped := ctx.Err
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
@@ -114,7 +114,7 @@ func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain act
 	})
 }
 
-// Marks calls fn for what is gone and for what is signed of this instance.
+// Marks calls fn for deleted runs of entries and signed checkpoints of this instance.
 func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		chain := pgInstanceChain{c, e.instance}
@@ -126,7 +126,7 @@ func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) err
 	})
 }
 
-// Erasing returns what is erased here, and not in the spool yet.
+// Erasing returns the erasures that the spool still has to make.
 func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var id, fields string
@@ -143,9 +143,9 @@ func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, er
 	return out, err
 }
 
-// Erased has the server take the values out of its tables, where no transaction sees them
-// any more, and forgets what was noted. What its own log and its backups have is for who
-// runs it.
+// Erased makes the server remove the erased values from its tables (VACUUM), if no transaction
+// needs them, and deletes the notes of the erasures. The operator of the server is responsible for
+// its own log and backups.
 func (p pgChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil
@@ -168,7 +168,7 @@ func (p pgChainStore) Erased(ctx context.Context, what []activity.Redaction) (do
 	return err == nil, err
 }
 
-// pgDeleteReturningLinks returns the places in the chain of records that go.
+// pgDeleteReturningLinks runs a DELETE of records and returns their positions in the chain.
 func pgDeleteReturningLinks(ctx context.Context, c *pgConn, query string, args ...any) (out []chainLink, err error) {
 	var seq int64
 	var endSeq nullInt
@@ -185,8 +185,8 @@ func pgDeleteReturningLinks(ctx context.Context, c *pgConn, query string, args .
 	return out, err
 }
 
-// pgSaveGapHashes keeps the hashes of entries that go. Of several in a row that of the last one
-// is enough.
+// pgSaveGapHashes stores the hashes of entries that are deleted. For several in a row it stores
+// only the last hash.
 func pgSaveGapHashes(ctx context.Context, c *pgConn, instance int64, gone []chainLink) error {
 	slices.SortFunc(gone, func(a, b chainLink) int { return cmp.Compare(a.seq, b.seq) })
 	for i := 0; i < len(gone); {
@@ -200,7 +200,7 @@ func pgSaveGapHashes(ctx context.Context, c *pgConn, instance int64, gone []chai
 	return nil
 }
 
-// pgSaveGapRun keeps the hash of the last of a run, together with the runs that it touches.
+// pgSaveGapRun stores the hash of the last entry of a run and merges the run with its neighbors.
 func pgSaveGapRun(ctx context.Context, c *pgConn, instance, from int64, last chainLink) error {
 	var before, after int64
 	found, err := c.firstRow(ctx, scanTargets{&before}, "DELETE FROM activity_gap WHERE instance = $1 AND seq = $2 RETURNING first", instance, from-1)
@@ -219,13 +219,13 @@ func pgSaveGapRun(ctx context.Context, c *pgConn, instance, from int64, last cha
 	return err
 }
 
-// pgPruneWithCheckpoint deletes the records below a key, and writes a checkpoint, signed, for them. It is at
-// the last entry before the first one that stays. Entries behind it that are deleted too, the
-// ends of long calls, leave their hash.
+// pgPruneWithCheckpoint deletes the records below a key and writes a signed checkpoint for them.
+// The checkpoint is at the last entry before the first one that stays. Deleted entries after it,
+// the ends of long calls, leave their hash in activity_gap.
 //
-// The first entry that stays belongs to one of the next activity.MaxBatch records. They are in
-// the order of their first entry, with one exception: an end whose beginning was pruned is
-// stored behind the records of its transaction that began later.
+// The first entry that stays belongs to one of the next activity.MaxBatch records. They are in the
+// order of their first entry, with one exception: an end whose beginning was pruned is stored after
+// the records of its transaction that began later.
 func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.Signer) error {
 	cut := chainLink{}
 	_, err := c.firstRow(ctx, scanTargets{&cut.seq}, `SELECT coalesce(min(first) - 1, (SELECT seq FROM instance WHERE id = $1)) FROM (
@@ -243,7 +243,7 @@ func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to in
 	}
 	found, err := c.firstRow(ctx, scanTargets{&cut.hash}, "SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", instance, cut.seq)
 	if err != nil || !found {
-		return err // the last checkpoint is here, or the chain is broken here already
+		return err // the last checkpoint is here, or the chain is already broken here
 	}
 	var before int64
 	at := activity.Checkpoint{Seq: cut.seq, Time: now, Pruned: true}

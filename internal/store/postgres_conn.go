@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pgConn is one connection to PostgreSQL. Statements are prepared once. Values that
-// are given are int64, string, []byte, bool, pgArray or nil; rows are read into *int64,
-// *string, *[]byte, *bool and nullable.
+// pgConn is one connection to PostgreSQL. It prepares each statement once. Values are int64,
+// string, []byte, bool, pgArray or nil; rows are scanned into *int64, *string, *[]byte, *bool,
+// *nullInt and *pgRawBytes.
 type pgConn struct {
 	*pgconn.PgConn
 	prepared map[string]string
@@ -22,7 +22,7 @@ type pgConn struct {
 	formats  []int16
 }
 
-// The formats of values.
+// The formats of values in the protocol.
 const (
 	formatText   = int16(0)
 	formatBinary = int16(1)
@@ -30,13 +30,13 @@ const (
 
 var allBinary = []int16{formatBinary}
 
-// nullInt is a number that may be none.
+// nullInt is an integer that may be NULL.
 type nullInt struct {
 	int64
 	valid bool
 }
 
-// pgArray is an array of one of the types of values.
+// pgArray is an encoded array.
 type pgArray []byte
 
 func pgIntArray(all []int64) pgArray {
@@ -66,7 +66,7 @@ func encodePgArray[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArr
 	return out
 }
 
-// prepare returns the name of a statement.
+// prepare returns the name of the prepared statement for a query.
 func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
 	if name, ok := c.prepared[query]; ok {
 		return name, nil
@@ -79,7 +79,7 @@ func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
 	return name, nil
 }
 
-// encodeArgs sets the values of a statement.
+// encodeArgs sets values and formats for a statement.
 func (c *pgConn) encodeArgs(args []any) {
 	c.values, c.formats = c.values[:0], c.formats[:0]
 	for _, arg := range args {
@@ -110,7 +110,7 @@ func encodePgValue(arg any) (value []byte, format int16) {
 	panic(fmt.Sprintf("a value of type %T", arg))
 }
 
-// exec runs a statement and returns how many rows it was about.
+// exec runs a statement and returns the number of affected rows.
 func (c *pgConn) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	name, err := c.prepare(ctx, query)
 	if err != nil {
@@ -121,13 +121,13 @@ func (c *pgConn) exec(ctx context.Context, query string, args ...any) (int64, er
 	return tag.RowsAffected(), err
 }
 
-// send runs statements that have no values.
+// execScript runs statements without values.
 func (c *pgConn) execScript(ctx context.Context, statements string) error {
 	return c.Exec(ctx, statements).Close()
 }
 
-// eachRow reads what a query selects, row by row, and calls fn after each. What is read
-// into a pgRawBytes is valid until fn returns.
+// eachRow runs a query and calls fn after it has scanned each row. A pgRawBytes is valid until fn
+// returns.
 func (c *pgConn) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, args ...any) error {
 	name, err := c.prepare(ctx, query)
 	if err != nil {
@@ -146,16 +146,16 @@ func (c *pgConn) eachRow(ctx context.Context, to scanTargets, fn func() error, q
 	return err
 }
 
-// firstRow reads the first row that a query selects, and reports whether there is one.
+// firstRow scans the row of a query and reports whether there is one.
 func (c *pgConn) firstRow(ctx context.Context, to scanTargets, query string, args ...any) (found bool, err error) {
 	err = c.eachRow(ctx, to, func() error { found = true; return nil }, query, args...)
 	return found, err
 }
 
-// pgRawBytes is bytes that are valid until the next row is read.
+// pgRawBytes are bytes that are valid until the next row is read.
 type pgRawBytes []byte
 
-// scanPgRow reads a row.
+// scanPgRow scans a row.
 func scanPgRow(to scanTargets, values [][]byte) error {
 	if len(to) != len(values) {
 		return fmt.Errorf("a row has %d columns, not %d", len(values), len(to))
@@ -202,7 +202,7 @@ func decodePgInt(v []byte) (int64, bool) {
 	return 0, false
 }
 
-// pgBatch collects statements that are run together.
+// pgBatch collects statements and sends them together.
 type pgBatch struct {
 	conn  *pgConn
 	batch pgconn.Batch
@@ -210,7 +210,7 @@ type pgBatch struct {
 	err   error
 }
 
-// exec adds a statement.
+// queue adds a statement.
 func (b *pgBatch) queue(ctx context.Context, query string, args ...any) {
 	if b.err != nil {
 		return
@@ -227,7 +227,7 @@ func (b *pgBatch) queue(ctx context.Context, query string, args ...any) {
 	b.n++
 }
 
-// send runs what was added.
+// send runs the queued statements.
 func (b *pgBatch) send(ctx context.Context) error {
 	if b.err != nil || b.n == 0 {
 		return b.err
@@ -237,16 +237,16 @@ func (b *pgBatch) send(ctx context.Context) error {
 	return b.conn.ExecBatch(ctx, &batch).Close()
 }
 
-// pgCopyRows is rows for COPY, in its binary form.
+// pgCopyRows collects rows for COPY in its binary format.
 type pgCopyRows struct {
-	table string // the table, with its columns
+	table string // the table with its columns
 	data  []byte
 	rows  int
 }
 
 var pgCopyHeader = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
 
-// addWord adds a row. Values are int64, int32, int16, string, []byte or nil.
+// addRow adds a row. Values are int64, int32, int16, string, []byte or nil.
 func (c *pgCopyRows) addRow(values ...any) {
 	if c.rows == 0 {
 		c.data = append(c.data, pgCopyHeader...)
@@ -313,11 +313,11 @@ func (c *pgConn) runTx(ctx context.Context, begin string, fn func() error) error
 
 const (
 	beginWrite = "BEGIN"
-	// beginRead begins what sees everything as it is at one time.
+	// beginRead begins a transaction with one consistent snapshot.
 	beginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// cleanPgText is a text as PostgreSQL can have it: UTF-8, and no NUL.
+// cleanPgText replaces what PostgreSQL cannot store in a text: invalid UTF-8 and NUL.
 func cleanPgText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

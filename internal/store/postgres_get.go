@@ -8,13 +8,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgFoundRecord is a record with where it is.
+// pgFoundRecord is a stored record with its key.
 type pgFoundRecord struct {
 	pgRecordKey
 	activity.Stored
 }
 
-// findByID returns at most two records whose ids are from low to high.
+// findByID returns at most two records with IDs in [low, high].
 func (c *pgConn) findByID(ctx context.Context, low, high string) (out []pgFoundRecord, err error) {
 	var r pgFoundRecord
 	var endSeq nullInt
@@ -26,7 +26,7 @@ func (c *pgConn) findByID(ctx context.Context, low, high string) (out []pgFoundR
 	return out, err
 }
 
-// Get returns the record whose id begins with prefix.
+// Get returns the record whose ID begins with prefix.
 func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, err error) {
 	low, high := idBounds(prefix)
 	err = db.readSnapshot(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
@@ -45,7 +45,7 @@ func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, 
 	return r, err
 }
 
-// recordWithChain returns the record with its place in the chain.
+// recordWithChain returns the record with its position in the chain.
 func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activity.Record, error) {
 	r := activity.DecodeAny(f.Entry, f.Outcome)
 	r.Chain = &activity.Chain{Seq: f.Seq, Hash: hex.EncodeToString(f.Hash)}
@@ -62,12 +62,12 @@ func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activit
 	return r, err
 }
 
-// selectNearbyHash finds the hash of an entry among so many records before one.
+// selectNearbyHash selects the hash of an entry among the $4 records before a record.
 const selectNearbyHash = `SELECT CASE seq WHEN $2 THEN hash ELSE end_hash END FROM activity
 	WHERE instance = $1 AND key < $3 AND key >= $3 - $4::bigint AND (seq = $2 AND hash IS NOT NULL OR end_seq = $2) ORDER BY key DESC LIMIT 1`
 
-// previousEntryHash returns the hash of the entry before that which began the record; what is no
-// hash when it is not there any more.
+// previousEntryHash returns the hash of the entry before the one that began the record; nil if it
+// is not there any more.
 func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash []byte, err error) {
 	before := f.Seq - 1
 	if before == 0 {
@@ -77,7 +77,8 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 		query string
 		args  []any
 	}{
-		// Mostly it is that of one of the next records, and so few are read at once however the server plans it.
+		// Mostly it is one of the nearest records, and so few are fast however the server plans the
+		// query.
 		{selectNearbyHash, []any{f.instance, before, f.key, int64(64)}},
 		{"SELECT hash FROM activity_checkpoint WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
 		{"SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
@@ -90,7 +91,7 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 	return nil, nil
 }
 
-// Stored returns the record with an id as it is stored. It must be one of this instance,
+// Stored returns the record with an ID as it is stored. The record must be one of this instance,
 // whose spool has it, too.
 func (p pgChainStore) Stored(ctx context.Context, id string) (s activity.Stored, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {

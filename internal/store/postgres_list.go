@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// List returns the records that f selects.
+// List returns a page of the records that f selects.
 func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.Page, err error) {
 	before, err := decodePgCursor(f.Cursor)
 	if err != nil {
@@ -55,8 +55,8 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 	return page, err
 }
 
-// eachStored calls fn for records, in the order of the keys, those that are there: with the
-// place of each among the keys.
+// eachStored reads records in the order of keys and calls fn for each that exists, with its index
+// in keys.
 func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at int64, s *activity.Stored) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
@@ -77,14 +77,13 @@ func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at 
 // pgEachBatch is how many records Each reads at a time.
 const pgEachBatch = 256
 
-// Each calls fn for every record that f selects when it is called, the newest first.
-// What is selected are bits in memory; records are read some at a time, so that a slow
-// fn holds up nothing.
+// Each calls fn for every record that f selects at the time of the call, the newest first. The
+// selection is bits in memory, and records are read in batches, so that a slow fn blocks nothing.
 func (db *Postgres) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
 	return db.eachRecord(ctx, f, false, fn)
 }
 
-// EachOwn is Each for the records of this instance.
+// EachOwn is Each for the records of this instance only.
 func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
 	return db.eachRecord(ctx, f, true, fn)
 }
@@ -127,7 +126,7 @@ func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool,
 	return err
 }
 
-// A encodeCursor is the last record of a page.
+// encodeCursor encodes the last record of a page.
 func (k *pgRecordKey) encodeCursor() string {
 	data := binary.AppendUvarint(binary.AppendUvarint([]byte{'p'}, uint64(k.instance)), uint64(k.key))
 	return base64.RawURLEncoding.EncodeToString(append(data, k.order...))

@@ -2,17 +2,18 @@ package store
 
 import "context"
 
-// pgRecordKey is a record. Between instances records are in the order of their places.
+// pgRecordKey identifies a record. Records of different instances are sorted by order (the SQL
+// column place).
 type pgRecordKey struct {
 	instance, key int64
 	order         string
 }
 
-// pgInstanceRecords is the selected records of one instance, the newest first.
+// pgInstanceRecords are the selected records of one instance, the newest first.
 type pgInstanceRecords struct {
 	instance int64
 	chunks   []pgSelectedChunk // the newest first
-	before   int64             // the key of what was taken last
+	before   int64             // only keys below this one are left
 	ready    []pgRecordKey
 }
 
@@ -21,11 +22,11 @@ type pgSelectedChunk struct {
 	words []uint64
 }
 
-// pgMergedRecords is the selected records of all instances, the newest first.
+// pgMergedRecords merges the selected records of all instances, the newest first.
 type pgMergedRecords struct{ sources []*pgInstanceRecords }
 
-// mergeInstances makes a pgMergedRecords of what is selected. before, when it is not nil, is the record
-// behind which it begins.
+// mergeInstances returns the selected records as pgMergedRecords. If before is not nil, they begin
+// after that record.
 func (v *pgSnapshot) mergeInstances(ctx context.Context, before *pgRecordKey) (*pgMergedRecords, error) {
 	byInstance := map[int64]*pgInstanceRecords{}
 	m := &pgMergedRecords{}
@@ -62,7 +63,7 @@ func (v *pgSnapshot) mergeInstances(ctx context.Context, before *pgRecordKey) (*
 	return m, nil
 }
 
-// takeLeaseCall returns up to n keys.
+// takeKeys returns and removes up to n keys.
 func (s *pgInstanceRecords) takeKeys(n int) (keys []int64) {
 	for len(s.chunks) > 0 && len(keys) < n {
 		ch := s.chunks[0]
@@ -84,7 +85,7 @@ func (s *pgInstanceRecords) takeKeys(n int) (keys []int64) {
 	return keys
 }
 
-// skipKeys leaves n keys out.
+// skipKeys removes n keys.
 func (s *pgInstanceRecords) skipKeys(n int64) {
 	for len(s.chunks) > 0 && n > 0 {
 		ch := s.chunks[0]
@@ -99,8 +100,7 @@ func (s *pgInstanceRecords) skipKeys(n int64) {
 	}
 }
 
-// prefetch makes n records ready, as far as there are so many. Of one source alone the places
-// need not be known.
+// prefetch makes up to n records ready. A single instance needs no order, which saves a query.
 func (s *pgInstanceRecords) prefetch(ctx context.Context, c *pgConn, n int, alone bool) error {
 	for len(s.ready) == 0 && len(s.chunks) > 0 {
 		keys := s.takeKeys(n)
@@ -119,7 +119,7 @@ func (s *pgInstanceRecords) prefetch(ctx context.Context, c *pgConn, n int, alon
 	return nil
 }
 
-// nextRecords returns the next records, up to n, but for those that are skipped.
+// nextRecords skips some records and returns up to n more.
 func (m *pgMergedRecords) nextRecords(ctx context.Context, c *pgConn, skip, n int) (out []pgRecordKey, err error) {
 	if len(m.sources) == 1 {
 		m.sources[0].skipKeys(int64(skip))

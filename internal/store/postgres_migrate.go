@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// pgSchema is where the tables are, unless the address says another one.
+// pgSchema is the schema of the tables, unless the address names another one.
 const pgSchema = "mcpproxy"
 
-// pgMigrationLock is the number of the advisory lock under which one instance migrates at a time.
+// pgMigrationLock is the advisory lock that allows one instance to migrate at a time.
 const pgMigrationLock = int64(0x4d435058)
 
 // migratePostgres brings the tables up to date, all steps in one transaction.

@@ -6,27 +6,27 @@ import (
 	"sync"
 )
 
-// pgChannel is where instances tell each other what they have stored.
+// pgChannel is the notification channel of the instances.
 const pgChannel = "mcpproxy"
 
-// RemoteChangeSignal is what other instances have stored.
+// RemoteChanges says what other instances have changed.
 type RemoteChanges struct {
-	All        bool            // the database was away: anything
-	Servers    map[string]bool // of which something is decided; true: a launch was approved
+	All        bool            // the database was lost meanwhile: anything may have changed
+	Servers    map[string]bool // servers with changed decisions; true: a launch was approved
 	Tokens     bool
-	Presence   bool     // somebody has signed something, or the anchor is another one
-	Questions  bool     // somebody is asked, or has answered, or the leases have changed
+	Presence   bool     // a new statement or another anchor
+	Questions  bool     // a changed question or lease
 	LogNotices []string // what Steps reads; nil of none
-	LogMissed  bool     // there was more in the logs than what Log tells
+	LogMissed  bool     // the logs had more records than LogNotices says
 }
 
-// maxLogNotices is how much Log has.
+// maxLogNotices is the largest length of LogNotices.
 const maxLogNotices = 256
 
-// remoteChangeInbox collects what others have stored until somebody takes it.
+// remoteChangeInbox collects remote changes until TakeRemoteChanges takes them.
 type remoteChangeInbox struct {
 	signal  chan struct{}
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the field below
 	pending RemoteChanges
 }
 
@@ -59,7 +59,8 @@ const (
 	notifyServer    = "server " // true or false, a blank, its name
 )
 
-// readChunksUpTo takes a notification. One that a later version sends may be about anything.
+// addNotification adds the change of a notification. An unknown one, from a later version, may be
+// about anything.
 func (n *remoteChangeInbox) addNotification(payload string) {
 	switch rest, isServer := strings.CutPrefix(payload, notifyServer); {
 	case strings.HasPrefix(payload, notifyLog):
@@ -78,10 +79,10 @@ func (n *remoteChangeInbox) addNotification(payload string) {
 	}
 }
 
-// maxNotificationBytes is how long a notification may be, in bytes; the server's bound is 8,000.
+// maxNotificationBytes limits the size of a notification; the server's limit is 8,000 bytes.
 const maxNotificationBytes = 7000
 
-// logNotification tells of records that have come, and of those that have ended.
+// logNotification returns the payload for new records and for stored records that have ended.
 func logNotification(instance, from, next int64, ended []int64) string {
 	payload := notifyLog
 	for _, n := range append([]int64{instance, from, next}, ended...) {

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Resume returns how far the spool is in the database.
+// Resume returns the position of the spool up to which the database has all entries.
 func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []string, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -14,7 +14,7 @@ func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []
 	}
 	err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		var hash []byte
-		// An earlier transaction of this instance may be ending at this very moment: it holds the row.
+		// An earlier transaction of this instance may be about to end: it locks the row.
 		_, err := c.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
 			`SELECT chain, seq, hash, segment, file_offset, signer, EXISTS (SELECT FROM activity_erasing WHERE instance = $1)
 			FROM instance WHERE id = $1 FOR UPDATE`, e.instance)
@@ -25,8 +25,8 @@ func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []
 	return pos, nil, err
 }
 
-// Project stores entries and how far the log is then. Whether a transaction that failed
-// to commit is in the database is only known by looking: Resume does.
+// Project stores entries and the position of the log after them. If a commit fails, only Resume
+// shows whether the transaction is in the database.
 func (db *Postgres) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -56,16 +56,16 @@ type pgProjection struct {
 	rollUp        hourlyRollUp
 	nextKey       int64          // key
 	firstUnsealed int64          // the number of the first chunk without columns
-	order         string         // of the record before
-	endedKeys     []int64        // keys of records that were there
-	changedChunks map[int64]bool // chunks whose columns are not what their records say any more
+	order         string         // order of the previous record
+	endedKeys     []int64        // keys of stored records that ended
+	changedChunks map[int64]bool // chunks whose columns differ from their records
 }
 
 const pgActivityColumns = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
 	session, request, intent, sensitivity, actor, client, error_code, duration, own, times)`
 
 func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	// One of an earlier connection, which was cut off, may have gone on.
+	// A transaction of an earlier, broken connection may have been committed.
 	var at pgSpoolPosition
 	if _, err := p.c.firstRow(ctx, scanTargets{&at.chain, &at.seq, &p.nextKey, &p.firstUnsealed, &p.order},
 		"SELECT chain, seq, next_key, sealed, place FROM instance WHERE id = $1 FOR UPDATE", p.e.instance); err != nil {
@@ -130,7 +130,7 @@ func numberOrNull(n int64, there bool) any {
 	return nil
 }
 
-// insertRecord notes a row.
+// addRecord adds a row.
 func (p *pgProjection) addRecord(r *recordRow) {
 	var facts *activity.Facts
 	var hash, endHash, entry, outcome []byte
@@ -157,7 +157,7 @@ func (p *pgProjection) addRecord(r *recordRow) {
 	}
 }
 
-// cleanPgFacts are facts as PostgreSQL can have them.
+// cleanPgFacts returns facts that PostgreSQL can store.
 func cleanPgFacts(facts *activity.Facts) *activity.Facts {
 	f := *facts
 	for _, s := range []*string{(*string)(&f.Type), (*string)(&f.Status), &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity, &f.Actor, &f.Client, &f.ErrorCode} {
@@ -167,7 +167,7 @@ func cleanPgFacts(facts *activity.Facts) *activity.Facts {
 	return &f
 }
 
-// endStoredRecords finishes records whose beginning is in the database.
+// endStoredRecords stores the ends of records whose beginning is in the database.
 func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
 	if len(late) == 0 {
 		return nil
@@ -194,7 +194,7 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 	}
 	for _, end := range late {
 		b, there := open[end.ID]
-		if !there || bySeq[end.ID] != end.Of { // its beginning is gone: pruned, or lost
+		if !there || bySeq[end.ID] != end.Of { // its beginning was pruned or lost
 			p.addRecord(&recordRow{end: end})
 			continue
 		}
@@ -214,15 +214,15 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 	return p.batch.send(ctx)
 }
 
-// markChunkChanged notes that a record is not what the columns of its chunk say.
+// markChunkChanged notes that the columns of a record's chunk must be written again.
 func (p *pgProjection) markChunkChanged(key int64) {
 	if chunk := key / chunkSize; chunk < p.firstUnsealed {
 		p.changedChunks[chunk] = true
 	}
 }
 
-// updateRefusalCount brings the counts of refusals up to date. What told a count before leaves its
-// hash, and so does a count whose record has gone.
+// updateRefusalCounts stores new counts of refusals. The entry with the previous count leaves its
+// hash. So does a count whose record is pruned.
 func (p *pgProjection) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
 	for _, n := range repeats {
 		var key int64
@@ -251,7 +251,7 @@ func (p *pgProjection) updateRefusalCounts(ctx context.Context, repeats []*activ
 	return nil
 }
 
-// saveRollUp adds what the transaction changes to the hours, all in two statements.
+// saveRollUp adds the changes of the transaction to the hourly roll-up, in two statements.
 func (p *pgProjection) saveRollUp(ctx context.Context) {
 	var texts [5][]string
 	var numbers [5][]int64
@@ -287,7 +287,7 @@ func (db *Postgres) Pending(ctx context.Context) (out []activity.Unfinished, err
 		var u activity.Unfinished
 		var entry []byte
 		return c.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
-			if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
+			if r, err := activity.Decode(entry, nil); err == nil { // a damaged record stays as it is
 				u.ID, u.Facts = r.ID, activity.FactsOf(&r)
 				out = append(out, u)
 			}
@@ -297,14 +297,14 @@ func (db *Postgres) Pending(ctx context.Context) (out []activity.Unfinished, err
 	return out, err
 }
 
-// Sync does nothing: a transaction that was committed is on the disk of the server.
+// Sync waits for the database only: a committed transaction is on the disk of the server.
 func (db *Postgres) Sync(ctx context.Context) error {
 	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// eraseFields takes fields out of a record, and its words out of the text index. That the
-// spool has them still is noted.
+// eraseFields removes fields from a record and its words from the text index. It notes that the
+// spool still has them.
 func (p *pgProjection) eraseFields(ctx context.Context, r activity.Redaction) error {
 	if _, err := p.c.exec(ctx, "INSERT INTO activity_erasing (instance, id, fields, at) VALUES ($1, $2, $3, $4)",
 		p.e.instance, r.ID, joinFields(r.Fields), r.At.Unix()); err != nil {

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ReadRemoteSteps reads what Shared.Log tells of: what has happened elsewhere, without places. Missed
-// reports whether there was more.
+// ReadRemoteSteps reads the steps of calls in other instances that notifications announce, without
+// their positions in the chain. missed reports whether there were more.
 func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps []activity.Step, missed bool, err error) {
 	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		for _, payload := range told {
@@ -34,8 +34,8 @@ func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps [
 	return steps, missed, err
 }
 
-// eachStep calls fn for the beginnings and the ends of records from a key to before
-// another, and for the ends of others.
+// eachStep calls fn for the beginnings and ends of the records in [from, next), and for the ends of
+// the records with the keys ended.
 func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.Step)) error {
 	var s activity.Step
 	f := &s.Facts

@@ -6,8 +6,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgFieldColumns are the columns of the table that have what records are filtered and counted
-// by, in the order of the fields.
+// pgFieldColumns are the table columns of the fields, in the order of the fields.
 var pgFieldColumns = [fieldCount + 1]string{
 	fieldType: "type", fieldStatus: "status", fieldServer: "server", fieldTool: "tool", fieldSession: "session", fieldRequest: "request",
 	fieldIntent: "intent", fieldSensitivity: "sensitivity", fieldActor: "actor", fieldClient: "client", fieldError: "error_code",
@@ -21,7 +20,7 @@ type pgFieldReader struct {
 	numbers [fieldCount + 1]int64
 }
 
-// selectList is what is selected, and to where it is read.
+// selectList returns the columns for a SELECT and the targets to scan them into.
 func (v *pgFieldReader) selectList() (list string, to scanTargets) {
 	for _, f := range v.fields {
 		list += ", " + pgFieldColumns[f]
@@ -34,7 +33,7 @@ func (v *pgFieldReader) selectList() (list string, to scanTargets) {
 	return list, to
 }
 
-// hashField is the value of a field.
+// value returns the value of a field as it is stored in a column.
 func (v *pgFieldReader) value(h hashCache, f columnField) uint64 {
 	if f < firstNumericField {
 		return h.hashField(f, v.texts[f])
@@ -49,13 +48,13 @@ func allFields() (all []columnField) {
 	return all
 }
 
-// pgChunkColumns is what is stored of a chunk.
+// pgChunkColumns are the columns of a chunk and facts about it.
 type pgChunkColumns struct {
 	columns                                       [fieldCount + 1][]uint64
 	minTime, maxTime, bytes, refused, refusedSize int64
 }
 
-// readChunkColumns makes the columns of a chunk.
+// readChunkColumns builds the columns of a chunk from its records.
 func (p *pgProjection) readChunkColumns(ctx context.Context, chunk int64) (*pgChunkColumns, error) {
 	s := &pgChunkColumns{}
 	for f := range s.columns {
@@ -102,8 +101,8 @@ func (p *pgProjection) sealChunk(ctx context.Context, chunk int64) error {
 	return err
 }
 
-// resealChunk writes the columns of a chunk anew, of which a record has changed. Its words
-// are to be read again.
+// resealChunk writes the columns of a chunk again after a record changed. The chunk has to be
+// indexed again.
 func (p *pgProjection) resealChunk(ctx context.Context, chunk int64) error {
 	n, err := p.c.exec(ctx, "UPDATE activity_chunk SET indexed = false WHERE instance = $1 AND chunk = $2", p.e.instance, chunk)
 	if err != nil || n == 0 {
@@ -122,13 +121,13 @@ func (p *pgProjection) resealChunk(ctx context.Context, chunk int64) error {
 	return p.batch.send(ctx)
 }
 
-// pgDeleteTextIndex removes segments from the text index.
+// pgDeleteTextIndex deletes the segments in [from, to) from the text index.
 func pgDeleteTextIndex(ctx context.Context, b *pgBatch, instance, from, to int64) {
 	b.queue(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 	b.queue(ctx, "DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 }
 
-// indexAllChunks brings the text index up to the newest chunks, those of all instances.
+// indexAllChunks writes the text index of all chunks of all instances that lack it.
 func (db *Postgres) indexAllChunks(ctx context.Context) error {
 	for {
 		if more, err := db.indexNextChunk(ctx); err != nil || !more {
@@ -137,8 +136,8 @@ func (db *Postgres) indexAllChunks(ctx context.Context) error {
 	}
 }
 
-// indexNextChunk indexes one chunk, and reports whether there may be more. Who comes second waits, and
-// finds that it is done.
+// indexNextChunk indexes one chunk and reports whether there may be more. A second instance waits
+// for the lock and finds the chunk indexed.
 func (db *Postgres) indexNextChunk(ctx context.Context) (found bool, err error) {
 	var instance, chunk int64
 	look := func(ctx context.Context, c *pgConn, lock string) error {
@@ -151,7 +150,7 @@ func (db *Postgres) indexNextChunk(ctx context.Context) (found bool, err error) 
 	}
 	err = db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		if err := look(ctx, c, " FOR UPDATE"); err != nil || !found {
-			found = true // somebody was faster
+			found = true // another instance was faster
 			return err
 		}
 		return pgIndexChunkText(ctx, c, instance, chunk)
@@ -159,8 +158,7 @@ func (db *Postgres) indexNextChunk(ctx context.Context) (found bool, err error) 
 	return found, err
 }
 
-// pgIndexChunkText indexes the records of a chunk, in more than one segment when its texts
-// are large.
+// pgIndexChunkText indexes the records of a chunk, in several segments if its texts are large.
 func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) error {
 	words, segments := pgCopyRows{table: "activity_text (instance, segment, first, data)"}, pgCopyRows{table: "activity_segment (instance, segment)"}
 	from, at := chunk*chunkSize, uint16(0)
@@ -198,8 +196,8 @@ func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) err
 
 type pgSegmentID struct{ instance, segment int64 }
 
-// addPrefixesToNextSegment writes one segment of an older version with its prefixes, from its pages alone,
-// and reports whether there may be more.
+// addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
+// pages alone, and reports whether there may be more.
 func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
 	err = db.writeTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		at := e.prefixedUpTo
@@ -210,7 +208,7 @@ func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, er
 			e.allPrefixed.Store(err == nil)
 			return err
 		}
-		e.prefixedUpTo = at // one that cannot be read stays as it is
+		e.prefixedUpTo = at // a segment that cannot be read stays as it is
 		index := segmentWords{words: map[string]postingList{}}
 		var data pgRawBytes
 		if err := c.eachRow(ctx, scanTargets{&data}, func() error { return index.addPageWords(data) },

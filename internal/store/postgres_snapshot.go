@@ -10,23 +10,22 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgSnapshot is the records of all instances as they are at one time: their chunks in one
-// row, those of an instance in their order, and between instances by time. The place of
-// a record in it is 1,024 times the number of its chunk there, and its place in the
-// chunk. A query selects places, with one bit for each, from one small row of each chunk
-// for each field.
+// pgSnapshot is the records of all instances at one time. Their chunks are in one list: those of an
+// instance in their order, those of different instances by time. The position of a record is 1,024
+// times the index of its chunk in the list plus its index in the chunk. A query selects positions,
+// with one bit for each, and reads one small row for each chunk and field.
 type pgSnapshot struct {
 	e       *pgEngine
 	c       *pgConn
 	chunks  []pgChunk
 	at      map[pgChunkID]int
 	sel     keySelection
-	columns []columnField // that eachBlock gives, beside the time
+	columns []columnField // columns that eachBlock reads, in addition to the time
 }
 
 type pgChunkID struct{ instance, chunk int64 }
 
-// pgChunk is a chunk of a view. One that has no columns in the database has them here.
+// pgChunk is a chunk of a snapshot. A chunk that has no columns in the database has them in tail.
 type pgChunk struct {
 	pgChunkID
 	minTime, maxTime int64
@@ -34,8 +33,7 @@ type pgChunk struct {
 	tail             *[fieldCount + 1][]uint64
 }
 
-// newPgSnapshot reads which records there are, and selects those that f selects but for its
-// page.
+// newPgSnapshot reads which records exist, and selects those that f selects, without its page.
 func newPgSnapshot(ctx context.Context, e *pgEngine, c *pgConn, f *activity.Filter, columns ...columnField) (*pgSnapshot, error) {
 	v := &pgSnapshot{e: e, c: c, at: map[pgChunkID]int{}, columns: columns}
 	w := fieldConditions(cleanPgFilter(f))
@@ -64,13 +62,13 @@ func newPgSnapshot(ctx context.Context, e *pgEngine, c *pgConn, f *activity.Filt
 		return nil, err
 	}
 	words := parseSearchTerms(f.Search)
-	if len(words) == 0 && strings.TrimSpace(f.Search) != "" { // there is no word in it: nothing has it
+	if len(words) == 0 && strings.TrimSpace(f.Search) != "" { // a search without a word finds nothing
 		clear(v.sel.words)
 	}
 	return v, v.filterText(ctx, words)
 }
 
-// cleanPgFilter is a filter of texts as PostgreSQL has them.
+// cleanPgFilter returns a filter with the texts as PostgreSQL stores them.
 func cleanPgFilter(f *activity.Filter) *activity.Filter {
 	out := *f
 	out.SessionID, out.RequestID = cleanPgText(f.SessionID), cleanPgText(f.RequestID)
@@ -91,8 +89,8 @@ func (v *pgSnapshot) readChunks(ctx context.Context) error {
 	}, "SELECT instance, chunk, min_time, max_time, indexed FROM activity_chunk ORDER BY instance, chunk")
 }
 
-// readTails reads the records that are in no chunk of the database, and makes chunks of
-// them. It returns the first key of each instance, and which keys of the tails are there.
+// readTails reads the records that are in no chunk of the database, and makes chunks of them. It
+// returns the first key of each instance, and which keys of the tails exist.
 func (v *pgSnapshot) readTails(ctx context.Context, need []columnField) (first map[int64]int64, keys map[pgChunkID]*bitmap, err error) {
 	first, keys = map[int64]int64{}, map[pgChunkID]*bitmap{}
 	var instance, key int64
@@ -126,7 +124,7 @@ func (v *pgSnapshot) readTails(ctx context.Context, need []columnField) (first m
 	return first, keys, err
 }
 
-// orderChunks brings the chunks of all instances into one row.
+// orderChunks sorts the chunks of all instances into one list.
 func (v *pgSnapshot) orderChunks() {
 	byInstance := map[int64][]pgChunk{}
 	var instances []int64
@@ -156,7 +154,7 @@ func (v *pgSnapshot) orderChunks() {
 	}
 }
 
-// selectAllRecords selects the records that there are.
+// selectAllRecords selects all existing records.
 func (v *pgSnapshot) selectAllRecords(first map[int64]int64, keys map[pgChunkID]*bitmap) {
 	v.sel = keySelection{words: make([]uint64, len(v.chunks)*chunkWords)}
 	for i, ch := range v.chunks {
@@ -189,7 +187,7 @@ func (v *pgSnapshot) deselectDeleted(ctx context.Context) error {
 	}, "SELECT instance, chunk, gone FROM activity_chunk WHERE gone IS NOT NULL")
 }
 
-// chunkBits returns the bits of a chunk, none when the view does not have it.
+// chunkBits returns the bits of a chunk, nil if the snapshot does not have it.
 func (v *pgSnapshot) chunkBits(id pgChunkID) []uint64 {
 	at, there := v.at[id]
 	if !there {
@@ -198,20 +196,20 @@ func (v *pgSnapshot) chunkBits(id pgChunkID) []uint64 {
 	return v.sel.chunkBits(int64(at))
 }
 
-// keyAt is the key of a place, and of which instance.
+// keyAt returns the instance and key of the record at a position.
 func (v *pgSnapshot) keyAt(place int64) (instance, key int64) {
 	ch := &v.chunks[place/chunkSize]
 	return ch.instance, ch.chunk*chunkSize + place%chunkSize
 }
 
-// order is the reverse of key; ok is false when the view has no such record.
+// positionOf returns the position of a record; ok is false if the snapshot does not have it.
 func (v *pgSnapshot) positionOf(instance, key int64) (place int64, ok bool) {
 	at, ok := v.at[pgChunkID{instance, key / chunkSize}]
 	return int64(at)*chunkSize + key%chunkSize, ok
 }
 
-// pgChunkRanges are parts of what the instances have: of each the chunks from one to before
-// another. They are the first three values of a statement that begins with them.
+// pgChunkRanges are ranges of chunks, one for each instance. They are the first three values of a
+// statement with pgInRanges.
 type pgChunkRanges struct{ instances, from, past []int64 }
 
 const pgInRanges = " unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS r(instance, low, high, n) "
@@ -220,7 +218,8 @@ func (r *pgChunkRanges) args() []any {
 	return []any{pgIntArray(r.instances), pgIntArray(r.from), pgIntArray(r.past)}
 }
 
-// selectedRanges are where chunks are in the database that are selected from and that want takes.
+// selectedRanges returns the ranges of stored chunks that have selected records and for which want
+// returns true.
 func (v *pgSnapshot) selectedRanges(chunks []pgChunk, want func(*pgChunk) bool) *pgChunkRanges {
 	r := &pgChunkRanges{}
 	at := map[int64]int{}
@@ -242,7 +241,8 @@ func (v *pgSnapshot) selectedRanges(chunks []pgChunk, want func(*pgChunk) bool) 
 
 func anyChunk(*pgChunk) bool { return true }
 
-// eachColumn calls fn for the columns of fields in ranges: range by range, with the number of each.
+// eachColumn calls fn for the columns of fields in ranges: range by range, with the index of the
+// range.
 func (v *pgSnapshot) eachColumn(ctx context.Context, r *pgChunkRanges, of []columnField, fn func(n int, f columnField, id pgChunkID, data []byte) error) error {
 	if len(r.instances) == 0 {
 		return nil
@@ -255,8 +255,8 @@ func (v *pgSnapshot) eachColumn(ctx context.Context, r *pgChunkRanges, of []colu
 	var id pgChunkID
 	var data pgRawBytes
 	return v.c.eachRow(ctx, scanTargets{&n, &f, &id.instance, &id.chunk, &data}, func() error { return fn(int(n)-1, columnField(f), id, data) },
-		// OFFSET 0 has the server go range by range, and look the columns of each up field by field, in their
-		// order on the disk.
+		// OFFSET 0 makes the server read range by range and look up the columns of each field by
+		// field, in their order on the disk.
 		"SELECT r.n, c.field, r.instance, c.chunk, c.data FROM"+pgInRanges+`CROSS JOIN LATERAL (
 		SELECT f.field, d.chunk, d.data FROM unnest($4::bigint[]) AS f(field) CROSS JOIN LATERAL (
 			SELECT chunk, data FROM activity_column WHERE field = f.field AND instance = r.instance AND chunk >= r.low AND chunk < r.high OFFSET 0
@@ -264,7 +264,7 @@ func (v *pgSnapshot) eachColumn(ctx context.Context, r *pgChunkRanges, of []colu
 		append(r.args(), pgIntArray(numbers))...)
 }
 
-// filterField clears the records that have none of the wanted values.
+// filterField deselects the records that have none of the wanted values.
 func (v *pgSnapshot) filterField(ctx context.Context, w fieldCondition) error {
 	for i := range v.chunks {
 		if t := v.chunks[i].tail; t != nil {
@@ -284,7 +284,7 @@ func (v *pgSnapshot) filterField(ctx context.Context, w fieldCondition) error {
 	})
 }
 
-// filterChunkTime clears the records that are not in the time of a filter.
+// filterTime deselects the records outside the time range of a filter.
 func (v *pgSnapshot) filterTime(ctx context.Context, f *activity.Filter) error {
 	since, until := timeBounds(f.Since, f.Until)
 	in := func(t int64) bool { return since <= t && t < until }
@@ -311,7 +311,7 @@ func (v *pgSnapshot) filterTime(ctx context.Context, f *activity.Filter) error {
 	})
 }
 
-// filterText clears the records that do not have all the words.
+// filterText deselects the records that do not have all words.
 func (v *pgSnapshot) filterText(ctx context.Context, words []searchTerm) error {
 	if len(words) == 0 {
 		return nil
@@ -333,8 +333,9 @@ func (v *pgSnapshot) filterText(ctx context.Context, words []searchTerm) error {
 	return nil
 }
 
-// The page of each segment where a word must be, or the first words with a prefix; and the
-// pages of segments behind it that can have more of these.
+// pgPagesOfWord selects the page of each segment that can have a word, or the first words with a
+// prefix. pgPagesOfPrefix selects the later pages of segments that can have more words with the
+// prefix.
 const (
 	pgPagesOfWord = "SELECT s.instance, s.segment, t.data FROM" + pgInRanges + `JOIN activity_segment s
 		ON s.instance = r.instance AND s.segment >= r.low * 1024 AND s.segment < r.high * 1024
@@ -344,14 +345,14 @@ const (
 		CROSS JOIN LATERAL (SELECT data FROM activity_text WHERE instance = s.instance AND segment = s.segment AND first > $3 AND first < $4 OFFSET 0) t`
 )
 
-// filterTerm clears the records of indexed chunks that do not have a word.
+// filterTerm deselects the records of indexed chunks that do not have a term.
 func (v *pgSnapshot) filterTerm(ctx context.Context, w searchTerm) error {
 	r := v.selectedRanges(v.chunks, func(ch *pgChunk) bool { return ch.indexed })
 	if len(r.instances) == 0 {
 		return nil
 	}
 	have := keySelection{words: make([]uint64, len(v.sel.words))}
-	var instances, segments []int64 // with pages behind that can have more
+	var instances, segments []int64 // whose later pages can have more
 	pages := func(query string, args ...any) error {
 		var instance, segment int64
 		var data pgRawBytes
@@ -382,7 +383,8 @@ func (v *pgSnapshot) filterTerm(ctx context.Context, w searchTerm) error {
 	return err
 }
 
-// scanUnindexed reads the selected records of a chunk that is not in the text index.
+// scanUnindexed reads the selected records of a chunk without a text index and deselects those that
+// do not match.
 func (v *pgSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch *pgChunk) error {
 	var key int64
 	var entry, outcome pgRawBytes
@@ -398,9 +400,9 @@ func (v *pgSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch *pg
 // pgBatchChunks is how many chunks eachBlock counts at a time.
 const pgBatchChunks = 32
 
-// eachBlock calls fn for the chunks that have selected records, the newest first, until
-// most records were in them, and reports whether there are more. It reads columns alone, by
-// one statement: the server reads those of the next chunks while some are counted.
+// eachBlock calls fn for the chunks that have selected records, the newest first, until they had
+// most records, and reports whether there are more. It reads columns only, with one statement: the
+// server reads the next columns while fn counts.
 func (v *pgSnapshot) eachBlock(ctx context.Context, most int64, fn func(*chunkBlock)) (cut bool, err error) {
 	b := pgBlockWindow{v: v, blocks: make([]chunkBlock, pgBatchChunks), most: most, fn: fn, past: len(v.chunks)}
 	ranges, past := &pgChunkRanges{}, []int{}
@@ -429,23 +431,23 @@ func (v *pgSnapshot) eachBlock(ctx context.Context, most int64, fn func(*chunkBl
 	return b.cut, err
 }
 
-// pgBlockWindow are the blocks of some chunks of a view in a row, which are counted when all their
-// columns are read: those up to before past.
+// pgBlockWindow holds the blocks of consecutive chunks of a snapshot, up to before past. They are
+// counted when all their columns were read.
 type pgBlockWindow struct {
 	v      *pgSnapshot
 	blocks []chunkBlock
 	past   int
-	most   int64 // that are still to be counted
-	cut    bool  // there were more
+	most   int64 // how many records may still be counted
+	cut    bool  // there were more records
 	fn     func(*chunkBlock)
 }
 
-// windowChunks are those of the view that are read.
+// windowChunks returns the chunks in the window.
 func (b *pgBlockWindow) windowChunks() []pgChunk {
 	return b.v.chunks[max(0, b.past-pgBatchChunks):b.past]
 }
 
-// startWindow has the next columns be those of the chunks before past.
+// startWindow prepares the blocks of the chunks before past.
 func (b *pgBlockWindow) startWindow() {
 	chunks := b.windowChunks()
 	for i := range chunks {
@@ -460,7 +462,7 @@ func (b *pgBlockWindow) startWindow() {
 	}
 }
 
-// readChunksUpTo reads a column, if it is one of a chunk that is selected from.
+// addColumn decodes a column, if its chunk is in the window and has selected records.
 func (b *pgBlockWindow) addColumn(f columnField, id pgChunkID, data []byte) error {
 	i := b.v.at[id] - (b.past - len(b.windowChunks()))
 	if i < 0 || i >= len(b.windowChunks()) || allZero(b.v.chunkBits(id)) {
@@ -473,7 +475,8 @@ func (b *pgBlockWindow) addColumn(f columnField, id pgChunkID, data []byte) erro
 	return b.blocks[i].columns[f].decodeFrom(c)
 }
 
-// recordCount calls fn for the chunks that were read, the newest first, and goes on to those before.
+// countWindow calls fn for the chunks in the window, the newest first, and moves the window to the
+// chunks before.
 func (b *pgBlockWindow) countWindow() {
 	for i := len(b.windowChunks()) - 1; i >= 0 && !b.cut; i-- {
 		if allZero(b.blocks[i].words) {

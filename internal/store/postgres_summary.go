@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Summary counts what q selects, by columns alone.
+// Summary counts the records that in selects. It reads columns only.
 func (db *Postgres) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
 	if in.Search != "" {
 		if err := db.indexAllChunks(ctx); err != nil {
@@ -41,8 +41,8 @@ func (db *Postgres) Summary(ctx context.Context, in activity.SummaryQuery) (acti
 	return s.Summary, err
 }
 
-// readRecords calls fn for the records of places that are there, in their order: with the number
-// of each.
+// eachRecordAt reads the records at positions of the snapshot and calls fn for each that exists,
+// with its index in positions.
 func (v *pgSnapshot) eachRecordAt(ctx context.Context, places []int64, fn func(at int64, r *activity.Record)) error {
 	keys := make([]pgRecordKey, len(places))
 	for i, place := range places {
@@ -55,7 +55,7 @@ func (v *pgSnapshot) eachRecordAt(ctx context.Context, places []int64, fn func(a
 	})
 }
 
-// repeatsByKey finds the places of records by their id.
+// repeatsByPosition maps positions of records to their counts, which byID has by ID.
 func (v *pgSnapshot) repeatsByPosition(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	times := map[int64]int64{}
 	var ids []string
@@ -72,7 +72,7 @@ func (v *pgSnapshot) repeatsByPosition(ctx context.Context, byID map[string]int6
 	}, "SELECT id, instance, key FROM activity WHERE id = ANY($1::text[])", pgTextArray(ids))
 }
 
-// Sessions returns the sessions that have records in a time.
+// Sessions returns the sessions that have records in a time range.
 func (db *Postgres) Sessions(ctx context.Context, in activity.SessionQuery) (page activity.SessionPage, err error) {
 	err = db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		v, err := newPgSnapshot(ctx, e, c, &activity.Filter{Since: in.Since, Until: in.Until}, append([]columnField{fieldSession}, outcomeFields...)...)

@@ -7,19 +7,19 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgRetainedCounts is what there is of an instance, and of all.
+// pgRetainedCounts counts the stored records of an instance, and its share of all instances.
 type pgRetainedCounts struct {
 	first, next, sealed        int64
 	refused, others            int64
 	refusedBytes, bytes        int64
-	firstRefused, refusedThere int64 // the oldest chunk with refusals, and how many it has; -1: none
+	firstRefused, refusedThere int64 // the oldest chunk with refusals (-1: none), and how many it has
 	firstAlive                 int64
-	share                      float64 // of what all instances have
+	share                      float64 // share of the records of all instances
 }
 
-// Tidy does one short piece of work that can wait. Each instance prunes its own records:
-// what may be kept in all is shared out as the records are. What nobody writes any more
-// goes as a whole, when it is past its days.
+// Tidy does one short step of maintenance that can wait. Each instance prunes its own records; its
+// part of the limits is its share of all records. The records of an instance that no longer exists
+// are deleted together when they are too old.
 func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	return false, e.deleteOldResultsAndInstances(now.Add(-db.clock.wallClockShift()), keep)
 }
 
-// pgCountRetained counts what there is.
+// pgCountRetained counts the stored records of an instance.
 func pgCountRetained(ctx context.Context, c *pgConn, instance int64) (k pgRetainedCounts, err error) {
 	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &k.sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
 		return k, err
@@ -109,11 +109,11 @@ func pgCountRetained(ctx context.Context, c *pgConn, instance int64) (k pgRetain
 	return k, nil
 }
 
-// shareOf is the share of this instance in what may be kept in all.
+// shareOf returns the part of a limit that belongs to this instance.
 func (k *pgRetainedCounts) shareOf(all int64) int64 { return int64(float64(all) * k.share) }
 
-// refusalsOverQuota is how many of the oldest refusals are past their quota. Those that are in no
-// chunk yet stay.
+// refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
+// in a chunk yet stay.
 func (k *pgRetainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
@@ -128,8 +128,8 @@ func (k *pgRetainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	return max(0, over)
 }
 
-// pgFirstKeySince returns the key of the first record that is not older than the time, as far
-// as one step needs it.
+// pgFirstKeySince returns the key of the first record that is not older than limit, within what one
+// step can prune.
 func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int64) (key int64, err error) {
 	past := first + pruneStep
 	found, err := c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND time >= $4 ORDER BY key LIMIT 1",
@@ -140,8 +140,8 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 	return key, err
 }
 
-// nextPruneKey returns the key up to which the next step has to prune; 0 for nothing. Number
-// and size are those of what is no refusal.
+// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
+// The limits of number and size do not count refusals.
 func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgRetainedCounts) int64 {
 	if k.first == k.next {
 		return 0
@@ -162,8 +162,8 @@ func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgRetaine
 	return min(to, k.first+pruneStep, k.next)
 }
 
-// pruneRecords removes the records below key to, and leaves what is needed to verify the rest of
-// the chain.
+// pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
+// chain.
 func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Signer) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {
@@ -196,8 +196,8 @@ func fieldNumbers() (all []int64) {
 	return all
 }
 
-// pruneRefusals removes the oldest refusals of a chunk, most at most, and leaves what is
-// needed to verify the rest of the chain.
+// pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
+// verify the rest of the chain.
 func (e *pgEngine) pruneRefusals(most int64, k *pgRetainedCounts) error {
 	chunk := k.firstRefused
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
@@ -242,8 +242,8 @@ func (e *pgEngine) pruneRefusals(most int64, k *pgRetainedCounts) error {
 	})
 }
 
-// deleteOldResultsAndInstances removes results that are past their time, and instances that have not been
-// there for the days that records are kept.
+// deleteOldResultsAndInstances deletes expired results, and instances that were not seen for longer
+// than records are kept.
 func (e *pgEngine) deleteOldResultsAndInstances(now time.Time, keep activity.Retention) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		if _, err := c.exec(ctx, "DELETE FROM result WHERE expires <= $1", now.UnixMicro()); err != nil || keep.Days == 0 {

@@ -9,12 +9,12 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// SaveToken stores a new agent token. Another one of its name is an error.
+// SaveToken stores a new agent token. A second token with the same name is an error.
 func (d *pgDecisionStore) SaveToken(ctx context.Context, one auth.Token) error {
 	return d.writeTokens(ctx, func(ctx context.Context, b *pgBatch) error { return pgInsertToken(ctx, b, &one) })
 }
 
-// writeTokens changes the tokens, and tells the other instances.
+// writeTokens changes the tokens and notifies the other instances.
 func (d *pgDecisionStore) writeTokens(ctx context.Context, fn func(ctx context.Context, b *pgBatch) error) error {
 	return d.db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		b := pgBatch{conn: c}
@@ -37,7 +37,7 @@ func pgInsertToken(ctx context.Context, b *pgBatch, t *auth.Token) error {
 	return nil
 }
 
-// DropToken removes a token. One that is not there is no error.
+// DropToken deletes a token. A missing token is no error.
 func (d *pgDecisionStore) DropToken(ctx context.Context, id string) error {
 	return d.writeTokens(ctx, func(ctx context.Context, b *pgBatch) error {
 		b.queue(ctx, "DELETE FROM token WHERE id = $1", id)
@@ -53,7 +53,7 @@ func (d *pgDecisionStore) SetTokenUsed(ctx context.Context, id string, at time.T
 	})
 }
 
-// RestoreTokens makes the database have these tokens and no others.
+// RestoreTokens replaces all tokens.
 func (d *pgDecisionStore) RestoreTokens(ctx context.Context, all []auth.Token) error {
 	return d.writeTokens(ctx, func(ctx context.Context, b *pgBatch) error {
 		b.queue(ctx, "DELETE FROM token")
@@ -66,7 +66,7 @@ func (d *pgDecisionStore) RestoreTokens(ctx context.Context, all []auth.Token) e
 	})
 }
 
-// LoadTokens returns the tokens, by name.
+// LoadTokens returns the tokens in the order of their names.
 func (d *pgDecisionStore) LoadTokens(ctx context.Context) (all []auth.Token, err error) {
 	err = d.db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var t auth.Token

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// SaveTools keeps the definitions that server listed last, instead of those before.
+// SaveTools stores the definitions that a server listed last and replaces earlier ones.
 func (db *Postgres) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
 	return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		if _, err := c.exec(ctx, "DELETE FROM tool WHERE server = $1", server); err != nil {
 			return err
 		}
 		b := pgBatch{conn: c}
-		for i, raw := range raws { // another instance may do the same at this time
+		for i, raw := range raws { // another instance may do the same now
 			b.queue(ctx, `INSERT INTO tool (server, position, definition) VALUES ($1, $2, $3)
 				ON CONFLICT (server, position) DO UPDATE SET definition = excluded.definition`, server, int64(i), []byte(raw))
 		}
@@ -35,12 +35,12 @@ func (db *Postgres) LoadTools(ctx context.Context) (map[string][]json.RawMessage
 	return tools, err
 }
 
-// ForgetTools removes the definitions of server.
+// ForgetTools deletes the definitions of a server.
 func (db *Postgres) ForgetTools(ctx context.Context, server string) error {
 	return db.SaveTools(ctx, server, nil)
 }
 
-// PutResult keeps a result until it expires, or needs the room of newer ones.
+// PutResult stores an encrypted result until it expires or newer results need its space.
 func (db *Postgres) PutResult(ctx context.Context, r StoredResult) error {
 	id, body, err := r.encryptBody()
 	if err != nil {
@@ -58,8 +58,7 @@ func (db *Postgres) PutResult(ctx context.Context, r StoredResult) error {
 	})
 }
 
-// GetResult returns a stored result. One that is not there, or no longer, is a NOT_FOUND
-// problem.
+// GetResult returns a stored result, or a NOT_FOUND problem.
 func (db *Postgres) GetResult(ctx context.Context, handle string) (StoredResult, error) {
 	r := StoredResult{Handle: handle}
 	var body []byte

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Calls returns how many calls of each server have ended since a time, by the hour.
+// Calls returns how many calls of each server have ended since the hour of a time.
 func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
 	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
@@ -19,8 +19,7 @@ func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int6
 	return calls, err
 }
 
-// ServerUse returns how each server was called in the latest hours, the present one
-// included.
+// ServerUse returns how each server was called in the latest hours, including the current one.
 func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
 	u := newServerUseCounter(now, latest)
 	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {

@@ -8,14 +8,14 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// PresenceStore has what proves that a person decides, and what was signed, in a database of
-// either kind. What it stores survives a loss of power.
-type PresenceStore struct{ questions *QuestionStore } // which has the ways to either database
+// PresenceStore stores the presence anchors and the signed statements, in SQLite or PostgreSQL.
+// Writes survive a loss of power.
+type PresenceStore struct{ questions *QuestionStore } // for its access to either database
 
-// PresenceStore is what is signed about what people are asked, and everything else.
+// Presence returns the store of anchors and signed statements in the same database.
 func (a *QuestionStore) Presence() *PresenceStore { return &PresenceStore{a} }
 
-// notifyPresenceChange has other instances told that something was signed.
+// notifyPresenceChange notifies the other instances of a new statement or anchor.
 func notifyPresenceChange(ctx context.Context, t portableTx) error {
 	if shared, ok := t.(pgTx); ok {
 		return shared.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyPresence)
@@ -23,8 +23,8 @@ func notifyPresenceChange(ctx context.Context, t portableTx) error {
 	return nil
 }
 
-// LoadPresence returns everything, statements in the order of their times. What cannot be
-// read is named: somebody has changed it.
+// LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
+// that cannot be read: another program has changed them.
 func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.Saved, err error) {
 	err = p.questions.read(ctx, func(t portableTx) error {
 		all = presence.Saved{}
@@ -46,7 +46,7 @@ func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.Saved, e
 	return all, err
 }
 
-// loadAnchors reads them in order.
+// loadAnchors appends the anchors to all, in order.
 func loadAnchors(ctx context.Context, t portableTx, all *presence.Saved) error {
 	var place int64
 	var raw []byte
@@ -55,7 +55,7 @@ func loadAnchors(ctx context.Context, t portableTx, all *presence.Saved) error {
 		if err != nil {
 			all.Bad = append(all.Bad, fmt.Sprintf("anchor %d", place))
 		}
-		all.Anchors = append(all.Anchors, a) // one that cannot be read is none, in its place
+		all.Anchors = append(all.Anchors, a) // an unreadable anchor stays empty in its position
 		return nil
 	}, "SELECT place, anchor FROM presence_anchor ORDER BY place")
 }
@@ -77,8 +77,8 @@ func (p *PresenceStore) SaveStatement(ctx context.Context, e presence.Evidence) 
 	})
 }
 
-// SaveAnchors has the anchors stored be these and no others, or returns presence.ErrMoved: the
-// last one that is stored is not head.
+// SaveAnchors replaces all anchors. It returns presence.ErrMoved if the last stored anchor is not
+// head.
 func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
 	return p.questions.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {

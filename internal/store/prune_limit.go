@@ -2,16 +2,16 @@ package store
 
 import "time"
 
-// pruneStep is how many records one step of pruning takes. It holds up the projector
-// for a few milliseconds, and no call.
+// pruneStep is how many records one step of pruning removes. It delays the projector for a few
+// milliseconds, and no call.
 const pruneStep = 512
 
-// agePruning bounds what goes by age: in an hour at most an eighth of the records. In
-// the long run that is three times what can become old; when the clock is wrong
-// it leaves days to notice. Other limits are not bounded.
+// agePruneLimiter limits pruning by age to an eighth of the records in an hour. In the long run
+// that is three times what can become old. If the clock is wrong, it leaves days to notice. Other
+// limits of the retention are not slowed down.
 type agePruneLimiter struct {
 	began time.Time
-	upTo  int64 // in the hour from began on, records may go by age up to this key
+	upTo  int64 // until an hour after began, records below this key may be pruned by age
 }
 
 func (p *agePruneLimiter) limit(old, first, next int64) int64 {

@@ -14,26 +14,26 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Questions has what people are asked about, and the leases, in a database of either kind.
-// What it stores survives a loss of power, too: an approval that was used is never
-// good again.
+// QuestionStore stores the questions about calls that wait for approval, and the leases, in SQLite
+// or PostgreSQL. Writes survive a loss of power: an approval that was used is never valid again.
 type QuestionStore struct {
 	write func(ctx context.Context, fn func(t portableTx) error) error
 	read  func(ctx context.Context, fn func(t portableTx) error) error
 }
 
-// portableTx runs statements, in which ? stands for a value: an int64, a string or a
-// []byte. Rows are read into those.
+// portableTx runs statements on either database. A ? is a placeholder for a value: int64, string or
+// []byte. Rows are scanned into the same types.
 type portableTx interface {
 	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
 	exec(ctx context.Context, query string, values ...any) error
-	// alone has it that no other transaction that is alone runs at a time, and tell has
-	// other instances told.
+	// lockExclusive waits until no other transaction holds this lock.
+	//
+	// notifyInstances notifies the other instances of a change.
 	lockExclusive(ctx context.Context) error
 	notifyInstances(ctx context.Context) error
 }
 
-// Questions are those in the file.
+// Questions returns the store of questions in the file.
 func (db *SQLite) Questions() *QuestionStore {
 	return &QuestionStore{
 		write: func(ctx context.Context, fn func(portableTx) error) error {
@@ -49,7 +49,7 @@ func (db *SQLite) Questions() *QuestionStore {
 	}
 }
 
-// Questions are those in the database, of all instances.
+// Questions returns the store of questions of all instances.
 func (db *Postgres) Questions() *QuestionStore {
 	return &QuestionStore{
 		write: func(ctx context.Context, fn func(portableTx) error) error {
@@ -62,7 +62,7 @@ func (db *Postgres) Questions() *QuestionStore {
 }
 
 type sqliteTx struct {
-	conn *sqliteWriteConn // nil for who only reads
+	conn *sqliteWriteConn // nil if read only
 	db   querier
 }
 
@@ -78,7 +78,7 @@ func (t sqliteTx) exec(_ context.Context, query string, values ...any) error {
 	return t.conn.exec(query, args...)
 }
 
-func (sqliteTx) lockExclusive(context.Context) error   { return nil } // one writes at a time
+func (sqliteTx) lockExclusive(context.Context) error   { return nil } // there is one writer
 func (sqliteTx) notifyInstances(context.Context) error { return nil }
 
 type pgTx struct{ conn *pgConn }
@@ -92,7 +92,7 @@ func (t pgTx) exec(ctx context.Context, query string, values ...any) error {
 	return err
 }
 
-// pgQuestionLock is the number of the advisory lock of who counts before it adds.
+// pgQuestionLock is the advisory lock for transactions that count questions before they add one.
 const pgQuestionLock = pgMigrationLock + 1
 
 func (t pgTx) lockExclusive(ctx context.Context) error {
@@ -103,7 +103,7 @@ func (t pgTx) notifyInstances(ctx context.Context) error {
 	return t.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyQuestions)
 }
 
-// numberPlaceholders writes the values of a query as PostgreSQL has them.
+// numberPlaceholders replaces each ? by $1, $2, … for PostgreSQL.
 func numberPlaceholders(query string) string {
 	var out strings.Builder
 	for n := 1; ; n++ {
@@ -129,7 +129,7 @@ func cleanPgTexts(values []any) []any {
 const questionColumns = `id, key, state, principal, session, server, tool, fingerprint, revision, variant, arguments, cut, lane, because, rule, reason,
 	actor, source, client, client_version, record, asked, last_asked, ends, answered, answered_by, answered_via, answer`
 
-// question runs a query that gives questions, and returns them.
+// queryQuestions returns the questions that a query selects.
 func queryQuestions(ctx context.Context, t portableTx, query string, values ...any) (all []ask.Question, err error) {
 	var q ask.Question
 	var key, print, shown []byte
@@ -163,14 +163,15 @@ func timeToMicros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// hourSpan is what an end has to lie in so that it is neither over nor from a wrong clock.
+// validEndRange returns the range of end times that are neither over nor the result of a wrong
+// clock.
 func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
 	return now.UnixMicro(), now.Add(longest + ask.Skew).UnixMicro()
 }
 
-// Find returns the question of a call whose answer holds at a time, or that it waits with,
-// which then waits anew; found reports whether there is one. When a clock was set
-// back there may be both, and two answers: then the denial counts.
+// Find returns the question of a call that has a valid answer at a time, or that still waits; a
+// waiting question gets a new end. found reports whether there is one. If a clock was set back
+// there may be a waiting and an answered question, or two answers: then the denial counts.
 func (a *QuestionStore) Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		q, found, err = renewOrFindQuestion(ctx, t, k, now)
@@ -183,7 +184,7 @@ func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.Key, now time.
 	after, latest := validEndRange(now, ask.Life)
 	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
-	if err == nil { // after what waits: it may be answered meanwhile
+	if err == nil { // read the answers last: a waiting question may be answered meanwhile
 		var answered []ask.Question
 		answered, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY state DESC LIMIT 1", k[:], after, latest)
 		all = append(answered, all...)
@@ -194,8 +195,8 @@ func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.Key, now time.
 	return all[0], true, nil
 }
 
-// Add asks a question, unless there is one with the same key by now: fresh reports whether
-// it was added. The problem is OVERLOADED where there are as many as there may be.
+// Add stores a question unless there is one with the same key; fresh reports whether it was added.
+// The problem is OVERLOADED if too many questions wait.
 func (a *QuestionStore) Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {
@@ -220,7 +221,7 @@ func (a *QuestionStore) Add(ctx context.Context, q ask.Question) (stored ask.Que
 	return stored, fresh && err == nil, err
 }
 
-// buffers refuses a question where there are as many as there may be.
+// checkQuestionLimits returns a problem if too many questions wait.
 func checkQuestionLimits(ctx context.Context, t portableTx, q *ask.Question) error {
 	var all, own int64
 	after, latest := validEndRange(q.Asked, ask.Life)
@@ -242,14 +243,14 @@ func insertQuestion(ctx context.Context, t portableTx, q *ask.Question) error {
 		q.Actor, q.Source, q.Client, q.ClientVersion, q.Record, timeToMicros(q.Asked), timeToMicros(q.Last), timeToMicros(q.Until), timeToMicros(q.Answered), q.By, q.Via, q.Why)
 }
 
-// What is over stays for some time, to be looked at, but for the arguments.
+// A question that is over stays for some time, without its arguments.
 const (
 	questionRetention  = 30 * 24 * time.Hour
 	maxQuestions       = 10_000
 	deleteOldQuestions = "DELETE FROM question WHERE id IN (SELECT id FROM question ORDER BY asked DESC LIMIT 1000 OFFSET ?)"
 )
 
-// deleted stands for arguments that are not kept any more: they are on record.
+// erasedArguments replaces arguments that are no longer kept; the activity log has them.
 var erasedArguments = []byte("null")
 
 func expireAndDeleteQuestions(ctx context.Context, t portableTx, now time.Time) error {
@@ -258,7 +259,7 @@ func expireAndDeleteQuestions(ctx context.Context, t portableTx, now time.Time) 
 	return errors.Join(over, t.exec(ctx, "DELETE FROM question WHERE asked < ?", before), t.exec(ctx, deleteOldQuestions, int64(maxQuestions)), t.exec(ctx, "DELETE FROM lease WHERE ends < ?", before))
 }
 
-// Question returns a question by its id, or NOT_FOUND.
+// Question returns a question by its ID, or NOT_FOUND.
 func (a *QuestionStore) Question(ctx context.Context, id string) (q ask.Question, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		q, err = readQuestion(ctx, t, id)
@@ -278,7 +279,7 @@ func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, e
 	return all[0], nil
 }
 
-// WaitingCounts returns the questions that wait at a time, the oldest first.
+// Waiting returns the questions that wait at a time, the oldest first.
 func (a *QuestionStore) Waiting(ctx context.Context, now time.Time) (all []ask.Question, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
@@ -300,8 +301,8 @@ func (a *QuestionStore) Count(ctx context.Context, now time.Time) (n int, err er
 	return n, err
 }
 
-// Answer stores what a person has decided: the first answer counts. The problems are
-// NOT_FOUND and CONFLICT.
+// Answer stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
+// CONFLICT.
 func (a *QuestionStore) Answer(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		if q, err = readQuestion(ctx, t, id); err != nil {
@@ -328,8 +329,8 @@ func (a *QuestionStore) Answer(ctx context.Context, id string, given ask.Answer)
 	return q, err
 }
 
-// Use uses the approval of a question for the call with the key, once; ok reports whether
-// it holds.
+// Use spends the approval of a question for the call with the key, once; ok reports whether the
+// approval is valid.
 func (a *QuestionStore) Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
@@ -355,7 +356,7 @@ func queryLeases(ctx context.Context, t portableTx, query string, values ...any)
 
 const selectRunningLeases = "SELECT " + leaseColumns + " FROM lease WHERE revoked = 0 AND calls_left > 0 AND ends > ? AND ends <= ? ORDER BY ends, id"
 
-// Leases returns those that have neither been revoked nor used up by a time.
+// Leases returns the leases that are neither revoked, used up nor over at a time.
 func (a *QuestionStore) Leases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
 	err = a.read(ctx, func(t portableTx) error {
@@ -365,7 +366,7 @@ func (a *QuestionStore) Leases(ctx context.Context, now time.Time) (all []ask.Le
 	return all, err
 }
 
-// AddLease stores a lease. The problem is OVERLOADED where there are as many as may be.
+// AddLease stores a lease. The problem is OVERLOADED if there are too many.
 func (a *QuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
 	return a.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {
@@ -387,7 +388,7 @@ func (a *QuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
 	})
 }
 
-// Revoke ends a lease, and returns it. The problem is NOT_FOUND.
+// Revoke ends a lease and returns it. The problem is NOT_FOUND.
 func (a *QuestionStore) Revoke(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
@@ -403,7 +404,7 @@ func (a *QuestionStore) Revoke(ctx context.Context, id string, now time.Time) (l
 	return l, err
 }
 
-// Void ends an approval that does not count.
+// Void ends an approval that must not be used.
 func (a *QuestionStore) Void(ctx context.Context, id string) error {
 	return a.write(ctx, func(t portableTx) error {
 		if err := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id); err != nil {
@@ -413,8 +414,9 @@ func (a *QuestionStore) Void(ctx context.Context, id string) error {
 	})
 }
 
-// Lease takes one call from a lease that covers it and counts; "" where none does. The question with
-// the key, if one waits, is over then: record is that of the call when it was held.
+// Lease takes one call from a lease that covers it and for which counts returns true; id is "" if
+// there is none. It ends a question that waits with the key: record is the activity record of the
+// held call.
 func (a *QuestionStore) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {

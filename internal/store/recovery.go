@@ -11,24 +11,22 @@ import (
 	"time"
 )
 
-// SQLite says that a file is damaged when it is, and also when a healthy disk
-// fails for a moment. So nothing that is said once decides: the database is
-// closed, opened anew, read as a whole and checked, with pauses that grow. A
-// file that is well once is gone on with. Only one that is damaged every time,
-// without an error of the disk in between, is put aside.
+// SQLite reports damage for a damaged file, and also when a healthy disk fails for a moment. So one
+// report decides nothing: the database is closed, opened again, read completely and checked, with
+// growing pauses. A file that passes one check stays in use. A file is put aside only if every
+// check finds it damaged, without a disk error in between.
 
 const (
-	// maxDamagedChecks is how often in a row a file is found damaged before it is put
-	// aside. With the pauses between them that takes about four seconds.
+	// maxDamagedChecks is how many checks in a row must find a file damaged before it is put aside.
+	// With their pauses this takes about four seconds.
 	maxDamagedChecks = 5
-	// maxDamagedRowErrors is how often rows of a file that is well by itself cannot be right
-	// before that counts as damage.
+	// maxDamagedRowErrors is how many errors about impossible rows count as damage, though the
+	// integrity check passes.
 	maxDamagedRowErrors = 3
 )
 
-// failedHash looks at the error of something that writes. When that puts the file
-// under suspicion, writing to it ends until it was looked at. What the disk
-// fails to write it may still read, so queries go on then.
+// blockWritesOnDamage returns err. If err shows damage or an I/O error, it blocks writes until the
+// file was checked. Queries continue after an I/O error: a disk that cannot write may still read.
 func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
 	corrupt := isCorrupt(err)
 	err = wrapDiskError(err)
@@ -48,13 +46,12 @@ func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
 	if errors.Is(err, errDamaged) {
 		db.damagedRowErrors++
 	}
-	e.suspected <- err // the only one for this engine
+	e.suspected <- err // sent once for each engine
 	return err
 }
 
-// listenUntilLost waits until the engine is not to be used any more, and returns why; nil
-// at the end of ctx. While only writing fails it waits for the disk, so that
-// queries have what they can have.
+// waitUntilSuspected waits until the file is suspected and returns why; nil when ctx ends. While
+// only writes fail it waits for the disk, so that queries continue.
 func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error {
 	var why error
 	select {
@@ -64,7 +61,7 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 	case why = <-e.suspected:
 	}
 	for wait := db.firstRetryDelay; errors.Is(why, errDeleted); wait = min(2*wait, maxOpenDelay) {
-		db.setState(nil, why) // until it stands there again, nothing more may depend on it
+		db.setState(nil, why) // until the file exists again, nothing may depend on the database
 		err := e.rewriteFile()
 		if err == nil {
 			break
@@ -80,13 +77,12 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 			wait = min(2*wait, maxOpenDelay)
 		}
 	}
-	db.setState(nil, fmt.Errorf("the database is being checked: %v", why)) // the disk is well by now
+	db.setState(nil, fmt.Errorf("the database is being checked: %v", why)) // the disk works by now
 	return why
 }
 
-// isWritable reports whether the disk takes what is written to the file again. When
-// there is no file any more, what is open is written in its place: it must not
-// look like a first one.
+// isWritable reports whether the file can be written again. If the file is missing, it writes the
+// open database in its place: a new database would look like a first start.
 func (db *SQLite) isWritable(e *sqliteEngine) bool {
 	err := checkWritable(db.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -95,7 +91,7 @@ func (db *SQLite) isWritable(e *sqliteEngine) bool {
 	return err == nil
 }
 
-// checkWritable tries whether the file can be opened for writing and synced.
+// checkWritable opens the file for writing and syncs it.
 func checkWritable(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -104,7 +100,7 @@ func checkWritable(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sleepContext waits, and reports whether ctx goes on.
+// sleepContext waits and reports whether ctx is still active.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -114,15 +110,14 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// damageExamination is how far the looks at a file are.
+// damageExamination is the state of the checks of one file.
 type damageExamination struct {
-	suspicion     error // that it is suspected; nil for a file that is not
-	damagedInARow int   // in a row that found it damaged
+	suspicion     error // why the file is suspected; nil if it is not
+	damagedInARow int   // checks in a row that found damage
 	retryDelay    time.Duration
 }
 
-// filesContaining counts what a look has found, and reports whether the file counts as
-// damaged now.
+// countDamage counts the result of a check and reports whether the file counts as damaged now.
 func (x *damageExamination) countDamage(err error) (damaged bool) {
 	if !isCorrupt(err) {
 		x.damagedInARow = 0
@@ -132,8 +127,8 @@ func (x *damageExamination) countDamage(err error) (damaged bool) {
 	return x.damagedInARow >= maxDamagedChecks
 }
 
-// openWithRetries opens the database, as soon as that works; nil at the end of ctx. A
-// file that is damaged at every look is put aside, and a new one made.
+// openWithRetries opens the database and retries until it succeeds; nil when ctx ends. It puts a
+// damaged file aside and creates a new one.
 func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sqliteEngine {
 	for {
 		e, err := db.openAndCheck(ctx, x)
@@ -158,7 +153,7 @@ func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sq
 	}
 }
 
-// pingServer opens the database, after a closer look when it is suspected.
+// openAndCheck opens the database. It checks a suspected file first.
 func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqliteEngine, error) {
 	if x.suspicion == nil {
 		return openSQLiteEngine(ctx, db.path, db.clock.steadyNow)
@@ -174,7 +169,7 @@ func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqli
 	}
 	err = e.checkIntegrity(ctx)
 	db.mu.Lock()
-	if err == nil && db.damagedRowErrors >= maxDamagedRowErrors { // though the check finds nothing
+	if err == nil && db.damagedRowErrors >= maxDamagedRowErrors { // though the check finds no damage
 		err = x.suspicion
 	}
 	db.mu.Unlock()
@@ -184,15 +179,15 @@ func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqli
 	return e, nil
 }
 
-// explainSchemaError looks for the reason of an error when a statement does not fit: the tables
-// are not those that the migrations make.
+// explainSchemaError adds errDamaged to a statement error if the tables differ from those that the
+// migrations create.
 func (e *sqliteEngine) explainSchemaError(ctx context.Context, err error) error {
 	if sqliteCode(err) != codeStatementError {
 		return err
 	}
 	db := e.writes
 	if e.reads != nil {
-		db = e.reads // the other has one connection, which is taken
+		db = e.reads // the pool for writes has one connection, which is taken
 	}
 	is, isErr := readSchema(ctx, db)
 	should, shouldErr := expectedSchema(ctx)
@@ -202,7 +197,7 @@ func (e *sqliteEngine) explainSchemaError(ctx context.Context, err error) error 
 	return err
 }
 
-// expectedSchema is that of a database which is made now.
+// expectedSchema returns the schema of a new database.
 func expectedSchema(ctx context.Context) (text string, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -216,13 +211,13 @@ func expectedSchema(ctx context.Context) (text string, err error) {
 	return readSchema(ctx, db)
 }
 
-// readSchema is what the tables of a database are made with.
+// readSchema returns the SQL of all tables of a database.
 func readSchema(ctx context.Context, db *sql.DB) (text string, err error) {
 	err = db.QueryRowContext(ctx, "SELECT group_concat(name || char(10) || coalesce(sql, ''), char(10)) FROM (SELECT name, sql FROM sqlite_master ORDER BY name)").Scan(&text)
 	return text, err
 }
 
-// checkReadable reads a file to its end.
+// checkReadable reads a file to its end. A missing file is no error.
 func checkReadable(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -235,7 +230,7 @@ func checkReadable(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// checkIntegrity reads all of the database and holds it against itself.
+// checkIntegrity reads the whole database and checks its pages and approvals.
 func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
 	var said string
 	if err := e.reads.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
@@ -248,7 +243,7 @@ func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
 	return e.explainSchemaError(ctx, err)
 }
 
-// putFileAside moves a damaged file out of the way, for somebody to look at.
+// putFileAside renames a damaged file and keeps it.
 func (db *SQLite) putFileAside(why error) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -268,7 +263,7 @@ func (db *SQLite) putFileAside(why error) error {
 	return nil
 }
 
-// keepOpen opens the database, and again whenever it has failed.
+// keepOpen opens the database, and opens it again after each failure, until ctx ends.
 func (db *SQLite) keepOpen(ctx context.Context) {
 	defer close(db.done)
 	x := damageExamination{retryDelay: db.firstRetryDelay}

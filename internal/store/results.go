@@ -16,17 +16,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxResultBytes is how much room stored results take together. Beyond it the oldest
-// go first.
+// maxResultBytes limits the size of all stored results. Beyond it the oldest are deleted.
 const maxResultBytes = 256 << 20
 
 // StoredResult is a large result that read_result returns in parts.
 type StoredResult struct {
 	Handle string
 	Actor  string
-	Server string // whose result it is
-	Tool   string // that gave it; "" where that is not known
-	// Sensitivity is what the call that it is of declared; "" when it declared none.
+	Server string // the server that returned it
+	Tool   string // the tool that returned it; "" if unknown
+	// Sensitivity is the data sensitivity that the call declared; "" if it declared none.
 	Sensitivity string
 	Body        json.RawMessage
 	Expires     time.Time
@@ -35,16 +34,15 @@ type StoredResult struct {
 // ResultLife is how long a result may be kept.
 const ResultLife = 2 * time.Hour
 
-// capResultExpiry has results live no longer than they can, which were kept while
-// the clock was ahead of what it is now.
+// capResultExpiry limits the expiry of results that were stored while the clock was ahead.
 func (e *sqliteEngine) capResultExpiry() error {
 	latest := e.now().Add(ResultLife).UnixMicro()
 	return e.writeConn.exec("UPDATE result SET expires = ? WHERE expires > ?", latest, latest)
 }
 
-// PutResult keeps a result until it expires, or needs the room of newer ones. A
-// result may hold secrets: the file has it encrypted, and neither the handle nor
-// the key, which is made of the handle.
+// PutResult stores a result until it expires or newer results need its space. A result may contain
+// secrets, so the file has it encrypted, and neither the handle nor the key, which derives from the
+// handle.
 func (db *SQLite) PutResult(ctx context.Context, r StoredResult) error {
 	id, body, err := r.encryptBody()
 	if err != nil {
@@ -63,11 +61,11 @@ func (db *SQLite) PutResult(ctx context.Context, r StoredResult) error {
 	})
 }
 
-// sensitivities are what a body may begin with: the number of one. No result of JSON begins
-// so.
+// sensitivities are the levels whose index may be the first byte of a plaintext body. No JSON
+// begins with such a byte.
 var sensitivities = []string{"", "public", "internal", "private", "unknown"}
 
-// sealChunk encrypts the body, and returns what the database knows the result by.
+// encryptBody encrypts the body and returns the ID of the result in the database.
 func (r *StoredResult) encryptBody() (id string, body []byte, err error) {
 	id = resultIDOfHandle(r.Handle)
 	c, err := newResultCipher(r.Handle)
@@ -85,7 +83,7 @@ func (r *StoredResult) encryptBody() (id string, body []byte, err error) {
 	return id, body, nil
 }
 
-// migrateAndLoad is the reverse of seal.
+// decryptBody decrypts the body and sets Sensitivity.
 func (r *StoredResult) decryptBody(body []byte) error {
 	c, err := newResultCipher(r.Handle)
 	if err == nil {
@@ -104,7 +102,7 @@ func noResultError() error {
 	return problem.New(problem.NotFound, "There is no stored result with this handle.", "Handles live two hours; call the tool again.")
 }
 
-// evictResults removes the result id, which comes anew, and the oldest results until
+// evictResults deletes the result id, which is about to be replaced, and the oldest results until
 // the rest takes at most room bytes.
 func evictResults(ctx context.Context, c *sqliteWriteConn, id string, room int64) error {
 	c.execInTx("DELETE FROM result WHERE handle = ?", id)
@@ -128,8 +126,7 @@ func deleteExpiredResults(c *sqliteWriteConn, now time.Time) {
 	c.execInTx("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
 }
 
-// GetResult returns a stored result. One that is not there, or no longer, is a
-// NOT_FOUND problem.
+// GetResult returns a stored result, or a NOT_FOUND problem.
 func (db *SQLite) GetResult(ctx context.Context, handle string) (StoredResult, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -150,14 +147,14 @@ func (db *SQLite) GetResult(ctx context.Context, handle string) (StoredResult, e
 	return r, r.decryptBody(body)
 }
 
-// resultIDOfHandle is what the database knows a handle by.
+// resultIDOfHandle returns the ID of a handle in the database.
 func resultIDOfHandle(handle string) string {
 	id := sha256.Sum256([]byte("mcpproxy result handle " + handle))
 	return hex.EncodeToString(id[:])
 }
 
-// newResultCipher encrypts with a random nonce, which comes first. A handle may come
-// again with another body, so the key alone must not decide.
+// newResultCipher returns a cipher that puts a random nonce first. A handle may be used again with
+// another body, so the key alone must not determine the ciphertext.
 func newResultCipher(handle string) (cipher.AEAD, error) {
 	key := sha256.Sum256([]byte("mcpproxy result key " + handle))
 	block, err := aes.NewCipher(key[:])

@@ -7,33 +7,33 @@ import (
 	"unicode/utf8"
 )
 
-// The text search knows words: runs of letters and digits, in lower case. Words
-// that one of -_./:@ joins, as in create_issue, needle-7 or src/main.go, are
-// also kept in pairs (create_issue; src/main, main.go), so that a joined word is
-// found as it was written and not as its parts somewhere. Chinese and Japanese
-// characters are words of their own, each joined to the next.
+// The text search finds words: runs of letters and digits, in lower case. Words that one of -_./:@
+// joins, as in create_issue, needle-7 or src/main.go, are also indexed as pairs (create_issue;
+// src/main, main.go), so that a search for a joined word does not find its parts in different
+// places. Each Chinese or Japanese character is a word, joined to the next one.
 
 const (
-	maxWord = 64 // bytes; what is longer is cut, in texts and in searches alike
+	maxWord = 64 // bytes; longer words are cut, in texts and in searches
 	joiners = "-_./:@"
 )
 
-// wordSplitter takes texts apart. emit gets every word and every pair; the slice is
-// valid until it returns.
+// wordSplitter splits texts into words. It passes every word and every pair to emit; the slice is
+// valid until emit returns.
 type wordSplitter struct {
 	emit func(word []byte, pair bool)
 
-	word  []byte // the word that is being read
-	pair  []byte // the word before, and what joins it to this one; empty when nothing does
+	word  []byte // the current word
+	pair  []byte // the previous word and its joiner; empty if nothing joins it to the current word
 	whole []byte // scratch
 }
 
 // splitText splits plain text.
 func (s *wordSplitter) splitText(t []byte) { s.split(t, false) }
 
-// splitJSON splits JSON: names and values, with the escapes of its strings undone.
-// Text inside of text has its escapes twice, so what could be the letter of one
-// (the n of \n) is left out of the word as well as taken into it.
+// splitJSON splits JSON, names and values, and decodes the escapes of strings. Text inside of text
+// is escaped twice, so a letter that may belong to an escape (the n of
+//
+// ) is both left out of the word and included in it.
 func (s *wordSplitter) splitJSON(t []byte) { s.split(t, true) }
 
 func (s *wordSplitter) split(t []byte, escapes bool) {
@@ -54,7 +54,7 @@ func (s *wordSplitter) split(t []byte, escapes bool) {
 	s.endWord()
 }
 
-// readEscape reads an escape of JSON, and returns how long it is.
+// readEscape reads a JSON escape and returns its length.
 func (s *wordSplitter) readEscape(t []byte) int {
 	switch c := t[1]; c {
 	case 'u':
@@ -73,14 +73,13 @@ func (s *wordSplitter) readEscape(t []byte) int {
 		return 2 + s.readInnerEscape(t[2:])
 	case '/':
 		s.addASCII('/')
-	default: // a control character, or a quote
+	default: // a control character or a quote
 		s.endWord()
 	}
 	return 2
 }
 
-// readInnerEscape reads what follows an escaped backslash: an escape of the text inside,
-// perhaps.
+// readInnerEscape reads what follows an escaped backslash. It may be an escape of the inner text.
 func (s *wordSplitter) readInnerEscape(t []byte) int {
 	s.endWord()
 	if len(t) == 0 || !strings.ContainsRune("nrtbf", rune(t[0])) {
@@ -94,7 +93,7 @@ func (s *wordSplitter) readInnerEscape(t []byte) int {
 		s.addASCII(c)
 	}
 	s.endWord()
-	return 1 // and the rest again, as in \nnew
+	return 1 // the rest is read again, as in \nnew
 }
 
 func isWordByte(c byte) bool {
@@ -125,7 +124,7 @@ func (s *wordSplitter) addRune(r rune) {
 	case r < utf8.RuneSelf:
 		s.addASCII(byte(r))
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
-		s.startPair() // joined to what was before, with nothing between
+		s.startPair() // joined to the previous word without a joiner
 		s.word = utf8.AppendRune(s.word, r)
 		s.startPair()
 	case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
@@ -137,9 +136,9 @@ func (s *wordSplitter) addRune(r rune) {
 	}
 }
 
-// endWordAtJoiner ends a word that c joins to the next.
+// endWordAtJoiner ends a word that the joiner c connects to the next word.
 func (s *wordSplitter) endWordAtJoiner(c byte) {
-	if len(s.word) == 0 { // a joiner at the beginning, or two in a row
+	if len(s.word) == 0 { // a leading joiner, or two in a row
 		s.pair = s.pair[:0]
 		return
 	}
@@ -147,7 +146,7 @@ func (s *wordSplitter) endWordAtJoiner(c byte) {
 	s.pair = append(s.pair, c)
 }
 
-// nextRecords ends a word and makes it the first of a pair.
+// startPair ends a word and makes it the first half of a pair.
 func (s *wordSplitter) startPair() {
 	if len(s.word) == 0 {
 		return
@@ -157,7 +156,7 @@ func (s *wordSplitter) startPair() {
 	s.word = s.word[:0]
 }
 
-// prefixEnd ends a word that nothing follows.
+// endWord ends a word that nothing is joined to.
 func (s *wordSplitter) endWord() {
 	if len(s.word) > 0 {
 		s.emitWord()
@@ -174,8 +173,7 @@ func (s *wordSplitter) emitWord() {
 	}
 }
 
-// searchTerm is one thing that a search asks for: a word or a pair, or everything that
-// begins like it.
+// searchTerm is one term of a search: a word or a pair, or a prefix of words or pairs.
 type searchTerm struct {
 	word   string
 	prefix bool
@@ -188,9 +186,9 @@ func (t searchTerm) matches(word []byte) bool {
 	return string(word) == t.word
 }
 
-// requiredBytes returns bytes that a text must have, in lower case, to have the term;
-// nil when there are none. Joiners can be escaped, letters of other scripts
-// have more than one lower case, and a long word is cut.
+// requiredBytes returns bytes that a matching text must contain in lower case; nil if there are
+// none. It is only one part of the term: joiners can be escaped, other scripts have more than one
+// lower case form, and long words are cut.
 func (t searchTerm) requiredBytes() []byte {
 	longest := ""
 	for _, part := range strings.FieldsFunc(t.word, func(r rune) bool { return r < utf8.RuneSelf && !isWordByte(byte(r)) }) {
@@ -204,11 +202,11 @@ func (t searchTerm) requiredBytes() []byte {
 	return []byte(longest)
 }
 
-// maxTerms bounds the work of one search.
+// maxTerms limits the work of one search.
 const maxTerms = 32
 
-// parseSearchTerms takes a search apart. All its words must be in a record. A word
-// that ends in * stands for all that begin with it.
+// parseSearchTerms parses a search. A record must have all its words. A word that ends in * is a
+// prefix.
 func parseSearchTerms(search string) []searchTerm {
 	var terms []searchTerm
 	for _, w := range strings.Fields(search) {
@@ -218,8 +216,8 @@ func parseSearchTerms(search string) []searchTerm {
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// termsOfWord returns the terms of one word of a search: the word itself, or the
-// pairs of a joined one, which say more than its parts.
+// termsOfWord returns the terms of one word of a search: the word itself, or the pairs of a joined
+// word, which are more exact than its parts.
 func termsOfWord(word string, prefix bool) []searchTerm {
 	var parts, pairs []searchTerm
 	s := wordSplitter{emit: func(w []byte, pair bool) {

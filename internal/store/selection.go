@@ -2,8 +2,7 @@ package store
 
 import "math/bits"
 
-// keySelection is a bit for every key from base on, which is a multiple of
-// chunkSize.
+// keySelection has one bit for every record key from base on. base is a multiple of chunkSize.
 type keySelection struct {
 	base  int64
 	words []uint64
@@ -21,7 +20,7 @@ func newFullSelection(from, to int64) keySelection {
 	return s
 }
 
-// retainBits clears those of the set bits for which keeps does not hold.
+// retainBits clears the set bits for which keeps returns false.
 func retainBits(words []uint64, keeps func(i int) bool) {
 	for w := range words {
 		for rest := words[w]; rest != 0; rest &= rest - 1 {
@@ -48,8 +47,8 @@ func (s keySelection) count() (n int64) {
 	return n
 }
 
-// eachRow calls fn for the selected keys below before, the highest first, until it
-// says stop.
+// eachNewestFirst calls fn for the selected keys below before, the highest first, until fn returns
+// false.
 func (s keySelection) eachNewestFirst(before int64, fn func(key int64) bool) {
 	top := min(before-s.base, 64*int64(len(s.words)))
 	if top <= 0 {

@@ -8,14 +8,13 @@ import (
 	"fmt"
 )
 
-// sqliteWriteConn is the one connection that writes. The statements of the projection
-// go to the driver itself, prepared once: database/sql would cost as much again
-// as SQLite does.
+// sqliteWriteConn is the only connection that writes. It passes prepared statements to the driver
+// directly: database/sql would double their cost.
 type sqliteWriteConn struct {
 	conn  *sql.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
-	// failed is why a statement of the transaction that is under way has failed.
+	// txErr is the first error of a statement in the current transaction.
 	txErr error
 }
 
@@ -45,8 +44,8 @@ func (c *sqliteWriteConn) exec(query string, values ...driver.Value) error {
 	for i, v := range values {
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
-	// The background context is on purpose: the driver starts a goroutine for
-	// each statement with one that can end. Transactions are short.
+	// The background context is intended: the driver starts a goroutine for each statement whose
+	// context can end. Transactions are short.
 	_, err = s.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
 	return err
 }
@@ -67,8 +66,8 @@ func (c *sqliteWriteConn) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a statement of a transaction. Its error is that of the transaction, of
-// which nothing more is run then.
+// execInTx runs a statement of the transaction. After an error the transaction fails and runs no
+// further statement.
 func (c *sqliteWriteConn) execInTx(query string, values ...driver.Value) {
 	if c.txErr == nil {
 		c.txErr = c.exec(query, values...)
@@ -86,38 +85,38 @@ func (c *sqliteWriteConn) runTx(ctx context.Context, fn func() error) error {
 	c.txErr = nil
 	err := fn()
 	if c.txErr != nil {
-		err = c.txErr // what came after it, came of it
+		err = c.txErr // later errors follow from it
 	}
 	if err == nil {
 		err = c.exec("COMMIT")
 	}
 	if err != nil {
-		// An error of SQLite may have ended the transaction already.
+		// SQLite may have ended the transaction already.
 		_ = c.exec("ROLLBACK")
 	}
 	return err
 }
 
-// QueryRowContext reads one row inside a transaction.
+// QueryRowContext reads one row in the current transaction.
 func (c *sqliteWriteConn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
-// QueryContext is QueryRowContext for more than one.
+// QueryContext reads rows in the current transaction.
 func (c *sqliteWriteConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
-// querier is a connection, a pool of them or a transaction.
+// querier is a connection, a pool or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// scanTargets is where the columns of a row are read into.
+// scanTargets are pointers that receive the columns of a row.
 type scanTargets []any
 
-// eachRow reads what a query selects, row by row, and calls fn after each.
+// eachRow runs a query and calls fn after it has scanned each row.
 func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -135,7 +134,7 @@ func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, q
 	return rows.Err()
 }
 
-// firstRow reads the first row that a query selects, and reports whether there is one.
+// firstRow scans the first row of a query and reports whether there is one.
 func firstRow(ctx context.Context, db querier, to scanTargets, query string, args ...any) (found bool, err error) {
 	err = db.QueryRowContext(ctx, query, args...).Scan(to...)
 	if errors.Is(err, sql.ErrNoRows) {

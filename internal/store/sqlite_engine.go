@@ -11,33 +11,34 @@ import (
 	"time"
 )
 
-// sqliteEngine is an open database.
+// sqliteEngine is one open SQLite file: its connections and the index in memory. A new one is made
+// when the file is opened again.
 type sqliteEngine struct {
 	path   string
 	now    func() time.Time
 	writes *sql.DB
 	reads  *sql.DB
-	// suspected has the first failure after which the file is to be looked at.
+	// suspected receives the first failure that makes a check of the file necessary.
 	suspected   chan error
-	openedFiles fileIdentity // as they were opened
-	resumed     atomic.Bool  // it was asked how far it is
+	openedFiles fileIdentity // identities of the files when they were opened
+	resumed     atomic.Bool  // Resume has read the position
 
-	tidying      sync.Mutex // held from what Tidy decides to what it removes by that; guards what follows
+	tidying      sync.Mutex // held from the decision of Tidy to the removal; guards the fields below
 	agePruning   agePruneLimiter
-	prefixedUpTo int64 // the last segment that has prefixes for sure; maxKey: all have
+	prefixedUpTo int64 // segments up to this one have prefixes; maxKey: all have
 
-	writing     sync.Mutex // one transaction at a time; guards what follows
+	writing     sync.Mutex // one transaction at a time; guards the fields below
 	writeConn   *sqliteWriteConn
 	hashes      hashCache
-	indexStale  bool             // index may not be what is in the file
-	refusalKeys map[string]int64 // keys of the latest refusals, by id, to find them fast
+	indexStale  bool             // index may differ from the file
+	refusalKeys map[string]int64 // record ID → key of recent refusals, to find them fast
 
-	mu      sync.RWMutex // guards what follows; changed only with writing held
+	mu      sync.RWMutex // guards the fields below, which change only with writing held
 	index   activityIndex
-	toolUse toolUseCounts // nil: nobody has asked yet
+	toolUse toolUseCounts // nil until ToolUse is called
 }
 
-// openSQLiteEngine opens the file and reads what is kept in memory of it.
+// openSQLiteEngine opens the file and reads the index.
 func openSQLiteEngine(ctx context.Context, path string, now func() time.Time) (*sqliteEngine, error) {
 	if err := installRewrittenFile(path, now()); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (e *sqliteEngine) migrateAndLoad(ctx context.Context) error {
 	if e.writeConn, err = openWriteConn(ctx, e.writes); err != nil {
 		return err
 	}
-	// What is erased must not stay in pages that are free.
+	// Erased values must not stay in free pages.
 	if err := e.writeConn.exec("PRAGMA secure_delete = ON"); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (e *sqliteEngine) close() error {
 	return errors.Join(append(errs, e.writes.Close())...)
 }
 
-// fileIdentity is what the files are whose names SQLite has opened.
+// fileIdentity identifies the database file and its WAL, to detect that they were replaced.
 type fileIdentity []os.FileInfo
 
 func statDatabaseFiles(path string) (fileIdentity, error) {

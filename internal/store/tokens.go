@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// TokenStore has the agent tokens in a database.
+// TokenStore stores agent tokens in SQLite.
 type TokenStore struct{ db *SQLite }
 
-// NewTokenStore makes Tokens.
+// NewTokenStore returns the store of agent tokens in db.
 func NewTokenStore(db *SQLite) *TokenStore { return &TokenStore{db} }
 
-// SaveToken stores a new agent token. Another one of its name is an error.
+// SaveToken stores a new agent token. A second token with the same name is an error.
 func (t *TokenStore) SaveToken(ctx context.Context, one auth.Token) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error { return insertToken(conn, &one) })
 }
@@ -34,7 +34,7 @@ func insertToken(conn *sqliteWriteConn, t *auth.Token) error {
 	return nil
 }
 
-// listToJSON is a list as JSON, NULL for nil.
+// listToJSON encodes a list as JSON, NULL for nil.
 func listToJSON(list []string) (driver.Value, error) {
 	if list == nil {
 		return nil, nil
@@ -50,7 +50,7 @@ func timeToSQL(t time.Time) driver.Value {
 	return t.UnixMicro()
 }
 
-// DropToken removes a token. One that is not there is no error.
+// DropToken deletes a token. A missing token is no error.
 func (t *TokenStore) DropToken(ctx context.Context, id string) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error { return conn.exec("DELETE FROM token WHERE id = ?", id) })
 }
@@ -62,7 +62,7 @@ func (t *TokenStore) SetTokenUsed(ctx context.Context, id string, at time.Time) 
 	})
 }
 
-// RestoreTokens makes the database have these tokens and no others.
+// RestoreTokens replaces all tokens.
 func (t *TokenStore) RestoreTokens(ctx context.Context, all []auth.Token) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		conn.execInTx("DELETE FROM token")
@@ -75,7 +75,7 @@ func (t *TokenStore) RestoreTokens(ctx context.Context, all []auth.Token) error 
 	})
 }
 
-// LoadTokens returns the tokens, by name. A database in which they cannot be right is
+// LoadTokens returns the tokens in the order of their names. A database with impossible tokens is
 // put aside.
 func (t *TokenStore) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 	e, err := t.db.waitOpen(ctx)

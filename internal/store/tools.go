@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// SaveTools keeps the definitions that server listed last, instead of those
-// before.
+// SaveTools stores the definitions that a server listed last and replaces earlier ones.
 func (db *SQLite) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
 	return db.writeTx(ctx, func(c *sqliteWriteConn) error {
 		c.execInTx("DELETE FROM tool WHERE server = ?", server)
@@ -33,7 +32,7 @@ func (db *SQLite) LoadTools(ctx context.Context) (map[string][]json.RawMessage, 
 	return tools, err
 }
 
-// ForgetTools removes the definitions of server.
+// ForgetTools deletes the definitions of a server.
 func (db *SQLite) ForgetTools(ctx context.Context, server string) error {
 	return db.writeTx(ctx, func(c *sqliteWriteConn) error {
 		c.execInTx("DELETE FROM tool WHERE server = ?", server)
