@@ -93,7 +93,7 @@ func newSummaryBuilder(in *activity.SummaryQuery, by []columnField) *summaryBuil
 	return s
 }
 
-// addWord counts the records of a chunk. It is called for the newest first.
+// addBlock counts the records of a chunk. Call it for the newest chunk first.
 func (s *summaryBuilder) addBlock(b *chunkBlock) {
 	var bucket *activity.Bucket
 	var from, until int64 // bounds of the bucket
@@ -299,7 +299,7 @@ type sessionCounts struct {
 	first int64
 }
 
-// addWord counts the records of a chunk. It is called for the newest first.
+// addBlock counts the records of a chunk. Call it for the newest chunk first.
 func (t *sessionCounter) addBlock(b *chunkBlock) {
 	sessions := &b.columns[fieldSession]
 	known := make([]*sessionCounts, len(sessions.distinct))

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// Whatever becomes of a database with approvals, one that is begun in its place
-// says that there was another: its tools must not pass as new.
+// TestALostDatabaseIsNotForgotten: a database that replaces a lost one with approvals says so. Its
+// tools must not count as new.
 func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	pinned := approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
@@ -59,7 +59,7 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			defer func() { _ = db.Close() }()
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
-			for deadline := time.Now().Add(store.Patience); ; <-tick.C { // until it was looked at often enough
+			for deadline := time.Now().Add(store.Patience); ; <-tick.C { // until the file was checked often enough
 				if saved, err = db.LoadApprovals(t.Context()); err == nil || time.Now().After(deadline) {
 					break
 				}
@@ -71,7 +71,8 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A database of before approvals gets its tables, and has lost none.
+// TestAnOlderDatabaseHasLostNothing: a database of a version without approvals gets their tables
+// and does not count as a replacement.
 func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -110,7 +111,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	}
 }
 
-// What was decided about tools before there were kinds is decided still.
+// TestApprovalsGetTheirKind: decisions about tools of a version without kinds stay valid.
 func TestApprovalsGetTheirKind(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// A database from before records were found by their client has no such column
-// of its chunks. It gets them when they are asked for.
+// TestClientsOfAnOlderDatabase: a database of a version without the client column gets it when a
+// query needs it.
 func TestClientsOfAnOlderDatabase(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // what was made is there the second time
+	for range 2 { // the second query finds the new columns
 		l, db := openLogAndDB(t, dir)
 		page, err := l.List(t.Context(), activity.Filter{Clients: []string{"client 3"}})
 		if err != nil || page.Total != n/5 || page.Incomplete {
@@ -42,8 +42,8 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 	}
 }
 
-// TestTimesOfAnOlderDatabase: how long each call took can be read without the record,
-// also of calls that end when their record is in a chunk, and in a database from before.
+// TestTimesOfAnOlderDatabase: durations are columns, also of calls that end when their record is in
+// a chunk, and in a database of an older version.
 func TestTimesOfAnOlderDatabase(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestTimesOfAnOlderDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		addCalls(t, l, 3000)
-		if i == 2 { // as a process from before has left it
+		if i == 2 { // as an older version has left it
 			closeLogAndDB(t, l, db)
 			raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 			if _, err := raw.Exec("DELETE FROM activity_column WHERE id >= 11 << 40"); err != nil {
@@ -82,7 +82,7 @@ func TestTimesOfAnOlderDatabase(t *testing.T) {
 	closeLogAndDB(t, l, db)
 }
 
-// checkTimes compares the columns of the times with the records.
+// checkTimes compares the columns of durations with the records.
 func checkTimes(t *testing.T, l *activity.Log, db *store.SQLite) {
 	t.Helper()
 	var durations, own []uint64

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestTheDatabaseHasTheWholeChain verifies the chain with what is in the
-// database alone, before and after pruning.
+// TestTheDatabaseHasTheWholeChain verifies the chain from the database alone, before and after
+// pruning.
 func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	closeLogAndDB(t, l, db)
 }
 
-// TestTheChainIsWholeAroundRefusals prunes refusals from among calls, and has
-// counts that were written more than once.
+// TestTheChainIsWholeAroundRefusals prunes refusals between calls, with counts that were written
+// several times.
 func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	var entries int64
 	each := int64(volume.Of(100, 60))
 	for round := range 4 {
-		for i := range each { // the same ones, so that the counts of those before are written again
+		for i := range each { // the same calls, so that their counts are written again
 			addCalls(t, l, 2)
 			for range 10 {
 				if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked}); err != nil {
@@ -119,9 +119,9 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	closeLogAndDB(t, l, db)
 }
 
-// checkPreviousHashes asks for every third record alone, returns how many there are, and fails unless
-// each tells the hash of the entry before its own, whatever is gone. (Get makes sure that
-// it is the one, so it is enough that there is one.)
+// checkPreviousHashes gets every third record by itself, returns how many there are, and fails
+// unless each has the hash of the entry before it, whatever was pruned. Get verifies the hash, so
+// it is enough that there is one.
 func checkPreviousHashes(t *testing.T, l *activity.Log) (there int64) {
 	t.Helper()
 	f := activity.Filter{Limit: 1000}
@@ -161,7 +161,7 @@ func queryCount(t *testing.T, path, query string) (n int64) {
 	return n
 }
 
-// checkChainInFile checks every entry and returns their number.
+// checkChainInFile verifies every entry in the database and returns their number.
 func checkChainInFile(t *testing.T, path string) int64 {
 	t.Helper()
 	db := openSQL(t, path)
@@ -206,7 +206,7 @@ func checkChainInFile(t *testing.T, path string) int64 {
 	return n
 }
 
-// TestTheRollUpCountsWhatHasEnded compares the hours with the records.
+// TestTheRollUpCountsWhatHasEnded compares the hourly roll-up with the records.
 func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestChecksOfAStoppedLog: who only looks finds damaged pages and records that were changed,
-// in the database and in the spool, and changes nothing. What a kill leaves behind is no fault.
+// TestChecksOfAStoppedLog: the checks of the doctor find damaged pages and changed records, in the
+// database and in the spool, and change nothing. The leftovers of a killed process are no fault.
 func TestChecksOfAStoppedLog(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 	}
 }
 
-// TestChecksOfADamagedPage overwrites each page of a database but the first one.
+// TestChecksOfADamagedPage overwrites each page of a database except the first.
 func TestChecksOfADamagedPage(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestChecksOfADamagedPage(t *testing.T) {
 	}
 }
 
-// freePages is how many pages of a database are free: nothing reads what is in them.
+// freePages returns how many pages of a database are free: nothing reads them.
 func freePages(t *testing.T, file []byte) (n int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
@@ -122,7 +122,7 @@ func freePages(t *testing.T, file []byte) (n int) {
 	return n
 }
 
-// TestChecksEndInTime: a look that is over says so.
+// TestChecksEndInTime: a check whose context ended returns its error.
 func TestChecksEndInTime(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

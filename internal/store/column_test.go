@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// drawColumn draws the values of a chunk of which so many are different.
+// drawColumn draws the values of a chunk with a random number of distinct values.
 func drawColumn(t *rapid.T) []uint64 {
 	distinct := rapid.SampledFrom([]int{1, 2, 255, 256, 257, maxListed, maxListed + 1, chunkSize}).Draw(t, "distinct")
 	values := make([]uint64, chunkSize)

@@ -18,12 +18,11 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// crashDir, when set, makes the test binary a process that writes records until
-// it is killed.
+// crashDir is an environment variable. If set, the test binary writes records until it is killed.
 const crashDir = "MCPPROXY_CRASH_DIR"
 
-// crashClock, when set too, is how far the clock of that process jumps, back and
-// forth, every few milliseconds.
+// crashClock is an environment variable: how far the clock of that process jumps, back and forth,
+// every few milliseconds.
 const crashClock = "MCPPROXY_CRASH_CLOCK"
 
 func runCrashing(dir string) error {
@@ -70,16 +69,16 @@ func runCrashing(dir string) error {
 	select {}
 }
 
-// TestKill kills a process of 64 writers again and again. Everything that it had
-// said to be on record must be, finished or interrupted.
+// TestKill kills a process of 64 writers again and again. Every record that it had confirmed must
+// be there, finished or interrupted.
 func TestKill(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	killWriters(t)
 }
 
-// TestKillWhileTheClockJumps does it while the clock is set by up to a year, back
-// and forth: nothing is lost, and nothing goes by its age.
+// TestKillWhileTheClockJumps is TestKill while the clock is set by up to a year, back and forth:
+// nothing is lost, and nothing is pruned by age.
 func TestKillWhileTheClockJumps(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

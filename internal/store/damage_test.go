@@ -19,7 +19,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openSQL opens the file itself.
+// openSQL opens the database file without package store.
 func openSQL(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -70,7 +70,7 @@ func addCalls(t *testing.T, l *activity.Log, n int) {
 	}
 }
 
-// newClosedDatabase makes a database of n records, closed.
+// newClosedDatabase creates a database with n records and closes it.
 func newClosedDatabase(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -83,9 +83,8 @@ func newClosedDatabase(t *testing.T, n int) (dir string) {
 	return dir
 }
 
-// TestDamagedFiles opens copies of a database that are damaged in every way. It
-// must work, with the old file kept aside, or say clearly that it does not; and
-// what the spool has must be there.
+// TestDamagedFiles opens copies of a database that are damaged in every way. Either it works, with
+// the old file put aside, or it returns a clear error; and the records of the spool must be there.
 func TestDamagedFiles(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -132,7 +131,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// listAfterChecks lists records, as soon as the database was looked at often enough.
+// listAfterChecks lists records when the file was checked often enough.
 func listAfterChecks(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -154,7 +153,7 @@ func useDamaged(t *testing.T, file []byte) {
 	l, db := openLogAndDB(t, dir)
 	addCalls(t, l, 20)
 	var p *problem.Problem
-	_, _ = listAfterChecks(t, l, activity.Filter{}) // or it says that it cannot, below
+	_, _ = listAfterChecks(t, l, activity.Filter{}) // an error is allowed, see below
 	for _, f := range []activity.Filter{{}, {Servers: []string{"server 1"}}, {Limit: 1000}, {Search: "hello"}} {
 		ctx, cancel := context.WithTimeout(t.Context(), store.Patience)
 		page, err := l.List(ctx, f)
@@ -239,7 +238,7 @@ func TestDamageWhileRunning(t *testing.T) {
 	}
 }
 
-// TestADamagedRecordDoesNotHideTheOthers damages what SQLite cannot notice.
+// TestADamagedRecordDoesNotHideTheOthers damages a record in a way that SQLite cannot detect.
 func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -283,7 +282,7 @@ func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 	if err := db.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "version 99") {
 		t.Errorf("got %v", err)
 	}
-	addCalls(t, l, 3) // calls go on
+	addCalls(t, l, 3) // calls still work
 	_, err := l.List(t.Context(), activity.Filter{})
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
@@ -324,8 +323,7 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 	}
 }
 
-// TestADamagedSchema flips a bit in the name of a column, which SQLite does not
-// notice.
+// TestADamagedSchema flips a bit in the name of a column, which SQLite does not detect.
 func TestADamagedSchema(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -361,8 +359,7 @@ func TestADamagedSchema(t *testing.T) {
 	}
 }
 
-// TestADamagedTableOfVersions: what reads the version takes a table that it cannot read for
-// one that is not there.
+// TestADamagedTableOfVersions: goose takes an unreadable table of versions for a missing one.
 func TestADamagedTableOfVersions(t *testing.T) {
 	t.Parallel()
 	dir := newClosedDatabase(t, 5)
@@ -393,7 +390,7 @@ func TestADamagedTableOfVersions(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatCannotBeOpenedComesBack has no folder to be in at first.
+// TestADatabaseThatCannotBeOpenedComesBack starts without a folder for the database.
 func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,9 +12,8 @@ import (
 	"mcpproxy/internal/testutil/faultfs"
 )
 
-// TestADeletedDatabaseIsWrittenAgain: its files, or the folder with all that is
-// in it, while it is in use. What was decided and recorded is there afterwards,
-// also for the next process.
+// TestADeletedDatabaseIsWrittenAgain deletes the files, or their folder, while the database is in
+// use. All decisions and records are there afterwards, also for the next process.
 func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(dir string) error{
@@ -71,7 +70,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// replaceFile puts something else in the place of a file, as an editor does.
+// replaceFile replaces a file by another one, as an editor does.
 func replaceFile(path string) error {
 	if err := os.WriteFile(path+".theirs", fmt.Append(nil, "theirs"), 0o600); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openSigningLog opens a log that signs, and its database.
+// openSigningLog opens a log that signs its chain, and its database.
 func openSigningLog(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	t.Helper()
 	db := store.OpenWithShortPauses(filepath.Join(dir, "mcpproxy.db"))
@@ -28,7 +28,7 @@ func openSigningLog(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	return l, db
 }
 
-// checkVerified fails unless the whole log is as it was written.
+// checkVerified fails unless the whole log verifies.
 func checkVerified(t *testing.T, l *activity.Log) activity.Verification {
 	t.Helper()
 	v, err := l.Verify(t.Context())
@@ -40,7 +40,7 @@ func checkVerified(t *testing.T, l *activity.Log) activity.Verification {
 
 var secretFields = []activity.Field{"arguments", "response", "reason", "query", "warnings", "declared", "error_message"}
 
-// secretCall makes a call with words of its own in each field.
+// secretCall records a call with a unique word in each field.
 func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
 	t.Helper()
 	r := activity.Record{Type: activity.ToolCall, ServerName: "notes", ToolName: "read", Arguments: []byte(`{"a":"in` + word + `arguments"}`),
@@ -56,7 +56,7 @@ func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
 	return r
 }
 
-// filesContaining returns the files below a folder that hold a text.
+// filesContaining returns the files below a folder that contain a text.
 func filesContaining(t *testing.T, dir, text string) (in []string) {
 	t.Helper()
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
@@ -75,9 +75,8 @@ func filesContaining(t *testing.T, dir, text string) (in []string) {
 	return in
 }
 
-// TestErasedIsGone erases every field of records in chunks with a text index and of new ones: nothing of
-// them is in any file, nothing is found by them, the chain holds, and the others are as they
-// were.
+// TestErasedIsGone erases every field of records in indexed chunks and of new records. No file
+// contains the fields, no search finds them, the chain verifies, and other records are unchanged.
 func TestErasedIsGone(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -89,7 +88,7 @@ func TestErasedIsGone(t *testing.T) {
 	old := secretCall(t, l, "hunter")
 	other := secretCall(t, l, "gatherer")
 	addCalls(t, l, 2500)
-	if p, err := l.List(t.Context(), activity.Filter{Search: "inhunterreason"}); err != nil || p.Total != 1 { // which makes the index
+	if p, err := l.List(t.Context(), activity.Filter{Search: "inhunterreason"}); err != nil || p.Total != 1 { // this search writes the index
 		t.Fatalf("%+v, %v", p, err)
 	}
 	young := secretCall(t, l, "hunter")
@@ -141,8 +140,8 @@ func TestErasedIsGone(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeErased: a call that is under way, a field that is not there, a record of an
-// earlier version.
+// TestWhatCannotBeErased: a running call, a field that does not exist, a record of an earlier
+// version.
 func TestWhatCannotBeErased(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -165,7 +164,7 @@ func TestWhatCannotBeErased(t *testing.T) {
 	}
 }
 
-// unpackKilledLog puts what an earlier version had left, when it was killed, into a folder.
+// unpackKilledLog unpacks the files of an earlier version that was killed.
 func unpackKilledLog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -201,8 +200,8 @@ func unpackKilledLog(t *testing.T) string {
 	return dir
 }
 
-// TestALogFromBefore opens a log of the version before entries had an open part: of a process that
-// was killed, with five records that only the spool has.
+// TestALogFromBefore opens a log of a version whose entries had no open part. Its process was
+// killed, and five records are only in the spool.
 func TestALogFromBefore(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Patience bounds every wait of the tests; what takes that long is broken.
+// Patience limits every wait of the tests; a longer wait means a bug.
 const Patience = 2 * time.Minute
 
-// OpenPatient is OpenPostgres that waits longer for connections than any busy machine takes for them.
+// OpenPatient is OpenPostgres with a longer wait for connections than any busy machine needs.
 func OpenPatient(address, dir string) (*Postgres, error) {
 	return openPostgres(address, dir, nil, Patience)
 }
 
-// OpenWithShortPauses is Open with short pauses between the looks at a damaged file.
+// OpenWithShortPauses is OpenSQLite with short pauses between the checks of a damaged file.
 func OpenWithShortPauses(path string) *SQLite { return openSQLite(path, nil, time.Millisecond) }
 
 // Ready waits until the database is open, or has failed to open.
@@ -56,8 +56,8 @@ func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64,
 	return durations, own, nil
 }
 
-// NextChainHash returns the hash that an entry has after the one with the hash prev. It reads the
-// format by itself: what is behind a tab follows as commitments.
+// NextChainHash returns the hash of an entry after the entry with the hash prev. It parses the
+// format independently: commitments follow a tab.
 func NextChainHash(prev, payload []byte) []byte {
 	sealed, open, found := bytes.Cut(payload, []byte{'\t'})
 	if found {
@@ -70,7 +70,7 @@ func NextChainHash(prev, payload []byte) []byte {
 				return nil
 			}
 			commit := sha256.Sum256(after[:n])
-			if after[21] == ' ' { // a time: it was erased
+			if after[21] == ' ' { // a time means that it was erased
 				if _, err := base64.RawURLEncoding.Decode(commit[:], after[22:22+43]); err != nil {
 					return nil
 				}
@@ -87,7 +87,7 @@ func NextChainHash(prev, payload []byte) []byte {
 	return h[:]
 }
 
-// MigrateTo makes a database with the schema of a version.
+// MigrateTo creates a database with the schema of a version.
 func MigrateTo(ctx context.Context, path string, version int64) error {
 	if err := createPrivateFile(path); err != nil {
 		return err
@@ -106,7 +106,7 @@ func MigrateTo(ctx context.Context, path string, version int64) error {
 	return errors.Join(err, db.Close())
 }
 
-// NewestSchema is the version of the schema.
+// NewestSchema returns the newest version of the schema.
 func NewestSchema(t *testing.T) int64 {
 	t.Helper()
 	steps, err := migrationFiles.ReadDir("migrations/sqlite")

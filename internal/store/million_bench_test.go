@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// BenchmarkFirstPage is the first page of every filter over a million records,
-// with its exact total. Run it by itself: filling the database takes a minute.
+// BenchmarkFirstPage reads the first page of every filter over a million records, with its exact
+// total. Run it by itself: filling the database takes a minute.
 func BenchmarkFirstPage(b *testing.B) {
 	const records = 1_000_000
 	l, db := openBench(b)
@@ -66,7 +66,7 @@ type namedFilter struct {
 	filter activity.Filter
 }
 
-// millionFilters are filters of all kinds; last is the time of the newest record.
+// millionFilters returns filters of all kinds; last is the time of the newest record.
 func millionFilters(last time.Time) []namedFilter {
 	return []namedFilter{
 		{"none", activity.Filter{}},
@@ -94,7 +94,7 @@ func millionFilters(last time.Time) []namedFilter {
 	}
 }
 
-// BenchmarkWholeMillion is what reads a million records of 90 days as a whole. Run it
+// BenchmarkWholeMillion runs the queries that read a million records of 90 days as a whole. Run it
 // by itself: filling the database takes a minute.
 func BenchmarkWholeMillion(b *testing.B) {
 	const records = 1_000_000
@@ -117,7 +117,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
 		b.Fatal(err)
 	}
-	if err := db.engine.indexAllChunks(b.Context()); err != nil { // else that is done beside
+	if err := db.engine.indexAllChunks(b.Context()); err != nil { // otherwise it runs during the benchmark
 		b.Fatal(err)
 	}
 	one := activity.Filter{Servers: []string{"server-7"}, IntentTypes: []string{"write"}}

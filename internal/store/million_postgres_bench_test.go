@@ -14,9 +14,9 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// BenchmarkPostgresMillion is a million records of 90 days in PostgreSQL: how fast they
-// come in, the first page of every filter, with its exact total, and summaries. Run it by
-// itself, with -benchtime 50x: p95 is of the runs.
+// BenchmarkPostgresMillion measures a million records of 90 days in PostgreSQL: how fast they are
+// written, the first page of every filter with its exact total, and summaries. Run it by itself,
+// with -benchtime 50x: p95 is over the runs.
 func BenchmarkPostgresMillion(b *testing.B) {
 	const records = 1_000_000
 	dir := b.TempDir()

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// columnsOf are what the rows of a record and of a signed place are made of.
+// The columns of the rows of a record and of a signed checkpoint.
 const (
 	columnsOfRecord = "key, seq, end_seq, hash, end_hash, entry, outcome"
 	columnsOfPlace  = "chain, seq, hash, time, key, signature"
@@ -62,16 +62,16 @@ func insertRawRow(t *testing.T, db *sql.DB, table, columns string, row rawRow) {
 	execSQL(t, db, fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) VALUES (?%s)", table, columns, strings.Repeat(", ?", len(row)-1)), row...)
 }
 
-// mutator changes a database in one way after the other, and takes each back.
+// mutator changes a database at random and undoes each change.
 type mutator struct {
 	t       *testing.T
 	random  *rand.Rand
 	db      *sql.DB
 	records int
-	theirs  []rawRow // of another instance
+	theirs  []rawRow // rows of another instance
 }
 
-// mutate changes something. It returns what it was, and how to take it back.
+// mutate changes something. It returns the kind of change, and a function that undoes it.
 func (m *mutator) mutate() (kind string, back func()) {
 	key := func() int { return m.random.IntN(m.records) }
 	record := func(key int) rawRow {
@@ -142,8 +142,8 @@ func (m *mutator) mutate() (kind string, back func()) {
 	return "flip in a signature", back
 }
 
-// TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the spool; every
-// change must be named. With MCPPROXY_MUTATIONS it makes so many.
+// TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the
+// spool. Verify must name every change. MCPPROXY_MUTATIONS sets the number of changes.
 func TestMutationsOfTheLog(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -161,14 +161,14 @@ func TestMutationsOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	addCalls(t, l, records-25) // with the key
+	addCalls(t, l, records-25) // including the record of the key
 	l2, db2 := openSigningLog(t, theirs)
 	addCalls(t, l2, 500)
 	closeLogAndDB(t, l2, db2)
 	checkVerified(t, l)
 	m := &mutator{t: t, db: openSQL(t, filepath.Join(dir, "mcpproxy.db"))}
 	m.db.SetMaxOpenConns(1)
-	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // the log makes its text index meanwhile
+	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // the log writes its text index meanwhile
 	if err := m.db.QueryRow("SELECT count(*) FROM activity").Scan(&m.records); err != nil || m.records != records {
 		t.Fatalf("%d records, %v", m.records, err)
 	}
@@ -189,7 +189,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 	for i := range n {
 		var kind string
 		var back func()
-		if i%8 == 7 { // a byte of the spool
+		if i%8 == 7 { // changes a byte of the spool
 			at := m.random.IntN(size)
 			if _, err := spool.WriteAt([]byte{data[at] ^ 1<<m.random.IntN(8)}, int64(at)); err != nil {
 				t.Fatal(err)

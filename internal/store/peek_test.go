@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// TestSee: who only looks sees what waits, while the database is open and when it is
-// not, and changes nothing.
+// TestSee: Peek returns what waits for review, whether the database is open or not, and changes
+// nothing.
 func TestSee(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
@@ -63,7 +63,7 @@ func TestSee(t *testing.T) {
 	}
 }
 
-// TestSeeWhatIsNotOurs: a file that is no database of ours is an error.
+// TestSeeWhatIsNotOurs: a file that is no database of MCPProxy is an error.
 func TestSeeWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ type Postgres struct {
 	pgDecisionStore
 	pgChainStore
 	config *pgconn.Config
-	name   string // of the instance
+	name   string // name of the instance
 	logger *slog.Logger
 	clock  steadyClock
 	stop   context.CancelFunc
@@ -46,7 +46,7 @@ type pgChainStore struct{ db *Postgres }
 type pgDecisionStore struct {
 	db *Postgres
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the field below
 	loadedVersion int64      // the version of the decisions at the last load or change
 }
 

@@ -54,7 +54,7 @@ func (b *breakableLog) addRecord() {
 	b.added++
 }
 
-// distinct wants everything that was added.
+// checkAllListed fails unless everything that was added is listed.
 func (b *breakableLog) checkAllListed(when string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), store.Patience)
@@ -67,7 +67,7 @@ func (b *breakableLog) checkAllListed(when string) {
 
 const endConnections = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'd1'"
 
-// TestAQueryWaitsForConnections: the server ends all connections, and takes new ones at once.
+// TestAQueryWaitsForConnections: the server ends all connections and accepts new ones at once.
 func TestAQueryWaitsForConnections(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
@@ -80,7 +80,7 @@ func TestAQueryWaitsForConnections(t *testing.T) {
 	}
 }
 
-// TestAQueryWaitsForTheServer: a server is started again while a query waits for it.
+// TestAQueryWaitsForTheServer: the server restarts while a query waits for it.
 func TestAQueryWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
@@ -97,7 +97,7 @@ func TestAQueryWaitsForTheServer(t *testing.T) {
 	<-listed
 }
 
-// TestQueriesShareConnections: the server has no more connections than those that there are.
+// TestQueriesShareConnections: the server accepts no more connections than the open ones.
 func TestQueriesShareConnections(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)

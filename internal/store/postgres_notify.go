@@ -16,7 +16,7 @@ type RemoteChanges struct {
 	Tokens     bool
 	Presence   bool     // a new statement or another anchor
 	Questions  bool     // a changed question or lease
-	LogNotices []string // what Steps reads; nil of none
+	LogNotices []string // notifications for ReadRemoteSteps; nil if there are none
 	LogMissed  bool     // the logs had more records than LogNotices says
 }
 

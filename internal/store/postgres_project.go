@@ -54,7 +54,7 @@ type pgProjection struct {
 	batch         pgBatch
 	rows          pgCopyRows
 	rollUp        hourlyRollUp
-	nextKey       int64          // key
+	nextKey       int64          // key of the next record
 	firstUnsealed int64          // the number of the first chunk without columns
 	order         string         // order of the previous record
 	endedKeys     []int64        // keys of stored records that ended

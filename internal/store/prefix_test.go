@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// newManyWords is an index of words that share beginnings in every way: numbers, words that
+// newManyWords returns an index of words that share prefixes in every way: numbers, words that
 // begin with other words, letters of more than one byte.
 func newManyWords() *segmentWords {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -30,8 +30,8 @@ func newManyWords() *segmentWords {
 	return x
 }
 
-// TestPrefixesAgreeWithAScan compares what a prefix finds with all words, for every prefix
-// of many words and for some that no word has.
+// TestPrefixesAgreeWithAScan compares prefix searches with a scan of all words, for every prefix of
+// many words and for some without a word.
 func TestPrefixesAgreeWithAScan(t *testing.T) {
 	t.Parallel()
 	x := newManyWords()
@@ -66,8 +66,8 @@ func TestPrefixesAgreeWithAScan(t *testing.T) {
 	}
 }
 
-// TestPagesAreReadBack: the words of a segment come back from its pages, and make the same
-// pages again.
+// TestPagesAreReadBack reads the words of a segment back from its pages, and encodes the same pages
+// again.
 func TestPagesAreReadBack(t *testing.T) {
 	t.Parallel()
 	x := newManyWords()
@@ -86,7 +86,7 @@ func TestPagesAreReadBack(t *testing.T) {
 	}
 }
 
-// pagesWithoutPrefixes are pages as versions without prefixes have written them.
+// pagesWithoutPrefixes returns pages as versions without prefixes have written them.
 func pagesWithoutPrefixes(x *segmentWords) (out []textPage) {
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize {

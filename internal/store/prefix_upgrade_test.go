@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// upgradeRecords fill three chunks, and are some more.
+// upgradeRecords is the number of records: three chunks and some more.
 const upgradeRecords = 3*chunkSize + 100
 
-// fillLog fills a log that is in a database.
+// fillLog fills a log over a database.
 func fillLog(t *testing.T, dir string, db activity.Store) *activity.Log {
 	t.Helper()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
@@ -34,7 +34,7 @@ func fillLog(t *testing.T, dir string, db activity.Store) *activity.Log {
 	return l
 }
 
-// checkSearchesAgreeWithScan compares searches for prefixes with the reading of every record.
+// checkSearchesAgreeWithScan compares prefix searches with a scan of all records.
 func checkSearchesAgreeWithScan(t *testing.T, when string, l *activity.Log) {
 	t.Helper()
 	ctx := t.Context()
@@ -62,7 +62,7 @@ func checkSearchesAgreeWithScan(t *testing.T, when string, l *activity.Log) {
 	}
 }
 
-// tidyStore does what waits.
+// tidyStore calls Tidy until nothing is left to do.
 func tidyStore(t *testing.T, db activity.Store) {
 	t.Helper()
 	for more := true; more; {
@@ -89,8 +89,8 @@ func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textPage
 	return out
 }
 
-// TestTextIndexOfAnOlderVersion: a text index without prefixes finds the same, and gets
-// prefixes one segment at a time.
+// TestTextIndexOfAnOlderVersion: a text index without prefixes finds the same, and gets prefixes
+// one segment at a time.
 func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	checkSearchesAgreeWithScan(t, "upgraded", l)
 }
 
-// TestPostgresTextIndexOfAnOlderVersion is the same in PostgreSQL.
+// TestPostgresTextIndexOfAnOlderVersion is the same test for PostgreSQL.
 func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

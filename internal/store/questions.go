@@ -27,9 +27,8 @@ type portableTx interface {
 	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
 	exec(ctx context.Context, query string, values ...any) error
 	// lockExclusive waits until no other transaction holds this lock.
-	//
-	// notifyInstances notifies the other instances of a change.
 	lockExclusive(ctx context.Context) error
+	// notifyInstances notifies the other instances of a change.
 	notifyInstances(ctx context.Context) error
 }
 

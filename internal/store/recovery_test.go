@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// damageError is what SQLite says of a file that is no database.
+// damageError returns the error of SQLite for a file that is no database.
 func damageError(t *testing.T) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "junk")
@@ -39,7 +39,7 @@ func filesPutAside(t *testing.T, db *SQLite) []string {
 	return all
 }
 
-// waitForApprovals waits until the approvals can be read.
+// waitForApprovals waits until the approvals can be read, and returns them.
 func waitForApprovals(t *testing.T, db *SQLite) approval.Saved {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -58,8 +58,8 @@ func waitForApprovals(t *testing.T, db *SQLite) approval.Saved {
 var aPin = approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
 	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin"}}}}}}
 
-// SQLite says of a healthy file that it is damaged, as it does when the disk
-// fails for a moment. However often that happens, the file is gone on with.
+// TestAHealthyFileIsNeverPutAside: SQLite reports damage of a healthy file, as it does when the
+// disk fails for a moment. However often that happens, the file stays in use.
 func TestAHealthyFileIsNeverPutAside(t *testing.T) {
 	t.Parallel()
 	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
@@ -93,8 +93,8 @@ func TestAHealthyFileIsNeverPutAside(t *testing.T) {
 	}
 }
 
-// A file that can be read, but whose rows are never right, is put aside in the
-// end: otherwise it would be checked for ever.
+// TestRowsThatAreNeverRightAreDamage: a readable file whose rows are always impossible is put aside
+// in the end. Otherwise it would be checked forever.
 func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
 	t.Parallel()
 	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
@@ -108,14 +108,14 @@ func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
 		if len(filesPutAside(t, db)) > 0 {
 			t.Fatal("it was put aside too early")
 		}
-		_ = db.blockWritesOnDamage(e, errDamaged) // which it returns
+		_ = db.blockWritesOnDamage(e, errDamaged) // returns errDamaged
 	}
 	if s := waitForApprovals(t, db); !s.Lost || len(filesPutAside(t, db)) == 0 {
 		t.Errorf("it is gone on with: %+v", s)
 	}
 }
 
-// A disk that fails between the looks proves nothing about the file.
+// TestOnlyLooksInARowCount: a disk that fails between the checks proves nothing about the file.
 func TestOnlyLooksInARowCount(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
@@ -124,7 +124,7 @@ func TestOnlyLooksInARowCount(t *testing.T) {
 	}
 	db := &SQLite{path: path, clock: steadyClock{now: time.Now}, openState: newOpenState[sqliteEngine](), reopened: make(chan struct{}, 1)}
 	var x damageExamination
-	const last = 2*maxDamagedChecks - 2 // the disk fails at the last but one of the first five
+	const last = 2*maxDamagedChecks - 2 // the disk fails at the last but one of the first five checks
 	for i := range last + 1 {
 		_, err := db.openAndCheck(t.Context(), &x)
 		if i == maxDamagedChecks-2 {

@@ -15,14 +15,14 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestResultsAreEncryptedInTheFile looks for the body and the handle in
-// everything that SQLite writes.
+// TestResultsAreEncryptedInTheFile searches for the body and the handle in everything that SQLite
+// writes.
 func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	t.Parallel()
 	_, db, e := openLogWithRecords(t, 1)
 	secret := strings.Repeat("password=hunter2 ", 20_000)
 	r := StoredResult{Handle: "HANDLEHANDLEHANDLE", Actor: "agent", Body: []byte(`"` + secret + `"`), Expires: time.Now().Add(time.Hour)}
-	for range 2 { // a handle may come again
+	for range 2 { // a handle may be used again
 		if err := db.PutResult(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	}
 }
 
-// TestTheOldestResultsMakeRoom keeps results until there is no room for more.
+// TestTheOldestResultsMakeRoom stores results until there is no space for more.
 func TestTheOldestResultsMakeRoom(t *testing.T) {
 	t.Parallel()
 	_, db, e := openLogWithRecords(t, 1)
@@ -84,7 +84,7 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestResultsInTheClearAreOverwritten has a database of the first version.
+// TestResultsInTheClearAreOverwritten opens a database of the first version.
 func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -130,8 +130,8 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	}
 }
 
-// TestResultsLiveByTheClockAsItRan sets the clock while results are kept: they
-// expire neither early nor late, and after a start no later than they may.
+// TestResultsLiveByTheClockAsItRan sets the clock while results are stored. They expire neither
+// early nor late, and after a restart not later than allowed.
 func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour

@@ -31,7 +31,7 @@ func tidyAll(t *testing.T, db *SQLite, now time.Time, keep activity.Retention) {
 	}
 }
 
-// TestTheRollUpGoesWithItsRecords has names of many kinds, hour after hour.
+// TestTheRollUpGoesWithItsRecords writes records with many names, hour after hour.
 func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	}
 	for _, keep := range []int64{2500, 1000, each, 1} {
 		tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: keep})
-		want := (keep + each - 1) / each * each // whole hours; of records in a chunk, its first
+		want := (keep + each - 1) / each * each // whole hours; for a chunk, the hour of its first record
 		if n := e.countRows(t, "SELECT coalesce(sum(records), 0) FROM activity_hour"); keep < 2000 && n != want {
 			t.Errorf("the roll-up of %d records counts %d, want %d", keep, n, want)
 		}
@@ -80,7 +80,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	}
 }
 
-// TestNoRecordGoesForARollUp has a roll-up larger than the whole log may be, as
+// TestNoRecordGoesForARollUp writes a roll-up that is larger than the limit of the whole log, as
 // huge names once made it.
 func TestNoRecordGoesForARollUp(t *testing.T) {
 	volume.Serial(t)
@@ -107,7 +107,7 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 	}
 }
 
-// Calls are counted by server, those since an hour, refused ones not.
+// TestCallsOfServers: Calls counts by server, from an hour on, without refused calls.
 func TestCallsOfServers(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

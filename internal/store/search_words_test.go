@@ -102,8 +102,8 @@ func TestSearchTerms(t *testing.T) {
 	}
 }
 
-// TestIndexAndReadingAgree compares the two ways in which a search finds a
-// record, for texts and searches made of the same odd pieces.
+// TestIndexAndReadingAgree compares the two ways in which a search finds a record, the index and a
+// scan, for texts and searches made of the same odd pieces.
 func TestIndexAndReadingAgree(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -171,7 +171,7 @@ func lookUpTerm(t interface{ Fatal(...any) }, pages []textPage, want searchTerm)
 	return words, read
 }
 
-// encodeEntry is the payload of a record, as activity writes it.
+// encodeEntry returns the payload of a record as package activity writes it.
 func encodeEntry(t *rapid.T, args []byte, message string) []byte {
 	text, err := json.Marshal(message)
 	if err != nil {

@@ -51,8 +51,8 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 	}
 }
 
-// TestSearchReadsWhatIsNotIndexed searches with every part of the text index
-// missing: a search must not depend on how far that is.
+// TestSearchReadsWhatIsNotIndexed searches with every part of the text index missing: the result
+// must not depend on the progress of the index.
 func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -78,14 +78,14 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 	}
 }
 
-// TestTheIndexIsReadAgainAfterAFailure is about a transaction that failed to
-// commit, and is in the file nevertheless.
+// TestTheIndexIsReadAgainAfterAFailure: a transaction whose commit failed is in the file
+// nevertheless.
 func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	l, db, e := openLogWithRecords(t, 1500)
 	e.writing.Lock()
-	e.index.nextKey -= 10 // as it would be
+	e.index.nextKey -= 10 // as after such a failure
 	for f := range e.index.tail.columns {
 		e.index.tail.columns[f] = e.index.tail.columns[f][:len(e.index.tail.columns[f])-10]
 	}

@@ -35,7 +35,7 @@ func openSQLite(t *testing.T, dir string) storetest.Store {
 	return sqliteStore{db, store.NewTokenStore(db)}
 }
 
-// sqliteStore is all that is kept in one database.
+// sqliteStore is everything that one database stores, for storetest.
 type sqliteStore struct {
 	*store.SQLite
 	*store.TokenStore

@@ -15,9 +15,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestKilledWhileItUpgrades kills the process at writes of the file from the first to the last one of
-// the migrations. Then the schema is that of one version, the next start goes on, and all is
-// there. With MCPPROXY_KILLS it is killed so often.
+// TestKilledWhileItUpgrades kills the process at each write of the migrations, from the first to
+// the last. Then the schema is that of one version, the next start continues, and everything is
+// there. MCPPROXY_KILLS sets the number of kills.
 func TestKilledWhileItUpgrades(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -51,7 +51,8 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 		if err := os.WriteFile(path, image, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// The writes of each thread are counted, so it may come later, and the last ones may not.
+		// strace counts the writes of each thread, so a kill may come later, and the last ones may
+		// not come at all.
 		killed := migrateUnder(path, "-e", "trace=pwrite64", "-o", os.DevNull, "-e", fmt.Sprintf("inject=pwrite64:signal=SIGKILL:when=%d", at))
 		version := checkOneVersion(t, path)
 		if killed == nil && version != store.NewestSchema(t) {
@@ -66,7 +67,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	}
 }
 
-// migrateUnder opens a database in a process of its own, under strace.
+// migrateUnder opens a database in its own process, under strace.
 func migrateUnder(path string, args ...string) error {
 	cmd := exec.Command("strace", append(append([]string{"-f", "-qq"}, args...), os.Args[0])...)
 	cmd.Env = append(os.Environ(), migrateFile+"="+path, "GOMAXPROCS=1")

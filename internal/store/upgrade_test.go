@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// migrateFile, when set, makes the test binary a process that opens a database, and ends.
+// migrateFile is an environment variable. If set, the test binary opens this database and ends.
 const migrateFile = "MCPPROXY_MIGRATE_FILE"
 
 func runMigrating(path string) error {
@@ -26,17 +26,17 @@ func runMigrating(path string) error {
 	return db.Close()
 }
 
-// recordsBefore is how many the log of testdata/before-proof has: 46 and what is told when it is
-// opened, the key.
+// recordsBefore is the number of records in the log of testdata/before-proof: 46, and the record of
+// the key when it is opened.
 const recordsBefore = 40 + 1 + 5 + 1
 
-// The versions of the database that first had approvals, and those of what is no tool.
+// The versions of the schema that first had approvals, and approvals of primitives.
 const (
 	approvalsSince = 3
 	kindsSince     = 6
 )
 
-// unpackVersion unpacks a log with its database as the version of the schema had it.
+// unpackVersion unpacks a log and its database with the schema of a version.
 func unpackVersion(t *testing.T, version int64) (dir string) {
 	t.Helper()
 	dir = unpackKilledLog(t)
@@ -76,7 +76,7 @@ func unpackVersion(t *testing.T, version int64) (dir string) {
 	return dir
 }
 
-// prefixedUpTo opens what unpackVersion has made, and looks whether all of it is there.
+// checkUpgraded opens what unpackVersion has unpacked, and checks that everything is there.
 func checkUpgraded(t *testing.T, dir string, version int64) {
 	t.Helper()
 	l, db := openSigningLog(t, dir)
@@ -101,8 +101,8 @@ func isBlocked(s approval.Saved, tool string) bool {
 	return slices.ContainsFunc(s.Tools["s"], func(r approval.Row) bool { return r.Tool == tool && r.Block != nil })
 }
 
-// TestEveryVersionOpens: a database with the schema of each version before, and the rows that it could
-// hold of a log that was killed.
+// TestEveryVersionOpens opens a database with the schema of each earlier version and the rows that
+// it could have, of a log that was killed.
 func TestEveryVersionOpens(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestEveryVersionOpens(t *testing.T) {
 	}
 }
 
-// schemaOf is the text of everything that a database is made of.
+// schemaOf returns the version and the SQL of all tables and indexes of a database.
 func schemaOf(t *testing.T, path string) (version int64, schema map[string]string) {
 	t.Helper()
 	db := openSQL(t, path)
@@ -126,7 +126,7 @@ func schemaOf(t *testing.T, path string) (version int64, schema map[string]strin
 	return version, schema
 }
 
-// checkOneVersion fails unless the database has just what one version of the schema has.
+// checkOneVersion fails unless the database has exactly the schema of one version.
 func checkOneVersion(t *testing.T, path string) int64 {
 	t.Helper()
 	version, schema := schemaOf(t, path)

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// What the roll-up says of servers and tools is what their records say, whether it
-// was asked before they were written or after, and after a restart.
+// TestUseIsThatOfTheRecords: the use of servers and tools agrees with their records, whether it was
+// read before they were written or after, and after a restart.
 func TestUseIsThatOfTheRecords(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 			down()
 			open()
 		}
-		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil { // what was written is in the database
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil { // waits until everything is stored
 			t.Fatal(err)
 		}
 		use, err := l.ToolUse(t.Context())
@@ -142,7 +142,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	}
 }
 
-// A bucket holds what stands for it, and they follow each other.
+// TestBucketsOfDurations: a bucket contains its midpoint, and the buckets are in order.
 func TestBucketsOfDurations(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -156,7 +156,7 @@ func TestBucketsOfDurations(t *testing.T) {
 	}
 }
 
-// BenchmarkToolUse is asked for each page of the tools.
+// BenchmarkToolUse measures what each page of the tools asks for.
 func BenchmarkToolUse(b *testing.B) {
 	l, _ := openBench(b)
 	for i := range 10_000 {

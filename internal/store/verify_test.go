@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// verifyTampered is what Verify finds in a log of 700 calls after somebody has changed its
-// database. Call n, from 0 on, is entry 2n+1 and, its end, 2n+2.
+// verifyTampered returns what Verify finds in a log of 700 calls after changes to its database.
+// Call n, from 0 on, is entry 2n+1, and its end is entry 2n+2.
 func verifyTampered(t *testing.T, changes ...string) activity.Verification {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,8 +39,7 @@ func verifyTampered(t *testing.T, changes ...string) activity.Verification {
 	return v
 }
 
-// TestVerifyNamesTheFirstBreak changes the database in every way that somebody with a
-// shell may.
+// TestVerifyNamesTheFirstBreak changes the database in every way that is possible with a shell.
 func TestVerifyNamesTheFirstBreak(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -91,8 +90,7 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 	}
 }
 
-// TestVerifyReadsTheSpool changes the spool, under a log that is open and under one
-// that is not.
+// TestVerifyReadsTheSpool changes the spool of an open log and of a closed one.
 func TestVerifyReadsTheSpool(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -133,7 +131,7 @@ func TestVerifyReadsTheSpool(t *testing.T) {
 	}
 	closeLogAndDB(t, l, db)
 
-	// The end of the spool is cut off, so that the numbers come again.
+	// The end of the spool is truncated, so that the numbers are used again.
 	data = data[:strings.Index(string(data), `"seq":181,`)]
 	if err := os.WriteFile(segments[0], data[:strings.LastIndexByte(string(data), '\n')+1], 0o600); err != nil {
 		t.Fatal(err)

@@ -77,8 +77,8 @@ func testFilters(t *testing.T, open Opener) {
 	}
 }
 
-// testClockJumps is about a clock that jumps: the order stays that of the log, the
-// filter goes by the clock.
+// testClockJumps sets the clock forward and back. The order stays that of the log; the time filter
+// uses the recorded times.
 func testClockJumps(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	begun := e.clock.Now()
@@ -146,7 +146,7 @@ func testPages(t *testing.T, open Opener) {
 	}
 }
 
-// testPagesUnderLoad goes through pages while records come in.
+// testPagesUnderLoad reads pages while new records are written.
 func testPagesUnderLoad(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	var before []string
@@ -282,7 +282,7 @@ func testInterruptedCalls(t *testing.T, open Opener) {
 	}
 }
 
-// testLostBeginnings hands the store an end whose beginning it does not have.
+// testLostBeginnings stores an end whose beginning the store does not have.
 func testLostBeginnings(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	for range 100 {
@@ -292,7 +292,7 @@ func testLostBeginnings(t *testing.T, open Opener) {
 	for range 1000 {
 		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success})
 	}
-	e.tidyFully(activity.Retention{MaxRecords: 10}) // which takes the beginning
+	e.tidyFully(activity.Retention{MaxRecords: 10}) // prunes the beginning
 	e.endRecord(r.ID, activity.Success)
 	got, err := e.log.Get(t.Context(), r.ID)
 	if err != nil || got.Status != activity.Success || got.Metadata.Detail == "" {
@@ -339,7 +339,7 @@ func testRetention(t *testing.T, open Opener) {
 	add(open.Volume(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
-	e.clock.Pass(10 * 365 * 24 * time.Hour) // a clock that is wrong
+	e.clock.Pass(10 * 365 * 24 * time.Hour) // a wrong clock
 	e.tidyFully(activity.Retention{Days: 1})
 	if p := e.listPage(activity.Filter{}); p.Total < before/2 || p.Total == before {
 		t.Errorf("%d of %d records are left at once", p.Total, before)
@@ -355,7 +355,7 @@ func testRetention(t *testing.T, open Opener) {
 	checkList(e, activity.Filter{}, records)
 }
 
-// testRetentionWhileCallsRun prunes records that are still running.
+// testRetentionWhileCallsRun prunes the records of running calls.
 func testRetentionWhileCallsRun(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	var open2 []activity.Record
@@ -373,8 +373,8 @@ func testRetentionWhileCallsRun(t *testing.T, open Opener) {
 	}
 }
 
-// testRetentionOfSize has large records, which may go, and large results, for
-// which no record may.
+// testRetentionOfSize has large records, which may be pruned, and large results, for which no
+// record may be pruned.
 func testRetentionOfSize(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	const limit = 8 << 20
@@ -446,7 +446,7 @@ func testSearch(t *testing.T, open Opener) {
 	for range open.severalChunks() {
 		e.appendRecord(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
-	look("behind others") // found by now in an index
+	look("behind others") // now the records are in the text index
 	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(open.severalChunks()) {
 		t.Errorf("%d of the others are found", p.Total)
 	}

@@ -22,8 +22,7 @@ func newMark(by string, minute int) approval.Mark {
 	return approval.Mark{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
 }
 
-// testApprovals: everything that is decided comes back as it was, also from a
-// store that is opened anew.
+// testApprovals checks that all decisions are loaded as they were saved, also after a restart.
 func testApprovals(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := open.Open(t, dir)
@@ -63,7 +62,7 @@ func testApprovals(t *testing.T, open Opener) {
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.Row{Tool: "b", Entry: approval.Entry{Block: block, Off: &off}}
-	// A prompt of the same name as a tool is another thing; instructions have none.
+	// A prompt with the name of a tool is a different item; instructions have no name.
 	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: newFingerprint(3), Mark: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
@@ -90,13 +89,13 @@ func testApprovals(t *testing.T, open Opener) {
 	definitionOf(tool.KindPrompt, "one", "a", `{"name":"a","title":"p"}`)
 	definitionOf(tool.KindResource, "one", "a", "")
 
-	// The same proposal again is refused, and nothing else of that change is kept.
+	// The same proposal again is refused, and nothing else of that change is stored.
 	if err := s.SaveApprovals(ctx, approval.Change{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
 		t.Error("two proposals have one name")
 	}
 	want(all)
 
-	// What is not given of a definition stays, and goes with its approval.
+	// A definition that is not given stays, and is deleted with its approval.
 	a.Off = &off
 	save(approval.Change{Server: "one", Tools: []approval.Row{a}})
 	definition("one", "a", `{ "name" : "a" }`)
@@ -118,8 +117,8 @@ func testApprovals(t *testing.T, open Opener) {
 	want(all)
 }
 
-// testReplacedApprovals: what an approval has replaced is kept with its definition, and is
-// there when the approval is taken back, also in a store that is opened anew.
+// testReplacedApprovals checks that the decision that an approval replaces is stored with its
+// definition, and returns when the approval is undone, also after a restart.
 func testReplacedApprovals(t *testing.T, open Opener) {
 	dir, ctx := t.TempDir(), t.Context()
 	first := &approval.Pin{Fingerprint: newFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: newMark("trust:scan", 1)}
@@ -129,7 +128,7 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 	alone := &approval.Pin{Fingerprint: newFingerprint(4), Mark: newMark("admin", 5), Before: &approval.Before{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
-		definition string // that is given
+		definition string // given to SaveApprovals
 		want       string
 	}{
 		{first, `{"name":"1"}`, `{"name":"1"}`},
@@ -171,8 +170,8 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 	}
 }
 
-// testRestoredApprovals: what is restored is there, and nothing else; a
-// definition that is not given is the one from before.
+// testRestoredApprovals checks that RestoreApprovals replaces all decisions and keeps definitions
+// that are not given.
 func testRestoredApprovals(t *testing.T, open Opener) {
 	s, ctx := open.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
@@ -193,7 +192,7 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 	all := approval.Saved{
 		Tools: map[string][]approval.Row{"one": {
 			row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, `{"name":"c"}`),
-			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // which is nothing that is decided
+			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // no decision
 		}},
 		Launches:  []approval.Launch{{Server: "one", Fingerprint: newFingerprint(9), Mark: newMark("admin", 4)}},
 		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: newMark("agent", 5)}},

@@ -11,8 +11,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// testChain follows the chain through everything that a store has to keep of it: long
-// calls, counts of refusals, what is pruned.
+// testChain verifies the chain with long calls, counts of refusals and pruned records.
 func testChain(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	verify := func(records int64) {
@@ -54,7 +53,7 @@ func testChain(t *testing.T, open Opener) {
 		}
 	}
 	verify(50 * 82)
-	e.closeAll() // which writes the counts
+	e.closeAll() // closing writes the counts
 	e.openAll()
 	e.tidyFully(activity.Retention{MaxRecords: 2000})
 	p := e.listPage(activity.Filter{Limit: 1})
@@ -67,7 +66,7 @@ func testChain(t *testing.T, open Opener) {
 	}
 }
 
-// testChainUnderLoad verifies while records come in, end and go.
+// testChainUnderLoad verifies while records are added, ended and pruned.
 func testChainUnderLoad(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	for range 4 {
@@ -100,7 +99,7 @@ func testChainUnderLoad(t *testing.T, open Opener) {
 	}
 }
 
-// gatedStore is a store whose next projection a test can hold.
+// gatedStore is a store whose next projection a test can delay.
 type gatedStore struct {
 	Store
 	next atomic.Pointer[projectionHold]
@@ -120,15 +119,15 @@ func (g *gatedStore) Project(ctx context.Context, entries []activity.Entry, pos 
 func (g *gatedStore) projectTogether(e *testEnv, write func()) {
 	h := &projectionHold{make(chan struct{}), make(chan struct{})}
 	g.next.Store(h)
-	e.appendRecord(activity.Record{Type: activity.System}) // which the projector takes alone
+	e.appendRecord(activity.Record{Type: activity.System}) // projected in a transaction of its own
 	<-h.arrived
 	defer e.listPage(activity.Filter{Limit: 1})
 	defer close(h.release)
 	write()
 }
 
-// testChainOfPrunedCalls prunes calls before they end. Their ends are stored behind the records
-// that began later and were projected in the same transaction. Then the test prunes these, one by one.
+// testChainOfPrunedCalls prunes calls before they end. Their ends are stored after the records that
+// began later and were projected in the same transaction. Then the test prunes these one by one.
 func testChainOfPrunedCalls(t *testing.T, open Opener) {
 	g := &gatedStore{}
 	e := startEnv(t, Opener{Volume: open.Volume, Serial: open.Serial, Open: func(t *testing.T, dir string) Store {
@@ -148,7 +147,7 @@ func testChainOfPrunedCalls(t *testing.T, open Opener) {
 			t.Fatalf("%d records: %+v, %+v, %v", n, v, v.FirstBreak, err)
 		}
 	}
-	running := func() (calls []string) { // whose beginnings are gone
+	running := func() (calls []string) { // whose beginnings are pruned
 		for range 4 {
 			calls = append(calls, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 		}

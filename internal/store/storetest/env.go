@@ -15,20 +15,20 @@ import (
 	"mcpproxy/internal/store/activity/activitytest"
 )
 
-// Opener is what the suite is run with.
+// Opener tells Run how to open a store, and how much to test.
 type Opener struct {
-	// Open opens the store in a folder of the test; the same folder has the same store again.
+	// Open opens the store in a folder of the test. The same folder has the same store again.
 	Open func(t *testing.T, dir string) Store
-	// Volume returns how much of something a test does: all of it, or what is enough.
+	// Volume returns all or enough: how much of something a test does.
 	Volume func(all, enough int) int
-	// Serial skips a subtest of a single goroutine where that proves nothing.
+	// Serial skips a subtest with a single goroutine in runs where it proves nothing.
 	Serial func(t *testing.T)
 }
 
-// severalChunks is more records than any store keeps in one place.
+// severalChunks returns a number of records that fills more than one chunk.
 func (o Opener) severalChunks() int { return o.Volume(3500, 2100) }
 
-// Store is what the suite checks.
+// Store is the interface that the suite tests.
 type Store interface {
 	activity.Store
 	approval.Store
@@ -38,12 +38,12 @@ type Store interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
-	// Asks are what people are asked about.
+	// Questions returns the store of questions and leases.
 	Questions() *store.QuestionStore
 	Close() error
 }
 
-// testEnv is a log over a store, both in a folder.
+// testEnv is an activity log over a store, both in one folder.
 type testEnv struct {
 	t     *testing.T
 	open  Opener
@@ -103,7 +103,7 @@ func (e *testEnv) endRecord(id string, s activity.Status) {
 	}
 }
 
-// appendRecord makes a complete record.
+// appendRecord writes a complete record.
 func (e *testEnv) appendRecord(r activity.Record) activity.Record {
 	e.t.Helper()
 	if err := e.log.Append(&r); err != nil {
@@ -121,7 +121,7 @@ func (e *testEnv) listPage(f activity.Filter) activity.Page {
 	return p
 }
 
-// allRecords lists everything, the oldest first.
+// allRecords lists all records, the oldest first.
 func (e *testEnv) allRecords() (out []activity.Record) {
 	e.t.Helper()
 	for f := (activity.Filter{Limit: 1000}); ; {
@@ -138,10 +138,10 @@ func (e *testEnv) allRecords() (out []activity.Record) {
 	}
 }
 
-// tidyFully tidies until there is nothing more to do.
+// tidyFully calls Tidy until nothing is left to do.
 func (e *testEnv) tidyFully(keep activity.Retention) {
 	e.t.Helper()
-	e.listPage(activity.Filter{Limit: 1}) // everything is projected
+	e.listPage(activity.Filter{Limit: 1}) // waits until everything is projected
 	for {
 		more, err := e.store.Tidy(e.t.Context(), e.clock.Now(), keep, true)
 		if err != nil {

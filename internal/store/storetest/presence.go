@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// testPresence: anchors and statements come back as they were, in order, across a restart;
-// a statement is stored once.
+// testPresence checks that anchors and statements are loaded as they were saved, in order, also
+// after a restart, and that a statement is stored once.
 func testPresence(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := open.Open(t, dir)

@@ -29,7 +29,7 @@ func newQuestion(id, args string, at time.Time) ask.Question {
 	return q
 }
 
-// any counts every lease.
+// acceptAnyLease accepts every lease.
 func acceptAnyLease(*ask.Lease) bool { return true }
 
 func problemCode(err error) problem.Code {
@@ -39,8 +39,8 @@ func problemCode(err error) problem.Code {
 	return ""
 }
 
-// testQuestions: a question comes back as it was, is one for all that have its key, is answered
-// once, and its approval is used once, in its time, by its own key; all of that across a
+// testQuestions checks that a question is loaded as it was stored, is shared by all calls with its
+// key, is answered once, and that its approval is used once, in time and with its key; also after a
 // restart.
 func testQuestions(t *testing.T, open Opener) {
 	dir := t.TempDir()
@@ -140,8 +140,8 @@ func testQuestions(t *testing.T, open Opener) {
 	}
 }
 
-// testCallAskedTwice: where a clock that is set back has a call asked about twice, an answer counts,
-// and of two the denial.
+// testCallAskedTwice stores two questions about one call, because the clock was set back. An answer
+// is found, and of two answers the denial.
 func testCallAskedTwice(t *testing.T, open Opener) {
 	s := open.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -169,7 +169,8 @@ func testCallAskedTwice(t *testing.T, open Opener) {
 	}
 }
 
-// testQuestionLimits: so many questions wait, so many of one actor, and what is old goes.
+// testQuestionLimits checks the limits of waiting questions, in all and for an actor, and that old
+// questions are deleted.
 func testQuestionLimits(t *testing.T, open Opener) {
 	s := open.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -215,7 +216,8 @@ func testQuestionLimits(t *testing.T, open Opener) {
 	}
 }
 
-// testLeases: a lease covers what it says, so many times, in its time, until it is revoked.
+// testLeases checks that a lease covers its calls, as often as allowed, until it ends or is
+// revoked.
 func testLeases(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := open.Open(t, dir)

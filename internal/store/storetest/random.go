@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// matchesFilter reports whether a filter selects a record: the meaning of a filter, in
-// its plainest form. Search is for one plain word here.
+// matchesFilter reports whether a filter selects a record. It is the reference for filters, as
+// simple as possible. A search has one plain word here.
 func matchesFilter(f activity.Filter, r activity.Record) bool {
 	intent := activity.Intent{}
 	if r.Metadata.Intent != nil {
@@ -36,7 +36,8 @@ func isAnyOf[T comparable](want []T, have T) bool {
 	return len(want) == 0 || slices.Contains(want, have)
 }
 
-// expectedRecords returns what a filter selects of records, which are in their order.
+// expectedRecords returns the records that a filter selects, the newest first. records are in the
+// order of the log.
 func expectedRecords(f activity.Filter, records []activity.Record) []activity.Record {
 	var out []activity.Record
 	for _, r := range slices.Backward(records) {
@@ -47,7 +48,7 @@ func expectedRecords(f activity.Filter, records []activity.Record) []activity.Re
 	return out
 }
 
-// checkList compares an answer with what is expected: the total and the first page.
+// checkList compares a page with the expected total and the expected first page.
 func checkList(e *testEnv, f activity.Filter, records []activity.Record) {
 	e.t.Helper()
 	want := expectedRecords(f, records)
@@ -64,7 +65,7 @@ func checkList(e *testEnv, f activity.Filter, records []activity.Record) {
 	}
 }
 
-// sameRecord compares records by what they say: JSON without its white space.
+// sameRecord compares records by their contents.
 var sameRecord = cmp.Options{
 	cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	cmp.Comparer(func(a, b []byte) bool { return bytes.Equal(a, b) }),
@@ -79,7 +80,7 @@ var sameRecord = cmp.Options{
 
 func filterString(f activity.Filter) string { return fmt.Sprintf("%+v", f) }
 
-// The values that random records and filters have: few, so that they meet.
+// The values of random records and filters: few, so that they match often.
 var (
 	types         = []activity.Type{activity.ToolCall, activity.PolicyDecision, activity.System}
 	statuses      = []activity.Status{activity.Success, activity.Failed, activity.Blocked, activity.Pending, activity.Held}
@@ -96,7 +97,7 @@ var (
 	durations     = []int64{0, 2, 255, 256, 300, 4096, 70_001}
 )
 
-// randomSource makes a source of random choices of a seed.
+// randomSource makes random choices from a seed.
 type randomSource struct{ t *rapid.T }
 
 func pickOne[T any](d randomSource, from []T) T { return rapid.SampledFrom(from).Draw(d.t, "pick") }
@@ -146,8 +147,8 @@ func (d randomSource) randomFilter(from, to time.Time) activity.Filter {
 	return f
 }
 
-// testRandomFilters compares the store with the model, over records in every
-// place where a store may keep them.
+// testRandomFilters compares the store with matchesFilter, over records in all places of a store:
+// tail, chunks, text index.
 func testRandomFilters(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	var records []activity.Record
@@ -172,15 +173,15 @@ func testRandomFilters(t *testing.T, open Opener) {
 			checkList(e, d.randomFilter(from, e.clock.Now()), records)
 		}
 	}
-	// The examples of one seed: the store grows with them.
+	// Examples of one seed: each adds to the store.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
 	for i := 0; i < open.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }
 
-// addRandomRecords makes n random records, some of them open, and returns them as they
-// must come back.
+// addRandomRecords writes n random records, some of them unfinished, and returns them as they must
+// be listed.
 func (e *testEnv) addRandomRecords(d randomSource, n int) []activity.Record {
 	var out []activity.Record
 	for range n {

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// testRefusals has many more refusals than calls: they go by a quota of their
-// own, from among the calls, and push none of these out.
+// testRefusals writes many more refusals than calls. Refusals are pruned by their own quota, from
+// between the calls, and displace no calls.
 func testRefusals(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	var calls, refusals []activity.Record
@@ -69,7 +69,7 @@ func testRefusals(t *testing.T, open Opener) {
 	look("at the end")
 }
 
-// testSizeOfRefusals has refusals that are large.
+// testSizeOfRefusals writes large refusals.
 func testSizeOfRefusals(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	const limit = 8 << 20
@@ -87,7 +87,7 @@ func testSizeOfRefusals(t *testing.T, open Opener) {
 	}
 }
 
-// testRefusalCounts has refusals that come again and again, over restarts and pruning.
+// testRefusalCounts repeats refusals, with restarts and pruning.
 func testRefusalCounts(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	refuse := func(tool string, times int) (r activity.Record) {
@@ -121,7 +121,7 @@ func testRefusalCounts(t *testing.T, open Opener) {
 		later = append(later, refuse(fmt.Sprint(i%400), 1))
 	}
 	e.appendRecord(activity.Record{Type: activity.System})
-	e.tidyFully(activity.Retention{MaxRecords: 2}) // what is said of the flood, and the one above
+	e.tidyFully(activity.Retention{MaxRecords: 2}) // keeps the record about the flood, and the one above
 	e.closeAll()
 	e.openAll()
 	want(later[399].ID, int64(open.severalChunks()/400))

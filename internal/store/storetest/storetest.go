@@ -1,14 +1,23 @@
-// Package storetest is the suite that every database of the store must pass.
+// Package storetest is the test suite that every database of package store must pass.
 //
-// It looks at a store through a real activity.Log with a real spool, so that it
-// checks what users get: the records that were made, by every filter, in their
-// order, once. It is used by tests only.
+// It uses a store through a real activity.Log with a real spool, so that it checks what users get:
+// the records that were made, by every filter, in order, once. Only tests use it.
+//
+// Files:
+//   - storetest.go: Run and the list of subtests
+//   - env.go: Opener, the Store interface, and a log over a store for one test
+//   - random.go: random records and filters, and a simple reference for filters
+//   - activity.go: filters, pages, search, retention, restarts
+//   - summary.go: summaries and sessions, with a simple reference
+//   - chain.go, refusals.go: the hash chain; the quota and counts of refusals
+//   - approvals.go, questions.go, presence.go, tokens.go, tools.go: the other tables (tools.go
+//     also tests stored results)
 package storetest
 
 import "testing"
 
-// concurrent names the subtests whose own goroutines use the store at the same time, or that
-// restart and prune while the projector of the log works. The race detector looks at these.
+// concurrent names the subtests that use the store from several goroutines, or that restart and
+// prune while the projector of the log works. The race detector runs these.
 var concurrent = map[string]bool{
 	"asks": true, "chain under load": true, "leases": true, "pages under load": true, "restart": true, "retention of calls": true,
 }

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// expectedSummary counts in the plainest form: records is what the filter selects, the
-// newest first.
+// expectedSummary is the reference for summaries, as simple as possible. records are the selected
+// records, the newest first.
 func expectedSummary(q activity.SummaryQuery, records []activity.Record) activity.Summary {
 	s := activity.Summary{Records: int64(len(records)), Buckets: []activity.Bucket{}, Groups: []activity.Tally{}}
 	if s.Records > q.Most {
@@ -97,7 +97,7 @@ func expectedGroupKey(by activity.Group, r activity.Record) string {
 	return map[activity.Group]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
 }
 
-// exactPercentile is the least value that p of 100 do not exceed.
+// exactPercentile returns the smallest value that at least p percent of the values do not exceed.
 func exactPercentile(values []int64, p int) int64 {
 	if len(values) == 0 {
 		return 0
@@ -106,7 +106,7 @@ func exactPercentile(values []int64, p int) int64 {
 	return values[(len(values)*p+99)/100-1]
 }
 
-// sameSummary takes percentiles for the same within 0.4 %.
+// sameSummary accepts percentiles that differ by at most 0.4 %.
 var sameSummary = gocmp.Options{
 	gocmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	gocmp.Transformer("list", func(in []activity.Bucket) []activity.Bucket { return append([]activity.Bucket{}, in...) }),
@@ -117,7 +117,7 @@ var sameSummary = gocmp.Options{
 		gocmp.Comparer(func(a, b int64) bool { return max(a, b) < 256 && a == b || 250*max(a, b) <= 251*min(a, b) })),
 }
 
-// expectedSessions is what sessions come to in the plainest form, the newest first.
+// expectedSessions is the reference for sessions, the newest first.
 func expectedSessions(q activity.SessionQuery, records []activity.Record) (out []activity.Session) {
 	byID := map[string]*activity.Session{}
 	for _, r := range records {
@@ -155,7 +155,7 @@ func expectedSessions(q activity.SessionQuery, records []activity.Record) (out [
 	return out
 }
 
-// refuseRandomCall has a call refused some times, and returns the record.
+// refuseRandomCall records one or more refusals of a random call, and returns the record.
 func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 	e.t.Helper()
 	e.clock.Pass(time.Millisecond)
@@ -178,9 +178,9 @@ func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 	return first
 }
 
-// testSummaries compares summaries and sessions with the model, over records in
-// every place where a store may keep them; then of those that are left when fields were
-// erased and others pruned.
+// testSummaries compares summaries and sessions with the references, over records in all places of
+// a store; then over the records that are left after some fields were erased and records were
+// pruned.
 func testSummaries(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	var records []activity.Record
@@ -201,7 +201,7 @@ func testSummaries(t *testing.T, open Opener) {
 				}
 			}
 		}
-		if rounds == 25 { // from here on of what is left
+		if rounds == 25 { // from here on only with the remaining records
 			there, erased := len(records), 0
 			for _, r := range records[there-300:] {
 				if r.Type != activity.ToolCall || r.Arguments == nil || r.Status == activity.Pending {
@@ -233,7 +233,7 @@ func testSummaries(t *testing.T, open Opener) {
 			checkSessions(e, activity.SessionQuery{Since: f.Since, Until: f.Until, Limit: pickOne(d, []int{1, 2, 50}), Offset: pickOne(d, []int{0, 0, 1, 5}), Most: 1 << 40}, records)
 		}
 	}
-	// The examples of one seed: the store grows with them.
+	// Examples of one seed: each adds to the store.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
 	for i := 0; i < open.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
@@ -270,7 +270,7 @@ func checkSessions(e *testEnv, q activity.SessionQuery, records []activity.Recor
 	}
 }
 
-// testEach goes through everything while more comes in.
+// testEach reads all records while new ones are written.
 func testEach(t *testing.T, open Opener) {
 	e := startEnv(t, open)
 	var records []activity.Record

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// testTokens: tokens come back as they were, also from a store that is opened anew,
-// with what is not said apart from what is empty; a name and a hash are there once.
+// testTokens checks that tokens are loaded as they were saved, also after a restart, that nil and
+// empty lists stay different, and that names and hashes are unique.
 func testTokens(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := open.Open(t, dir)
@@ -46,7 +46,7 @@ func testTokens(t *testing.T, open Opener) {
 	if err := s.SetTokenUsed(ctx, "i2", at(7)); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // what is not there is no error
+	for range 2 { // a missing token is no error
 		if err := s.DropToken(ctx, "i3"); err != nil {
 			t.Error(err)
 		}
